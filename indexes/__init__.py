@@ -1,0 +1,1 @@
+"""Public artefacts that workers share: vocabularies, embeddings, compression maps."""

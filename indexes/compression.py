@@ -1,0 +1,105 @@
+"""Compression maps: which of K bins each of V terms falls in (LPLP, section 3.2).
+
+A map is public. It may depend on public vectors and on the noisy histogram, never on the text.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from scipy.cluster.vq import kmeans2
+
+Bins = npt.NDArray[np.int32]
+"""Each term's bin, int32 (V,), with values in 0 .. K - 1; no bin is empty."""
+
+
+class Method(StrEnum):
+    """The maps that a release can choose from."""
+
+    NONE = "none"
+    RANDOM = "random"
+    FREQUENCY = "frequency"
+    EMBEDDING_CLUSTER = "embedding-cluster"
+    EMBEDDING_DISPERSE = "embedding-disperse"
+
+
+def identity(terms: int) -> Bins:
+    """No compression: every term has a bin of its own."""
+    return np.arange(terms, dtype=np.int32)
+
+
+def random(terms: int, bins: int, generator: np.random.Generator) -> Bins:
+    """A uniformly random partition into bins whose sizes differ by at most one."""
+    return _deal(generator.permutation(terms), bins)
+
+
+def frequency(weights: npt.NDArray[np.int64], bins: int) -> Bins:
+    """Round-robin down the ranking by noisy count: every bin gets one term of each stratum."""
+    return _deal(np.argsort(-weights, kind="stable"), bins)
+
+
+def embedding_cluster(
+    vectors: npt.NDArray[np.float32], bins: int, generator: np.random.Generator
+) -> Bins:
+    """K clusters of sizes that differ by at most one; every cluster is a bin."""
+    return equal_clusters(vectors, bins, generator)
+
+
+def embedding_disperse(
+    vectors: npt.NDArray[np.float32], bins: int, generator: np.random.Generator
+) -> Bins:
+    """ceil(V / K) clusters of at most K terms; each gives at most one term to every bin."""
+    terms = len(vectors)
+    clusters = equal_clusters(vectors, -(-terms // bins), generator)
+    return _deal(np.argsort(clusters, kind="stable"), bins)
+
+
+def equal_clusters(
+    vectors: npt.NDArray[np.float32], clusters: int, generator: np.random.Generator
+) -> Bins:
+    """k-means, then every vector to its nearest centroid that has room (sizes differ by <= 1).
+
+    The vectors that would lose most by going elsewhere choose first.
+    """
+    if clusters == 1:
+        return np.zeros(len(vectors), dtype=np.int32)
+    seeds = vectors[generator.choice(len(vectors), clusters, replace=False)]
+    centroids, _ = kmeans2(vectors, seeds, iter=20, minit="matrix", missing="warn")
+    assigned: Bins = _assign(vectors, centroids.astype(np.float32))
+    return assigned
+
+
+def _deal(order: npt.NDArray[np.int64], bins: int) -> Bins:
+    """Deal the terms, in `order`, to the bins in turn."""
+    dealt = np.empty(len(order), dtype=np.int32)
+    dealt[order] = np.arange(len(order)) % bins
+    return dealt
+
+
+@numba.njit(cache=True, nogil=True)
+def _assign(vectors, centroids):  # type: ignore[no-untyped-def]
+    terms, clusters = len(vectors), len(centroids)
+    regret = np.empty(terms, dtype=np.float32)
+    norms = (centroids * centroids).sum(axis=1)
+    for term in range(terms):
+        # |v - c|^2 less the term's own norm, which every cluster shares.
+        distances = norms - 2 * np.dot(centroids, vectors[term])
+        nearest = distances.argmin()
+        best = distances[nearest]
+        distances[nearest] = np.inf
+        regret[term] = distances.min() - best
+    room = np.full(clusters, terms // clusters)
+    room[: terms % clusters] += 1
+    assigned = np.empty(terms, dtype=np.int32)
+    for term in np.argsort(-regret):
+        distances = norms - 2 * np.dot(centroids, vectors[term])
+        for cluster in range(clusters):
+            if room[cluster] == 0:
+                distances[cluster] = np.inf
+        nearest = distances.argmin()
+        assigned[term] = nearest
+        room[nearest] -= 1
+    return assigned

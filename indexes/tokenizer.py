@@ -1,0 +1,174 @@
+"""The default tokeniser, `unicode-words-v1`: lower-case words of letters, and nothing else.
+
+Text is normalised (NFKC) and lower-cased. A chunk (a maximal run without white space) that holds
+`@` or `://`, or begins with `www.`, yields no token. In the other chunks a token is a maximal run
+of letters and marks, with single apostrophes inside it; a run that also holds digits or
+underscores (`mp3`, `user_17`) yields none. Numbers, e-mail addresses, URLs, punctuation and emoji
+are thus never tokens.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import unicodedata
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+NAME = "unicode-words-v1"
+DESCRIPTION = f"{NAME} (NFKC, lower-case, letters only; Unicode {unicodedata.unidata_version})"
+
+_OTHER, _LETTER, _BARRED, _SPACE, _APOSTROPHE = range(5)
+_CLASS_OF_CATEGORY = {"L": _LETTER, "M": _LETTER, "N": _BARRED, "Z": _SPACE}
+
+
+class Tokens(NamedTuple):
+    """The tokens of a batch of texts, as spans of one byte buffer.
+
+    Attributes:
+        data: uint8; the normalised texts' UTF-8 bytes.
+        offsets: int64 (n + 1,); text i has the tokens offsets[i] .. offsets[i + 1].
+        starts, ends: int64; where in `data` each token lies.
+    """
+
+    data: npt.NDArray[np.uint8]
+    offsets: npt.NDArray[np.int64]
+    starts: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+
+
+def tokenize(texts: pa.Array) -> Tokens:
+    """Tokenise a string or large_string array without nulls, of valid UTF-8."""
+    data, offsets = string_buffers(normalize(texts))
+    return Tokens(data, *_spans(data, offsets, _classes()))
+
+
+def normalize(texts: pa.Array) -> pa.Array:
+    """NFKC, lower-case, straight apostrophes; as large_string."""
+    texts = texts.cast(pa.large_string())
+    if pc.all(pc.string_is_ascii(texts)).as_py() is False:
+        texts = pc.utf8_normalize(texts, form="NFKC")
+        texts = pc.replace_substring(texts, "\u2019", "'")
+    return pc.utf8_lower(texts)
+
+
+def string_buffers(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """The bytes of a large_string or large_binary array, and its (n + 1) offsets into them."""
+    _, offsets, data = texts.buffers()
+    bounds = np.frombuffer(offsets, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    raw = np.frombuffer(data, dtype=np.uint8) if data else np.empty(0, dtype=np.uint8)
+    return raw, bounds
+
+
+@functools.cache
+def _classes() -> npt.NDArray[np.uint8]:
+    """Each code point's class, as far as the token rule cares."""
+    classes = np.full(sys.maxunicode + 1, _OTHER, dtype=np.uint8)
+    for point in range(sys.maxunicode + 1):
+        classes[point] = _CLASS_OF_CATEGORY.get(unicodedata.category(chr(point))[0], _OTHER)
+    for character in "\t\n\v\f\r\x1c\x1d\x1e\x1f\x85":
+        classes[ord(character)] = _SPACE
+    classes[ord("_")] = _BARRED
+    classes[ord("'")] = _APOSTROPHE
+    return classes
+
+
+@numba.njit(cache=True, nogil=True)
+def _spans(data, offsets, classes):  # type: ignore[no-untyped-def]
+    """Token spans, by one pass over the code points."""
+    texts = len(offsets) - 1
+    capacity = (offsets[texts] - offsets[0]) // 2 + texts
+    token_offsets = np.empty(texts + 1, dtype=np.int64)
+    starts = np.empty(capacity, dtype=np.int64)
+    ends = np.empty(capacity, dtype=np.int64)
+    found = 0
+    token_offsets[0] = 0
+    for text in range(texts):
+        position, stop = offsets[text], offsets[text + 1]
+        while position < stop:
+            first_of_chunk = found
+            chunk = position
+            refused = False
+            start = -1  # of the current run, or -1 outside a run
+            barred = False  # the run holds a digit or an underscore
+            while True:
+                if position < stop:
+                    point, width = _code_point(data, position)
+                    kind = classes[point]
+                else:
+                    point, width, kind = 0, 0, _SPACE
+                if kind == _APOSTROPHE and start >= 0 and position + 1 < stop:
+                    following, _ = _code_point(data, position + 1)
+                    previous_is_letter = data[position - 1] != 39
+                    if previous_is_letter and classes[following] in (_LETTER, _BARRED):
+                        kind = _LETTER
+                if kind == _LETTER or kind == _BARRED:
+                    if start < 0:
+                        start = position
+                        barred = False
+                    barred |= kind == _BARRED
+                else:
+                    if start >= 0 and not barred:
+                        starts[found] = start
+                        ends[found] = position
+                        found += 1
+                    start = -1
+                    if kind == _SPACE:
+                        position += width
+                        break
+                    refused |= point == 64 or _is_scheme(data, position, stop)
+                position += width
+            if refused or _is_www(data, chunk, stop):
+                found = first_of_chunk
+        token_offsets[text + 1] = found
+    return token_offsets, starts[:found].copy(), ends[:found].copy()
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _code_point(data, position):  # type: ignore[no-untyped-def]
+    """The code point at `position` of valid UTF-8, and its width in bytes."""
+    lead = np.int64(data[position])
+    if lead < 0x80:
+        return lead, 1
+    if lead < 0xE0:
+        return (lead & 0x1F) << 6 | (data[position + 1] & 0x3F), 2
+    if lead < 0xF0:
+        return (
+            (lead & 0x0F) << 12 | (data[position + 1] & 0x3F) << 6 | (data[position + 2] & 0x3F),
+            3,
+        )
+    return (
+        (lead & 0x07) << 18
+        | (data[position + 1] & 0x3F) << 12
+        | (data[position + 2] & 0x3F) << 6
+        | (data[position + 3] & 0x3F),
+        4,
+    )
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _is_scheme(data, position, stop):  # type: ignore[no-untyped-def]
+    """Whether `://` stands at `position`."""
+    return (
+        position + 2 < stop
+        and data[position] == 58
+        and data[position + 1] == 47
+        and data[position + 2] == 47
+    )
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _is_www(data, position, stop):  # type: ignore[no-untyped-def]
+    """Whether `www.` stands at `position`."""
+    return (
+        position + 3 < stop
+        and data[position] == 119
+        and data[position + 1] == 119
+        and data[position + 2] == 119
+        and data[position + 3] == 46
+    )

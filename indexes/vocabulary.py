@@ -1,0 +1,164 @@
+"""A vocabulary: the terms that a release may speak of, and the look-up of tokens in it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indexes.tokenizer import NAME, Tokens, normalize, string_buffers, tokenize
+
+_FNV_OFFSET, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
+
+
+class VocabularyError(ValueError):
+    """A list of terms that cannot be a vocabulary; the message says why and what to do."""
+
+
+class Vocabulary:
+    """Distinct terms, numbered in their given order."""
+
+    def __init__(self, terms: Sequence[str]) -> None:
+        """Raises VocabularyError for no terms, duplicates, or terms that no text can yield."""
+        self.terms = pa.array(terms, type=pa.large_string())
+        if len(self.terms) == 0:
+            raise VocabularyError("holds no terms")
+        counts = pc.value_counts(self.terms)
+        repeated = counts.field("counts").to_numpy() > 1
+        if repeated.any():
+            example = counts.field("values")[int(np.argmax(repeated))].as_py()
+            raise VocabularyError(
+                f"holds {example!r} more than once ({repeated.sum()} terms are repeated); "
+                "list every term once"
+            )
+        self._refuse_unreachable_terms()
+        self._data, self._offsets = string_buffers(self.terms)
+        self._slots = _build(self._data, self._offsets)
+
+    def _refuse_unreachable_terms(self) -> None:
+        tokens = tokenize(self.terms)
+        _, bounds = string_buffers(normalize(self.terms))
+        whole = np.diff(tokens.offsets) == 1
+        whole[whole] &= (tokens.ends - tokens.starts)[tokens.offsets[:-1][whole]] == np.diff(
+            bounds
+        )[whole]
+        reachable = whole & pc.equal(normalize(self.terms), self.terms).to_numpy(
+            zero_copy_only=False
+        )
+        if not reachable.all():
+            example = self.terms[int(np.argmin(reachable))].as_py()
+            raise VocabularyError(
+                f"holds {example!r}, which the tokeniser {NAME} never yields "
+                f"({(~reachable).sum()} such terms); give lower-case words of letters alone"
+            )
+
+    def __len__(self) -> int:
+        return len(self.terms)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Vocabulary, (self.terms.to_pylist(),)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the terms in order, hexadecimal."""
+        return hashlib.sha256("\n".join(self.terms.to_pylist()).encode()).hexdigest()
+
+    def look_up(self, tokens: Tokens) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        """The known tokens of each text: offsets int64 (n + 1,) and term ids int32."""
+        result: tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]] = _look_up(
+            tokens.data,
+            tokens.offsets,
+            tokens.starts,
+            tokens.ends,
+            self._data,
+            self._offsets,
+            self._slots,
+        )
+        return result
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _hash(data, start, end):  # type: ignore[no-untyped-def]
+    """FNV-1a, 64 bits, folded so that the low bits depend on all."""
+    state = _FNV_OFFSET
+    for i in range(start, end):
+        state = (state ^ np.uint64(data[i])) * _FNV_PRIME
+    return state ^ (state >> np.uint64(32))
+
+
+@numba.njit(cache=True, nogil=True)
+def _build(data, offsets):  # type: ignore[no-untyped-def]
+    """An open-addressing hash table of term ids, at most half full; -1 is empty."""
+    size = 2
+    while size < 2 * len(offsets):
+        size *= 2
+    slots = np.full(size, -1, dtype=np.int32)
+    for term in range(len(offsets) - 1):
+        slot = np.int64(_hash(data, offsets[term], offsets[term + 1]) & np.uint64(size - 1))
+        while slots[slot] >= 0:
+            slot = (slot + 1) & (size - 1)
+        slots[slot] = term
+    return slots
+
+
+@numba.njit(cache=True, nogil=True)
+def _look_up(data, token_offsets, starts, ends, terms, term_offsets, slots):  # type: ignore[no-untyped-def]
+    offsets = np.empty_like(token_offsets)
+    ids = np.empty(len(starts), dtype=np.int32)
+    mask = np.int64(len(slots) - 1)
+    found = 0
+    offsets[0] = 0
+    for text in range(len(token_offsets) - 1):
+        for token in range(token_offsets[text], token_offsets[text + 1]):
+            start, end = starts[token], ends[token]
+            slot = np.int64(_hash(data, start, end) & np.uint64(mask))
+            while slots[slot] >= 0:
+                term = slots[slot]
+                first = term_offsets[term]
+                if term_offsets[term + 1] - first == end - start:
+                    same = True
+                    for i in range(end - start):
+                        if terms[first + i] != data[start + i]:
+                            same = False
+                            break
+                    if same:
+                        ids[found] = term
+                        found += 1
+                        break
+                slot = (slot + 1) & mask
+        offsets[text + 1] = found
+    return offsets, ids[:found].copy()
+
+
+def document_frequencies(tokens: Tokens) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+    """The distinct tokens of a batch, large_string, and the number of texts that hold each."""
+    words = pa.LargeStringArray.from_buffers(
+        len(tokens.starts), *_gather(tokens.data, tokens.starts, tokens.ends)
+    ).dictionary_encode()
+    codes = words.indices.to_numpy().astype(np.int64)
+    texts = np.repeat(np.arange(len(tokens.offsets) - 1), np.diff(tokens.offsets))
+    distinct = np.unique(texts * max(1, len(words.dictionary)) + codes)
+    counts = np.bincount(distinct % max(1, len(words.dictionary)), minlength=len(words.dictionary))
+    return words.dictionary, counts
+
+
+def _gather(
+    data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
+) -> tuple[pa.Buffer, pa.Buffer]:
+    offsets = np.concatenate([[0], np.cumsum(ends - starts)]).astype(np.int64)
+    return pa.py_buffer(offsets), pa.py_buffer(_copy_spans(data, starts, offsets))
+
+
+@numba.njit(cache=True, nogil=True)
+def _copy_spans(data, starts, offsets):  # type: ignore[no-untyped-def]
+    copied = np.empty(offsets[-1], dtype=np.uint8)
+    for span in range(len(starts)):
+        for i in range(offsets[span + 1] - offsets[span]):
+            copied[offsets[span] + i] = data[starts[span] + i]
+    return copied

@@ -1,0 +1,1 @@
+"""What a privacy definition needs: samplers, mechanisms, guarantees, accounting."""

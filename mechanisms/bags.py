@@ -1,0 +1,96 @@
+"""Batches of sparse integer vectors (bags of words, or of bins), in compressed rows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+
+class Bags(NamedTuple):
+    """`n` sparse rows: row i holds `entries[offsets[i]:offsets[i + 1]]`, ascending.
+
+    Attributes:
+        offsets: int64, shape (n + 1,).
+        entries: int32, column numbers, strictly ascending within a row.
+        counts: int32, the (non-zero) value at each entry.
+    """
+
+    offsets: npt.NDArray[np.int64]
+    entries: npt.NDArray[np.int32]
+    counts: npt.NDArray[np.int32]
+
+
+def clip(bags: Bags) -> Bags:
+    """Drop the negative counts: post-processing, no cost."""
+    keep = bags.counts > 0
+    kept = np.concatenate([[0], np.cumsum(keep, dtype=np.int64)])
+    return Bags(kept[bags.offsets], bags.entries[keep], bags.counts[keep])
+
+
+@numba.njit(cache=True, nogil=True)
+def add_dense(offsets, entries, noise):  # type: ignore[no-untyped-def]
+    """Tokens (compressed rows of entry numbers, any order) plus dense noise (n, size), as Bags."""
+    documents, size = noise.shape
+    out_offsets = np.empty(documents + 1, dtype=np.int64)
+    out_entries = np.empty(documents * size, dtype=np.int32)
+    out_counts = np.empty(documents * size, dtype=np.int32)
+    row = np.empty(size, dtype=np.int64)
+    found = 0
+    out_offsets[0] = 0
+    for document in range(documents):
+        for entry in range(size):
+            row[entry] = noise[document, entry]
+        for token in range(offsets[document], offsets[document + 1]):
+            row[entries[token]] += 1
+        for entry in range(size):
+            if row[entry] != 0:
+                out_entries[found] = entry
+                out_counts[found] = _saturate(row[entry])
+                found += 1
+        out_offsets[document + 1] = found
+    return out_offsets, out_entries[:found].copy(), out_counts[:found].copy()
+
+
+@numba.njit(cache=True, nogil=True)
+def add_sparse(offsets, entries, noise_document, noise_entry, noise_value):  # type: ignore[no-untyped-def]
+    """The same for noise given by its non-zero entries, sorted by document and entry."""
+    documents = len(offsets) - 1
+    capacity = len(entries) + len(noise_entry)
+    out_offsets = np.empty(documents + 1, dtype=np.int64)
+    out_entries = np.empty(capacity, dtype=np.int32)
+    out_counts = np.empty(capacity, dtype=np.int32)
+    found = 0
+    noise = 0
+    out_offsets[0] = 0
+    for document in range(documents):
+        tokens = np.sort(entries[offsets[document] : offsets[document + 1]])
+        token = 0
+        while True:
+            noisy = noise < len(noise_entry) and noise_document[noise] == document
+            if token < len(tokens) and (not noisy or tokens[token] <= noise_entry[noise]):
+                entry = tokens[token]
+            elif noisy:
+                entry = noise_entry[noise]
+            else:
+                break
+            value = np.int64(0)
+            while token < len(tokens) and tokens[token] == entry:
+                value += 1
+                token += 1
+            if noisy and noise_entry[noise] == entry:
+                value += noise_value[noise]
+                noise += 1
+            if value != 0:
+                out_entries[found] = entry
+                out_counts[found] = _saturate(value)
+                found += 1
+        out_offsets[document + 1] = found
+    return out_offsets, out_entries[:found].copy(), out_counts[:found].copy()
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _saturate(value):  # type: ignore[no-untyped-def]
+    return np.int32(min(max(value, -(2**31 - 1)), 2**31 - 1))

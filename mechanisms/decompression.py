@@ -1,0 +1,152 @@
+"""Decompression: spread every bin's noisy count over its terms (LPLP, section 3.3).
+
+Post-processing of the noisy bins and the noisy histogram: it costs nothing, and NumPy's generators
+may serve it.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from mechanisms.bags import Bags
+
+_DRAWS_AT_ONCE = 1 << 22
+_DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
+_BIT = np.zeros(64, dtype=np.int64)
+for _i in range(64):
+    _BIT[(int(_DE_BRUIJN) << _i) % 2**64 >> 58] = _i
+
+
+class Decompression:
+    """A multinomial over the terms of every bin, as alias tables (Walker 1977, Vose 1991)."""
+
+    def __init__(
+        self, bins: npt.NDArray[np.int32], weights: npt.NDArray[np.int64], size: int
+    ) -> None:
+        """Build the tables.
+
+        Args:
+            bins: int32 (V,); each term's bin in 0 .. size - 1.
+            weights: int64 (V,); noisy counts. Negative ones are clipped at zero, and a bin whose
+                weights are all zero is uniform.
+            size: the number of bins K.
+        """
+        self._terms = np.argsort(bins, kind="stable").astype(np.int32)
+        self._starts = np.searchsorted(bins[self._terms], np.arange(size + 1)).astype(np.int64)
+        clipped = np.maximum(weights, 0).astype(np.float64)[self._terms]
+        self._thresholds, self._aliases = _alias_tables(clipped, self._starts)
+
+    def expand(self, bags: Bags, generator: np.random.Generator) -> Bags:
+        """Draw the terms of every count; `bags` holds bins with positive counts."""
+        totals = np.concatenate([[0], np.cumsum(bags.counts, dtype=np.int64)])[bags.offsets]
+        parts = []
+        first = 0
+        while first < len(totals) - 1:
+            reach = int(np.searchsorted(totals, totals[first] + _DRAWS_AT_ONCE, side="right")) - 1
+            last = min(max(first + 1, reach), len(totals) - 1)
+            bits = generator.integers(
+                0, 2**64, size=int(totals[last] - totals[first]), dtype=np.uint64
+            )
+            parts.append(
+                _draw(
+                    bags.offsets[first : last + 1],
+                    bags.entries,
+                    bags.counts,
+                    self._starts,
+                    self._terms,
+                    self._thresholds,
+                    self._aliases,
+                    bits,
+                    _BIT,
+                )
+            )
+            first = last
+        if not parts:
+            return Bags(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
+        lengths, entries, counts = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return Bags(np.concatenate([[0], np.cumsum(lengths)]), entries, counts)
+
+
+@numba.njit(cache=True, nogil=True)
+def _alias_tables(weights, starts):  # type: ignore[no-untyped-def]
+    """Vose's method, bin by bin; thresholds are scaled to 2^32, aliases count within the bin."""
+    thresholds = np.empty(len(weights), dtype=np.uint64)
+    aliases = np.zeros(len(weights), dtype=np.int64)
+    small = np.empty(len(weights), dtype=np.int64)
+    large = np.empty(len(weights), dtype=np.int64)
+    one = np.uint64(1) << np.uint64(32)
+    for k in range(len(starts) - 1):
+        start = starts[k]
+        size = starts[k + 1] - start
+        if size == 0:
+            continue
+        total = weights[start : start + size].sum()
+        scaled = np.ones(size)
+        if total > 0:
+            scaled = weights[start : start + size] * (size / total)
+        smalls = larges = 0
+        for j in range(size):
+            if scaled[j] < 1.0:
+                small[smalls] = j
+                smalls += 1
+            else:
+                large[larges] = j
+                larges += 1
+        while smalls > 0 and larges > 0:
+            smalls -= 1
+            lesser, greater = small[smalls], large[larges - 1]
+            thresholds[start + lesser] = np.uint64(scaled[lesser] * 4294967296.0)
+            aliases[start + lesser] = greater
+            scaled[greater] -= 1.0 - scaled[lesser]
+            if scaled[greater] < 1.0:
+                larges -= 1
+                small[smalls] = greater
+                smalls += 1
+        for i in range(larges):
+            thresholds[start + large[i]] = one
+        for i in range(smalls):
+            thresholds[start + small[i]] = one
+    return thresholds, aliases
+
+
+@numba.njit(cache=True, nogil=True)
+def _draw(offsets, bins, counts, starts, terms, thresholds, aliases, bits, bit_index):  # type: ignore[no-untyped-def]
+    """One term for every unit of every bin; terms come out ascending, by way of a bitmap."""
+    documents = len(offsets) - 1
+    lengths = np.empty(documents, dtype=np.int64)
+    out_terms = np.empty(len(bits), dtype=np.int32)
+    out_counts = np.empty(len(bits), dtype=np.int32)
+    tally = np.zeros(len(terms), dtype=np.int32)
+    bitmap = np.zeros((len(terms) + 63) // 64, dtype=np.uint64)
+    low_half = np.uint64(0xFFFFFFFF)
+    found = 0
+    drawn = 0
+    for document in range(documents):
+        for i in range(offsets[document], offsets[document + 1]):
+            start = starts[bins[i]]
+            size = np.uint64(starts[bins[i] + 1] - start)
+            for _ in range(counts[i]):
+                word = bits[drawn]
+                drawn += 1
+                slot = np.int64((word >> np.uint64(32)) * size >> np.uint64(32))
+                if word & low_half >= thresholds[start + slot]:
+                    slot = aliases[start + slot]
+                term = terms[start + slot]
+                tally[term] += 1
+                bitmap[term >> 6] |= np.uint64(1) << np.uint64(term & 63)
+        before = found
+        for i in range(len(bitmap)):
+            rest = bitmap[i]
+            bitmap[i] = 0
+            while rest:
+                lowest = rest & (~rest + np.uint64(1))
+                rest ^= lowest
+                term = (i << 6) + bit_index[(lowest * _DE_BRUIJN) >> np.uint64(58)]
+                out_terms[found] = term
+                out_counts[found] = tally[term]
+                tally[term] = 0
+                found += 1
+        lengths[document] = found - before
+    return lengths, out_terms[:found].copy(), out_counts[:found].copy()

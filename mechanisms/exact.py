@@ -1,0 +1,245 @@
+"""Exact sampling of discrete laws from random bits, vectorised.
+
+A law on 0, 1, 2, ... is given by its survival function S(i) = Pr[I > i], as rigorous integer
+bounds at any precision. With V uniform on [0, 1), I = #{i : V < S(i)} has that law exactly. Bits
+of V are revealed until they decide: 16 of them settle almost every draw by a table, the cells
+that hold a threshold take 48 more and a binary search, and the few that are still open (the
+tail among them) are decided in big integers with as many bits as it takes. No float, no
+truncated tail.
+"""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from decimal import Context, Decimal
+from fractions import Fraction
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from mechanisms.keystream import BLOCK_BYTES, Addresses, Keystream
+
+Bounds = tuple[int, int]
+"""Integers (lo, hi) with lo <= x * 2^bits <= hi for a real x in [0, 1]."""
+
+_TABLE_BITS = 16
+_SEARCH_BITS = 64
+_GUARD_BITS = 64
+_MAX_THRESHOLDS = 1_000_000
+
+
+@functools.cache
+def exp_bounds(exponent: Fraction, bits: int) -> Bounds:
+    """Bounds of exp(-exponent) * 2^bits, for exponent >= 0.
+
+    `Decimal.exp` is correctly rounded, so its two neighbours enclose the true value; the
+    exponent's own rounding, at most 10^-digits of its size, is enclosed by rounding it both ways.
+    """
+    digits = bits // 3 + 12
+    down, up = (
+        Context(prec=digits, rounding="ROUND_FLOOR"),
+        Context(prec=digits, rounding="ROUND_CEILING"),
+    )
+    low, high = (
+        context.divide(Decimal(-exponent.numerator), Decimal(exponent.denominator))
+        for context in (down, up)
+    )
+    scale = 1 << bits
+    lower = Fraction(low.exp(down).next_minus(down)) * scale
+    upper = Fraction(high.exp(up).next_plus(up)) * scale
+    return max(0, lower.__floor__()), min(scale, upper.__ceil__())
+
+
+def power_bounds(base: Callable[[int], Bounds], exponent: int, bits: int) -> Bounds:
+    """Bounds of base ** exponent * 2^bits by squaring, each product rounded outwards.
+
+    `base(bits)` bounds a real in [0, 1]. The relative error grows with `exponent`, so the work is
+    done with as many more bits.
+    """
+    work = bits + 2 * exponent.bit_length() + 8
+    lo = hi = 1 << work
+    base_lo, base_hi = base(work)
+    while exponent:
+        if exponent & 1:
+            lo, hi = lo * base_lo >> work, -(-hi * base_hi >> work)
+        base_lo, base_hi = base_lo * base_lo >> work, -(-base_hi * base_hi >> work)
+        exponent >>= 1
+    return lo >> (work - bits), -(-hi >> (work - bits))
+
+
+@numba.njit(cache=True, nogil=True)
+def _look_up(table, words, sentinel):  # type: ignore[no-untyped-def]
+    """table[words], and the flat positions at which it holds the sentinel."""
+    drawn = np.empty(words.shape, dtype=table.dtype)
+    undecided = 0
+    for row in range(words.shape[0]):
+        for column in range(words.shape[1]):
+            value = table[words[row, column]]
+            drawn[row, column] = value
+            undecided += value == sentinel
+    positions = np.empty((undecided, 2), dtype=np.int64)
+    found = 0
+    for row in range(words.shape[0]):
+        for column in range(words.shape[1]):
+            if drawn[row, column] == sentinel:
+                positions[found, 0] = row
+                positions[found, 1] = column
+                found += 1
+    return drawn, positions
+
+
+class Law(ABC):
+    """A distribution on 0, 1, 2, ... known through its survival function."""
+
+    @abstractmethod
+    def survival(self, index: int, bits: int) -> Bounds:
+        """Bounds of Pr[I > index] * 2^bits; they close in on it as `bits` grows."""
+
+    def values(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The outcomes that the indices stand for (the indices themselves, unless overridden)."""
+        return indices
+
+
+def _floor(law: Law, index: int, bits: int) -> int:
+    """floor(S(index) * 2^bits), exactly: precision grows until both bounds agree."""
+    guard = _GUARD_BITS
+    while True:
+        lo, hi = (bound >> guard for bound in law.survival(index, bits + guard))
+        if lo == hi:
+            return lo
+        guard *= 2
+
+
+def decide(law: Law, value: int, bits: int) -> int | None:
+    """The index that V in [value, value + 1) / 2^bits settles, or None if more bits are needed."""
+    guard = _GUARD_BITS
+
+    def above(index: int) -> bool | None:
+        """Whether V < S(index): True, False, or None where the bits of V do not tell."""
+        lo, hi = law.survival(index, bits + guard)
+        if lo >= (value + 1) << guard:
+            return True
+        if hi <= value << guard:
+            return False
+        return None
+
+    low, high = -1, 0
+    while (verdict := above(high)) is not False:
+        if verdict is None:
+            return None
+        low, high = high, 2 * high + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        verdict = above(middle)
+        if verdict is None:
+            return None
+        low, high = (middle, high) if verdict else (low, middle)
+    return high
+
+
+class ExactSampler:
+    """Draws from a `Law`, exactly, a batch of addresses at a time.
+
+    Lane `lane` of the keystream holds the first 16 bits of every draw, lane `lane + 1` the rest.
+    """
+
+    def __init__(self, law: Law, limit: int | None = None) -> None:
+        """Tabulate `law`. With `limit`, draws of at least `limit` may be reported as `limit`.
+
+        Raises ValueError if the law is so wide that its table would not fit.
+        """
+        self._law = law
+        self._limit = limit
+        floors: list[int] = []
+        while (limit is None or len(floors) < limit) and (
+            floor := _floor(law, len(floors), _SEARCH_BITS)
+        ):
+            floors.append(floor)
+            if len(floors) > _MAX_THRESHOLDS:
+                raise ValueError("the law is too wide to tabulate")
+        # S is decreasing; the search wants ascending order.
+        self._floors = np.array(floors[::-1], dtype=np.uint64)
+        self._table, self._sentinel = self._tabulate()
+
+    def _tabulate(self) -> tuple[npt.NDArray[np.signedinteger], int]:
+        cells = np.arange(1 << _TABLE_BITS, dtype=np.uint64) << np.uint64(
+            _SEARCH_BITS - _TABLE_BITS
+        )
+        indices = len(self._floors) - np.searchsorted(self._floors, cells, side="right")
+        indices[0] = len(self._floors)
+        values = self._law.values(indices.astype(np.int64))
+        # A draw 32 times as far out as 64 bits reach has probability below 2^-2000.
+        reach = 32 * int(np.abs(values).max())
+        dtype = np.int16 if reach < np.iinfo(np.int16).max else np.int32
+        sentinel = int(np.iinfo(dtype).min)
+        table = values.astype(dtype)
+        table[(self._floors >> np.uint64(_SEARCH_BITS - _TABLE_BITS)).astype(np.int64)] = sentinel
+        if self._limit is None or len(self._floors) < self._limit:
+            table[0] = sentinel  # infinitely many thresholds of the tail lie in the lowest cell
+        return table, sentinel
+
+    def sample(
+        self, stream: Keystream, addresses: Addresses, count: int, *, lane: int, start: int = 0
+    ) -> npt.NDArray[np.signedinteger]:
+        """Draws start .. start + count at every address, shape (n, count), int16 or int32.
+
+        `start` must be a multiple of 8. Raises OverflowError if a draw does not fit the dtype
+        (its probability is below 2^-2000, and it depends on the noise alone, not on the data).
+        """
+        words_a_block = BLOCK_BYTES // 2
+        raw = stream.blocks(
+            addresses, -(-count // words_a_block), lane=lane, start=start // words_a_block
+        )
+        words = raw.view("<u2")[:, :count]
+        drawn: npt.NDArray[np.signedinteger]
+        drawn, positions = _look_up(self._table, words, self._sentinel)
+        if len(positions):
+            rows, columns = positions.T
+            prefixes = words[rows, columns]
+            refined = self._refine(
+                stream, addresses[rows], (columns + start).astype(np.uint64), prefixes, lane + 1
+            )
+            if np.abs(refined).max() > np.iinfo(drawn.dtype).max:
+                raise OverflowError("a noise draw beyond its integer type")
+            drawn[rows, columns] = refined
+        return drawn
+
+    def _refine(
+        self,
+        stream: Keystream,
+        addresses: Addresses,
+        positions: npt.NDArray[np.uint64],
+        prefixes: npt.NDArray[np.uint16],
+        lane: int,
+    ) -> npt.NDArray[np.int64]:
+        more = stream.gather(addresses, positions, lane=lane).view("<u8")[:, 0]
+        tail_bits = np.uint64(_SEARCH_BITS - _TABLE_BITS)
+        drawn = prefixes.astype(np.uint64) << tail_bits | more >> np.uint64(_TABLE_BITS)
+        right = np.searchsorted(self._floors, drawn, side="right")
+        indices = (len(self._floors) - right).astype(np.int64)
+        undecided = np.searchsorted(self._floors, drawn, side="left") != right
+        if self._limit is None or len(self._floors) < self._limit:
+            undecided |= drawn == 0
+        for i in np.nonzero(undecided)[0]:
+            indices[i] = self._finish(stream, addresses[i], int(positions[i]), int(drawn[i]), lane)
+        return self._law.values(indices)
+
+    def _finish(
+        self,
+        stream: Keystream,
+        address: npt.NDArray[np.uint64],
+        position: int,
+        value: int,
+        lane: int,
+    ) -> int:
+        """Reveal 64 bits at a time until `decide` settles; position's later blocks supply them."""
+        bits, extension = _SEARCH_BITS, 1
+        while (index := decide(self._law, value, bits)) is None:
+            counter = np.array([position + (extension << 40)], dtype=np.uint64)
+            block = stream.gather(address[None, :], counter, lane=lane)
+            value = value << 64 | int(block.view("<u8")[0, 0])
+            bits, extension = bits + 64, extension + 1
+        return index if self._limit is None else min(index, self._limit)

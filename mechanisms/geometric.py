@@ -1,0 +1,155 @@
+"""Two-sided geometric noise, dense and sparse, drawn exactly from the keyed stream.
+
+Pr[Z = z] = (1 - a) / (1 + a) * a^|z| with a = exp(-rate), for a rational rate > 0 (Ghosh,
+Roughgarden and Sundararajan 2009; the noise of LPLP, Schofield et al., section 3). It equals
+G - G' for independent geometric G, G' on 0, 1, 2, ... with Pr[G = g] = (1 - a) a^g.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from mechanisms.exact import Bounds, ExactSampler, Law, exp_bounds, power_bounds
+from mechanisms.keystream import Addresses, Keystream
+
+MINIMUM_RATE = Fraction(1, 5000)
+_DENSE_LANE, _GAP_LANE, _VALUE_LANE = 0, 2, 4
+_WORDS_A_BLOCK = 8
+
+
+class TwoSidedGeometric(Law):
+    """Two-sided geometric noise; index 0, 1, 2, 3, 4, ... stands for 0, 1, -1, 2, -2, ...
+
+    In that order Pr[I > 2k - 1] = a^k and Pr[I > 2k] = 2 a^(k+1) / (1 + a).
+    """
+
+    def __init__(self, rate: Fraction) -> None:
+        """`rate` is epsilon / sensitivity; raises ValueError below `MINIMUM_RATE`."""
+        if rate < MINIMUM_RATE:
+            raise ValueError(f"a noise rate of {float(rate):g} is below {float(MINIMUM_RATE):g}")
+        self.rate = rate
+
+    def _alpha(self, bits: int) -> Bounds:
+        return exp_bounds(self.rate, bits)
+
+    def survival(self, index: int, bits: int) -> Bounds:
+        """Bounds of Pr[I > index] * 2^bits."""
+        k, odd = divmod(index + 1, 2)
+        if not odd:
+            return power_bounds(self._alpha, k, bits)
+        lo, hi = self.tail(k + 1, bits)
+        return 2 * lo, 2 * hi
+
+    def values(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """0, 1, -1, 2, -2, ... for 0, 1, 2, 3, 4, ..."""
+        return np.where(indices & 1, (indices + 1) >> 1, -(indices >> 1))
+
+    def tail(self, k: int, bits: int = 256) -> Bounds:
+        """Bounds of Pr[Z >= k] * 2^bits = a^k / (1 + a) * 2^bits, for k >= 0."""
+        lo, hi = power_bounds(self._alpha, k, bits)
+        alpha_lo, alpha_hi = self._alpha(bits)
+        one = 1 << bits
+        return (lo << bits) // (one + alpha_hi), -((-hi << bits) // (one + alpha_lo))
+
+
+class _NonZero(TwoSidedGeometric):
+    """Two-sided geometric noise given that it is not zero: index 0, 1, 2, ... is 1, -1, 2, ..."""
+
+    def survival(self, index: int, bits: int) -> Bounds:
+        lo, hi = super().survival(index + 1, bits)
+        total_lo, total_hi = super().survival(0, bits)
+        return (lo << bits) // total_hi, min(1 << bits, -((-hi << bits) // total_lo))
+
+    def values(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return super().values(indices + 1)
+
+
+class _Gap(TwoSidedGeometric):
+    """The number of zeros before a non-zero value: Pr[I > g] = Pr[Z = 0]^(g + 1)."""
+
+    def _zero(self, bits: int) -> Bounds:
+        nonzero_lo, nonzero_hi = super().survival(0, bits)
+        return (1 << bits) - nonzero_hi, (1 << bits) - nonzero_lo
+
+    def survival(self, index: int, bits: int) -> Bounds:
+        return power_bounds(self._zero, index + 1, bits)
+
+    def values(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return indices
+
+
+class DenseNoise:
+    """One two-sided geometric draw for every one of `size` entries."""
+
+    def __init__(self, rate: Fraction, size: int) -> None:
+        self._sampler = ExactSampler(TwoSidedGeometric(rate))
+        self._size = size
+
+    def sample(self, stream: Keystream, addresses: Addresses) -> npt.NDArray[np.signedinteger]:
+        """Noise of shape (n, size), int16 or int32, independent over addresses and entries."""
+        return self._sampler.sample(stream, addresses, self._size, lane=_DENSE_LANE)
+
+
+class SparseNoise:
+    """The same law as `DenseNoise`, by its non-zero entries alone."""
+
+    def __init__(self, rate: Fraction, size: int) -> None:
+        self._gaps = ExactSampler(_Gap(rate), limit=size)
+        self._values = ExactSampler(_NonZero(rate))
+        self._size = size
+        lo, _ = _Gap(rate).survival(0, 64)
+        nonzero = 1 - lo / 2**64
+        # Mean count plus six deviations: a second round of draws is rare, not wrong.
+        draws = size * nonzero + 6 * math.sqrt(size * nonzero) + _WORDS_A_BLOCK
+        self._draws = _WORDS_A_BLOCK * math.ceil(draws / _WORDS_A_BLOCK)
+
+    def sample(
+        self, stream: Keystream, addresses: Addresses
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """Non-zero entries as (document, entry, value), int32 each, by document and entry."""
+        parts = []
+        active = np.arange(len(addresses))
+        last = np.full(len(addresses), -1, dtype=np.int64)
+        start = 0
+        while len(active):
+            gaps = self._gaps.sample(
+                stream, addresses[active], self._draws, lane=_GAP_LANE, start=start
+            )
+            drawn = self._values.sample(
+                stream, addresses[active], self._draws, lane=_VALUE_LANE, start=start
+            )
+            parts.append(_walk(gaps, drawn, active, last, self._size))
+            unfinished = last < self._size - 1
+            active, last = active[unfinished], last[unfinished]
+            start += self._draws
+        if len(parts) == 1:
+            return parts[0]
+        document, entry, value = (np.concatenate(part) for part in zip(*parts, strict=True))
+        order = np.lexsort((entry, document))
+        return document[order], entry[order], value[order]
+
+
+@numba.njit(cache=True, nogil=True)
+def _walk(gaps, values, documents, last, size):  # type: ignore[no-untyped-def]
+    """Step from non-zero entry to non-zero entry; `last` is moved to each document's last one."""
+    out_document = np.empty(gaps.size, dtype=np.int32)
+    out_entry = np.empty(gaps.size, dtype=np.int32)
+    out_value = np.empty(gaps.size, dtype=np.int32)
+    found = 0
+    for row in range(gaps.shape[0]):
+        position = last[row]
+        for column in range(gaps.shape[1]):
+            position += gaps[row, column] + 1
+            if position >= size:
+                break
+            out_document[found] = documents[row]
+            out_entry[found] = position
+            out_value[found] = values[row, column]
+            found += 1
+        last[row] = position
+    return out_document[:found], out_entry[:found], out_value[:found]

@@ -1,0 +1,93 @@
+"""Corpus-wide counts: the private term histogram, and the private choice of a vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from mechanisms.geometric import DenseNoise, TwoSidedGeometric
+from mechanisms.guarantees import LimitedPrecision
+from mechanisms.keystream import Keystream
+
+_TAIL_BITS = 4096
+"""Precision of a tail probability: it resolves any delta of practical size many times over."""
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """The corpus's term counts plus two-sided geometric noise at rate epsilon / N.
+
+    Guarantee:
+        The noisy counts are (N, epsilon)-limited-precision private: a change of at most N in the
+        L1 norm of one document's bag is the same change of the corpus's counts.
+    """
+
+    precision: int
+    epsilon: Fraction
+
+    @property
+    def guarantee(self) -> LimitedPrecision:
+        """What can be proved of the noisy counts."""
+        return LimitedPrecision(self.precision, self.epsilon)
+
+    def release(self, counts: npt.NDArray[np.int64], stream: Keystream) -> npt.NDArray[np.int64]:
+        """The noisy counts, int64 (V,), negative ones included; `counts` are exact, int64 (V,)."""
+        address = stream.addresses("histogram", [0], [counts.tobytes()])
+        noise = DenseNoise(self.epsilon / self.precision, len(counts))
+        noisy: npt.NDArray[np.int64] = counts + noise.sample(stream, address)[0]
+        return noisy
+
+
+@dataclass(frozen=True)
+class ThresholdedVocabulary:
+    """The terms whose noisy document frequency reaches a threshold.
+
+    A stability-based histogram (Korolova et al. 2009; Bun, Nissim and Stemmer 2016) on document
+    frequencies: a document counts once for every distinct term it holds.
+
+    Guarantee:
+        The released set of terms is (N, epsilon, delta)-limited-precision private.
+        A change of at most N in the L1 norm of one document's bag changes at most N document
+        frequencies, each by one, so noise at rate epsilon / N costs epsilon on the terms that
+        both corpora hold.
+        A term that only one of the two holds has frequency 1 there; at most N are such, and each
+        is released with probability at most delta / N.
+    """
+
+    precision: int
+    epsilon: Fraction
+    delta: Fraction
+
+    @property
+    def guarantee(self) -> LimitedPrecision:
+        """What can be proved of the set of terms."""
+        return LimitedPrecision(self.precision, self.epsilon, self.delta)
+
+    @property
+    def threshold(self) -> int:
+        """The least T with N * Pr[1 + Z >= T] <= delta, by bounds that err upwards."""
+        law = TwoSidedGeometric(self.epsilon / self.precision)
+
+        def leaks(threshold: int) -> bool:
+            upper = Fraction(law.tail(threshold - 1, _TAIL_BITS)[1], 1 << _TAIL_BITS)
+            return self.precision * upper > self.delta
+
+        low, high = 1, 2
+        while leaks(high):
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if leaks(middle) else (low, middle)
+        return high
+
+    def select(
+        self, terms: Sequence[bytes], frequencies: Sequence[int], stream: Keystream
+    ) -> npt.NDArray[np.bool_]:
+        """Which of the `terms`, of (non-zero) document `frequencies`, are released: bool (n,)."""
+        addresses = stream.addresses("vocabulary", frequencies, terms)
+        noise = DenseNoise(self.epsilon / self.precision, 1).sample(stream, addresses)[:, 0]
+        return np.asarray(frequencies, dtype=np.int64) + noise >= self.threshold

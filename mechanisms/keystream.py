@@ -1,0 +1,132 @@
+"""The keyed stream: every random bit that a mechanism uses, as a function of its input.
+
+Noise is a pseudo-random function (PRF) of everything that determines a mechanism's output law:
+the release key, the stage with its parameters, the source position and the input itself. A
+retried bundle therefore repeats its bits and spends nothing, while two different inputs, or one
+input under two parameter sets, never share a bit. The guarantees that stand on this stream are
+computational: they hold for an adversary who cannot break AES-256 or keyed BLAKE2b.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+KEY_BYTES = 32
+BLOCK_BYTES = 16
+ADDRESS_BYTES = 16
+
+_LANE_SHIFT = np.uint64(56)
+
+Addresses = npt.NDArray[np.uint64]
+"""Stream addresses, shape (n, 2), uint64: one 128-bit address a document."""
+
+
+def _hkdf(key: bytes, info: bytes, length: int) -> bytes:
+    return HKDF(algorithm=hashes.SHA256(), length=length, salt=None, info=info).derive(key)
+
+
+@dataclass(frozen=True)
+class ReleaseKey:
+    """The secret of one release, derived (HKDF-SHA256) from a master key and the release's id."""
+
+    secret: bytes = field(repr=False)
+
+    @classmethod
+    def derive(cls, master_key: bytes, release: str) -> ReleaseKey:
+        """Derive the key of `release`; raises ValueError unless the master key has 32 bytes."""
+        if len(master_key) != KEY_BYTES:
+            raise ValueError(f"a master key has {KEY_BYTES} bytes, not {len(master_key)}")
+        info = b"quietcorpus/release/v1\0" + release.encode()
+        return cls(_hkdf(master_key, info, KEY_BYTES))
+
+    @property
+    def fingerprint(self) -> str:
+        """A public 64-bit check value: equal keys have equal ones, and it reveals nothing else."""
+        return _hkdf(self.secret, b"quietcorpus/fingerprint/v1", 8).hex()
+
+    def stage(self, name: str, parameters: bytes) -> Keystream:
+        """The keystream of one stage.
+
+        `parameters` encodes all that the stage's output law depends on besides its input, so
+        that the same document under two parameter sets gets independent noise.
+        """
+        digest = hashlib.sha256(parameters).digest()
+        material = _hkdf(
+            self.secret, b"quietcorpus/stage/v1\0" + name.encode() + b"\0" + digest, 64
+        )
+        return Keystream(material[:32], material[32:])
+
+
+class Keystream:
+    """A random-access stream of pseudo-random blocks, one sequence for every address and lane.
+
+    A *lane* (0..255) separates the uses that one stage makes of the same address.
+    """
+
+    def __init__(self, address_key: bytes, block_key: bytes) -> None:
+        self._address_key = address_key
+        # One block at a time is the point: AES is the PRF, and no input block ever repeats.
+        self._cipher = Cipher(algorithms.AES(block_key), modes.ECB())  # noqa: S305
+
+    def addresses(
+        self, source: str, rows: Iterable[int], inputs: Iterable[bytes | memoryview[int]]
+    ) -> Addresses:
+        """The stream address of each input at its source position: keyed BLAKE2b-128.
+
+        `source` names the file, `rows` the record numbers in it, `inputs` the raw bytes. Returns
+        uint64 of shape (n, 2). Addresses of distinct (source, row, input) collide with
+        probability 2^-128 a pair.
+        """
+        name = source.encode()
+        prefix = hashlib.blake2b(
+            len(name).to_bytes(8, "little") + name,
+            key=self._address_key,
+            digest_size=ADDRESS_BYTES,
+        )
+        digests = bytearray()
+        for row, raw in zip(rows, inputs, strict=True):
+            state = prefix.copy()
+            state.update(row.to_bytes(8, "little"))
+            state.update(raw)
+            digests += state.digest()
+        return np.frombuffer(bytes(digests), dtype="<u8").reshape(-1, 2)
+
+    def blocks(
+        self, addresses: Addresses, count: int, *, lane: int, start: int = 0
+    ) -> npt.NDArray[np.uint8]:
+        """Blocks start .. start + count of every address, as uint8 of shape (n, 16 * count)."""
+        counters = np.arange(start, start + count, dtype=np.uint64)
+        plain = np.empty((len(addresses), count, 2), dtype="<u8")
+        plain[:, :, 0] = addresses[:, :1]
+        plain[:, :, 1] = addresses[:, 1:] ^ _tag(counters, lane)
+        return self._encrypt(plain).reshape(len(addresses), count * BLOCK_BYTES)
+
+    def gather(
+        self, addresses: Addresses, counters: npt.NDArray[np.uint64], *, lane: int
+    ) -> npt.NDArray[np.uint8]:
+        """Block `counters[i]` of `addresses[i]`, as uint8 of shape (n, 16)."""
+        plain = np.array(addresses, dtype="<u8", order="C")
+        plain[:, 1] ^= _tag(counters, lane)
+        return self._encrypt(plain).reshape(-1, BLOCK_BYTES)
+
+    def _encrypt(self, plain: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
+        raw = np.empty(plain.nbytes + BLOCK_BYTES - 1, dtype=np.uint8)
+        self._cipher.encryptor().update_into(plain.data.cast("B"), raw.data)
+        return raw[: plain.nbytes]
+
+
+def _tag(counters: npt.NDArray[np.uint64], lane: int) -> npt.NDArray[np.uint64]:
+    """What is XORed into an address: lane and counter.
+
+    For random addresses two uses meet with probability 2^-128 a pair of blocks, whatever their
+    counters.
+    """
+    return counters | (np.uint64(lane) << _LANE_SHIFT)

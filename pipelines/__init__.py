@@ -1,0 +1,1 @@
+"""One job per file, the command line, the spec, the card."""

@@ -1,0 +1,129 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+_EXIT_BAD_INPUT = 2
+_EXIT_FAILURE = 1
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="quietcorpus")
+def main() -> None:
+    """Release large private text corpora under differential privacy.
+
+    A release is described by a YAML spec, made by `quietcorpus release`, and checked by
+    `quietcorpus verify`. Bad input ends with exit code 2 and one line that says what to change;
+    any other failure ends with exit code 1. Nothing half-made is ever left at the output.
+
+    \b
+    Environment:
+      QUIETCORPUS_MASTER_KEY       the master key, 64 hexadecimal digits (32 bytes)
+      QUIETCORPUS_MASTER_KEY_FILE  or a file that holds it
+    Without one, a fresh key is drawn, and the run cannot be repeated with the same noise.
+    """
+
+
+@main.command(
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    short_help="Make a release from a spec.",
+)
+@click.argument("spec", type=click.Path())
+@click.argument("beam_options", nargs=-1, type=click.UNPROCESSED)
+@click.option("--workers", default=1, type=click.IntRange(1), help="Local processes.  [1]")
+@click.option("--quiet", is_flag=True, help="No progress bar; plain log lines.")
+@click.option(
+    "--log-level",
+    type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]),
+    default="INFO",
+    help="What is logged; DEBUG includes Beam's own log.  [INFO]",
+)
+def release(
+    spec: str, beam_options: tuple[str, ...], workers: int, quiet: bool, log_level: str
+) -> None:
+    """Make the release that SPEC describes.
+
+    The spec is checked in full before anything is read, every record is privatised, and the
+    release appears at its output all at once. By default everything runs in this process;
+    --workers uses several, and Beam's own options, given after the spec, any other engine:
+
+    \b
+      quietcorpus release spec.yaml
+      quietcorpus release spec.yaml --workers 8
+      quietcorpus release spec.yaml --runner=DataflowRunner --project=... --region=...
+    """
+
+    def run() -> None:
+        from pipelines.logs import configure_logging
+
+        configure_logging(log_level)
+        from pipelines.engine import Engine
+        from pipelines.release import release as make
+        from pipelines.spec import load_spec
+
+        loaded = load_spec(spec)
+        card = make(loaded, Engine(beam_options, workers), quiet=quiet)
+        click.echo(f"release   {loaded.output}")
+        _print_card(card)
+
+    _guarded(run)
+
+
+@main.command(short_help="Check a release against its card.")
+@click.argument("path")
+def verify(path: str) -> None:
+    """Check the release at PATH (a folder or an object-store URI).
+
+    Every file's digest, row count and columns are compared with release.json, release.json with
+    its schema, and files that it does not list are refused. Exit code 0 if all is as it says.
+    """
+
+    def run() -> None:
+        from pipelines.logs import configure_logging
+
+        configure_logging("INFO")
+        from pipelines.verify import verify as check
+
+        card = check(path)
+        click.echo(f"verified  {path}: {len(card.files)} files are as release.json says")
+        _print_card(card)
+
+    _guarded(run)
+
+
+def _print_card(card: Any) -> None:
+    stages = [(s.stage, s.parameters) for s in card.budget.stages]
+    costs = [f"{stage} {p.epsilon:.12g}" for stage, p in stages]
+    total = card.budget.total
+    delta = f", delta {total.delta:g}" if total.delta else ""
+    click.echo(f"documents {card.counts.documents:,} ({card.counts.rejected:,} records rejected)")
+    click.echo(f"guarantee {card.guarantee.statement}")
+    click.echo(
+        f"cost      epsilon {total.epsilon:.12g}{delta} at N = {total.precision}: {' + '.join(costs)}"
+    )
+
+
+def _guarded(run: Callable[[], None]) -> None:
+    """Turn every failure into one line and an exit code."""
+    from transforms.errors import InputError, StageError
+
+    try:
+        run()
+    except InputError as error:
+        _fail(str(error), _EXIT_BAD_INPUT)
+    except KeyboardInterrupt:
+        _fail("interrupted; nothing was published", _EXIT_BAD_INPUT)
+    except StageError as error:
+        _fail(f"{error}; nothing was published", _EXIT_FAILURE)
+    except Exception as error:  # its message may quote private text, so only its type is shown
+        _fail(f"unexpected {type(error).__name__}; nothing was published", _EXIT_FAILURE)
+
+
+def _fail(message: str, code: int) -> None:
+    click.echo(f"quietcorpus: error: {' '.join(message.split())}", err=True)
+    sys.exit(code)

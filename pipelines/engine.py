@@ -1,0 +1,176 @@
+"""Running a pipeline: in this process, in several processes, or wherever Beam's options say.
+
+The local engine is Beam's FnApiRunner by name. `DirectRunner` would first try to download another
+one, so that which engine runs would depend on the network.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import apache_beam as beam
+import grpc
+from apache_beam.metrics import monitoring_infos
+from apache_beam.options.pipeline_options import (
+    PipelineOptions,
+    StandardOptions,
+    _BeamArgumentParser,
+)
+from apache_beam.portability.api import beam_provision_api_pb2
+from apache_beam.runners.portability import local_job_service
+from apache_beam.runners.portability.fn_api_runner import fn_runner, worker_handlers
+from apache_beam.runners.portability.portable_runner import JobServiceHandle
+from apache_beam.transforms.environments import SubprocessSDKEnvironment
+
+from pipelines.progress import Observer
+from transforms.errors import InputError, StageError
+from transforms.metrics import NAMESPACE
+
+_LOCAL_RUNNERS = (None, "DirectRunner", "FnApiRunner", "BundleBasedDirectRunner")
+_POLL_SECONDS = 0.5
+_RAISED = re.compile(
+    r"^(?:[\w.]*\.)?(InputError|StageError): (.*?)(?: \[while running .*)?$", re.MULTILINE
+)
+
+
+class Engine:
+    """Where pipelines run."""
+
+    def __init__(self, arguments: Sequence[str], workers: int) -> None:
+        """`arguments` are Beam's own options; raises InputError for one that Beam does not know."""
+        self._options = _parse(arguments)
+        self._workers = workers
+        if not self.local and workers != 1:
+            raise InputError("--workers: for the local engine alone; use the runner's own option")
+
+    @property
+    def local(self) -> bool:
+        """Whether the pipeline runs on this machine, without a runner of the user's choice."""
+        return self._options.view_as(StandardOptions).runner in _LOCAL_RUNNERS
+
+    def run(self, build: Callable[[beam.Pipeline], None], observer: Observer) -> None:
+        """Build and run a pipeline to its end; raises InputError or StageError if it fails."""
+        try:
+            if self.local:
+                self._run_locally(build, observer)
+            else:
+                with beam.Pipeline(options=self._options) as pipeline:
+                    build(pipeline)
+        except (InputError, StageError):
+            raise
+        except Exception as error:
+            raise translated(error) from None
+
+    def _run_locally(self, build: Callable[[beam.Pipeline], None], observer: Observer) -> None:
+        options = self._options.get_all_options(drop_default=True) | {"runner": None}
+        environment = None
+        if self._workers > 1:
+            options |= {"direct_num_workers": self._workers}
+            environment = SubprocessSDKEnvironment.from_command_string(
+                f"{shlex.quote(sys.executable)} -m pipelines.worker"
+            )
+        local = PipelineOptions.from_dictionary({k: v for k, v in options.items() if v is not None})
+        runner = fn_runner.FnApiRunner(
+            default_environment=environment,
+            provision_info=_provision(local),
+            progress_request_frequency=_POLL_SECONDS,
+        )
+        with _watched(observer), _on_loopback():
+            pipeline = beam.Pipeline(runner=runner, options=local)
+            build(pipeline)
+            result = pipeline.run()
+            result.wait_until_finish()
+
+
+def translated(error: BaseException) -> InputError | StageError:
+    """The error that a worker raised, out of the text that the runner made of it."""
+    found = _RAISED.findall(str(error))
+    if not found:
+        return StageError(f"the engine failed ({type(error).__name__}); see its log")
+    kind, message = found[-1]
+    return InputError(message) if kind == "InputError" else StageError(message)
+
+
+def _parse(arguments: Sequence[str]) -> PipelineOptions:
+    parser = _BeamArgumentParser(allow_abbrev=False, exit_on_error=False)
+    for options in PipelineOptions.__subclasses__():
+        options._add_argparse_args(parser)
+    _, unknown = parser.parse_known_args(list(arguments))
+    if unknown:
+        raise InputError(f"{unknown[0]}: neither an option of this command nor of Beam's")
+    return PipelineOptions(list(arguments))
+
+
+def _provision(options: PipelineOptions) -> fn_runner.ExtendedProvisionInfo:
+    """Worker processes read their options from here; without it they would get none."""
+    encoded = JobServiceHandle.encode_pipeline_options(options.get_all_options(drop_default=True))
+    return fn_runner.ExtendedProvisionInfo(
+        beam_provision_api_pb2.ProvisionInfo(pipeline_options=encoded)
+    )
+
+
+@contextmanager
+def _watched(observer: Observer) -> Iterator[None]:
+    """Have every bundle's progress reported to the observer."""
+
+    class Requester(fn_runner.ProgressRequester):  # type: ignore[misc]
+        def __init__(self, handler: Any, bundle: str, frequency: float, *_: Any) -> None:
+            super().__init__(
+                handler,
+                bundle,
+                frequency,
+                lambda progress: observer.update(bundle, _counters(progress)),
+            )
+
+    original = fn_runner.ProgressRequester
+    fn_runner.ProgressRequester = Requester
+    try:
+        yield
+    finally:
+        fn_runner.ProgressRequester = original
+        observer.close()
+
+
+def _counters(progress: Any) -> dict[str, int]:
+    counters = {}
+    for info in progress.monitoring_infos:
+        if monitoring_infos.is_user_monitoring_info(info) and monitoring_infos.is_counter(info):
+            namespace, name = monitoring_infos.parse_namespace_and_name(info)
+            if namespace == NAMESPACE:
+                counters[name] = int(monitoring_infos.extract_counter_value(info))
+    return counters
+
+
+@contextmanager
+def _on_loopback() -> Iterator[None]:
+    """Bind the servers that local worker processes talk to on this machine's loopback alone.
+
+    Beam binds them, unauthenticated, on every interface; private text passes through them.
+    """
+
+    class Loopback:
+        """`grpc`, but for the address of new servers."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(grpc, name)
+
+        @staticmethod
+        def server(*args: Any, **kwargs: Any) -> grpc.Server:
+            server = grpc.server(*args, **kwargs)
+            bind = server.add_insecure_port
+            server.add_insecure_port = lambda address: bind(address.replace("[::]", "127.0.0.1"))
+            return server
+
+    modules = (worker_handlers, local_job_service)
+    for module in modules:
+        module.grpc = Loopback()
+    try:
+        yield
+    finally:
+        for module in modules:
+            module.grpc = grpc

@@ -1,0 +1,17 @@
+"""What is logged on a terminal. Imported before Beam, which logs while it is imported."""
+
+from __future__ import annotations
+
+import logging
+
+
+def configure_logging(level: str) -> None:
+    """Log lines to standard error; Beam's own only at DEBUG, since it logs failures twice."""
+    logging.basicConfig(level=level, format="%(levelname)s %(message)s", force=True)
+    if level != "DEBUG":
+        for handler in logging.getLogger().handlers:
+            handler.addFilter(_is_ours)
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    return record.name.startswith("quietcorpus")

@@ -1,0 +1,100 @@
+"""The card for people: `README.md`, with the front matter that Hugging Face datasets read."""
+
+from __future__ import annotations
+
+from pipelines.card import Card, Parameters
+
+
+def render(card: Card) -> str:
+    """The text of a release's README."""
+    mechanism = card.mechanism
+    total = card.guarantee.parameters
+    parts = [
+        _front_matter(card),
+        f"# {card.release}\n",
+        card.guarantee.statement + "\n",
+        "## Guarantee\n",
+        _table(
+            [
+                ("definition", f"({_symbols(total)})-{card.guarantee.definition}"),
+                ("neighbours", card.guarantee.adjacency),
+                ("unit", card.guarantee.unit),
+                *((f"{s.stage} costs", _costs(s.parameters)) for s in card.budget.stages),
+                ("**in all**", f"**{_costs(total)}**"),
+            ]
+        ),
+    ]
+    if card.papers_figure:
+        parts.append(
+            f"The paper's figure: epsilon = {card.papers_figure.epsilon:g}. "
+            f"{card.papers_figure.explanation}\n"
+        )
+    parts += [
+        "## What is not protected\n",
+        "".join(f"- {line}\n" for line in card.guarantee.not_protected),
+        "## What is in here\n",
+        _contents(card),
+        "## How it was made\n",
+        _table([(key, _shown(value)) for key, value in mechanism.items()]),
+    ]
+    if card.artefacts:
+        parts.append(
+            "Public artefacts:\n\n"
+            + "".join(f"- {a.name}: `{a.uri}`, sha256 `{a.digest}`\n" for a in card.artefacts)
+        )
+    parts.append(
+        f"{card.counts.documents:,} documents, {card.counts.rejected:,} unreadable records "
+        f"rejected. Made on {card.created} by quietcorpus {card.software['quietcorpus']}. "
+        "`quietcorpus verify` checks every file against `release.json`.\n"
+    )
+    return "\n".join(parts)
+
+
+def _front_matter(card: Card) -> str:
+    data = any(file.path.startswith("data/") for file in card.files)
+    pattern = "data/*.parquet" if data else "vocabulary.parquet"
+    return (
+        "---\n"
+        f"pretty_name: {card.release}\n"
+        "tags:\n- differential-privacy\n- quietcorpus\n"
+        "configs:\n- config_name: default\n  data_files:\n"
+        f"  - split: train\n    path: {pattern}\n"
+        "---\n"
+    )
+
+
+_FILES = {
+    "data": "one row a document: `id`, the kept columns, `terms` (term ids, ascending) and "
+    "`counts` (a positive count for each)",
+    "vocabulary.parquet": "`term_id`, `term`, `weight`: the private histogram's noisy count of "
+    "the term in the corpus; it may be negative",
+    "compression.parquet": "`term_id`, `bin`: the public compression map",
+}
+
+
+def _contents(card: Card) -> str:
+    names = dict.fromkeys(file.path.split("/")[0] for file in card.files)
+    lines = [f"- `{name}`: {_FILES[name]}\n" for name in names]
+    if card.columns:
+        lines.append(f"- copied as they are: {', '.join(f'`{name}`' for name in card.columns)}\n")
+    return "".join(lines)
+
+
+def _symbols(parameters: Parameters) -> str:
+    delta = f", delta = {parameters.delta:g}" if parameters.delta else ""
+    return f"N = {parameters.precision}, epsilon = {parameters.epsilon:.12g}{delta}"
+
+
+def _costs(parameters: Parameters) -> str:
+    delta = f", delta {parameters.delta:g}" if parameters.delta else ""
+    return f"epsilon {parameters.epsilon:.12g}{delta}"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {_shown(inner)}" for key, inner in value.items())
+    return str(value)
+
+
+def _table(rows: list[tuple[str, str]]) -> str:
+    return "| | |\n|---|---|\n" + "".join(f"| {key} | {value} |\n" for key, value in rows)

@@ -1,0 +1,103 @@
+"""Where a release is put together and how it appears: the staging area, and publishing."""
+
+from __future__ import annotations
+
+import errno
+import os
+import posixpath
+import shutil
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from apache_beam.io.filesystem import BeamIOError, CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from transforms.errors import InputError
+from transforms.shards import Written
+
+CARD = "release.json"
+
+
+def is_local(path: str) -> bool:
+    """Whether a location is on this machine's file system."""
+    return "://" not in path
+
+
+def exists(uri: str) -> bool:
+    """Whether a file exists."""
+    return bool(FileSystems.exists(uri))
+
+
+def read_bytes(uri: str) -> bytes:
+    """A file's content."""
+    with FileSystems.open(uri, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
+        return bytes(stream.read())
+
+
+def write_bytes(uri: str, content: bytes) -> None:
+    """Write a file."""
+    with FileSystems.create(uri, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
+        stream.write(content)
+
+
+def refuse_existing(output: str) -> None:
+    """Raise InputError if something is at the output already."""
+    if exists(f"{output}/{CARD}"):
+        raise InputError(f"output: {output} holds a release already; name another place")
+    if _is_occupied(output):
+        raise InputError(f"output: {output} exists already and is not empty; name another place")
+
+
+def _is_occupied(output: str) -> bool:
+    if is_local(output):
+        return os.path.lexists(output) and not (os.path.isdir(output) and not os.listdir(output))
+    (found,) = FileSystems.match([f"{output}/*"], limits=[1])
+    return bool(found.metadata_list)
+
+
+@contextmanager
+def staging_area(output: str) -> Iterator[str]:
+    """A place beside the output where a release is put together; it is gone afterwards."""
+    folder, name = posixpath.split(output)
+    staging = f"{folder}/.{name}.staging-{uuid.uuid4().hex[:12]}"
+    try:
+        write_bytes(f"{staging}/started", b"")
+    except (OSError, BeamIOError):
+        raise InputError(
+            f"output: {folder} cannot be written to; check the path and the permissions"
+        ) from None
+    try:
+        yield staging
+    finally:
+        if is_local(staging):
+            shutil.rmtree(staging, ignore_errors=True)
+        else:
+            FileSystems.delete([f"{staging}/"])
+
+
+def publish(output: str, staging: str, files: Sequence[Written], texts: dict[str, str]) -> None:
+    """Make the release appear: all files first, `release.json` (the last of `texts`) last.
+
+    On a local file system the whole folder appears at once.
+    """
+    target = f"{staging}/release" if is_local(output) else output
+    if is_local(output):
+        for folder in {posixpath.dirname(f"{target}/{file.path}") for file in files}:
+            os.makedirs(folder, exist_ok=True)
+    FileSystems.rename([file.staged for file in files], [f"{target}/{file.path}" for file in files])
+    for name, text in texts.items():
+        write_bytes(f"{target}/{name}", text.encode())
+    if is_local(output):
+        _move(target, output)
+
+
+def _move(target: str, output: str) -> None:
+    try:
+        os.rename(target, output)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+            raise InputError(
+                f"output: {output} appeared while this release was made; nothing was changed there"
+            ) from None
+        raise

@@ -1,0 +1,89 @@
+"""Checking a release against its card: schema, digests, rows, columns, and nothing else inside."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pydantic
+from apache_beam.io.filesystem import BeamIOError
+from apache_beam.io.filesystems import FileSystems
+
+from pipelines import storage
+from pipelines.card import Card
+from pipelines.spec import absolute
+from transforms.errors import InputError
+
+_TABLES = {
+    "data": ["terms", "counts"],
+    "vocabulary.parquet": ["term_id", "term", "weight"],
+    "compression.parquet": ["term_id", "bin"],
+}
+
+
+def verify(path: str) -> Card:
+    """The card of a release in which everything is as the card says; raises InputError if not."""
+    output = absolute(path)
+    card = _read_card(output)
+    for file in card.files:
+        uri = f"{output}/{file.path}"
+        if posixpath.normpath(file.path) != file.path or file.path.startswith(("/", "..")):
+            raise InputError(f"{output}/{storage.CARD}: files: {file.path} is not a plain path")
+        try:
+            content = storage.read_bytes(uri)
+        except (OSError, BeamIOError):
+            raise InputError(
+                f"{uri}: missing or unreadable, though release.json lists it"
+            ) from None
+        if hashlib.sha256(content).hexdigest() != file.sha256:
+            raise InputError(f"{uri}: not the file that release.json describes (sha256 differs)")
+        _check_table(uri, file.path, file.rows, content, card)
+    _refuse_strangers(output, card)
+    return card
+
+
+def _read_card(output: str) -> Card:
+    uri = f"{output}/{storage.CARD}"
+    try:
+        content = storage.read_bytes(uri)
+    except (OSError, BeamIOError, ValueError):
+        raise InputError(f"{output}: no release here: {storage.CARD} is missing") from None
+    try:
+        return Card.model_validate_json(content)
+    except pydantic.ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise InputError(
+            f"{uri}: not a release card of version 1: {where}: {first['msg']}"
+        ) from None
+
+
+def _check_table(uri: str, path: str, rows: int, content: bytes, card: Card) -> None:
+    try:
+        file = pq.ParquetFile(pa.BufferReader(content))
+    except pa.ArrowInvalid:
+        raise InputError(f"{uri}: not a Parquet file") from None
+    if file.metadata.num_rows != rows:
+        raise InputError(f"{uri}: {file.metadata.num_rows} rows, but release.json says {rows}")
+    kind = path.split("/", maxsplit=1)[0]
+    if kind not in _TABLES:
+        raise InputError(f"{uri}: no such file belongs to a release")
+    allowed = {*_TABLES[kind], *(["id", *card.columns] if kind == "data" else [])}
+    strangers = set(file.schema_arrow.names) - allowed
+    lacking = set(_TABLES[kind]) - set(file.schema_arrow.names)
+    if strangers or lacking:
+        names = ", ".join(sorted(strangers | lacking))
+        raise InputError(f"{uri}: columns that release.json does not account for: {names}")
+
+
+def _refuse_strangers(output: str, card: Card) -> None:
+    expected = {f"{output}/{name}" for name in ("README.md", storage.CARD)}
+    expected |= {f"{output}/{file.path}" for file in card.files}
+    (found,) = FileSystems.match([f"{output}/**"])
+    for metadata in found.metadata_list:
+        if metadata.path not in expected:
+            raise InputError(
+                f"{metadata.path}: not part of the release; release.json lists no such file"
+            )

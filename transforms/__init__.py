@@ -1,0 +1,1 @@
+"""Beam PTransforms and DoFns: thin adapters that move Arrow batches through the mechanisms."""

@@ -1,0 +1,289 @@
+"""The release of bags of words: a compression map, then one shard after another."""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from apache_beam.io.filesystem import BeamIOError
+from apache_beam.io.filesystems import FileSystems
+
+from indexes import compression
+from indexes.compression import Method
+from indexes.embeddings import EmbeddingError, read_vectors
+from indexes.tokenizer import string_buffers, tokenize
+from indexes.vocabulary import Vocabulary
+from mechanisms.bag_of_words import Accounting, BagOfWords, add_noise
+from mechanisms.bags import clip
+from mechanisms.decompression import Decompression
+from mechanisms.keystream import Addresses, Keystream, ReleaseKey
+from transforms.documents import Corpus, Documents
+from transforms.errors import InputError, redacted
+from transforms.identifiers import Identifiers
+from transforms.metrics import Progress
+from transforms.shards import (
+    ROW_GROUP_BYTES,
+    ROW_GROUP_ROWS,
+    RejectLog,
+    Seen,
+    Shard,
+    write_tables,
+)
+from transforms.sources import read
+from transforms.vocabulary import KeySource
+
+Counts = npt.NDArray[np.int64]
+
+# Lanes of the stage's keystream that the noise does not use.
+_SEED_LANE, _ID_LANE = 254, 255
+
+
+@dataclass(frozen=True)
+class Compression:
+    """How the map is made: the method, its number of bins, and where its vectors are."""
+
+    method: Method
+    size: int | None = None
+    vectors: str | None = None
+
+
+@dataclass(frozen=True)
+class Codebook:
+    """All that is public about a release before its documents: vocabulary, map and weights."""
+
+    vocabulary: Vocabulary
+    bins: npt.NDArray[np.int32]
+    size: int
+    weights: Counts | None
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the vocabulary and the map, hexadecimal."""
+        return hashlib.sha256(self.vocabulary.digest.encode() + self.bins.tobytes()).hexdigest()
+
+
+class BuildCodebook(beam.DoFn):
+    """One `Codebook` from the vocabulary and the noisy histogram, both released already."""
+
+    def __init__(self, spec: Compression, key: KeySource) -> None:
+        self._spec = spec
+        self._key = key
+
+    @redacted
+    def process(
+        self, _: object, vocabulary: Vocabulary, weights: Counts | None = None
+    ) -> Iterator[Codebook]:
+        terms = len(vocabulary)
+        size = self._spec.size or terms
+        if size > terms:
+            raise InputError(
+                f"mechanism.compression.size: {size} is larger than the vocabulary of {terms} "
+                f"terms; give at most {terms}"
+            )
+        stream = self._key().stage("compression", vocabulary.digest.encode())
+        seed = stream.addresses(self._spec.method.value, [size], [b""])[0]
+        bins = self._bins(vocabulary, weights, size, np.random.default_rng(seed))
+        yield Codebook(vocabulary, bins, size, weights)
+
+    def _bins(
+        self,
+        vocabulary: Vocabulary,
+        weights: Counts | None,
+        size: int,
+        generator: np.random.Generator,
+    ) -> compression.Bins:
+        match self._spec.method:
+            case Method.NONE:
+                return compression.identity(len(vocabulary))
+            case Method.RANDOM:
+                return compression.random(len(vocabulary), size, generator)
+            case Method.FREQUENCY:
+                assert weights is not None
+                return compression.frequency(weights, size)
+            case Method.EMBEDDING_CLUSTER:
+                return compression.embedding_cluster(self._vectors(vocabulary), size, generator)
+            case Method.EMBEDDING_DISPERSE:
+                return compression.embedding_disperse(self._vectors(vocabulary), size, generator)
+
+    def _vectors(self, vocabulary: Vocabulary) -> npt.NDArray[np.float32]:
+        uri = self._spec.vectors
+        assert uri is not None
+        try:
+            with FileSystems.open(uri) as stream:
+                return read_vectors(stream, vocabulary.terms.to_pylist())
+        except EmbeddingError as error:
+            raise InputError(f"mechanism.compression.embedding.public: {uri} {error}") from None
+        except (BeamIOError, OSError):
+            raise InputError(
+                f"mechanism.compression.embedding.public: {uri} cannot be read; check the path"
+            ) from None
+
+
+@dataclass(frozen=True)
+class BagOfWordsParameters:
+    """What the spec says of the documents' mechanism, before the vocabulary's size is known."""
+
+    precision: int
+    epsilon: Fraction
+    accounting: Accounting
+
+    def mechanism(self, vocabulary_size: int, bins: int) -> BagOfWords:
+        """The mechanism for a vocabulary and a map of these sizes."""
+        return BagOfWords(self.precision, self.epsilon, vocabulary_size, bins, self.accounting)
+
+
+class Privatizer:
+    """Batches of documents in, tables of released rows out: the whole per-document path."""
+
+    def __init__(
+        self, parameters: BagOfWordsParameters, codebook: Codebook, key: ReleaseKey
+    ) -> None:
+        self._codebook = codebook
+        mechanism = parameters.mechanism(len(codebook.vocabulary), codebook.size)
+        self._noise = mechanism.noise()
+        self._stream = key.stage("documents", repr((mechanism, codebook.digest)).encode())
+        self._decompression = (
+            None
+            if codebook.weights is None
+            else Decompression(codebook.bins, codebook.weights, codebook.size)
+        )
+
+    def release(self, documents: Documents) -> tuple[pa.Table, int]:
+        """The released rows, in input order, under fresh ids; and the number of tokens read."""
+        tokens = tokenize(documents.texts)
+        offsets, terms = self._codebook.vocabulary.look_up(tokens)
+        addresses = self._addresses(documents)
+        bins = self._codebook.bins[terms]
+        bags = clip(
+            add_noise(self._noise, self._codebook.size, self._stream, addresses, offsets, bins)
+        )
+        if self._decompression is not None and self._codebook.size < len(self._codebook.bins):
+            seed = self._stream.gather(addresses[:1], np.zeros(1, np.uint64), lane=_SEED_LANE)
+            bags = self._decompression.expand(bags, np.random.default_rng(seed.view("<u8")[0]))
+        rows = pa.table(
+            {
+                "id": _fresh_ids(self._stream, addresses),
+                "terms": pa.ListArray.from_arrays(bags.offsets.astype(np.int32), bags.entries),
+                "counts": pa.ListArray.from_arrays(bags.offsets.astype(np.int32), bags.counts),
+            }
+        )
+        return rows, len(tokens.starts)
+
+    def _addresses(self, documents: Documents) -> Addresses:
+        data, bounds = string_buffers(documents.texts)
+        view = data.data
+        texts = (view[start:end] for start, end in zip(bounds[:-1], bounds[1:], strict=True))
+        return self._stream.addresses(documents.source, documents.rows.tolist(), texts)
+
+
+def _fresh_ids(stream: Keystream, addresses: Addresses) -> pa.StringArray:
+    """128 bits of the keyed stream a document, as 32 hexadecimal digits."""
+    blocks = stream.gather(addresses, np.zeros(len(addresses), np.uint64), lane=_ID_LANE)
+    offsets = np.arange(len(addresses) + 1, dtype=np.int32) * 32
+    return pa.StringArray.from_buffers(
+        len(addresses), pa.py_buffer(offsets), pa.py_buffer(binascii.hexlify(blocks.tobytes()))
+    )
+
+
+class ReleaseShards(beam.DoFn):
+    """A shard in; its data file out, and, tagged, its tally and its identifiers."""
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        schema: pa.Schema,
+        parameters: BagOfWordsParameters,
+        key: KeySource,
+        staging: str,
+        shards: int,
+        rejects: RejectLog,
+    ) -> None:
+        self._corpus = corpus
+        self._schema = released_schema(corpus, schema)
+        self._parameters = parameters
+        self._key = key
+        self._staging = staging
+        self._shards = shards
+        self._rejects = rejects
+        self._progress = Progress("release")
+
+    @redacted
+    def process(self, shard: Shard, codebook: Codebook) -> Iterator[object]:
+        key = self._key()
+        privatizer = Privatizer(self._parameters, codebook, key)
+        seen = Seen(Identifiers(self._corpus.id, key))
+        path = f"data/part-{shard.number:05d}-of-{self._shards:05d}.parquet"
+        written = write_tables(
+            _shuffled(self._rows(shard, privatizer, seen)),
+            self._schema,
+            path,
+            self._staging,
+            use_dictionary=list(self._corpus.keep),
+        )
+        self._rejects.write(seen.rejects, f"shard-{shard.number:05d}")
+        yield written
+        yield from seen.outputs()
+
+    def _rows(self, shard: Shard, privatizer: Privatizer, seen: Seen) -> Iterator[pa.Table]:
+        for split in shard.splits:
+            for documents in read(split, self._corpus):
+                seen.add(documents)
+                if not len(documents.texts):
+                    continue
+                rows, tokens = privatizer.release(documents)
+                self._progress.count(documents, tokens)
+                yield self._with_columns(rows, documents.columns)
+
+    def _with_columns(self, rows: pa.Table, columns: pa.Table) -> pa.Table:
+        """Add the allow-listed columns; the last column is the fresh id, for the shuffle."""
+        named = {name: rows[name] for name in rows.column_names}
+        named |= {name: columns[name] for name in self._corpus.keep}
+        if self._corpus.id in self._corpus.keep:
+            named["id"] = columns[self._corpus.id]
+        table = pa.table([named[name] for name in self._schema.names], schema=self._schema)
+        return table.append_column(_ORDER, rows["id"])
+
+
+_ORDER = "fresh id"
+
+
+def released_schema(corpus: Corpus, schema: pa.Schema) -> pa.Schema:
+    """The columns of a data file, in order: `id`, the kept ones, `terms`, `counts`.
+
+    An allow-listed id column takes the place of the fresh ids.
+    """
+    given = corpus.id is not None and corpus.id in corpus.keep
+    identifier = schema.field(corpus.id).type if given else pa.string()
+    return pa.schema(
+        [
+            pa.field("id", identifier),
+            *(schema.field(name) for name in corpus.keep if name != corpus.id),
+            pa.field("terms", pa.list_(pa.int32())),
+            pa.field("counts", pa.list_(pa.int32())),
+        ]
+    )
+
+
+def _shuffled(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """Gather row groups and order each by its fresh ids, which the key draws at random."""
+    window: list[pa.Table] = []
+    rows = size = 0
+    for table in tables:
+        window.append(table)
+        rows, size = rows + len(table), size + table.nbytes
+        if rows >= ROW_GROUP_ROWS or size >= ROW_GROUP_BYTES:
+            yield _in_order(window)
+            window, rows, size = [], 0, 0
+    if window:
+        yield _in_order(window)
+
+
+def _in_order(window: list[pa.Table]) -> pa.Table:
+    return pa.concat_tables(window).combine_chunks().sort_by(_ORDER).drop_columns(_ORDER)

@@ -1,0 +1,109 @@
+"""A corpus as the transforms see it: splits of files, and batches of documents.
+
+A document's position is its file and its record number in it, whatever the number of workers; a
+retry sees the same one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+BATCH_DOCUMENTS = 1024
+BATCH_BYTES = 1 << 25
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Where the documents are and which of their fields matter.
+
+    Attributes:
+        pattern: a path, glob or object-store URI.
+        text: the column of the text (ignored for text files).
+        id: a column whose values must be unique, or None.
+        keep: columns that are copied to the release as they are.
+    """
+
+    pattern: str
+    text: str = "text"
+    id: str | None = None
+    keep: tuple[str, ...] = ()
+
+    @property
+    def others(self) -> list[tuple[str, str]]:
+        """The columns besides the text, each with the spec's key that names it."""
+        return [*(("keep", name) for name in self.keep), *([("id", self.id)] if self.id else [])]
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read besides the text."""
+        return list(dict.fromkeys(name for _, name in self.others))
+
+
+@dataclass(frozen=True)
+class Split:
+    """A part of one file that one worker reads from end to end."""
+
+    uri: str
+    format: str
+    row_group: int = 0
+    first_row: int = 0
+    documents: int | None = None
+    batch_documents: int = BATCH_DOCUMENTS
+
+    @property
+    def name(self) -> str:
+        """A file name of its own for this split."""
+        digest = hashlib.sha256(self.uri.encode()).hexdigest()[:16]
+        return f"{digest}-{self.row_group:05d}"
+
+
+@dataclass(frozen=True, order=True)
+class Reject:
+    """A record that cannot be read: where it is, and why, without its content."""
+
+    source: str
+    row: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Documents:
+    """A batch of documents.
+
+    Attributes:
+        source: the file's URI.
+        rows: int64 (n,); record numbers in the file.
+        texts: large_string (n,), valid UTF-8, no nulls.
+        columns: the other columns of the corpus, n rows.
+        rejects: the unreadable records met on the way.
+    """
+
+    source: str
+    rows: npt.NDArray[np.int64]
+    texts: pa.LargeStringArray
+    columns: pa.Table
+    rejects: list[Reject] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The splits of a corpus, in file order, and the types of its other columns."""
+
+    splits: list[Split]
+    schema: pa.Schema
+
+    @property
+    def documents(self) -> int | None:
+        """The number of records, where every file tells it beforehand."""
+        counts = [split.documents for split in self.splits]
+        return sum(filter(None, counts)) if None not in counts else None
+
+
+def missing_column(key: str, column: str, uri: str, columns: list[str]) -> str:
+    """The error for a column that a file lacks."""
+    return f"input.{key}: {uri} has no column {column!r}; it has {', '.join(map(repr, columns))}"

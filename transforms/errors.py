@@ -1,0 +1,48 @@
+"""Errors that a person caused and can mend, and a guard that keeps private text out of the rest."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, ParamSpec
+
+_P = ParamSpec("_P")
+
+
+class InputError(Exception):
+    """Bad input. The message is one line: what is wrong, where, and the remedy; no private text."""
+
+
+class StageError(Exception):
+    """An unforeseen failure in a worker, without the message that might quote private text."""
+
+
+def redacted(
+    process: Callable[_P, Iterator[Any]],
+) -> Callable[_P, Iterator[Any]]:
+    """Guard a DoFn's generator: whatever is raised inside leaves without its text or cause."""
+
+    @functools.wraps(process)
+    def guarded(*args: _P.args, **kwargs: _P.kwargs) -> Iterator[Any]:
+        failure: Exception | None = None
+        try:
+            yield from process(*args, **kwargs)
+        except (InputError, StageError) as error:
+            failure = type(error)(*error.args)
+        except Exception as error:  # the message of any other error may quote a document
+            failure = StageError(f"{type(error).__name__} at {_place(error)}")
+        if failure is not None:
+            raise failure
+
+    return guarded
+
+
+def _place(error: BaseException) -> str:
+    """Where the error was raised: file name, line and function, innermost last."""
+    frames = []
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        frames.append(f"{code.co_filename.rsplit('/', 1)[-1]}:{trace.tb_lineno} {code.co_name}")
+        trace = trace.tb_next
+    return " > ".join(frames[1:][-4:])

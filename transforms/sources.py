@@ -1,0 +1,94 @@
+"""A corpus on storage: which splits it has, and reading them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+from apache_beam.io.filesystem import BeamIOError, FileMetadata
+from apache_beam.io.filesystems import FileSystems
+
+from transforms import parquet_files, records
+from transforms.documents import Corpus, Documents, Plan, Split, missing_column
+from transforms.errors import InputError
+
+FORMATS = {
+    ".parquet": "parquet",
+    ".jsonl": "json lines",
+    ".ndjson": "json lines",
+    ".csv": "csv",
+    ".txt": "text",
+    ".cor": "text",
+}
+COMPRESSIONS = (".gz", ".zst")
+_FOOTERS_AT_ONCE = 16
+
+
+def file_format(uri: str) -> str:
+    """A file's format by its extension; raises InputError for an unknown one."""
+    name = uri.lower()
+    for compression in COMPRESSIONS:
+        if name.endswith(compression) and not name.endswith(".parquet" + compression):
+            name = name.removesuffix(compression)
+    for extension, name_of_format in FORMATS.items():
+        if name.endswith(extension):
+            return name_of_format
+    raise InputError(
+        f"input.path: {uri} has no known extension; use one of {', '.join(FORMATS)}, "
+        f"all but .parquet optionally with {' or '.join(COMPRESSIONS)}"
+    )
+
+
+def plan(corpus: Corpus) -> Plan:
+    """List the splits, checking every file's columns; raises InputError where something is off."""
+    files = [metadata for metadata in _match(corpus.pattern) if metadata.size_in_bytes > 0]
+    if not files:
+        raise InputError(f"input.path: {corpus.pattern} holds no documents: every file is empty")
+    with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
+        planned = list(pool.map(lambda metadata: _plan_file(metadata.path, corpus), files))
+    schema = planned[0].schema
+    for metadata, other in zip(files, planned, strict=True):
+        if other.schema != schema:
+            raise InputError(
+                f"input.keep: {metadata.path} has other column types than {files[0].path}; "
+                "write all files with one schema"
+            )
+    splits = [split for part in planned for split in part.splits]
+    if not splits:
+        raise InputError(f"input.path: {corpus.pattern} holds no documents")
+    return Plan(splits, schema)
+
+
+def _match(pattern: str) -> list[FileMetadata]:
+    try:
+        (result,) = FileSystems.match([pattern])
+    except BeamIOError:
+        raise InputError(
+            f"input.path: {pattern} cannot be listed; check the path and the credentials"
+        ) from None
+    except ValueError as error:
+        raise InputError(f"input.path: {pattern} cannot be opened: {error}") from None
+    if not result.metadata_list:
+        raise InputError(f"input.path: no file matches {pattern}; check the path or the glob")
+    return sorted(result.metadata_list, key=lambda metadata: metadata.path)
+
+
+def _plan_file(uri: str, corpus: Corpus) -> Plan:
+    name = file_format(uri)
+    if name == "parquet":
+        return parquet_files.plan(uri, corpus)
+    columns = records.columns_of(uri, name)
+    if columns is not None:
+        for key, column in [("text", corpus.text), *corpus.others]:
+            if column not in columns:
+                raise InputError(missing_column(key, column, uri, columns))
+    schema = pa.schema([(column, pa.string()) for column in corpus.columns])
+    return Plan([Split(uri, name)], schema)
+
+
+def read(split: Split, corpus: Corpus) -> Iterator[Documents]:
+    """The documents of a split, in order, in batches that depend on the file alone."""
+    if split.format == "parquet":
+        return parquet_files.read(split, corpus)
+    return records.read(split.uri, split.format, corpus)

@@ -1,0 +1,135 @@
+"""The vocabulary of a release: read from a public list, or selected privately from the corpus."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import apache_beam as beam
+import pyarrow as pa
+import pyarrow.parquet as pq
+from apache_beam.io.filesystem import BeamIOError
+from apache_beam.io.filesystems import FileSystems
+
+from indexes.tokenizer import tokenize
+from indexes.vocabulary import Vocabulary, VocabularyError, document_frequencies
+from mechanisms.histogram import ThresholdedVocabulary
+from mechanisms.keystream import Keystream, ReleaseKey
+from transforms.documents import Corpus, Split
+from transforms.errors import InputError, redacted
+from transforms.metrics import Progress
+from transforms.sources import read
+
+KeySource = Callable[[], ReleaseKey]
+"""Fetches the release key inside a worker; it is never part of a pipeline."""
+
+
+def load(uri: str) -> Vocabulary:
+    """Read a public vocabulary: Parquet with a `term` column, or text with a term a line."""
+    try:
+        with FileSystems.open(uri) as stream:
+            if uri.lower().endswith(".parquet"):
+                terms = pq.read_table(stream, columns=["term"])["term"].to_pylist()
+            else:
+                terms = stream.read().decode("utf-8-sig").splitlines()
+    except (BeamIOError, OSError, ValueError, KeyError):
+        raise InputError(
+            f"mechanism.vocabulary.public: {uri} cannot be read; give UTF-8 text with a term a "
+            "line, or Parquet with a column `term`"
+        ) from None
+    if not all(isinstance(term, str) for term in terms):
+        raise InputError(f"mechanism.vocabulary.public: {uri} holds terms that are not strings")
+    try:
+        return Vocabulary(terms)
+    except VocabularyError as error:
+        raise InputError(f"mechanism.vocabulary.public: {uri} {error}") from None
+
+
+class SelectVocabulary(beam.PTransform):
+    """Splits in, one `Vocabulary` out: the terms whose noisy document frequency is high enough."""
+
+    def __init__(
+        self, corpus: Corpus, selection: ThresholdedVocabulary, key: KeySource, stage: str
+    ) -> None:
+        super().__init__()
+        self._corpus = corpus
+        self._selection = selection
+        self._key = key
+        self._stage = stage
+
+    def expand(self, splits: beam.PCollection[Split]) -> beam.PCollection[Vocabulary]:
+        return (
+            splits
+            | "document frequencies" >> beam.ParDo(_CountDocuments(self._corpus))
+            | "over the corpus" >> beam.CombinePerKey(sum)
+            | "batch" >> beam.BatchElements(min_batch_size=256, max_batch_size=1 << 16)
+            | "threshold" >> beam.ParDo(_Threshold(self._selection, self._key, self._stage))
+            | "gather" >> beam.CombineGlobally(beam.combiners.ToListCombineFn())
+            | "number" >> beam.ParDo(_Number(self._selection.threshold))
+        )
+
+
+class _CountDocuments(beam.DoFn):
+    """(term, number of documents with it) for one split."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus = corpus
+        self._progress = Progress("vocabulary")
+
+    @redacted
+    def process(self, split: Split) -> Iterator[tuple[str, int]]:
+        totals: Counter[str] = Counter()
+        for documents in read(split, self._corpus):
+            tokens = tokenize(documents.texts)
+            terms, counts = document_frequencies(tokens)
+            totals.update(dict(zip(terms.to_pylist(), counts.tolist(), strict=True)))
+            self._progress.count(documents, len(tokens.starts))
+        yield from totals.items()
+
+
+class _Threshold(beam.DoFn):
+    """The terms of a batch that are released."""
+
+    def __init__(self, selection: ThresholdedVocabulary, key: KeySource, stage: str) -> None:
+        self._selection = selection
+        self._key = key
+        self._stage = stage
+
+    def setup(self) -> None:
+        self._stream: Keystream = self._key().stage(self._stage, repr(self._selection).encode())
+
+    @redacted
+    def process(self, batch: list[tuple[str, int]]) -> Iterator[str]:
+        terms = [term.encode() for term, _ in batch]
+        chosen = self._selection.select(terms, [count for _, count in batch], self._stream)
+        yield from (batch[i][0] for i in chosen.nonzero()[0])
+
+
+class _Number(beam.DoFn):
+    """Terms get their numbers in alphabetical order, which tells nothing of their counts."""
+
+    def __init__(self, threshold: int) -> None:
+        self._threshold = threshold
+
+    @redacted
+    def process(self, terms: list[str]) -> Iterator[Vocabulary]:
+        if not terms:
+            raise InputError(
+                "mechanism.vocabulary.private: no term's noisy document frequency reaches the "
+                f"threshold of {self._threshold}; raise epsilon or delta, or give a public list"
+            )
+        yield Vocabulary(sorted(terms))
+
+
+def vocabulary_table(vocabulary: Vocabulary, weights: Any) -> pa.Table:
+    """The table of `vocabulary.parquet`; `weights` are the noisy counts, or None."""
+    return pa.table(
+        {
+            "term_id": pa.array(range(len(vocabulary)), pa.int32()),
+            "term": vocabulary.terms.cast(pa.string()),
+            "weight": pa.array(
+                [None] * len(vocabulary) if weights is None else weights, pa.int64()
+            ),
+        }
+    )
