@@ -112,7 +112,9 @@ def load(path: Path) -> Corpus:
 
 
 def matrix(bags: Bags, terms: int) -> sp.csr_array:
-    counts = sp.csr_array((bags.counts, bags.entries, bags.offsets), (len(bags.offsets) - 1, terms))
+    rows = (bags.counts, bags.entries, bags.offsets)
+    # A copy: summing works in place, and would otherwise reorder the corpus's own tokens.
+    counts = sp.csr_array(rows, (len(bags.offsets) - 1, terms), copy=True)
     counts.sum_duplicates()
     return counts
 

@@ -21,7 +21,7 @@ def fit_topics(
     The priors are tomotopy's: alpha 0.1, re-estimated every 10 sweeps, and eta 0.01.
 
     Args:
-        counts: non-negative integers, shape (n, V); a document that is empty is left out.
+        counts: non-negative integers, shape (n, V); tomotopy leaves empty documents out.
         topics: the number of topics T.
         iterations: sweeps of the Gibbs sampler.
         seed: of the sampler; one thread is used, so that equal seeds give equal topics.
@@ -33,8 +33,7 @@ def fit_topics(
     names = [str(term) for term in range(counts.shape[1])]
     for start, end in zip(counts.indptr[:-1], counts.indptr[1:], strict=True):
         tokens = np.repeat(counts.indices[start:end], counts.data[start:end])
-        if len(tokens):
-            model.add_doc([names[term] for term in tokens.tolist()])
+        model.add_doc([names[term] for term in tokens.tolist()])
     model.train(iterations, workers=1)
     used = np.array([int(name) for name in model.used_vocabs])
     fitted = np.zeros((topics, counts.shape[1]), dtype=np.float32)

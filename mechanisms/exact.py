@@ -173,9 +173,9 @@ class ExactSampler:
         values = self._law.values(indices.astype(np.int64))
         # A draw 32 times as far out as 64 bits reach has probability below 2^-2000.
         reach = 32 * int(np.abs(values).max())
-        dtype = np.int16 if reach < np.iinfo(np.int16).max else np.int32
+        dtype: type[np.int16 | np.int32] = np.int16 if reach < np.iinfo(np.int16).max else np.int32
         sentinel = int(np.iinfo(dtype).min)
-        table = values.astype(dtype)
+        table: npt.NDArray[np.signedinteger] = values.astype(dtype)
         table[(self._floors >> np.uint64(_SEARCH_BITS - _TABLE_BITS)).astype(np.int64)] = sentinel
         if self._limit is None or len(self._floors) < self._limit:
             table[0] = sentinel  # infinitely many thresholds of the tail lie in the lowest cell

@@ -108,11 +108,9 @@ class SparseNoise:
         draws = size * nonzero + 6 * math.sqrt(size * nonzero) + _WORDS_A_BLOCK
         self._draws = _WORDS_A_BLOCK * math.ceil(draws / _WORDS_A_BLOCK)
 
-    def sample(
-        self, stream: Keystream, addresses: Addresses
-    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    def sample(self, stream: Keystream, addresses: Addresses) -> tuple[npt.NDArray[np.int32], ...]:
         """Non-zero entries as (document, entry, value), int32 each, by document and entry."""
-        parts = []
+        parts: list[tuple[npt.NDArray[np.int32], ...]] = []
         active = np.arange(len(addresses))
         last = np.full(len(addresses), -1, dtype=np.int64)
         start = 0

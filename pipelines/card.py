@@ -148,10 +148,15 @@ def statement(total: LimitedPrecision) -> str:
     """The guarantee in one sentence."""
     delta = f", up to a chance of {_number(total.delta)}" if total.delta else ""
     return (
-        f"Whoever sees this release can tell apart two versions of any one document that differ "
-        f"by at most {total.precision} in L1 (added plus removed tokens) only by a factor of "
-        f"at most exp({_number(total.epsilon)}) in probability{delta}."
+        f"Two versions of a document that differ by {_changes(total.precision)}, make any outcome "
+        f"of this release equally likely within a factor of exp({_number(total.epsilon)}){delta}, "
+        "whatever a reader knows already."
     )
+
+
+def _changes(precision: int) -> str:
+    replaced = f", or {precision // 2} replaced" if precision > 1 else ""
+    return f"at most {precision} words added or removed{replaced}"
 
 
 def _number(value: Fraction) -> str:

@@ -104,7 +104,8 @@ def _print_card(card: Any) -> None:
     click.echo(f"documents {card.counts.documents:,} ({card.counts.rejected:,} records rejected)")
     click.echo(f"guarantee {card.guarantee.statement}")
     click.echo(
-        f"cost      epsilon {total.epsilon:.12g}{delta} at N = {total.precision}: {' + '.join(costs)}"
+        f"cost      epsilon {total.epsilon:.12g}{delta} at N = {total.precision} "
+        f"({' + '.join(costs)})"
     )
 
 
@@ -127,3 +128,7 @@ def _guarded(run: Callable[[], None]) -> None:
 def _fail(message: str, code: int) -> None:
     click.echo(f"quietcorpus: error: {' '.join(message.split())}", err=True)
     sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

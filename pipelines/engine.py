@@ -29,7 +29,7 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from pipelines.progress import Observer
 from transforms.errors import InputError, StageError
-from transforms.metrics import NAMESPACE
+from transforms.metrics import NAMESPACE, watched
 
 _LOCAL_RUNNERS = (None, "DirectRunner", "FnApiRunner", "BundleBasedDirectRunner")
 _POLL_SECONDS = 0.5
@@ -80,11 +80,15 @@ class Engine:
             provision_info=_provision(local),
             progress_request_frequency=_POLL_SECONDS,
         )
-        with _watched(observer), _on_loopback():
-            pipeline = beam.Pipeline(runner=runner, options=local)
-            build(pipeline)
-            result = pipeline.run()
-            result.wait_until_finish()
+        done = False
+        try:
+            with _watched(observer), watched(observer.add), _on_loopback():
+                pipeline = beam.Pipeline(runner=runner, options=local)
+                build(pipeline)
+                pipeline.run().wait_until_finish()
+            done = True
+        finally:
+            observer.close(done=done)
 
 
 def translated(error: BaseException) -> InputError | StageError:
@@ -116,7 +120,10 @@ def _provision(options: PipelineOptions) -> fn_runner.ExtendedProvisionInfo:
 
 @contextmanager
 def _watched(observer: Observer) -> Iterator[None]:
-    """Have every bundle's progress reported to the observer."""
+    """Have the progress of every bundle in a worker process reported to the observer.
+
+    In this process a bundle ends before Beam first asks, so there the counters tell themselves.
+    """
 
     class Requester(fn_runner.ProgressRequester):  # type: ignore[misc]
         def __init__(self, handler: Any, bundle: str, frequency: float, *_: Any) -> None:
@@ -124,7 +131,7 @@ def _watched(observer: Observer) -> Iterator[None]:
                 handler,
                 bundle,
                 frequency,
-                lambda progress: observer.update(bundle, _counters(progress)),
+                lambda progress: observer.report(bundle, _counters(progress)),
             )
 
     original = fn_runner.ProgressRequester
@@ -133,7 +140,6 @@ def _watched(observer: Observer) -> Iterator[None]:
         yield
     finally:
         fn_runner.ProgressRequester = original
-        observer.close()
 
 
 def _counters(progress: Any) -> dict[str, int]:

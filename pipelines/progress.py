@@ -12,7 +12,8 @@ from tqdm import tqdm
 
 _LOG_EVERY_SECONDS = 10.0
 _LOGGER = logging.getLogger("quietcorpus.progress")
-_STAGES = {"vocabulary": "vocabulary", "histogram": "counting", "release": "releasing"}
+# Latest stage first: the one that shows is the latest that has begun.
+_STAGES = {"release": "releasing", "histogram": "counting terms", "vocabulary": "counting words"}
 
 
 class Observer:
@@ -22,6 +23,7 @@ class Observer:
     """
 
     def __init__(self, documents: int | None, passes: int, *, quiet: bool) -> None:
+        self._totals: dict[str, int] = defaultdict(int)
         self._bundles: dict[str, dict[str, int]] = defaultdict(dict)
         self._lock = threading.Lock()
         self._begun = self._logged = time.monotonic()
@@ -29,41 +31,45 @@ class Observer:
         total = documents * passes if documents is not None else None
         if not quiet and sys.stderr.isatty():
             self._bar = tqdm(total=total, unit=" documents", unit_scale=True, file=sys.stderr)
+            self._bar.set_description("starting")
 
-    def update(self, bundle: str, counters: dict[str, int]) -> None:
-        """Take the latest counters of a bundle."""
+    def add(self, counter: str, size: int) -> None:
+        """A counter of this process has grown."""
         with self._lock:
-            self._bundles[bundle].update(counters)
-            totals: dict[str, int] = defaultdict(int)
-            for counted in self._bundles.values():
-                for name, value in counted.items():
-                    totals[name] += value
-            self._show(totals)
+            self._totals[counter] += size
+            self._show()
 
-    def _show(self, totals: dict[str, int]) -> None:
-        read = sum(v for name, v in totals.items() if name.endswith("/documents"))
-        tokens = sum(v for name, v in totals.items() if name.endswith("/tokens"))
-        stage = next(
-            (text for name, text in reversed(_STAGES.items()) if f"{name}/documents" in totals),
-            "starting",
-        )
+    def report(self, bundle: str, counters: dict[str, int]) -> None:
+        """The counters of a bundle, in some worker process, stand at these values."""
+        with self._lock:
+            for name, value in counters.items():
+                self._totals[name] += value - self._bundles[bundle].get(name, 0)
+            self._bundles[bundle].update(counters)
+            self._show()
+
+    def _show(self) -> None:
+        read = sum(v for name, v in self._totals.items() if name.endswith("/documents"))
+        tokens = sum(v for name, v in self._totals.items() if name.endswith("/tokens"))
+        stage = next((s for s in _STAGES if self._totals[f"{s}/documents"]), "starting")
         if self._bar is not None:
-            self._bar.set_description(stage, refresh=False)
+            self._bar.set_description(_STAGES.get(stage, stage), refresh=False)
             self._bar.set_postfix_str(f"{tokens:,} tokens", refresh=False)
-            self._bar.update(max(0, read - self._bar.n))
-            self._bar.refresh()
+            self._bar.update(read - self._bar.n)
             return
         now = time.monotonic()
         if now - self._logged >= _LOG_EVERY_SECONDS:
             self._logged = now
-            rate = read / (now - self._begun)
             _LOGGER.info(
-                "%s: %d documents read, %d tokens, %.0f documents/s", stage, read, tokens, rate
+                "%s: %d documents, %d tokens, %.0f documents/s",
+                _STAGES.get(stage, stage),
+                read,
+                tokens,
+                read / (now - self._begun),
             )
 
-    def close(self) -> None:
-        """Leave the terminal clean."""
+    def close(self, *, done: bool) -> None:
+        """Leave the terminal clean; the last poll of a worker may lag behind its end."""
         if self._bar is not None:
-            if self._bar.total is not None and self._bar.n < self._bar.total:
+            if done and self._bar.total is not None:
                 self._bar.update(self._bar.total - self._bar.n)
             self._bar.close()

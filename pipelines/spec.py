@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import posixpath
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -212,8 +213,7 @@ class Spec(_Strict):
     @model_validator(mode="after")
     def _places(self) -> Spec:
         source = self.input.path
-        folder = posixpath.dirname(source.split("*")[0].split("?")[0].split("[")[0])
-        if _inside(self.output, folder) or _inside(source, self.output):
+        if _inside(self.output, _root(source)) or _inside(source, self.output):
             raise PydanticCustomError(
                 "output", f"output: {self.output} overlaps with the input {source}; keep them apart"
             )
@@ -227,6 +227,12 @@ class Spec(_Strict):
                 "output", f"output: {self.output} is a whole bucket; name a path inside it"
             )
         return self
+
+
+def _root(pattern: str) -> str:
+    """The file itself, or the folder in which a glob looks for files."""
+    literal = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
+    return pattern if literal == pattern else posixpath.dirname(literal)
 
 
 def _inside(path: str, folder: str) -> bool:

@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 from apache_beam.metrics import Metrics
 
 from transforms.documents import Documents
 
 NAMESPACE = "quietcorpus"
 
+Watcher = Callable[[str, int], None]
+"""Told the name of a counter and by how much it has grown."""
+
+_watchers: list[Watcher] = []
+
 
 class Progress:
     """The counters of one stage; numbers only, never content."""
 
     def __init__(self, stage: str) -> None:
-        self._documents = Metrics.counter(NAMESPACE, f"{stage}/documents")
-        self._tokens = Metrics.counter(NAMESPACE, f"{stage}/tokens")
-        self._rejected = Metrics.counter(NAMESPACE, f"{stage}/rejected")
-        self._bytes = Metrics.counter(NAMESPACE, f"{stage}/bytes")
+        self._counters = {
+            name: Metrics.counter(NAMESPACE, f"{stage}/{name}")
+            for name in ("documents", "tokens", "rejected", "bytes")
+        }
 
     def count(self, documents: Documents, tokens: int) -> None:
         """Add one batch."""
-        self._documents.inc(len(documents.texts))
-        self._tokens.inc(tokens)
-        self._rejected.inc(len(documents.rejects))
-        self._bytes.inc(documents.texts.nbytes)
+        sizes = (len(documents.texts), tokens, len(documents.rejects), documents.texts.nbytes)
+        for counter, size in zip(self._counters.values(), sizes, strict=True):
+            counter.inc(size)
+            for watcher in _watchers:
+                watcher(counter.metric_name.name, size)
+
+
+@contextmanager
+def watched(watcher: Watcher) -> Iterator[None]:
+    """Have the counters of this process tell `watcher`; the in-process engine reports no others."""
+    _watchers.append(watcher)
+    try:
+        yield
+    finally:
+        _watchers.remove(watcher)

@@ -20,7 +20,10 @@ from mechanisms.keystream import Keystream
 from transforms.documents import Documents, Reject, Split
 from transforms.identifiers import Identifiers
 
-SHARD_DOCUMENTS = 1 << 16
+# A shard is a 64th of the corpus, within these bounds: enough of them to keep workers busy, and
+# files neither too many nor too large.
+_SHARDS = 64
+_SMALLEST_SHARD, _LARGEST_SHARD = 1 << 12, 1 << 17
 TALLIES = "tallies"
 ROW_GROUP_ROWS = 1 << 14
 ROW_GROUP_BYTES = 1 << 26
@@ -69,17 +72,19 @@ class Tally:
 
 
 def make_shards(splits: Sequence[Split], stream: Keystream) -> list[Shard]:
-    """Group splits into shards of about 65,536 documents, in an order that the key draws.
+    """Group splits into shards, in an order that the key draws.
 
     The shards depend on the input and the key alone, never on the number of workers.
     """
     order = [int(stream.addresses(split.uri, [split.row_group], [b""])[0, 0]) for split in splits]
+    total = sum(split.documents or 0 for split in splits)
+    target = int(np.clip(total // _SHARDS, _SMALLEST_SHARD, _LARGEST_SHARD))
     groups: list[list[Split]] = []
-    size = SHARD_DOCUMENTS
+    size = target
     for index in np.argsort(order, kind="stable"):
         split = splits[index]
-        documents = SHARD_DOCUMENTS if split.documents is None else split.documents
-        if size + documents > SHARD_DOCUMENTS:
+        documents = target if split.documents is None else split.documents
+        if size + documents > target:
             groups.append([])
             size = 0
         groups[-1].append(split)

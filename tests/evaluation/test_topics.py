@@ -54,7 +54,7 @@ def test_counts_weigh_as_repeated_tokens() -> None:
 
 
 def test_empty_documents_are_left_out() -> None:
-    # Kills: the guard for empty documents (tomotopy refuses or counts them), rows that shift.
+    # Kills: a tomotopy that counts empty documents, `indptr` paired with an offset of one.
     counts = planted(4, documents=50)
     padded = sp.csr_array(sp.vstack([sp.csr_array((1, counts.shape[1]), dtype=np.int64), counts]))
     np.testing.assert_array_equal(

@@ -1,0 +1,179 @@
+"""A workspace: a folder with a corpus, a vocabulary and a spec, and the real command line on it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from ruamel.yaml import YAML
+
+MASTER_KEY = "8f3a61d07be24c95a1f06e2db7c4398e50d17f6ac2b3e48d9107f5a6b8c2d3e4"
+COMMAND = str(Path(sys.executable).with_name("quietcorpus"))
+TERMS = ["alpha", "beta", "delta", "gamma", "hello", "island", "quiet", "world"]
+TEXTS = ["hello quiet world", "alpha beta gamma delta", "", "Quiet island, quiet world!"]
+
+
+class Workspace:
+    """Files under one folder; commands run with it as working, home and temporary folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.input = folder / "input"
+        self.output = folder / "released" / "out"
+        self.temporary = folder / "tmp"
+        for path in (self.input, self.temporary, folder / "home"):
+            path.mkdir()
+        (folder / "vocabulary.txt").write_text("\n".join(TERMS) + "\n")
+        self.environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("QUIETCORPUS_", "AWS_", "PYTEST_"))
+        } | {
+            "HOME": str(folder / "home"),
+            "TMPDIR": str(self.temporary),
+            "QUIETCORPUS_MASTER_KEY": MASTER_KEY,
+        }
+
+    def json_lines(self, records: Iterable[Any], name: str = "corpus.jsonl") -> Path:
+        """Write records: bytes are lines as they are, strings texts, anything else JSON."""
+        lines = (
+            record
+            if isinstance(record, bytes)
+            else json.dumps({"text": record} if isinstance(record, str) else record).encode()
+            for record in records
+        )
+        path = self.input / name
+        path.write_bytes(b"".join(line + b"\n" for line in lines))
+        return path
+
+    def parquet(
+        self,
+        columns: Mapping[str, Any],
+        name: str = "corpus.parquet",
+        row_group_size: int | None = None,
+        **options: Any,
+    ) -> Path:
+        """Write a Parquet file of the given columns."""
+        path = self.input / name
+        pq.write_table(pa.table(dict(columns)), path, row_group_size=row_group_size, **options)
+        return path
+
+    def spec(self, changes: Mapping[str, Any] | None = None, name: str = "spec.yaml") -> Path:
+        """Write a spec: a small bag of words, but for `changes` by dotted key (... removes)."""
+        content: dict[str, Any] = {
+            "release": "test",
+            "input": {"path": "input/corpus.jsonl"},
+            "output": "released/out",
+            "mechanism": {
+                "kind": "bag-of-words",
+                "precision": 2,
+                "epsilon": 4,
+                "vocabulary": {"public": "vocabulary.txt"},
+                "compression": {"method": "none"},
+            },
+        }
+        for dotted, value in (changes or {}).items():
+            *parents, last = dotted.split(".")
+            place = content
+            for parent in parents:
+                place = place.setdefault(parent, {})
+            if value is ...:
+                del place[last]
+            else:
+                place[last] = value
+        path = self.folder / name
+        with path.open("w") as stream:
+            YAML(typ="safe").dump(content, stream)
+        return path
+
+    def command(self, *arguments: str) -> list[str]:
+        """The command line as the operating system sees it."""
+        return [COMMAND, *arguments]
+
+    def run(
+        self, *arguments: str, environment: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the command to its end."""
+        return subprocess.run(
+            self.command(*arguments),
+            cwd=self.folder,
+            env=self.environment | dict(environment or {}),
+            capture_output=True,
+            text=True,
+            timeout=180,
+            check=False,
+        )
+
+    def release(
+        self, changes: Mapping[str, Any] | None = None, *arguments: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Write a spec and release it, which must succeed."""
+        done = self.run("release", str(self.spec(changes)), *arguments)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    def refused(
+        self,
+        changes: Mapping[str, Any] | None = None,
+        *arguments: str,
+        environment: Mapping[str, str] | None = None,
+    ) -> str:
+        """Write a spec and release it, which must be refused as bad input is; the message."""
+        spec = self.spec(changes)
+        return self.error_of(
+            self.run("release", str(spec), *arguments, environment=environment),
+        )
+
+    def error_of(self, done: subprocess.CompletedProcess[str]) -> str:
+        """The one line of a refusal, once everything else about it has been checked."""
+        lines = done.stderr.splitlines()
+        assert done.returncode == 2, done.stderr
+        assert "Traceback" not in done.stderr + done.stdout
+        assert [line for line in lines if line.startswith("quietcorpus: error: ")] == lines[-1:]
+        assert all(line.startswith(("INFO ", "WARNING ")) for line in lines[:-1]), done.stderr
+        assert done.stdout == ""
+        self.assert_nothing_left()
+        return lines[-1].removeprefix("quietcorpus: error: ")
+
+    def assert_nothing_left(self) -> None:
+        """No release, no staging area, no temporary file."""
+        assert not (self.output / "release.json").exists()
+        assert self.leftovers() == []
+
+    def leftovers(self) -> list[str]:
+        """What a run may not leave behind, whether it succeeded or not."""
+        beside = self.output.parent.glob(f".{self.output.name}*")
+        return sorted(str(path) for path in [*beside, *self.temporary.iterdir()])
+
+    def rows(self, output: Path | None = None) -> list[dict[str, Any]]:
+        """The released rows, in the order of their ids."""
+        files = sorted(((output or self.output) / "data").glob("*.parquet"))
+        table = pa.concat_tables([pq.read_table(file) for file in files])
+        rows: list[dict[str, Any]] = table.sort_by("id").to_pylist()
+        return rows
+
+    def card(self, output: Path | None = None) -> dict[str, Any]:
+        """The content of `release.json`."""
+        content: dict[str, Any] = json.loads(((output or self.output) / "release.json").read_text())
+        return content
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    """A workspace with a corpus of four documents in JSON Lines."""
+    made = Workspace(tmp_path)
+    made.json_lines(TEXTS)
+    return made
+
+
+def counts_of(row: Mapping[str, Sequence[int]]) -> dict[int, int]:
+    """A released row's counts by term."""
+    return dict(zip(row["terms"], row["counts"], strict=True))
