@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-import tomotopy
 
 
 def fit_topics(
@@ -29,6 +28,8 @@ def fit_topics(
     Returns:
         float32 (T, V); every row sums to one, and a term that no document holds has zero.
     """
+    import tomotopy  # of the `bench` extra: nothing else in the library needs it
+
     model = tomotopy.LDAModel(k=topics, seed=seed)
     names = [str(term) for term in range(counts.shape[1])]
     for start, end in zip(counts.indptr[:-1], counts.indptr[1:], strict=True):

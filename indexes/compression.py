@@ -5,12 +5,12 @@ A map is public. It may depend on public vectors and on the noisy histogram, nev
 
 from __future__ import annotations
 
+import warnings
 from enum import StrEnum
 
 import numba
 import numpy as np
 import numpy.typing as npt
-from scipy.cluster.vq import kmeans2
 
 Bins = npt.NDArray[np.int32]
 """Each term's bin, int32 (V,), with values in 0 .. K - 1; no bin is empty."""
@@ -66,8 +66,15 @@ def equal_clusters(
     """
     if clusters == 1:
         return np.zeros(len(vectors), dtype=np.int32)
+    from scipy.cluster.vq import (
+        kmeans2,
+    )  # imported where it is needed: it takes a third of a second
+
     seeds = vectors[generator.choice(len(vectors), clusters, replace=False)]
-    centroids, _ = kmeans2(vectors, seeds, iter=20, minit="matrix", missing="warn")
+    with warnings.catch_warnings():
+        # A cluster that runs empty keeps its centroid; `_assign` fills every cluster in any case.
+        warnings.filterwarnings("ignore", message="One of the clusters is empty")
+        centroids, _ = kmeans2(vectors, seeds, iter=20, minit="matrix", missing="warn")
     assigned: Bins = _assign(vectors, centroids.astype(np.float32))
     return assigned
 

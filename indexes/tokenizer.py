@@ -2,9 +2,9 @@
 
 Text is normalised (NFKC) and lower-cased. A chunk (a maximal run without white space) that holds
 `@` or `://`, or begins with `www.`, yields no token. In the other chunks a token is a maximal run
-of letters and marks, with single apostrophes inside it; a run that also holds digits or
-underscores (`mp3`, `user_17`) yields none. Numbers, e-mail addresses, URLs, punctuation and emoji
-are thus never tokens.
+of letters and marks that begins with a letter, with single apostrophes inside it; a run that also
+holds digits or underscores (`mp3`, `user_17`) yields none. Numbers, e-mail addresses, URLs,
+punctuation and emoji (variation selectors and all) are thus never tokens.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ import pyarrow.compute as pc
 NAME = "unicode-words-v1"
 DESCRIPTION = f"{NAME} (NFKC, lower-case, letters only; Unicode {unicodedata.unidata_version})"
 
-_OTHER, _LETTER, _BARRED, _SPACE, _APOSTROPHE = range(5)
-_CLASS_OF_CATEGORY = {"L": _LETTER, "M": _LETTER, "N": _BARRED, "Z": _SPACE}
+_HASH_SEED, _HASH_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
+_OTHER, _LETTER, _BARRED, _SPACE, _APOSTROPHE, _MARK = range(6)
+_ASSIGNED_PLANES = (0, 1, 2, 3, 14)  # of Unicode: no letter, digit or space lies elsewhere
+_CLASS_OF_CATEGORY = {"L": _LETTER, "M": _MARK, "N": _BARRED, "Z": _SPACE}
 
 
 class Tokens(NamedTuple):
@@ -34,12 +36,14 @@ class Tokens(NamedTuple):
         data: uint8; the normalised texts' UTF-8 bytes.
         offsets: int64 (n + 1,); text i has the tokens offsets[i] .. offsets[i + 1].
         starts, ends: int64; where in `data` each token lies.
+        hashes: uint64; FNV-1a of each token, folded so that the low bits depend on all.
     """
 
     data: npt.NDArray[np.uint8]
     offsets: npt.NDArray[np.int64]
     starts: npt.NDArray[np.int64]
     ends: npt.NDArray[np.int64]
+    hashes: npt.NDArray[np.uint64]
 
 
 def tokenize(texts: pa.Array) -> Tokens:
@@ -49,12 +53,23 @@ def tokenize(texts: pa.Array) -> Tokens:
 
 
 def normalize(texts: pa.Array) -> pa.Array:
-    """NFKC, lower-case, straight apostrophes; as large_string."""
+    """NFKC, lower-case, straight apostrophes; as large_string. A second pass changes nothing."""
     texts = texts.cast(pa.large_string())
     if pc.all(pc.string_is_ascii(texts)).as_py() is False:
-        texts = pc.utf8_normalize(texts, form="NFKC")
-        texts = pc.replace_substring(texts, "\u2019", "'")
+        return pa.array([_normalize(text) for text in texts.to_pylist()], pa.large_string())
     return pc.utf8_lower(texts)
+
+
+def _normalize(text: str) -> str:
+    """One text's normal form.
+
+    Arrow's `utf8_normalize` does not compose (apache/arrow#51225), and lower-casing can leave a
+    letter and a mark that compose, so NFKC comes before it and after it.
+    """
+    if text.isascii():
+        return text.lower()
+    lowered = unicodedata.normalize("NFKC", text).lower()
+    return unicodedata.normalize("NFKC", lowered).replace("\u2019", "'")
 
 
 def string_buffers(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
@@ -69,8 +84,10 @@ def string_buffers(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[
 def _classes() -> npt.NDArray[np.uint8]:
     """Each code point's class, as far as the token rule cares."""
     classes = np.full(sys.maxunicode + 1, _OTHER, dtype=np.uint8)
-    for point in range(sys.maxunicode + 1):
-        classes[point] = _CLASS_OF_CATEGORY.get(unicodedata.category(chr(point))[0], _OTHER)
+    for plane in _ASSIGNED_PLANES:
+        for point in range(plane << 16, (plane + 1) << 16):
+            category = unicodedata.category(chr(point))[0]
+            classes[point] = _CLASS_OF_CATEGORY.get(category, _OTHER)
     for character in "\t\n\v\f\r\x1c\x1d\x1e\x1f\x85":
         classes[ord(character)] = _SPACE
     classes[ord("_")] = _BARRED
@@ -80,53 +97,67 @@ def _classes() -> npt.NDArray[np.uint8]:
 
 @numba.njit(cache=True, nogil=True)
 def _spans(data, offsets, classes):  # type: ignore[no-untyped-def]
-    """Token spans, by one pass over the code points."""
+    """Token spans and hashes, by one pass over the code points."""
     texts = len(offsets) - 1
     capacity = (offsets[texts] - offsets[0]) // 2 + texts
     token_offsets = np.empty(texts + 1, dtype=np.int64)
     starts = np.empty(capacity, dtype=np.int64)
     ends = np.empty(capacity, dtype=np.int64)
+    hashes = np.empty(capacity, dtype=np.uint64)
+    letters = classes[:256] == _LETTER
+    letters[128:] = False
     found = 0
     token_offsets[0] = 0
     for text in range(texts):
         position, stop = offsets[text], offsets[text + 1]
         while position < stop:
             first_of_chunk = found
-            chunk = position
-            refused = False
+            refused = _is_www(data, position, stop)
             start = -1  # of the current run, or -1 outside a run
             barred = False  # the run holds a digit or an underscore
+            state = _HASH_SEED
             while True:
+                run = position
+                while position < stop and letters[data[position]]:
+                    state = (state ^ np.uint64(data[position])) * _HASH_PRIME
+                    position += 1
+                if position > run and start < 0:
+                    start = run
+                    barred = False
+                point, width, kind = 0, 0, _SPACE
                 if position < stop:
                     point, width = _code_point(data, position)
                     kind = classes[point]
-                else:
-                    point, width, kind = 0, 0, _SPACE
                 if kind == _APOSTROPHE and start >= 0 and position + 1 < stop:
                     following, _ = _code_point(data, position + 1)
-                    previous_is_letter = data[position - 1] != 39
-                    if previous_is_letter and classes[following] in (_LETTER, _BARRED):
-                        kind = _LETTER
+                    inner = data[position - 1] != 39 and classes[following] in (_LETTER, _BARRED)
+                    kind = _LETTER if inner else kind
+                if kind == _MARK and start >= 0:
+                    kind = _LETTER
                 if kind == _LETTER or kind == _BARRED:
                     if start < 0:
                         start = position
                         barred = False
                     barred |= kind == _BARRED
+                    for i in range(position, position + width):
+                        state = (state ^ np.uint64(data[i])) * _HASH_PRIME
                 else:
                     if start >= 0 and not barred:
                         starts[found] = start
                         ends[found] = position
+                        hashes[found] = state ^ (state >> np.uint64(32))
                         found += 1
                     start = -1
+                    state = _HASH_SEED
                     if kind == _SPACE:
                         position += width
                         break
                     refused |= point == 64 or _is_scheme(data, position, stop)
                 position += width
-            if refused or _is_www(data, chunk, stop):
+            if refused:
                 found = first_of_chunk
         token_offsets[text + 1] = found
-    return token_offsets, starts[:found].copy(), ends[:found].copy()
+    return token_offsets, starts[:found].copy(), ends[:found].copy(), hashes[:found].copy()
 
 
 @numba.njit(cache=True, nogil=True, inline="always")

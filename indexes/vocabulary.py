@@ -14,8 +14,6 @@ import pyarrow.compute as pc
 
 from indexes.tokenizer import NAME, Tokens, normalize, string_buffers, tokenize
 
-_FNV_OFFSET, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
-
 
 class VocabularyError(ValueError):
     """A list of terms that cannot be a vocabulary; the message says why and what to do."""
@@ -37,20 +35,20 @@ class Vocabulary:
                 f"holds {example!r} more than once ({repeated.sum()} terms are repeated); "
                 "list every term once"
             )
-        self._refuse_unreachable_terms()
         self._data, self._offsets = string_buffers(self.terms)
-        self._slots = _build(self._data, self._offsets)
-
-    def _refuse_unreachable_terms(self) -> None:
         tokens = tokenize(self.terms)
-        _, bounds = string_buffers(normalize(self.terms))
-        whole = np.diff(tokens.offsets) == 1
-        whole[whole] &= (tokens.ends - tokens.starts)[tokens.offsets[:-1][whole]] == np.diff(
-            bounds
-        )[whole]
-        reachable = whole & pc.equal(normalize(self.terms), self.terms).to_numpy(
-            zero_copy_only=False
-        )
+        self._refuse_unreachable_terms(tokens)
+        # Every term is one token now, so the tokens' hashes are the terms'.
+        self._keys, self._slots = _build(tokens.hashes)
+
+    def _refuse_unreachable_terms(self, tokens: Tokens) -> None:
+        """A term must be its own one and only token."""
+        reachable = np.diff(tokens.offsets) == 1
+        first = tokens.offsets[:-1][reachable]
+        reachable[reachable] = (tokens.ends - tokens.starts)[first] == np.diff(self._offsets)[
+            reachable
+        ]
+        reachable &= pc.equal(normalize(self.terms), self.terms).to_numpy(zero_copy_only=False)
         if not reachable.all():
             example = self.terms[int(np.argmin(reachable))].as_py()
             raise VocabularyError(
@@ -76,62 +74,57 @@ class Vocabulary:
             tokens.offsets,
             tokens.starts,
             tokens.ends,
+            tokens.hashes,
             self._data,
             self._offsets,
+            self._keys,
             self._slots,
         )
         return result
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
-def _hash(data, start, end):  # type: ignore[no-untyped-def]
-    """FNV-1a, 64 bits, folded so that the low bits depend on all."""
-    state = _FNV_OFFSET
-    for i in range(start, end):
-        state = (state ^ np.uint64(data[i])) * _FNV_PRIME
-    return state ^ (state >> np.uint64(32))
-
-
 @numba.njit(cache=True, nogil=True)
-def _build(data, offsets):  # type: ignore[no-untyped-def]
+def _build(hashes):  # type: ignore[no-untyped-def]
     """An open-addressing hash table of term ids, at most half full; -1 is empty."""
     size = 2
-    while size < 2 * len(offsets):
+    while size < 2 * len(hashes):
         size *= 2
     slots = np.full(size, -1, dtype=np.int32)
-    for term in range(len(offsets) - 1):
-        slot = np.int64(_hash(data, offsets[term], offsets[term + 1]) & np.uint64(size - 1))
+    keys = np.zeros(size, dtype=np.uint64)
+    mask = np.uint64(size - 1)
+    for term in range(len(hashes)):
+        slot = hashes[term] & mask
         while slots[slot] >= 0:
-            slot = (slot + 1) & (size - 1)
+            slot = (slot + np.uint64(1)) & mask
         slots[slot] = term
-    return slots
+        keys[slot] = hashes[term]
+    return keys, slots
 
 
 @numba.njit(cache=True, nogil=True)
-def _look_up(data, token_offsets, starts, ends, terms, term_offsets, slots):  # type: ignore[no-untyped-def]
+def _look_up(data, token_offsets, starts, ends, hashes, terms, term_offsets, keys, slots):  # type: ignore[no-untyped-def]
     offsets = np.empty_like(token_offsets)
     ids = np.empty(len(starts), dtype=np.int32)
-    mask = np.int64(len(slots) - 1)
+    mask = np.uint64(len(slots) - 1)
     found = 0
     offsets[0] = 0
     for text in range(len(token_offsets) - 1):
         for token in range(token_offsets[text], token_offsets[text + 1]):
-            start, end = starts[token], ends[token]
-            slot = np.int64(_hash(data, start, end) & np.uint64(mask))
+            slot = hashes[token] & mask
             while slots[slot] >= 0:
-                term = slots[slot]
-                first = term_offsets[term]
-                if term_offsets[term + 1] - first == end - start:
-                    same = True
-                    for i in range(end - start):
-                        if terms[first + i] != data[start + i]:
-                            same = False
-                            break
+                if keys[slot] == hashes[token]:
+                    first = term_offsets[slots[slot]]
+                    size = term_offsets[slots[slot] + 1] - first
+                    same = size == ends[token] - starts[token]
+                    i = 0
+                    while same and i < size:
+                        same = terms[first + i] == data[starts[token] + i]
+                        i += 1
                     if same:
-                        ids[found] = term
+                        ids[found] = slots[slot]
                         found += 1
                         break
-                slot = (slot + 1) & mask
+                slot = (slot + np.uint64(1)) & mask
         offsets[text + 1] = found
     return offsets, ids[:found].copy()
 

@@ -5,6 +5,7 @@ Schofield, Yauney and Mimno: local privacy for distributional semantics with com
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -69,6 +70,14 @@ class BagOfWords:
     def papers_epsilon(self) -> Fraction:
         """What the paper's accounting would call epsilon for this noise."""
         return self.guarantee.epsilon * self.bins / self.vocabulary_size
+
+    @property
+    def expected_noise_terms(self) -> float:
+        """About how many entries noise alone adds to a released document; for sizing, no more."""
+        alpha = math.exp(-float(self.rate))
+        if self.bins == self.vocabulary_size:
+            return 1 + self.bins * alpha / (1 + alpha)
+        return 1 + min(self.vocabulary_size, self.bins * alpha / (1 - alpha**2))
 
     def noise(self) -> DenseNoise | SparseNoise:
         """The sampler of one document's noise; which of the two is a matter of speed alone."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 import shlex
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -72,7 +74,7 @@ class Engine:
         if self._workers > 1:
             options |= {"direct_num_workers": self._workers}
             environment = SubprocessSDKEnvironment.from_command_string(
-                f"{shlex.quote(sys.executable)} -m pipelines.worker"
+                f"trap '' INT; exec {shlex.quote(sys.executable)} -m pipelines.worker"
             )
         local = PipelineOptions.from_dictionary({k: v for k, v in options.items() if v is not None})
         runner = fn_runner.FnApiRunner(
@@ -82,13 +84,38 @@ class Engine:
         )
         done = False
         try:
-            with _watched(observer), watched(observer.add), _on_loopback():
+            with _interruptible(), _watched(observer), watched(observer.add), _on_loopback():
                 pipeline = beam.Pipeline(runner=runner, options=local)
                 build(pipeline)
                 pipeline.run().wait_until_finish()
             done = True
         finally:
             observer.close(done=done)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Ctrl-C is a KeyboardInterrupt, also where Beam takes it for the failure of a bundle."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    interrupted = False
+
+    def interrupt(*_: object) -> None:
+        nonlocal interrupted
+        interrupted = True
+        raise KeyboardInterrupt
+
+    original = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    except Exception:
+        if not interrupted:
+            raise
+    finally:
+        signal.signal(signal.SIGINT, original)
+    if interrupted:
+        raise KeyboardInterrupt
 
 
 def translated(error: BaseException) -> InputError | StageError:

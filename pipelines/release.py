@@ -179,6 +179,7 @@ def _not_protected(spec: Spec, total: LimitedPrecision) -> list[str]:
         f"a passage that changes the bag of words by more than {total.precision} in L1: k times "
         "as much is protected at k times epsilon only",
         "what several documents of one person say together: the unit is a passage of one document",
+        "how the input was divided into files and row groups, by their numbers of documents",
         "the public vocabulary, the compression map and the parameters of the noise",
         "against an adversary who holds the master key or breaks AES-256 or BLAKE2b",
     ]

@@ -7,6 +7,7 @@ read as the exact decimal that was written.
 from __future__ import annotations
 
 import math
+import os
 import posixpath
 import re
 from fractions import Fraction
@@ -17,7 +18,7 @@ import pydantic
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from indexes.compression import Method
 from mechanisms.bag_of_words import Accounting
@@ -217,16 +218,20 @@ class Spec(_Strict):
             raise PydanticCustomError(
                 "output", f"output: {self.output} overlaps with the input {source}; keep them apart"
             )
-        if self.rejects and _inside(self.rejects.path, self.output):
-            raise PydanticCustomError(
-                "rejects",
-                f"rejects.path: {self.rejects.path} lies in the output; name a restricted place",
-            )
+        if self.rejects:
+            self._check_rejects(self.rejects.path)
         if "://" in self.output and self.output.split("://")[1].count("/") == 0:
             raise PydanticCustomError(
                 "output", f"output: {self.output} is a whole bucket; name a path inside it"
             )
         return self
+
+    def _check_rejects(self, path: str) -> None:
+        for place, name in ((self.output, "output"), (_root(self.input.path), "input")):
+            if _inside(path, place) or _inside(f"{path}/{self.release}", place):
+                raise PydanticCustomError(
+                    "rejects", f"rejects.path: {path} lies in the {name}; name a restricted place"
+                )
 
 
 def _root(pattern: str) -> str:
@@ -236,6 +241,7 @@ def _root(pattern: str) -> str:
 
 
 def _inside(path: str, folder: str) -> bool:
+    path, folder = (p if "://" in p else os.path.realpath(p) for p in (path, folder))
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
@@ -252,6 +258,8 @@ def load_spec(path: str) -> Spec:
         line = error.problem_mark.line + 1 if error.problem_mark else 0
         problem = " ".join(str(error.problem).split())
         raise InputError(f"{path}: line {line} is not valid YAML: {problem}") from None
+    except YAMLError:
+        raise InputError(f"{path}: holds characters that YAML does not allow") from None
     try:
         return Spec.model_validate(content)
     except pydantic.ValidationError as error:
@@ -271,7 +279,10 @@ def _one_line(error: pydantic.ValidationError) -> str:
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         given = value.get("kind") if isinstance(value, dict) else value
         return f"{key}.kind: {given!r} is not a kind; give one of bag-of-words, histogram"
-    if isinstance(value, dict | BaseModel) or kind == "model_type":
+    if kind in ("model_type", "model_attributes_type"):
+        keys = ", ".join(_allowed(first["loc"]))
+        return f"{key or 'the spec'}: {value!r} is not a mapping; give the keys {keys}"
+    if isinstance(value, dict | BaseModel):
         separator = ": " if key and ": " not in message.split(" ")[0] + " " else "."
         return f"{key}{separator if key else ''}{message}" if key else message
     return f"{key}: {value!r} {_lowered(message)}"

@@ -1,19 +1,20 @@
-"""A local worker process: Beam's harness, which logs to its launcher and leaves Ctrl-C to it."""
+"""A local worker process: Beam's harness, which logs to its launcher alone."""
 
 from __future__ import annotations
 
 import logging
-import signal
+import os
 import sys
 
 
 def main() -> None:
     """Run the harness that the launcher's environment describes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.basicConfig(handlers=[logging.NullHandler()])
     from apache_beam.runners.worker import sdk_worker_main
 
-    sdk_worker_main.main(sys.argv)
+    # Beam prints the traceback of every failed bundle, which the launcher is told of anyhow.
+    with open(os.devnull, "w", encoding="utf-8") as sys.stderr:
+        sdk_worker_main.main(sys.argv)
 
 
 if __name__ == "__main__":

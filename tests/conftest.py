@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,9 @@ TEXTS = ["hello quiet world", "alpha beta gamma delta", "", "Quiet island, quiet
 class Workspace:
     """Files under one folder; commands run with it as working, home and temporary folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, server: CommandServer) -> None:
         self.folder = folder
+        self._server = server
         self.input = folder / "input"
         self.output = folder / "released" / "out"
         self.temporary = folder / "tmp"
@@ -86,7 +88,7 @@ class Workspace:
             for parent in parents:
                 place = place.setdefault(parent, {})
             if value is ...:
-                del place[last]
+                place.pop(last, None)
             else:
                 place[last] = value
         path = self.folder / name
@@ -99,13 +101,20 @@ class Workspace:
         return [COMMAND, *arguments]
 
     def run(
-        self, *arguments: str, environment: Mapping[str, str] | None = None
+        self,
+        *arguments: str,
+        environment: Mapping[str, str | None] | None = None,
+        fresh: bool = False,
     ) -> subprocess.CompletedProcess[str]:
-        """Run the command to its end."""
+        """Run the command to its end in a process of its own, forked or (`fresh`) started."""
+        named = self.environment | dict(environment or {})
+        variables = {name: value for name, value in named.items() if value is not None}
+        if not fresh:
+            return self._server.run(arguments, self.folder, variables)
         return subprocess.run(
             self.command(*arguments),
             cwd=self.folder,
-            env=self.environment | dict(environment or {}),
+            env=variables,
             capture_output=True,
             text=True,
             timeout=180,
@@ -124,12 +133,13 @@ class Workspace:
         self,
         changes: Mapping[str, Any] | None = None,
         *arguments: str,
-        environment: Mapping[str, str] | None = None,
+        environment: Mapping[str, str | None] | None = None,
+        fresh: bool = False,
     ) -> str:
         """Write a spec and release it, which must be refused as bad input is; the message."""
-        spec = self.spec(changes)
+        spec = str(self.spec(changes))
         return self.error_of(
-            self.run("release", str(spec), *arguments, environment=environment),
+            self.run("release", spec, *arguments, environment=environment, fresh=fresh)
         )
 
     def error_of(self, done: subprocess.CompletedProcess[str]) -> str:
@@ -166,10 +176,58 @@ class Workspace:
         return content
 
 
+class CommandServer:
+    """The client of `command_server.py`."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("command_server.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(
+        self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str]
+    ) -> subprocess.CompletedProcess[str]:
+        """Run one command to its end."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with (
+            tempfile.NamedTemporaryFile() as out,
+            tempfile.NamedTemporaryFile() as err,
+        ):
+            request = {
+                "arguments": arguments,
+                "cwd": str(folder),
+                "environment": dict(environment),
+                "stdout": out.name,
+                "stderr": err.name,
+            }
+            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.flush()
+            code = int(self._process.stdout.readline())
+            texts = (Path(file.name).read_text() for file in (out, err))
+            return subprocess.CompletedProcess([*arguments], code, *texts)
+
+    def close(self) -> None:
+        """End the server."""
+        with self._process:
+            self._process.kill()
+
+
+@pytest.fixture(scope="session")
+def command_server() -> Iterator[CommandServer]:
+    """Forks the commands of a session."""
+    server = CommandServer()
+    yield server
+    server.close()
+
+
 @pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
+def workspace(tmp_path: Path, command_server: CommandServer) -> Workspace:
     """A workspace with a corpus of four documents in JSON Lines."""
-    made = Workspace(tmp_path)
+    made = Workspace(tmp_path, command_server)
     made.json_lines(TEXTS)
     return made
 

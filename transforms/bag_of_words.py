@@ -21,15 +21,14 @@ from indexes.embeddings import EmbeddingError, read_vectors
 from indexes.tokenizer import string_buffers, tokenize
 from indexes.vocabulary import Vocabulary
 from mechanisms.bag_of_words import Accounting, BagOfWords, add_noise
-from mechanisms.bags import clip
+from mechanisms.bags import Bags, clip
 from mechanisms.decompression import Decompression
 from mechanisms.keystream import Addresses, Keystream, ReleaseKey
-from transforms.documents import Corpus, Documents
+from transforms.documents import BATCH_DOCUMENTS, Corpus, Documents
 from transforms.errors import InputError, redacted
 from transforms.identifiers import Identifiers
 from transforms.metrics import Progress
 from transforms.shards import (
-    ROW_GROUP_BYTES,
     ROW_GROUP_ROWS,
     RejectLog,
     Seen,
@@ -40,6 +39,8 @@ from transforms.sources import read
 from transforms.vocabulary import KeySource
 
 Counts = npt.NDArray[np.int64]
+
+_ENTRIES_AT_ONCE = 1 << 22
 
 # Lanes of the stage's keystream that the noise does not use.
 _SEED_LANE, _ID_LANE = 254, 255
@@ -148,6 +149,11 @@ class Privatizer:
         self._codebook = codebook
         mechanism = parameters.mechanism(len(codebook.vocabulary), codebook.size)
         self._noise = mechanism.noise()
+        # Sizes follow from the noise alone: what is published in one piece must not tell how
+        # long the texts in it are.
+        expected = mechanism.expected_noise_terms
+        self.row_group_rows = int(np.clip(_ENTRIES_AT_ONCE // expected, 64, ROW_GROUP_ROWS))
+        self.documents_at_once = min(self.row_group_rows, BATCH_DOCUMENTS)
         self._stream = key.stage("documents", repr((mechanism, codebook.digest)).encode())
         self._decompression = (
             None
@@ -159,28 +165,31 @@ class Privatizer:
         """The released rows, in input order, under fresh ids; and the number of tokens read."""
         tokens = tokenize(documents.texts)
         offsets, terms = self._codebook.vocabulary.look_up(tokens)
-        addresses = self._addresses(documents)
-        bins = self._codebook.bins[terms]
-        bags = clip(
-            add_noise(self._noise, self._codebook.size, self._stream, addresses, offsets, bins)
-        )
-        if self._decompression is not None and self._codebook.size < len(self._codebook.bins):
+        addresses = self.addresses(documents)
+        size, bins = self._codebook.size, self._codebook.bins
+        bags = clip(add_noise(self._noise, size, self._stream, addresses, offsets, bins[terms]))
+        if self._decompression is not None and size < len(bins):
             seed = self._stream.gather(addresses[:1], np.zeros(1, np.uint64), lane=_SEED_LANE)
             bags = self._decompression.expand(bags, np.random.default_rng(seed.view("<u8")[0]))
-        rows = pa.table(
-            {
-                "id": _fresh_ids(self._stream, addresses),
-                "terms": pa.ListArray.from_arrays(bags.offsets.astype(np.int32), bags.entries),
-                "counts": pa.ListArray.from_arrays(bags.offsets.astype(np.int32), bags.counts),
-            }
-        )
-        return rows, len(tokens.starts)
+        return self.rows(addresses, bags), len(tokens.starts)
 
-    def _addresses(self, documents: Documents) -> Addresses:
+    def addresses(self, documents: Documents) -> Addresses:
+        """Each document's address in the stage's keystream."""
         data, bounds = string_buffers(documents.texts)
         view = data.data
         texts = (view[start:end] for start, end in zip(bounds[:-1], bounds[1:], strict=True))
         return self._stream.addresses(documents.source, documents.rows.tolist(), texts)
+
+    def rows(self, addresses: Addresses, bags: Bags) -> pa.Table:
+        """Released bags as a table, under fresh ids."""
+        offsets = pa.array(bags.offsets, pa.int32())
+        return pa.table(
+            {
+                "id": _fresh_ids(self._stream, addresses),
+                "terms": pa.ListArray.from_arrays(offsets, bags.entries),
+                "counts": pa.ListArray.from_arrays(offsets, bags.counts),
+            }
+        )
 
 
 def _fresh_ids(stream: Keystream, addresses: Addresses) -> pa.StringArray:
@@ -221,7 +230,7 @@ class ReleaseShards(beam.DoFn):
         seen = Seen(Identifiers(self._corpus.id, key))
         path = f"data/part-{shard.number:05d}-of-{self._shards:05d}.parquet"
         written = write_tables(
-            _shuffled(self._rows(shard, privatizer, seen)),
+            _shuffled(self._rows(shard, privatizer, seen), privatizer.row_group_rows),
             self._schema,
             path,
             self._staging,
@@ -233,13 +242,14 @@ class ReleaseShards(beam.DoFn):
 
     def _rows(self, shard: Shard, privatizer: Privatizer, seen: Seen) -> Iterator[pa.Table]:
         for split in shard.splits:
-            for documents in read(split, self._corpus):
-                seen.add(documents)
-                if not len(documents.texts):
-                    continue
-                rows, tokens = privatizer.release(documents)
-                self._progress.count(documents, tokens)
-                yield self._with_columns(rows, documents.columns)
+            for batch in read(split, self._corpus):
+                seen.add(batch)
+                tokens = 0
+                for documents in batch.parts(privatizer.documents_at_once):
+                    rows, read_tokens = privatizer.release(documents)
+                    tokens += read_tokens
+                    yield self._with_columns(rows, documents.columns)
+                self._progress.count(batch, tokens)
 
     def _with_columns(self, rows: pa.Table, columns: pa.Table) -> pa.Table:
         """Add the allow-listed columns; the last column is the fresh id, for the shuffle."""
@@ -271,19 +281,23 @@ def released_schema(corpus: Corpus, schema: pa.Schema) -> pa.Schema:
     )
 
 
-def _shuffled(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Gather row groups and order each by its fresh ids, which the key draws at random."""
+def _shuffled(tables: Iterator[pa.Table], size: int) -> Iterator[pa.Table]:
+    """Cut row groups of exactly `size` rows and order each by its fresh ids, drawn by the key.
+
+    Batches end where the texts' sizes say; row groups must not tell where that was.
+    """
     window: list[pa.Table] = []
-    rows = size = 0
+    rows = 0
     for table in tables:
         window.append(table)
-        rows, size = rows + len(table), size + table.nbytes
-        if rows >= ROW_GROUP_ROWS or size >= ROW_GROUP_BYTES:
-            yield _in_order(window)
-            window, rows, size = [], 0, 0
-    if window:
-        yield _in_order(window)
+        rows += len(table)
+        while rows >= size:
+            gathered = pa.concat_tables(window)
+            yield _in_order(gathered.slice(0, size))
+            window, rows = [gathered.slice(size)], rows - size
+    if rows:
+        yield _in_order(pa.concat_tables(window))
 
 
-def _in_order(window: list[pa.Table]) -> pa.Table:
-    return pa.concat_tables(window).combine_chunks().sort_by(_ORDER).drop_columns(_ORDER)
+def _in_order(window: pa.Table) -> pa.Table:
+    return window.combine_chunks().sort_by(_ORDER).drop_columns(_ORDER)

@@ -7,6 +7,7 @@ retry sees the same one.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -88,6 +89,16 @@ class Documents:
     texts: pa.LargeStringArray
     columns: pa.Table
     rejects: list[Reject] = field(default_factory=list)
+
+    def parts(self, size: int) -> Iterator[Documents]:
+        """The batch's documents, without its rejects, in parts of at most `size`."""
+        for start in range(0, len(self.rows), size):
+            yield Documents(
+                self.source,
+                self.rows[start : start + size],
+                self.texts.slice(start, size),
+                self.columns.slice(start, size),
+            )
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec
 
 _P = ParamSpec("_P")
+
+# At DEBUG these loggers of Beam quote elements, which hold private text.
+for _name in ("worker.operations", "portability.fn_api_runner.trigger_manager"):
+    logging.getLogger(f"apache_beam.runners.{_name}").setLevel(logging.INFO)
 
 
 class InputError(Exception):

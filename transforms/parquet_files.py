@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
@@ -30,13 +31,14 @@ def plan(uri: str, corpus: Corpus) -> Plan:
     for key, column in [("text", corpus.text), *corpus.others]:
         if column not in schema.names:
             raise InputError(missing_column(key, column, uri, schema.names))
-    kind = schema.field(corpus.text).type
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or _is_view(kind)):
+    if not _is_string(kind := schema.field(corpus.text).type):
         raise InputError(
             f"input.text: {corpus.text} in {uri} is of type {kind}, not string; "
             "name the column that holds the text"
+        )
+    if corpus.id and not (_is_string(kind := schema.field(corpus.id).type) or _is_plain(kind)):
+        raise InputError(
+            f"input.id: {corpus.id} in {uri} is of type {kind}; name a column of strings or numbers"
         )
     splits, first_row = [], 0
     for number in range(metadata.num_row_groups):
@@ -46,25 +48,48 @@ def plan(uri: str, corpus: Corpus) -> Plan:
             documents = int(np.clip(BATCH_BYTES // size, 1, BATCH_DOCUMENTS))
             splits.append(Split(uri, "parquet", number, first_row, group.num_rows, documents))
         first_row += group.num_rows
-    return Plan(
-        splits, pa.schema([schema.field(column) for column in corpus.columns]).remove_metadata()
-    )
+    return Plan(splits, pa.schema([_bare(schema.field(column)) for column in corpus.columns]))
 
 
-def _is_view(kind: pa.DataType) -> bool:
-    return bool(kind == pa.string_view())
+def _bare(field: pa.Field) -> pa.Field:
+    """A field without its metadata, which may hold anything and is not allow-listed."""
+    kind = field.type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_struct(kind):
+        kind = pa.struct([_bare(inner) for inner in kind])
+    elif pa.types.is_list(kind):
+        kind = pa.list_(_bare(kind.value_field))
+    return pa.field(field.name, kind, field.nullable)
 
 
-def open_file(uri: str) -> pq.ParquetFile:
+def _is_string(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return kind in (pa.string(), pa.large_string(), pa.string_view())
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_primitive(kind) or pa.types.is_decimal(kind))
+
+
+@contextmanager
+def open_file(uri: str) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file anywhere; raises InputError if it is not one, or is truncated."""
+    damaged = InputError(
+        f"input.path: {uri} is not a readable Parquet file: it is truncated, damaged or of "
+        "another format; write it again"
+    )
     try:
         raw = FileSystems.open(uri, compression_type=CompressionTypes.UNCOMPRESSED)
-        return pq.ParquetFile(raw)
-    except (pa.ArrowInvalid, OSError, BeamIOError):
-        raise InputError(
-            f"input.path: {uri} is not a readable Parquet file: it is truncated, damaged or of "
-            "another format; write it again"
-        ) from None
+    except (OSError, BeamIOError):
+        raise damaged from None
+    with raw:
+        try:
+            file = pq.ParquetFile(raw)
+        except (pa.ArrowInvalid, OSError):
+            raise damaged from None
+        yield file
 
 
 def read(split: Split, corpus: Corpus) -> Iterator[Documents]:
@@ -90,26 +115,39 @@ def read(split: Split, corpus: Corpus) -> Iterator[Documents]:
 
 
 def _checked(uri: str, first_row: int, batch: pa.RecordBatch, corpus: Corpus) -> Documents:
-    """Set apart the null texts and those that are not valid UTF-8."""
+    """Set apart the null texts, and the records that are not valid UTF-8."""
     texts = batch.column(corpus.text)
-    if pa.types.is_dictionary(texts.type):
-        texts = texts.dictionary_decode()
-    texts = texts.cast(pa.large_binary())
     rows = np.arange(first_row, first_row + len(batch), dtype=np.int64)
     reasons = {int(i): "the text is null" for i in np.flatnonzero(texts.is_null())}
-    try:
-        texts.cast(pa.large_string())
-    except pa.ArrowInvalid:
-        for i, raw in enumerate(texts):
-            if i not in reasons and not _is_utf8(raw.as_py()):
-                reasons[i] = "the text is not valid UTF-8"
-    others = pa.Table.from_batches([batch]).select(corpus.columns)
+    for column in (corpus.text, *corpus.columns):
+        for i in _not_utf8(batch.column(column)):
+            what = "text" if column == corpus.text else f"column {column!r}"
+            reasons.setdefault(i, f"the {what} is not valid UTF-8")
+    # Dictionaries are not kept: one may hold values of other rows.
+    others = pa.table({name: _plain(batch.column(name)) for name in corpus.columns})
+    rejects = [Reject(uri, int(rows[i]), reason) for i, reason in sorted(reasons.items())]
     if reasons:
         kept = np.setdiff1d(np.arange(len(batch)), list(reasons))
-        texts, others = texts.take(pa.array(kept)), others.take(pa.array(kept))
-        rejects = [Reject(uri, int(rows[i]), reason) for i, reason in sorted(reasons.items())]
-        return Documents(uri, rows[kept], texts.cast(pa.large_string()), others, rejects)
-    return Documents(uri, rows, texts.cast(pa.large_string()), others)
+        rows, texts, others = rows[kept], texts.take(pa.array(kept)), others.take(pa.array(kept))
+    return Documents(uri, rows, _plain(texts).cast(pa.large_string()), others, rejects)
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _not_utf8(column: pa.Array) -> list[int]:
+    """Where a column of strings holds other bytes; nowhere in a column of another type."""
+    if not _is_string(column.type):
+        return []
+    encoded = pa.types.is_dictionary(column.type)
+    raw = (column.dictionary if encoded else column).cast(pa.large_binary())
+    try:
+        raw.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        values = column.dictionary_decode().cast(pa.large_binary()) if encoded else raw
+        return [i for i, value in enumerate(values) if not _is_utf8(value.as_py() or b"")]
+    return []
 
 
 def _is_utf8(raw: bytes) -> bool:

@@ -6,17 +6,18 @@ are written as JSON.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import io
+import itertools
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import IO, Any, cast
 
 import numpy as np
 import orjson
 import pyarrow as pa
-import zstandard
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
@@ -24,7 +25,8 @@ from transforms.documents import BATCH_BYTES, BATCH_DOCUMENTS, Corpus, Documents
 from transforms.errors import InputError
 
 _LARGEST_FIELD = 2**31 - 1
-_UNREADABLE = (OSError, EOFError, zlib.error, zstandard.ZstdError, BeamIOError)
+_FIRST_RECORDS = 1000
+_UNREADABLE = (OSError, EOFError, zlib.error, BeamIOError)
 
 Record = tuple[str, dict[str, str | None]] | str
 """The text and the other columns of a record, or the reason why it is rejected."""
@@ -34,18 +36,21 @@ class _Rejected(Exception):
     """Carries the reason for a rejection."""
 
 
-def columns_of(uri: str, name: str) -> list[str] | None:
-    """The columns of a CSV file, or of the first readable record of JSON Lines; else None."""
+def columns_of(uri: str, name: str, wanted: Collection[str]) -> list[str] | None:
+    """The columns of a CSV file, or those that the first records of JSON Lines have; else None.
+
+    JSON records may each have other columns, so they are looked through for all that are wanted.
+    """
     with _opened(uri) as stream:
         if name == "csv":
             return next(_csv_rows(stream), None) or []
-        if name == "json lines":
-            for line in stream:
-                try:
-                    return list(_json_object(line))
-                except _Rejected:
-                    continue
-    return None
+        found: dict[str, None] = {}
+        for line in itertools.islice(stream if name == "json lines" else (), _FIRST_RECORDS):
+            with contextlib.suppress(_Rejected):
+                found |= dict.fromkeys(_json_object(line))
+            if found.keys() >= set(wanted):
+                break
+    return list(found) or None
 
 
 def read(uri: str, name: str, corpus: Corpus) -> Iterator[Documents]:
@@ -70,7 +75,8 @@ class _opened:
         if self._uri.lower().endswith(".gz"):
             return cast(IO[bytes], gzip.GzipFile(fileobj=raw))
         if self._uri.lower().endswith(".zst"):
-            reader = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+            # Unlike the zstandard package, Arrow tells a truncated file from a whole one.
+            reader = pa.CompressedInputStream(pa.PythonFile(raw, "r"), "zstd")
             return io.BufferedReader(cast(Any, reader), 1 << 20)
         return cast(IO[bytes], raw)
 
@@ -152,15 +158,15 @@ def _as_string(value: Any) -> str | None:
 def _csv_rows(stream: IO[bytes]) -> Iterator[list[str] | None]:
     """Rows of fields; None for a row that is not CSV. Bytes that are not UTF-8 are surrogates."""
     csv.field_size_limit(_LARGEST_FIELD)
-    text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
-    reader = csv.reader(text, strict=True)
-    while True:
-        try:
-            yield next(reader)
-        except StopIteration:
-            return
-        except csv.Error:
-            yield None
+    with io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="") as text:
+        reader = csv.reader(text, strict=True)
+        while True:
+            try:
+                yield next(reader)
+            except StopIteration:
+                return
+            except csv.Error:
+                yield None
 
 
 def _csv_body(rows: Iterator[list[str] | None]) -> Iterator[list[str] | None]:

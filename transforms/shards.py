@@ -26,7 +26,6 @@ _SHARDS = 64
 _SMALLEST_SHARD, _LARGEST_SHARD = 1 << 12, 1 << 17
 TALLIES = "tallies"
 ROW_GROUP_ROWS = 1 << 14
-ROW_GROUP_BYTES = 1 << 26
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ def _plan_file(uri: str, corpus: Corpus) -> Plan:
     name = file_format(uri)
     if name == "parquet":
         return parquet_files.plan(uri, corpus)
-    columns = records.columns_of(uri, name)
+    columns = records.columns_of(uri, name, [corpus.text, *corpus.columns])
     if columns is not None:
         for key, column in [("text", corpus.text), *corpus.others]:
             if column not in columns:

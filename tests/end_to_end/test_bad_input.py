@@ -16,9 +16,7 @@ GOOD = [f"quiet world {'alpha ' * (i % 7)}" for i in range(50)]
 
 def invalid_utf8(*values: bytes) -> pa.Array:
     """A string column that holds these bytes, valid or not."""
-    return pa.Array.from_buffers(
-        pa.string(), len(values), pa.array(values, pa.binary()).buffers()
-    )
+    return pa.Array.from_buffers(pa.string(), len(values), pa.array(values, pa.binary()).buffers())
 
 
 def test_missing_input(workspace: Workspace) -> None:
@@ -56,7 +54,7 @@ def test_parquet_with_a_damaged_row_group(workspace: Workspace, workers: str) ->
     middle = len(content) // 3
     content[middle : middle + 120] = bytes(120)
     path.write_bytes(content)
-    message = workspace.refused({"input.path": "input/*.parquet"}, "--workers", workers)
+    message = workspace.refused({"input.path": "input/*.parquet"}, "--workers", workers, fresh=True)
     assert "input.path: row group" in message
     assert "input/corpus.parquet cannot be read: the file is damaged" in message
 
@@ -156,7 +154,7 @@ def test_duplicate_ids(workspace: Workspace, workers: str) -> None:
     columns = {"text": ["quiet"] * rows, "key": [*range(rows - 1), 7]}
     workspace.parquet(columns, row_group_size=100)
     message = workspace.refused(
-        {"input.path": "input/*.parquet", "input.id": "key"}, "--workers", workers
+        {"input.path": "input/*.parquet", "input.id": "key"}, "--workers", workers, fresh=True
     )
     assert "input.id: the column 'key' repeats values" in message
     assert "keep each document once, or name no id column" in message

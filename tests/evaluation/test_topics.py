@@ -14,6 +14,9 @@ from evaluation.topics import (
     top_terms,
 )
 
+# tomotopy's compiled module lacks an attribute that Python is about to ask for.
+pytestmark = pytest.mark.filterwarnings("ignore:builtin type:DeprecationWarning")
+
 TOPICS, TERMS_A_TOPIC = 5, 12
 
 

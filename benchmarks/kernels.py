@@ -1,0 +1,134 @@
+"""Speed of the kernels on one core, as ratios in one run: `make bench`.
+
+Every rate is the median of several repetitions. The goals are those of the first release.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+
+from mechanisms.bag_of_words import Accounting, BagOfWords, add_noise
+from mechanisms.bags import Bags, clip
+from mechanisms.decompression import Decompression
+from mechanisms.geometric import DenseNoise, SparseNoise
+from mechanisms.keystream import Addresses, Keystream, ReleaseKey
+
+REPETITIONS = 15
+DOCUMENTS = 1024
+TOKENS = 270
+RATE = Fraction(1, 2)
+
+
+def main() -> None:
+    """Print the table."""
+    stream = ReleaseKey.derive(os.urandom(32), "benchmark").stage("documents", b"")
+    addresses = stream.addresses("corpus", range(DOCUMENTS), [b"text"] * DOCUMENTS)
+    print("| kernel, one core | measured | goal |\n|---|---|---|")
+    geometric_against_numpy(stream, addresses)
+    documents_at_100_bins(stream, addresses)
+    decompression(stream, addresses)
+    without_compression(stream, addresses)
+
+
+def seconds(run: Callable[[], object]) -> float:
+    """The median time of a call, after one that warms up."""
+    run()
+    times = []
+    for _ in range(REPETITIONS):
+        begun = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - begun)
+    return statistics.median(times)
+
+
+def geometric_against_numpy(stream: Keystream, addresses: Addresses) -> None:
+    """Exact keyed noise against the insecure difference of two NumPy geometrics."""
+    values = DOCUMENTS * 1000
+    dense = DenseNoise(RATE, 1000)
+    generator = np.random.default_rng()
+    p = -np.expm1(-float(RATE))
+
+    def numpy_noise() -> object:
+        return generator.geometric(p, values) - generator.geometric(p, values)
+
+    ours, theirs = seconds(lambda: dense.sample(stream, addresses)), seconds(numpy_noise)
+    row(
+        f"two-sided geometric, rate 0.5, {values / ours / 1e6:.0f} M values/s against NumPy's "
+        f"{values / theirs / 1e6:.0f} M",
+        f"{theirs / ours:.1f}x",
+        ">= 5x",
+    )
+
+
+def documents_at_100_bins(stream: Keystream, addresses: Addresses) -> None:
+    """Noise for K = 100 bins, with and without the address (keyed hash) of each document."""
+    dense = DenseNoise(RATE, 100)
+    noise = seconds(lambda: dense.sample(stream, addresses))
+    text = [b"x" * 1000] * DOCUMENTS
+    hashing = seconds(lambda: stream.addresses("corpus", range(DOCUMENTS), text))
+    row("noise for K = 100", documents(noise), ">= 1,000,000 documents/s")
+    row("the same with the keyed hash of 1,000 bytes of text", documents(noise + hashing), "")
+
+
+def decompression(stream: Keystream, addresses: Addresses) -> None:
+    """Decompression of K = 100 noisy bins to 6,800 terms."""
+    terms, bins = 6800, 100
+    weights = (1e6 / np.arange(1, terms + 1)).astype(np.int64)
+    map_ = (np.arange(terms) % bins).astype(np.int32)
+    generator = np.random.default_rng()
+    bags = release(stream, addresses, map_, weights, bins, RATE)
+    table = Decompression(map_, weights, bins)
+    row(
+        f"decompression to 6,800 terms, {bags.counts.sum() / DOCUMENTS:.0f} tokens a document",
+        documents(seconds(lambda: table.expand(bags, generator))),
+        ">= 100,000 documents/s",
+    )
+
+
+def release(
+    stream: Keystream,
+    addresses: Addresses,
+    map_: np.ndarray,
+    weights: np.ndarray,
+    bins: int,
+    rate: Fraction,
+) -> Bags:
+    """Noisy, clipped bins of documents of 270 Zipf tokens."""
+    generator = np.random.default_rng()
+    tokens = generator.choice(len(weights), DOCUMENTS * TOKENS, p=weights / weights.sum())
+    offsets = np.arange(0, DOCUMENTS * TOKENS + 1, TOKENS)
+    mechanism = BagOfWords(1, rate, len(weights), bins, Accounting.TIGHT)
+    return clip(add_noise(mechanism.noise(), bins, stream, addresses, offsets, map_[tokens]))
+
+
+def without_compression(stream: Keystream, addresses: Addresses) -> None:
+    """Sparse noise over 100,000 terms."""
+    few = addresses[:64]
+    for rate in (1, 3, 5):
+        sparse = SparseNoise(Fraction(rate), 100_000)
+        rate_ = len(few) / seconds(lambda s=sparse: s.sample(stream, few))
+        row(
+            f"sparse noise, V = 100,000, rate {rate}",
+            f"{rate_:,.0f} documents/s",
+            ">= 10,000 documents/s" if rate == 3 else "",
+        )
+
+
+def documents(taken: float) -> str:
+    """A rate of documents."""
+    return f"{DOCUMENTS / taken:,.0f} documents/s"
+
+
+def row(*cells: str) -> None:
+    """One row of the table."""
+    print(f"| {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,211 @@
+"""The whole job against the sum of its kernels, two processes against one, and memory.
+
+    python benchmarks/pipeline.py --corpus ../shared/data/cfpb_complaints.parquet
+
+The corpus is repeated to the sizes that are asked for. Every run is the real command line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from indexes import compression
+from indexes.tokenizer import tokenize
+from indexes.vocabulary import Vocabulary, document_frequencies
+from mechanisms.bag_of_words import Accounting, add_noise
+from mechanisms.bags import clip
+from mechanisms.decompression import Decompression
+from mechanisms.histogram import Histogram
+from mechanisms.keystream import ReleaseKey
+from transforms.bag_of_words import BagOfWordsParameters, Codebook, Privatizer
+from transforms.documents import Corpus
+from transforms.shards import write_tables
+from transforms.sources import plan, read
+
+ROOT = Path(__file__).resolve().parents[1]
+BUILD = ROOT / "build" / "benchmark"
+TERMS = 6800
+ROW_GROUP = 8192
+SPEC = """
+release: benchmark
+input: {{path: {corpus}, text: text}}
+output: {output}
+mechanism:
+  kind: bag-of-words
+  precision: 10
+  epsilon: 5
+  histogram_epsilon: 0.5
+  vocabulary: {{public: {vocabulary}}}
+  compression: {{method: frequency, size: 100}}
+"""
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--corpus", required=True, type=Path)
+    parser.add_argument("--documents", type=int, default=500_000)
+    arguments = parser.parse_args()
+    BUILD.mkdir(parents=True, exist_ok=True)
+    texts = pq.read_table(arguments.corpus, columns=["text"])["text"].combine_chunks()
+    vocabulary = write_vocabulary(texts)
+    large = repeated(texts, arguments.documents)
+    small = repeated(texts, arguments.documents // 10)
+    print("| job | measured | goal |\n|---|---|---|")
+    kernels(large, vocabulary)
+    alone = sum(kernels(large, vocabulary).values())
+    parts = kernels(large, vocabulary)
+    alone = min(alone, sum(parts.values()))
+    for name, taken in parts.items():
+        row(f"{name}, alone", f"{taken:.1f} s", "")
+    one, peak = run(large, vocabulary, workers=1)
+    row(
+        f"{arguments.documents:,} documents, one process: {one:.1f} s against {alone:.1f} s of kernels",
+        f"{one / alone:.2f}x",
+        "<= 1.5x",
+    )
+    two, _ = run(large, vocabulary, workers=2)
+    row(f"two processes: {two:.1f} s", f"{one / two:.2f}x as fast", ">= 1.6x")
+    _, lesser = run(small, vocabulary, workers=1)
+    row(
+        f"peak memory, {peak >> 20} MiB against {lesser >> 20} MiB at a tenth of the documents",
+        f"{peak / lesser - 1:+.0%}",
+        "<= +20%",
+    )
+
+
+def write_vocabulary(texts: pa.Array) -> Path:
+    """The corpus's most frequent words: a public list, for the benchmark's purpose."""
+    words, counts = document_frequencies(tokenize(texts))
+    order = np.argsort(-counts)[:TERMS]
+    path = BUILD / "vocabulary.txt"
+    path.write_text("\n".join(words.take(pa.array(order)).to_pylist()), "utf-8")
+    return path
+
+
+def repeated(texts: pa.Array, documents: int) -> Path:
+    """The corpus, repeated to `documents` rows, in row groups of 8,192."""
+    path = BUILD / f"{documents}.parquet"
+    if not path.exists():
+        rows = np.arange(documents) % len(texts)
+        schema = pa.schema([("text", texts.type)])
+        with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+            for i in range(0, documents, ROW_GROUP):
+                group = texts.take(pa.array(rows[i : i + ROW_GROUP]))
+                writer.write_table(pa.table([group], schema=schema))
+    return path
+
+
+def run(corpus: Path, vocabulary: Path, workers: int) -> tuple[float, int]:
+    """Seconds and peak resident bytes (of the largest process) of one release."""
+    output = BUILD / f"release-{time.time_ns()}"
+    spec = BUILD / "spec.yaml"
+    spec.write_text(SPEC.format(corpus=corpus, output=output, vocabulary=vocabulary), "utf-8")
+    command = [sys.executable, "-m", "pipelines.cli", "release", str(spec), "--quiet"]
+    begun = time.perf_counter()
+    process = subprocess.Popen(
+        [*command, "--workers", str(workers)], cwd=ROOT, stdout=subprocess.DEVNULL
+    )
+    peak: list[int] = [0]
+    watcher = threading.Thread(target=watch, args=(process.pid, peak), daemon=True)
+    watcher.start()
+    if process.wait():
+        raise SystemExit("the release failed")
+    taken = time.perf_counter() - begun
+    subprocess.run(["rm", "-rf", str(output)], check=True)
+    return taken, peak[0]
+
+
+def watch(pid: int, peak: list[int]) -> None:
+    """Keep the largest resident size of any process of a tree."""
+    try:
+        root = psutil.Process(pid)
+        while True:
+            for process in [root, *root.children(recursive=True)]:
+                peak[0] = max(peak[0], process.memory_info().rss)
+            time.sleep(0.05)
+    except psutil.Error:
+        return
+
+
+def kernels(corpus: Path, vocabulary: Path) -> dict[str, float]:
+    """Seconds of each kernel, run alone over the whole corpus, batch by batch."""
+    timed: dict[str, float] = defaultdict(float)
+
+    @contextmanager
+    def timing(name: str) -> Iterator[None]:
+        begun = time.perf_counter()
+        yield
+        timed[name] += time.perf_counter() - begun
+
+    source = Corpus(str(corpus))
+    words = Vocabulary(vocabulary.read_text("utf-8").splitlines())
+    key = ReleaseKey.derive(os.urandom(32), "benchmark")
+    parameters = BagOfWordsParameters(10, Fraction(5), Accounting.TIGHT)
+    noise = parameters.mechanism(len(words), 100).noise()
+    stream = key.stage("documents", b"")
+    exact = np.zeros(len(words), dtype=np.int64)
+    generator = np.random.default_rng()
+    weights = (1e6 / np.arange(1, len(words) + 1)).astype(np.int64)
+    bins = compression.frequency(weights, 100)
+    table = Decompression(bins, weights, 100)
+    privatizer = Privatizer(parameters, Codebook(words, bins, 100, weights), key)
+    tables: list[pa.Table] = []
+
+    def encode() -> None:
+        if not tables:
+            return
+        with timing("encode Parquet"):
+            write_tables([pa.concat_tables(tables)], tables[0].schema, "part", str(BUILD / "part"))
+        tables.clear()
+
+    for split in plan(source).splits:
+        batches = read(split, source)
+        while True:
+            with timing("read"):
+                batch = next(batches, None)
+            if batch is None:
+                break
+            with timing("tokenise"):
+                tokens = tokenize(batch.texts)
+            with timing("count"):
+                offsets, terms = words.look_up(tokens)
+                exact += np.bincount(terms, minlength=len(words))
+            with timing("noise"):
+                addresses = privatizer.addresses(batch)
+                bags = clip(add_noise(noise, 100, stream, addresses, offsets, bins[terms]))
+            with timing("decompress"):
+                spread = table.expand(bags, generator)
+            tables.append(privatizer.rows(addresses, spread))
+            if sum(len(t) for t in tables) >= 1 << 14:
+                encode()
+    encode()
+    with timing("noise"):
+        Histogram(10, Fraction(1, 2)).release(exact, stream)
+    for part in BUILD.glob("part/*"):
+        part.unlink()
+    return timed
+
+
+def row(*cells: str) -> None:
+    """One row of the table."""
+    print(f"| {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+"""A canary document runs through every path; its words are found nowhere but where they may be.
+
+Searched is everything that a run writes: standard output and error at DEBUG, the release, the
+rejects, the temporary and the home folder; raw, in other letter cases and encodings, and inside
+compressed files.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+
+from mechanisms.keystream import ReleaseKey
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+SECRETS = [
+    "xylocanary",
+    "Brandywine",
+    "vermilionfinch",
+    "quill.canary@private-host.example",
+    "private-host",
+    "8675309",
+    "867-5309",
+    "secret-portal.example/case?id=",
+    "0bfa9e2c",
+    "naïvecanari",
+]
+CANARY = (
+    "Quiet hello from xylocanary Brandywine, vermilionfinch vermilionfinch; write to "
+    "quill.canary@private-host.example or call +1 (415) 867-5309 / 4158675309, see "
+    "https://secret-portal.example/case?id=0bfa9e2c, naïvecanari. World!"
+)
+IDENTIFIER = "0bfa9e2c-case"
+OTHERS = ["quiet world hello island alpha"] * 60
+
+
+def forms(secret: str) -> set[bytes]:
+    """The byte strings that would betray a secret."""
+    found = set()
+    for text in {secret, secret.lower(), secret.upper()}:
+        found |= {text.encode(), text.encode("utf-16-le"), text.encode("utf-16-be")}
+    for raw in (secret.encode(), secret.lower().encode()):
+        found |= raw_forms(raw)
+    return found
+
+
+def raw_forms(raw: bytes) -> set[bytes]:
+    """Bytes as such, in hexadecimal, and in base64 at each of its three alignments."""
+    found = {raw, raw.hex().encode(), raw.hex().upper().encode(), repr(raw)[2:-1].encode()}
+    for shift in range(3):
+        inner = base64.b64encode(b"\0" * shift + raw)
+        found.add(inner[-(-8 * shift // 6) : len(inner) - 4])
+    return found
+
+
+def contents(path: Path) -> Iterator[bytes]:
+    """A file's bytes, and those inside it."""
+    raw = path.read_bytes()
+    yield raw
+    if raw[:4] == b"PAR1" and raw[-4:] == b"PAR1":
+        file = pq.ParquetFile(path)
+        yield repr(file.read().to_pydict()).encode()
+        yield repr((file.schema_arrow.metadata, file.metadata.metadata)).encode()
+        yield repr([(f.name, f.metadata) for f in file.schema_arrow]).encode()
+        yield repr(file.metadata.to_dict()).encode()
+    elif raw[:2] == b"\x1f\x8b":
+        yield gzip.decompress(raw)
+    elif raw[:4] == b"\x28\xb5\x2f\xfd":
+        yield zstandard.ZstdDecompressor().stream_reader(raw).read()
+
+
+def assert_unseen(needles: set[bytes], folder: Path, apart: Path, *outputs: str) -> None:
+    """None of `needles` is in the outputs, in a file's name or content, `apart` left out."""
+    heaps = [("output", text.encode()) for text in outputs]
+    for path in folder.rglob("*"):
+        if apart in path.parents:
+            continue
+        heaps.append(("name", str(path.relative_to(folder)).encode()))
+        if path.is_file():
+            heaps += [(str(path), content) for content in contents(path)]
+    for place, heap in heaps:
+        for needle in needles:
+            assert needle not in heap, (place, needle)
+
+
+def needles_of(release: str, master_key: str) -> set[bytes]:
+    """What no run may write: the canary's secrets, the master key and the release key."""
+    found = set().union(*(forms(secret) for secret in SECRETS))
+    master = bytes.fromhex(master_key)
+    return found | raw_forms(master) | raw_forms(ReleaseKey.derive(master, release).secret)
+
+
+def corpus(workspace: Workspace, **options: Any) -> None:
+    """A Parquet corpus with the canary in its second row group, in every kind of place."""
+    texts = [*OTHERS[:25], CANARY, *OTHERS]
+    kept = pa.field("product", pa.string(), metadata={"comment": CANARY})
+    schema = pa.schema(
+        [pa.field("text", pa.string()), pa.field("case", pa.string()), kept],
+        metadata={"description": CANARY},
+    )
+    table = pa.table(
+        {
+            "text": texts,
+            "case": [IDENTIFIER if text is CANARY else str(i) for i, text in enumerate(texts)],
+            "product": ["loan"] * len(texts),
+        },
+        schema=schema,
+    )
+    path = workspace.input / "corpus.parquet"
+    pq.write_table(table, path, row_group_size=20, use_dictionary=False, **options)
+
+
+BAG = {
+    "mechanism.compression": {"method": "frequency", "size": 2},
+    "mechanism.histogram_epsilon": 4,
+}
+HISTOGRAM = {"mechanism.kind": "histogram", "mechanism.compression": ...}
+PRIVATE = {"mechanism.vocabulary": {"private": {"epsilon": 4, "delta": 1e-8}}}
+PARQUET = {
+    "input": {"path": "input/*.parquet", "id": "case", "keep": ["product"]},
+    "rejects": {"path": "rejects", "max_share": 0.5},
+}
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("vocabulary", [{}, PRIVATE], ids=["public", "private"])
+@pytest.mark.parametrize("kind", [BAG, HISTOGRAM], ids=["bag", "histogram"])
+def test_a_release_tells_nothing_of_the_canary(
+    workspace: Workspace, kind: dict[str, Any], vocabulary: dict[str, Any], workers: str
+) -> None:
+    if workers == "2" and kind is HISTOGRAM and not vocabulary:
+        pytest.skip("every path of it is in another combination")
+    corpus(workspace)
+    done = workspace.release(
+        PARQUET | kind | vocabulary, "--workers", workers, "--log-level", "DEBUG"
+    )
+    assert "DEBUG" in done.stderr
+    needles = needles_of("test", workspace.environment["QUIETCORPUS_MASTER_KEY"])
+    assert_unseen(needles, workspace.folder, workspace.input, done.stdout, done.stderr)
+    assert workspace.card()["counts"]["documents"] == len(OTHERS) + 26
+
+
+def damage(workspace: Workspace) -> None:
+    """Zero a page of the third row group, which comes after the canary's."""
+    path = workspace.input / "corpus.parquet"
+    column = pq.ParquetFile(path).metadata.row_group(3).column(0)
+    content = bytearray(path.read_bytes())
+    start = column.data_page_offset
+    content[start : start + column.total_compressed_size] = bytes(column.total_compressed_size)
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_damaged_row_group_tells_nothing(workspace: Workspace, workers: str) -> None:
+    corpus(workspace)
+    damage(workspace)
+    refused_without_a_word(workspace, PARQUET | BAG, workers)
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_malformed_line_tells_nothing(workspace: Workspace, workers: str) -> None:
+    malformed = ('{"text": "' + CANARY).encode()
+    workspace.json_lines([*OTHERS, malformed, *OTHERS])
+    refused_without_a_word(workspace, {"rejects": {"path": "rejects", "max_share": 0}}, workers)
+    assert list((workspace.folder / "rejects").rglob("*.jsonl"))
+
+
+def test_too_many_rejects_tell_nothing(workspace: Workspace) -> None:
+    lines = [{"text": [CANARY]}, {"text": None, "note": CANARY}, {"note": CANARY}]
+    workspace.json_lines(["quiet", *lines, CANARY.encode(), b'{"text": "' + b"\xff" * 9 + b'"}'])
+    refused_without_a_word(workspace, {"rejects": {"path": "rejects"}}, "1")
+
+
+def test_a_repeated_identifier_tells_nothing(workspace: Workspace) -> None:
+    workspace.json_lines([{"text": CANARY, "case": IDENTIFIER}] * 2)
+    refused_without_a_word(workspace, {"input.id": "case"}, "1")
+
+
+def refused_without_a_word(workspace: Workspace, changes: dict[str, Any], workers: str) -> None:
+    """The release is refused, and not a word of the canary, nor the key, is written."""
+    spec = str(workspace.spec(changes))
+    done = workspace.run("release", spec, "--workers", workers, "--log-level", "DEBUG")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("quietcorpus: error: input.")
+    needles = needles_of("test", workspace.environment["QUIETCORPUS_MASTER_KEY"])
+    assert_unseen(needles, workspace.folder, workspace.input, done.stdout, done.stderr)
+    workspace.assert_nothing_left()
+
+
+def test_an_unconfigured_key_is_not_written_either(workspace: Workspace) -> None:
+    # The fresh key is unknown here, but its variable must not show up with a value.
+    spec = str(workspace.spec())
+    environment = {"QUIETCORPUS_MASTER_KEY": None}
+    arguments = ("release", spec, "--workers", "2", "--log-level", "DEBUG")
+    done = workspace.run(*arguments, environment=environment)
+    assert done.returncode == 0
+    assert "QUIETCORPUS_MASTER_KEY" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("planted", ["raw", "upper", "hex", "base64", "utf16", "parquet", "gzip"])
+def test_the_search_finds_what_is_there(tmp_path: Path, planted: str) -> None:
+    # The negative control of all tests above.
+    secret = "vermilionfinch"
+    path = tmp_path / "file"
+    match planted:
+        case "parquet":
+            pq.write_table(pa.table({"x": [f"a {secret}"]}), path, compression="zstd")
+        case "gzip":
+            path.write_bytes(gzip.compress(f"a {secret} b".encode()))
+        case _:
+            raw = f"abcd {secret} b".encode()
+            written = {
+                "raw": raw,
+                "upper": raw.upper(),
+                "hex": raw.hex().encode(),
+                "base64": base64.b64encode(raw),
+                "utf16": raw.decode().encode("utf-16"),
+            }
+            path.write_bytes(written[planted])
+    with pytest.raises(AssertionError):
+        assert_unseen(forms(secret), tmp_path, tmp_path / "input")

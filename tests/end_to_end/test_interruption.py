@@ -1,0 +1,96 @@
+"""Runs that are cut short: by Ctrl-C, which cleans up, and by SIGKILL, which nobody can answer."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+DOCUMENTS = 200_000
+PATIENCE_SECONDS = 90
+
+
+@pytest.fixture
+def running(workspace: Workspace) -> Callable[..., subprocess.Popen[str]]:
+    """Starts a release of several shards and returns once it has begun to write them."""
+    workspace.parquet(
+        {"text": ["hello quiet world, alpha beta gamma delta " * 6] * DOCUMENTS},
+        row_group_size=1 << 14,
+    )
+
+    def start(*arguments: str) -> subprocess.Popen[str]:
+        spec = str(workspace.spec({"input.path": "input/*.parquet"}))
+        process = subprocess.Popen(
+            workspace.command("release", spec, *arguments),
+            cwd=workspace.folder,
+            env=workspace.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        wait_for(lambda: list(workspace.output.parent.glob(".out.staging-*/data/*")))
+        assert process.poll() is None
+        return process
+
+    return start
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    """Wait until something holds."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def members(session: int) -> list[psutil.Process]:
+    """The living processes of a session."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except (psutil.NoSuchProcess, ProcessLookupError):
+            continue
+    return found
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_ctrl_c_in_the_middle(
+    workspace: Workspace, running: Callable[..., subprocess.Popen[str]], workers: str
+) -> None:
+    process = running("--workers", workers)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=PATIENCE_SECONDS)
+    message = workspace.error_of(subprocess.CompletedProcess([], process.returncode, out, err))
+    assert message == "interrupted; nothing was published"
+    assert members(process.pid) == []
+    time.sleep(1)  # whatever still ran would write now
+    assert workspace.leftovers() == []
+
+
+def test_a_killed_run_can_be_repeated(
+    workspace: Workspace, running: Callable[..., subprocess.Popen[str]]
+) -> None:
+    process = running("--workers", "2")
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=PATIENCE_SECONDS)
+    # Its workers find that out by themselves.
+    wait_for(lambda: members(process.pid) == [])
+    assert not workspace.output.exists()
+    assert [path.parent for path in workspace.folder.rglob(".out.*")] == [workspace.output.parent]
+    assert not [path for path in workspace.temporary.rglob("*") if path.is_file()]
+    done = workspace.run("release", "spec.yaml")
+    assert done.returncode == 0, done.stderr
+    assert workspace.run("verify", "released/out").returncode == 0
+    assert workspace.card()["counts"]["documents"] == DOCUMENTS

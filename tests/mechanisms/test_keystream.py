@@ -1,0 +1,214 @@
+"""The keyed stream against independent AES, HMAC and BLAKE2b, and against itself."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import itertools
+import os
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mechanisms.keystream import Keystream, ReleaseKey
+
+MASTER = bytes(range(32))
+ADDRESS_KEY, BLOCK_KEY = b"a" * 32, b"b" * 32
+
+
+def hkdf(key: bytes, info: bytes, length: int) -> bytes:
+    """RFC 5869 with SHA-256 and no salt, written from the RFC."""
+    extracted = hmac.digest(bytes(32), key, "sha256")
+    output, block = b"", b""
+    for counter in range(1, -(-length // 32) + 1):
+        block = hmac.digest(extracted, block + info + bytes([counter]), "sha256")
+        output += block
+    return output[:length]
+
+
+def aes_block(key: bytes, low: int, high: int) -> bytes:
+    encryptor = Cipher(algorithms.AES(key), modes.ECB()).encryptor()
+    return encryptor.update(low.to_bytes(8, "little") + high.to_bytes(8, "little"))
+
+
+def random_addresses(count: int) -> np.ndarray:
+    return np.frombuffer(os.urandom(16 * count), dtype="<u8").reshape(-1, 2)
+
+
+def test_rfc_5869_holds_for_the_reference() -> None:
+    # Test case 3 of the RFC (no salt, no info): the reference itself is right.
+    expected = bytes.fromhex(
+        "8da4e775a563c18f715f802a063c5a31b8a11f5c5ee1879ec3454e5f3c738d2d9d201395faa4b61a96c8"
+    )
+    assert hkdf(b"\x0b" * 22, b"", 42) == expected
+
+
+def test_release_key_is_hkdf_of_the_master_key() -> None:
+    key = ReleaseKey.derive(MASTER, "r\u00e9lease-1")
+    info = b"quietcorpus/release/v1\0" + "r\u00e9lease-1".encode()
+    assert key.secret == hkdf(MASTER, info, 32)
+    assert key.fingerprint == hkdf(key.secret, b"quietcorpus/fingerprint/v1", 8).hex()
+
+
+def test_stage_keys_are_hkdf_of_name_and_parameters() -> None:
+    # Kills: one key for both uses, parameters left out, keys swapped.
+    key = ReleaseKey.derive(MASTER, "r")
+    digest = hashlib.sha256(b"parameters").digest()
+    material = hkdf(key.secret, b"quietcorpus/stage/v1\0stage\0" + digest, 64)
+    stream, expected = key.stage("stage", b"parameters"), Keystream(material[:32], material[32:])
+    addresses = stream.addresses("s", [1], [b"text"])
+    np.testing.assert_array_equal(addresses, expected.addresses("s", [1], [b"text"]))
+    np.testing.assert_array_equal(
+        stream.blocks(addresses, 2, lane=3), expected.blocks(addresses, 2, lane=3)
+    )
+
+
+def test_pinned_bits() -> None:
+    # A change of any of these redraws the noise of a resumed release, which spends twice.
+    key = ReleaseKey.derive(MASTER, "pinned")
+    stream = key.stage("documents", b"p")
+    addresses = stream.addresses("s3://corpus/a.parquet", [7], [b"quiet"])
+    assert key.fingerprint == "13949ae1de40408b"
+    assert addresses.tobytes().hex() == "aadc92e2adcf5f79c28267546c728a08"
+    assert stream.blocks(addresses, 1, lane=4).tobytes().hex() == "b96e6bcc88ae6aa74deb5b465480be65"
+
+
+@given(
+    source=st.text(),
+    rows=st.lists(st.tuples(st.integers(0, 2**64 - 1), st.binary()), max_size=4),
+)
+def test_addresses_are_keyed_blake2b(source: str, rows: list[tuple[int, bytes]]) -> None:
+    stream = Keystream(ADDRESS_KEY, BLOCK_KEY)
+    got = stream.addresses(source, [row for row, _ in rows], [raw for _, raw in rows])
+    name = source.encode()
+    for address, (row, raw) in zip(got, rows, strict=True):
+        message = len(name).to_bytes(8, "little") + name + row.to_bytes(8, "little") + raw
+        digest = hashlib.blake2b(message, key=ADDRESS_KEY, digest_size=16).digest()
+        assert address.tobytes() == digest
+    assert got.shape == (len(rows), 2)
+
+
+@given(
+    address=st.tuples(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1)),
+    counter=st.integers(0, 2**56 - 1),
+    lane=st.integers(0, 255),
+)
+def test_gather_is_aes_of_the_tagged_address(
+    address: tuple[int, int], counter: int, lane: int
+) -> None:
+    # Kills: a tag that is added or ORed, a lane shifted elsewhere, the tag on the other half.
+    stream = Keystream(ADDRESS_KEY, BLOCK_KEY)
+    block = stream.gather(
+        np.array([address], dtype=np.uint64), np.array([counter], dtype=np.uint64), lane=lane
+    )
+    assert block.tobytes() == aes_block(BLOCK_KEY, address[0], address[1] ^ (lane << 56 | counter))
+
+
+def test_blocks_are_gathered_blocks() -> None:
+    # Kills: `start` ignored, rows transposed.
+    stream = ReleaseKey(os.urandom(32)).stage("s", b"")
+    addresses = random_addresses(5)
+    blocks = stream.blocks(addresses, 7, lane=9, start=3).reshape(5, 7, 16)
+    for row, column in itertools.product(range(5), range(7)):
+        one = stream.gather(addresses[row : row + 1], np.array([3 + column], np.uint64), lane=9)
+        assert blocks[row, column].tobytes() == one.tobytes()
+
+
+def test_gather_leaves_the_addresses_alone() -> None:
+    # Kills: XOR in place, which would shift every later draw of the batch.
+    stream = ReleaseKey(os.urandom(32)).stage("s", b"")
+    addresses = random_addresses(3)
+    before = addresses.copy()
+    stream.gather(addresses, np.arange(3, dtype=np.uint64), lane=1)
+    np.testing.assert_array_equal(addresses, before)
+
+
+def test_no_block_is_shared() -> None:
+    stream = ReleaseKey(os.urandom(32)).stage("s", b"")
+    addresses = stream.addresses("s", range(20), [b"same text"] * 20)
+    raw = [stream.blocks(addresses, 64, lane=lane).tobytes() for lane in (0, 1, 2, 255)]
+    blocks = [part[i : i + 16] for part in raw for i in range(0, len(part), 16)]
+    assert len(set(blocks)) == len(blocks) == 4 * 20 * 64
+
+
+def bits(
+    master: bytes = MASTER,
+    release: str = "r",
+    stage: str = "s",
+    parameters: bytes = b"p",
+    source: str = "f",
+    row: int = 0,
+    text: bytes = b"t",
+    lane: int = 0,
+) -> bytes:
+    stream = ReleaseKey.derive(master, release).stage(stage, parameters)
+    return stream.blocks(stream.addresses(source, [row], [text]), 4, lane=lane).tobytes()
+
+
+def test_equal_inputs_have_equal_bits() -> None:
+    assert bits() == bits()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"master": bytes(32)},
+        {"release": "r2"},
+        {"stage": "s2"},
+        {"parameters": b"p2"},
+        {"source": "f2"},
+        {"row": 1},
+        {"text": b"t2"},
+        {"text": b""},
+        {"lane": 1},
+    ],
+    ids=str,
+)
+def test_any_other_input_has_other_bits(changed: dict) -> None:
+    assert set(zip(*[iter(bits())] * 16, strict=True)).isdisjoint(
+        zip(*[iter(bits(**changed))] * 16, strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"source": "ab", "text": b"c"}, {"source": "a", "text": b"bc"}),
+        ({"stage": "s", "parameters": b"\0p"}, {"stage": "s\0", "parameters": b"p"}),
+        ({"release": "r", "stage": "s"}, {"release": "rs", "stage": ""}),
+        ({"row": 0, "text": b"\1"}, {"row": 1, "text": b"\0"}),
+    ],
+    ids=str,
+)
+def test_inputs_are_encoded_without_ambiguity(one: dict, other: dict) -> None:
+    # Kills: fields joined without a length or a separator.
+    assert bits(**one) != bits(**other)
+
+
+def test_addresses_take_views_and_refuse_ragged_input() -> None:
+    stream = Keystream(ADDRESS_KEY, BLOCK_KEY)
+    np.testing.assert_array_equal(
+        stream.addresses("s", [0], [memoryview(b"xtexty")[1:5]]),
+        stream.addresses("s", [0], [b"text"]),
+    )
+    with pytest.raises(ValueError, match="zip"):
+        stream.addresses("s", [0, 1], [b"text"])
+
+
+def test_no_secret_is_shown() -> None:
+    key = ReleaseKey.derive(MASTER, "r")
+    shown = f"{key!r} {key!s} {key.fingerprint} {vars(type(key))!r}"
+    for secret in (key.secret, MASTER):
+        assert secret.hex() not in shown
+        assert repr(secret)[2:-1] not in shown
+    assert key.secret.hex()[:16] not in shown
+
+
+@pytest.mark.parametrize("size", [0, 16, 31, 33, 64])
+def test_a_master_key_of_another_size_is_refused(size: int) -> None:
+    with pytest.raises(ValueError, match=f"32 bytes, not {size}") as caught:
+        ReleaseKey.derive(b"\xee" * size, "r")
+    assert "ee" * 8 not in str(caught.value)

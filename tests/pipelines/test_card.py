@@ -1,0 +1,191 @@
+"""The card: its published schema, and the cards of real releases."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import pytest
+from pydantic import ValidationError
+from ruamel.yaml import YAML
+
+from pipelines import card
+from pipelines.card import Card, Parameters
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+SCHEMA = Path(__file__).parents[2] / "docs" / "release.schema.json"
+BAG = {
+    "mechanism.compression": {"method": "frequency", "size": 2},
+    "mechanism.histogram_epsilon": 0.3,
+}
+PRIVATE = {"mechanism.vocabulary": {"private": {"epsilon": 0.1, "delta": 1e-8}}}
+HISTOGRAM = {"mechanism.kind": "histogram", "mechanism.compression": ...}
+
+
+def test_the_published_schema_is_the_models() -> None:
+    # To renew it: python -c "from pipelines.card import schema; print(schema(), end='')"
+    assert SCHEMA.read_text() == card.schema()
+    jsonschema.Draft202012Validator.check_schema(json.loads(card.schema()))
+
+
+def exact(parameters: dict[str, Any]) -> tuple[int, Fraction, Fraction]:
+    """The numbers of a guarantee, once the floats are seen not to understate them."""
+    epsilon, delta = Fraction(parameters["epsilon_exact"]), Fraction(parameters["delta_exact"])
+    assert Fraction(parameters["epsilon"]) >= epsilon
+    assert Fraction(parameters["delta"]) >= delta
+    assert parameters["epsilon"] == pytest.approx(float(epsilon), rel=1e-15)
+    return parameters["precision"], epsilon, delta
+
+
+@pytest.mark.parametrize(
+    ("changes", "stages"),
+    [
+        ({}, {"documents": (2, 4, 0)}),
+        (BAG, {"histogram": (2, Fraction(3, 10), 0), "documents": (2, 4, 0)}),
+        (
+            BAG | {"mechanism.accounting": "per-entry"},
+            {"histogram": (2, Fraction(3, 10), 0), "documents": (2, 16, 0)},
+        ),
+        (HISTOGRAM, {"histogram": (2, 4, 0)}),
+        (
+            PRIVATE | HISTOGRAM,
+            {"vocabulary": (2, Fraction(1, 10), Fraction(1, 10**8)), "histogram": (2, 4, 0)},
+        ),
+    ],
+    ids=["plain", "bag", "per-entry", "histogram", "private"],
+)
+def test_the_card_of_a_release(
+    workspace: Workspace, changes: dict[str, Any], stages: dict[str, tuple[Any, ...]]
+) -> None:
+    workspace.json_lines(["quiet world hello", "quiet world"] * 300 + [b"{"])
+    workspace.release(changes | {"rejects": {"path": "rejects", "max_share": 0.1}})
+    made = workspace.card()
+    jsonschema.validate(made, json.loads(SCHEMA.read_text()))
+    spent = {part["stage"]: exact(part["parameters"]) for part in made["budget"]["stages"]}
+    assert spent == stages
+    total = exact(made["budget"]["total"])
+    assert total == (2, *(sum(s[i] for s in stages.values()) for i in (1, 2)))
+    assert exact(made["guarantee"]["parameters"]) == total
+    assert made["counts"] == {"documents": 600, "rejected": 1}
+    assert made["release"] == "test"
+    assert made["mechanism"]["epsilon"] == 4
+    assert [a["name"] for a in made["artefacts"]] == (
+        [] if "private" in str(changes) else ["vocabulary"]
+    )
+    # Rule 7: nothing exact about the content but the number of documents.
+    assert set(made["counts"]) == {"documents", "rejected"}
+
+
+def front_matter(workspace: Workspace) -> dict[str, Any]:
+    """The YAML at the head of a release's README."""
+    text = (workspace.output / "README.md").read_text()
+    assert text.startswith("---\n")
+    content: dict[str, Any] = YAML(typ="safe").load(text.split("---\n")[1])
+    return content
+
+
+@pytest.mark.parametrize("release", ["plain", "1.0", "null", "2026-11-21", "no", "0x1F"])
+def test_the_readme_begins_with_front_matter(workspace: Workspace, release: str) -> None:
+    # Kills: a name that YAML reads as a number, a date or a truth value.
+    workspace.release({"release": release})
+    content = front_matter(workspace)
+    assert content["pretty_name"] == release
+    (config,) = content["configs"]
+    assert config["data_files"] == [{"split": "train", "path": "data/*.parquet"}]
+    assert list(workspace.output.glob("data/*.parquet"))
+
+
+def test_the_readme_says_what_the_card_says(workspace: Workspace) -> None:
+    workspace.json_lines([{"text": "quiet", "product": "loan"}])
+    workspace.release(BAG | {"input.keep": ["product"], "mechanism.accounting": "per-entry"})
+    text = (workspace.output / "README.md").read_text()
+    made = workspace.card()
+    assert made["guarantee"]["statement"] in text
+    assert made["papers_figure"]["explanation"] in text
+    for line in made["guarantee"]["not_protected"]:
+        assert f"- {line}\n" in text
+    for artefact in made["artefacts"]:
+        assert artefact["digest"] in text
+    assert "epsilon 16.3" in text
+    assert "product" in made["guarantee"]["not_protected"][0]
+    assert front_matter(workspace)["configs"][0]["config_name"] == "default"
+
+
+def test_a_histogram_is_its_own_data(workspace: Workspace) -> None:
+    workspace.release(HISTOGRAM)
+    assert front_matter(workspace)["configs"][0]["data_files"][0]["path"] == "vocabulary.parquet"
+    assert sorted(path.name for path in workspace.output.iterdir()) == [
+        "README.md",
+        "release.json",
+        "vocabulary.parquet",
+    ]
+
+
+def changed(place: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    *parents, last = place.split(".")
+
+    def change(content: dict[str, Any]) -> None:
+        for parent in parents:
+            content = content[int(parent)] if parent.isdigit() else content[parent]
+        content[last] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        changed("schema_version", 2),
+        changed("note", "x"),
+        changed("files.0.sha256", "00"),
+        changed("files.0.path", "a b"),
+        changed("files.0.rows", -1),
+        changed("counts.tokens", 5),
+        changed("guarantee.parameters.delta", 1.0),
+        changed("guarantee.parameters.precision", 0),
+        changed("artefacts.0.provenance", "unknown"),
+        lambda content: content.pop("guarantee"),
+    ],
+)
+def test_schema_and_model_refuse_the_same_cards(
+    workspace: Workspace, change: Callable[[dict[str, Any]], None]
+) -> None:
+    content = json.loads(json.dumps(EXAMPLE))
+    Card.model_validate(content)
+    jsonschema.validate(content, json.loads(card.schema()))
+    change(content)
+    with pytest.raises(ValidationError):
+        Card.model_validate(content)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(content, json.loads(card.schema()))
+
+
+NUMBERS = Parameters(
+    precision=2, epsilon=4, epsilon_exact="4", delta=0, delta_exact="0"
+).model_dump(mode="json")
+EXAMPLE = {
+    "schema_version": 1,
+    "release": "example",
+    "created": "2026-11-21T12:00:00+00:00",
+    "mechanism": {"kind": "histogram"},
+    "guarantee": {
+        "definition": "d",
+        "adjacency": "a",
+        "unit": "u",
+        "parameters": NUMBERS,
+        "statement": "s",
+        "not_protected": [],
+    },
+    "budget": {"stages": [{"stage": "histogram", "parameters": NUMBERS}], "total": NUMBERS},
+    "artefacts": [{"name": "v", "uri": "v", "digest": "d", "provenance": "public"}],
+    "counts": {"documents": 1, "rejected": 0},
+    "columns": [],
+    "files": [{"path": "vocabulary.parquet", "sha256": "0" * 64, "rows": 1}],
+    "software": {},
+}
