@@ -23,9 +23,12 @@ def read_vectors(lines: Iterable[bytes], terms: Sequence[str]) -> npt.NDArray[np
     vectors: npt.NDArray[np.float32] | None = None
     for number, line in enumerate(lines, start=1):
         word, _, values = line.rstrip(b"\r\n ").partition(b" ")
-        if number == 1 and values.isdigit() and word.isdigit():
-            continue
-        if word not in rows:
+        if number == 1:
+            header = values.isdigit() and word.isdigit()
+            width = int(values) if header else len(values.split())
+            if header:
+                continue
+        if word not in rows or _is_phrase(values, width):
             continue
         vector = _parse(values, number)
         if vectors is None:
@@ -42,9 +45,22 @@ def read_vectors(lines: Iterable[bytes], terms: Sequence[str]) -> npt.NDArray[np
     return vectors
 
 
+def _is_phrase(values: bytes, width: int) -> bool:
+    """Whether the row's word goes on after its first space, as some do in GloVe's 840B file."""
+    fields = values.split()
+    if len(fields) <= width:
+        return False
+    try:
+        float(fields[0])
+    except ValueError:
+        return True
+    return False
+
+
 def _parse(values: bytes, number: int) -> npt.NDArray[np.float32]:
     try:
-        vector = np.array(values.split(), dtype=np.float32)
+        with np.errstate(over="ignore"):  # such a value becomes infinite, and is refused below
+            vector = np.array(values.split(), dtype=np.float32)
     except ValueError:
         raise EmbeddingError(f"line {number} holds something that is not a number") from None
     if not len(vector) or not np.isfinite(vector).all():

@@ -30,6 +30,26 @@ def clip(bags: Bags) -> Bags:
     return Bags(kept[bags.offsets], bags.entries[keep], bags.counts[keep])
 
 
+def permute(bags: Bags, order: npt.NDArray[np.int64]) -> Bags:
+    """Row i of the result is row `order[i]`."""
+    return Bags(*_permute(bags.offsets, bags.entries, bags.counts, order))
+
+
+@numba.njit(cache=True, nogil=True)
+def _permute(offsets, entries, counts, order):  # type: ignore[no-untyped-def]
+    out_offsets = np.zeros(len(order) + 1, dtype=np.int64)
+    for i in range(len(order)):
+        out_offsets[i + 1] = out_offsets[i] + offsets[order[i] + 1] - offsets[order[i]]
+    out_entries = np.empty(out_offsets[-1], dtype=np.int32)
+    out_counts = np.empty(out_offsets[-1], dtype=np.int32)
+    for i in range(len(order)):
+        start, out = offsets[order[i]], out_offsets[i]
+        for j in range(out_offsets[i + 1] - out):
+            out_entries[out + j] = entries[start + j]
+            out_counts[out + j] = counts[start + j]
+    return out_offsets, out_entries, out_counts
+
+
 @numba.njit(cache=True, nogil=True)
 def add_dense(offsets, entries, noise):  # type: ignore[no-untyped-def]
     """Tokens (compressed rows of entry numbers, any order) plus dense noise (n, size), as Bags."""

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from pipelines.card import Card
+
+_T = TypeVar("_T")
 
 _EXIT_BAD_INPUT = 2
 _EXIT_FAILURE = 1
@@ -58,7 +63,7 @@ def release(
       quietcorpus release spec.yaml --runner=DataflowRunner --project=... --region=...
     """
 
-    def run() -> None:
+    def run() -> tuple[str, Card]:
         from pipelines.logs import configure_logging
 
         configure_logging(log_level)
@@ -67,11 +72,11 @@ def release(
         from pipelines.spec import load_spec
 
         loaded = load_spec(spec)
-        card = make(loaded, Engine(beam_options, workers), quiet=quiet)
-        click.echo(f"release   {loaded.output}")
-        _print_card(card)
+        return loaded.output, make(loaded, Engine(beam_options, workers), quiet=quiet)
 
-    _guarded(run)
+    output, card = _guarded(run, "; nothing was published")
+    click.echo(f"release   {output}")
+    _print_card(card)
 
 
 @main.command(short_help="Check a release against its card.")
@@ -83,20 +88,20 @@ def verify(path: str) -> None:
     its schema, and files that it does not list are refused. Exit code 0 if all is as it says.
     """
 
-    def run() -> None:
+    def run() -> Card:
         from pipelines.logs import configure_logging
 
         configure_logging("INFO")
         from pipelines.verify import verify as check
 
-        card = check(path)
-        click.echo(f"verified  {path}: {len(card.files)} files are as release.json says")
-        _print_card(card)
+        return check(path)
 
-    _guarded(run)
+    card = _guarded(run)
+    click.echo(f"verified  {path}: {len(card.files)} files are as release.json says")
+    _print_card(card)
 
 
-def _print_card(card: Any) -> None:
+def _print_card(card: Card) -> None:
     stages = [(s.stage, s.parameters) for s in card.budget.stages]
     costs = [f"{stage} {p.epsilon:.12g}" for stage, p in stages]
     total = card.budget.total
@@ -109,23 +114,23 @@ def _print_card(card: Any) -> None:
     )
 
 
-def _guarded(run: Callable[[], None]) -> None:
+def _guarded(run: Callable[[], _T], aftermath: str = "") -> _T:
     """Turn every failure into one line and an exit code."""
     from transforms.errors import InputError, StageError
 
     try:
-        run()
+        return run()
     except InputError as error:
         _fail(str(error), _EXIT_BAD_INPUT)
     except KeyboardInterrupt:
-        _fail("interrupted; nothing was published", _EXIT_BAD_INPUT)
+        _fail(f"interrupted{aftermath}", _EXIT_BAD_INPUT)
     except StageError as error:
-        _fail(f"{error}; nothing was published", _EXIT_FAILURE)
+        _fail(f"{error}{aftermath}", _EXIT_FAILURE)
     except Exception as error:  # its message may quote private text, so only its type is shown
-        _fail(f"unexpected {type(error).__name__}; nothing was published", _EXIT_FAILURE)
+        _fail(f"unexpected {type(error).__name__}{aftermath}", _EXIT_FAILURE)
 
 
-def _fail(message: str, code: int) -> None:
+def _fail(message: str, code: int) -> NoReturn:
     click.echo(f"quietcorpus: error: {' '.join(message.split())}", err=True)
     sys.exit(code)
 

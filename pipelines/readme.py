@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from pipelines.card import Card, Parameters
 
 
@@ -55,7 +57,7 @@ def _front_matter(card: Card) -> str:
     pattern = "data/*.parquet" if data else "vocabulary.parquet"
     return (
         "---\n"
-        f"pretty_name: {card.release}\n"
+        f"pretty_name: {json.dumps(card.release)}\n"  # in quotes, or YAML might see a number
         "tags:\n- differential-privacy\n- quietcorpus\n"
         "configs:\n- config_name: default\n  data_files:\n"
         f"  - split: train\n    path: {pattern}\n"

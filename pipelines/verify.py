@@ -17,7 +17,7 @@ from pipelines.spec import absolute
 from transforms.errors import InputError
 
 _TABLES = {
-    "data": ["terms", "counts"],
+    "data": ["id", "terms", "counts"],
     "vocabulary.parquet": ["term_id", "term", "weight"],
     "compression.parquet": ["term_id", "bin"],
 }
@@ -63,14 +63,14 @@ def _read_card(output: str) -> Card:
 def _check_table(uri: str, path: str, rows: int, content: bytes, card: Card) -> None:
     try:
         file = pq.ParquetFile(pa.BufferReader(content))
-    except pa.ArrowInvalid:
+    except (pa.ArrowException, OSError):
         raise InputError(f"{uri}: not a Parquet file") from None
     if file.metadata.num_rows != rows:
         raise InputError(f"{uri}: {file.metadata.num_rows} rows, but release.json says {rows}")
     kind = path.split("/", maxsplit=1)[0]
     if kind not in _TABLES:
         raise InputError(f"{uri}: no such file belongs to a release")
-    allowed = {*_TABLES[kind], *(["id", *card.columns] if kind == "data" else [])}
+    allowed = {*_TABLES[kind], *(card.columns if kind == "data" else [])}
     strangers = set(file.schema_arrow.names) - allowed
     lacking = set(_TABLES[kind]) - set(file.schema_arrow.names)
     if strangers or lacking:

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -224,12 +224,22 @@ def command_server() -> Iterator[CommandServer]:
     server.close()
 
 
+@pytest.fixture(scope="session")
+def new_workspace(command_server: CommandServer) -> Callable[[Path], Workspace]:
+    """Makes a workspace in a folder, with a corpus of four documents in JSON Lines."""
+
+    def make(folder: Path) -> Workspace:
+        made = Workspace(folder, command_server)
+        made.json_lines(TEXTS)
+        return made
+
+    return make
+
+
 @pytest.fixture
-def workspace(tmp_path: Path, command_server: CommandServer) -> Workspace:
-    """A workspace with a corpus of four documents in JSON Lines."""
-    made = Workspace(tmp_path, command_server)
-    made.json_lines(TEXTS)
-    return made
+def workspace(tmp_path: Path, new_workspace: Callable[[Path], Workspace]) -> Workspace:
+    """A workspace of a test's own."""
+    return new_workspace(tmp_path)
 
 
 def counts_of(row: Mapping[str, Sequence[int]]) -> dict[int, int]:

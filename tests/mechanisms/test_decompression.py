@@ -88,9 +88,7 @@ def test_draws_follow_the_tables() -> None:
 
 @st.composite
 def bags_for(draw: st.DrawFn, size: int) -> Bags:
-    rows = draw(
-        st.lists(st.dictionaries(st.integers(0, size - 1), st.integers(1, 40)), max_size=6)
-    )
+    rows = draw(st.lists(st.dictionaries(st.integers(0, size - 1), st.integers(1, 40)), max_size=6))
     cells = [sorted(row.items()) for row in rows]
     return Bags(
         np.cumsum([0, *map(len, cells)]),

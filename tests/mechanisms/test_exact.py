@@ -101,9 +101,7 @@ class Rational(Law):
     def count(self, value: Fraction, *, closed: bool) -> int:
         """#{i: value < S(i)}, or with `closed` #{i: value <= S(i)}."""
         index = 0
-        while (
-            value <= self.ratio ** (index + 1) if closed else value < self.ratio ** (index + 1)
-        ):
+        while value <= self.ratio ** (index + 1) if closed else value < self.ratio ** (index + 1):
             index += 1
         return index
 
@@ -192,9 +190,7 @@ class ChosenBits:
             return 1 << 63
         return self._values[address] >> (64 * (self._extensions - extension)) & (2**64 - 1)
 
-    def blocks(
-        self, addresses: np.ndarray, count: int, *, lane: int, start: int = 0
-    ) -> np.ndarray:
+    def blocks(self, addresses: np.ndarray, count: int, *, lane: int, start: int = 0) -> np.ndarray:
         assert lane == 0
         words = np.zeros((len(addresses), 8 * count), dtype="<u2")
         words[:, 0] = [self._word(int(a), 0) >> 48 for a in addresses[:, 0]]

@@ -115,9 +115,7 @@ def test_indices_list_every_integer_once() -> None:
 
 
 @settings(max_examples=40)
-@given(
-    rate=st.fractions(Fraction(1, 2000), 12, max_denominator=5000), index=st.integers(0, 2000)
-)
+@given(rate=st.fractions(Fraction(1, 2000), 12, max_denominator=5000), index=st.integers(0, 2000))
 def test_bounds_are_ordered_and_survival_falls(rate: Fraction, index: int) -> None:
     # The searches in `decide` and in the table rest on it.
     for law in (TwoSidedGeometric(rate), _NonZero(rate), _Gap(rate)):

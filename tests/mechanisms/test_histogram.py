@@ -114,7 +114,9 @@ def test_selection_does_not_depend_on_the_batch() -> None:
     stream = ReleaseKey(os.urandom(32)).stage("vocabulary", b"")
     terms, frequencies = [b"a", b"b", b"c", b"d"] * 50, list(range(1, 201))
     whole = selection.select(terms, frequencies, stream)
-    single = [selection.select([t], [f], stream)[0] for t, f in zip(terms, frequencies, strict=True)]
+    single = [
+        selection.select([t], [f], stream)[0] for t, f in zip(terms, frequencies, strict=True)
+    ]
     assert whole.tolist() == single
 
 

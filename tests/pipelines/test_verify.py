@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,9 +20,12 @@ if TYPE_CHECKING:
     from tests.conftest import Workspace
 
 
-@pytest.fixture
-def release(workspace: Workspace) -> Path:
+@pytest.fixture(scope="module")
+def original(
+    tmp_path_factory: pytest.TempPathFactory, new_workspace: Callable[[Path], Workspace]
+) -> Path:
     """A release with every kind of file."""
+    workspace = new_workspace(tmp_path_factory.mktemp("release"))
     workspace.json_lines([{"text": "quiet world", "product": "loan"}] * 40)
     workspace.release(
         {
@@ -31,6 +35,12 @@ def release(workspace: Workspace) -> Path:
         }
     )
     return workspace.output
+
+
+@pytest.fixture
+def release(tmp_path: Path, original: Path) -> Path:
+    """A copy that a test may spoil."""
+    return shutil.copytree(original, tmp_path / "released" / "out")
 
 
 DATA = "data/part-00000-of-00001.parquet"
@@ -157,7 +167,8 @@ def test_tampering_is_caught(release: Path, tampering: str) -> None:
     assert "\n" not in str(raised.value)
 
 
-def test_the_command_fails_with_one_line(workspace: Workspace, release: Path) -> None:
+def test_the_command_fails_with_one_line(workspace: Workspace, original: Path) -> None:
+    release = shutil.copytree(original, workspace.output)
     flip(release, DATA)
     done = workspace.run("verify", "released/out")
     assert (done.returncode, done.stdout) == (2, "")

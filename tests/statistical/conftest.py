@@ -90,8 +90,9 @@ class Checks:
     @staticmethod
     def binomial(count: int, trials: int, probability: float) -> None:
         """The exact two-sided test."""
-        low, high = stats.binom.cdf(count, trials, probability), stats.binom.sf(
-            count - 1, trials, probability
+        low, high = (
+            stats.binom.cdf(count, trials, probability),
+            stats.binom.sf(count - 1, trials, probability),
         )
         assert 2 * min(low, high) >= ALPHA
 

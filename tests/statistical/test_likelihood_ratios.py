@@ -117,9 +117,7 @@ def test_the_papers_figure_is_no_bound_with_fewer_bins_than_terms() -> None:
     assert worst(mechanism, "pairs", 1) == pytest.approx(2, abs=CLOSE)
 
 
-def histogram_and_documents(
-    histogram: Histogram, mechanism: BagOfWords, precision: int
-) -> float:
+def histogram_and_documents(histogram: Histogram, mechanism: BagOfWords, precision: int) -> float:
     """The largest log-ratio of the noisy histogram and the document's bins under the FREQUENCY
     map that the histogram chose, beside a corpus of other documents."""
     vocabulary, size, rest = 3, 2, np.array([2, 1, 1])

@@ -49,7 +49,9 @@ def test_sparse_noise_has_the_law(sparse: Drawn, checks: Any) -> None:
 
 
 @pytest.mark.parametrize("rate", RATES, ids=str)
-@pytest.mark.parametrize("factor", [Fraction(1, 2), Fraction(49, 50), Fraction(51, 50), Fraction(2)])
+@pytest.mark.parametrize(
+    "factor", [Fraction(1, 2), Fraction(49, 50), Fraction(51, 50), Fraction(2)]
+)
 def test_control_another_rate_is_rejected(rate: Fraction, factor: Fraction, checks: Any) -> None:
     # Half and double the noise (the noise of a sensitivity of N / 2 and of 2N), and 2 % of it.
     drawn = checks.geometric(rate * factor).draw((DOCUMENTS, SIZE))
@@ -138,16 +140,12 @@ def test_the_number_of_nonzero_entries_is_binomial(sparse: Drawn, checks: Any) -
     counts = (values != 0).sum(axis=1)
     edges = np.unique(stats.binom.ppf(np.arange(1, 10) / 10, SIZE, nonzero))
     observed = np.bincount(np.searchsorted(edges, counts), minlength=len(edges) + 1)
-    checks.chi_square(
-        observed, np.diff(stats.binom.cdf(edges, SIZE, nonzero), prepend=0, append=1)
-    )
+    checks.chi_square(observed, np.diff(stats.binom.cdf(edges, SIZE, nonzero), prepend=0, append=1))
     checks.binomial(int(counts.sum()), values.size, nonzero)
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 2), Fraction(2), Fraction(5)], ids=str)
-def test_control_a_fixed_number_of_nonzero_entries_is_rejected(
-    rate: Fraction, checks: Any
-) -> None:
+def test_control_a_fixed_number_of_nonzero_entries_is_rejected(rate: Fraction, checks: Any) -> None:
     # All documents in the middle cell of ten: 9,000 in the statistic, against a threshold of 46.
     nonzero = 1 - float(checks.geometric(rate).mass(0))
     edges = np.unique(stats.binom.ppf(np.arange(1, 10) / 10, SIZE, nonzero))
