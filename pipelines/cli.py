@@ -40,13 +40,16 @@ def main() -> None:
 )
 @click.argument("spec", type=click.Path())
 @click.argument("beam_options", nargs=-1, type=click.UNPROCESSED)
-@click.option("--workers", default=1, type=click.IntRange(1), help="Local processes.  [1]")
+@click.option(
+    "--workers", default=1, show_default=True, type=click.IntRange(1), help="Local processes."
+)
 @click.option("--quiet", is_flag=True, help="No progress bar; plain log lines.")
 @click.option(
     "--log-level",
     type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]),
     default="INFO",
-    help="What is logged; DEBUG includes Beam's own log.  [INFO]",
+    show_default=True,
+    help="What is logged; DEBUG includes Beam's own log.",
 )
 def release(
     spec: str, beam_options: tuple[str, ...], workers: int, quiet: bool, log_level: str
