@@ -58,12 +58,19 @@ class TwoSidedGeometric(Law):
 
 
 class _NonZero(TwoSidedGeometric):
-    """Two-sided geometric noise given that it is not zero: index 0, 1, 2, ... is 1, -1, 2, ..."""
+    """Two-sided geometric noise given that it is not zero: index 0, 1, 2, ... is 1, -1, 2, ...
+
+    In that order Pr[I > 2k - 1] = a^k and Pr[I > 2k] = a^k (1 + a) / 2.
+    """
 
     def survival(self, index: int, bits: int) -> Bounds:
-        lo, hi = super().survival(index + 1, bits)
-        total_lo, total_hi = super().survival(0, bits)
-        return (lo << bits) // total_hi, min(1 << bits, -((-hi << bits) // total_lo))
+        k, odd = divmod(index + 1, 2)
+        lo, hi = power_bounds(self._alpha, k, bits)
+        if not odd:
+            return lo, hi
+        alpha_lo, alpha_hi = self._alpha(bits)
+        one = 1 << bits
+        return lo * (one + alpha_lo) >> (bits + 1), -(-hi * (one + alpha_hi) >> (bits + 1))
 
     def values(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         return super().values(indices + 1)

@@ -55,7 +55,7 @@ def build(pipeline: beam.Pipeline, job: Job, spec: BagOfWordsSpec) -> None:
     sides = [vocabulary]
     if spec.histogram_epsilon:
         released = splits | "histogram" >> ReleaseHistogram(
-            job.corpus,
+            job.corpus.texts,
             vocabulary,
             Histogram(spec.precision, spec.histogram_epsilon),
             job.key,

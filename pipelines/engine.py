@@ -6,6 +6,7 @@ one, so that which engine runs would depend on the network.
 
 from __future__ import annotations
 
+import argparse
 import re
 import shlex
 import signal
@@ -17,6 +18,7 @@ from typing import Any
 
 import apache_beam as beam
 import grpc
+from apache_beam.io.filesystems import FileSystems
 from apache_beam.metrics import monitoring_infos
 from apache_beam.options.pipeline_options import (
     PipelineOptions,
@@ -27,13 +29,14 @@ from apache_beam.portability.api import beam_provision_api_pb2
 from apache_beam.runners.portability import local_job_service
 from apache_beam.runners.portability.fn_api_runner import fn_runner, worker_handlers
 from apache_beam.runners.portability.portable_runner import JobServiceHandle
+from apache_beam.runners.runner import create_runner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from pipelines.progress import Observer
 from transforms.errors import InputError, StageError
 from transforms.metrics import NAMESPACE, watched
 
-_LOCAL_RUNNERS = (None, "DirectRunner", "FnApiRunner", "BundleBasedDirectRunner")
+_LOCAL_RUNNERS = ("direct", "fnapi", "bundlebaseddirect")
 _POLL_SECONDS = 0.5
 _RAISED = re.compile(
     r"^(?:[\w.]*\.)?(InputError|StageError): (.*?)(?: \[while running .*)?$", re.MULTILINE
@@ -46,6 +49,7 @@ class Engine:
     def __init__(self, arguments: Sequence[str], workers: int) -> None:
         """`arguments` are Beam's own options; raises InputError for one that Beam does not know."""
         self._options = _parse(arguments)
+        FileSystems.set_options(self._options)  # object stores are read before a pipeline exists
         self._workers = workers
         if not self.local and workers != 1:
             raise InputError("--workers: for the local engine alone; use the runner's own option")
@@ -53,7 +57,8 @@ class Engine:
     @property
     def local(self) -> bool:
         """Whether the pipeline runs on this machine, without a runner of the user's choice."""
-        return self._options.view_as(StandardOptions).runner in _LOCAL_RUNNERS
+        name = self._options.view_as(StandardOptions).runner or _LOCAL_RUNNERS[0]
+        return name.lower().removesuffix("runner") in _LOCAL_RUNNERS
 
     def run(self, build: Callable[[beam.Pipeline], None], observer: Observer) -> None:
         """Build and run a pipeline to its end; raises InputError or StageError if it fails."""
@@ -63,8 +68,6 @@ class Engine:
             else:
                 with beam.Pipeline(options=self._options) as pipeline:
                     build(pipeline)
-        except (InputError, StageError):
-            raise
         except Exception as error:
             raise translated(error) from None
 
@@ -120,7 +123,8 @@ def _interruptible() -> Iterator[None]:
 
 def translated(error: BaseException) -> InputError | StageError:
     """The error that a worker raised, out of the text that the runner made of it."""
-    found = _RAISED.findall(str(error))
+    ours = isinstance(error, InputError | StageError)
+    found = _RAISED.findall(f"{type(error).__name__}: {error}" if ours else str(error))
     if not found:
         return StageError(f"the engine failed ({type(error).__name__}); see its log")
     kind, message = found[-1]
@@ -131,9 +135,19 @@ def _parse(arguments: Sequence[str]) -> PipelineOptions:
     parser = _BeamArgumentParser(allow_abbrev=False, exit_on_error=False)
     for options in PipelineOptions.__subclasses__():
         options._add_argparse_args(parser)
-    _, unknown = parser.parse_known_args(list(arguments))
+    try:
+        known, unknown = parser.parse_known_args(list(arguments))
+    except argparse.ArgumentError as error:
+        raise InputError(f"{error.argument_name}: {error.message}") from None
     if unknown:
         raise InputError(f"{unknown[0]}: neither an option of this command nor of Beam's")
+    try:
+        create_runner(known.runner or "FnApiRunner")
+    except (ValueError, ImportError, AttributeError):
+        raise InputError(
+            f"--runner: {known.runner!r} is no runner of Beam's, or needs an extra of apache-beam "
+            f"that is not installed; give one of {', '.join(StandardOptions.KNOWN_RUNNER_NAMES)}"
+        ) from None
     return PipelineOptions(list(arguments))
 
 

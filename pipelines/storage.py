@@ -43,9 +43,15 @@ def write_bytes(uri: str, content: bytes) -> None:
 
 def refuse_existing(output: str) -> None:
     """Raise InputError if something is at the output already."""
-    if exists(f"{output}/{CARD}"):
+    try:
+        released, occupied = exists(f"{output}/{CARD}"), _is_occupied(output)
+    except (OSError, BeamIOError):
+        raise InputError(
+            f"output: {output} cannot be listed; check the path and the credentials"
+        ) from None
+    if released:
         raise InputError(f"output: {output} holds a release already; name another place")
-    if _is_occupied(output):
+    if occupied:
         raise InputError(f"output: {output} exists already and is not empty; name another place")
 
 
@@ -62,8 +68,8 @@ def staging_area(output: str) -> Iterator[str]:
     folder, name = posixpath.split(output)
     staging = f"{folder}/.{name}.staging-{uuid.uuid4().hex[:12]}"
     try:
-        write_bytes(f"{staging}/started", b"")
-    except (OSError, BeamIOError):
+        write_bytes(f"{staging}/started", b"1")  # object stores refuse an empty upload
+    except Exception:  # every object store's client has exceptions of its own
         raise InputError(
             f"output: {folder} cannot be written to; check the path and the permissions"
         ) from None

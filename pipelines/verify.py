@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pydantic
 from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
+from apache_beam.options.pipeline_options import PipelineOptions
 
 from pipelines import storage
 from pipelines.card import Card
@@ -25,6 +26,7 @@ _TABLES = {
 
 def verify(path: str) -> Card:
     """The card of a release in which everything is as the card says; raises InputError if not."""
+    FileSystems.set_options(PipelineOptions([]))
     output = absolute(path)
     card = _read_card(output)
     for file in card.files:

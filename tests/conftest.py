@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import subprocess
@@ -90,7 +91,7 @@ class Workspace:
             if value is ...:
                 place.pop(last, None)
             else:
-                place[last] = value
+                place[last] = copy.deepcopy(value)
         path = self.folder / name
         with path.open("w") as stream:
             YAML(typ="safe").dump(content, stream)

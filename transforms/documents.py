@@ -35,6 +35,11 @@ class Corpus:
     keep: tuple[str, ...] = ()
 
     @property
+    def texts(self) -> Corpus:
+        """The same corpus without its other columns, for the passes that only count."""
+        return Corpus(self.pattern, self.text)
+
+    @property
     def others(self) -> list[tuple[str, str]]:
         """The columns besides the text, each with the spec's key that names it."""
         return [*(("keep", name) for name in self.keep), *([("id", self.id)] if self.id else [])]

@@ -184,6 +184,17 @@ def test_sparse_noise_is_the_same_however_many_rounds(draws: int) -> None:
     np.testing.assert_array_equal(order, np.arange(len(order)))
 
 
+@pytest.mark.parametrize("rate", [Fraction(50), Fraction(100), Fraction(1000)], ids=str)
+def test_noise_that_is_almost_never_there(rate: Fraction) -> None:
+    # What the paper's accounting asks for with few bins: 2a is zero at 128 bits. Kills: a division
+    # by the probability of not being zero.
+    stream, addresses = stream_and_addresses(50)
+    assert len(SparseNoise(rate, 100).sample(stream, addresses)[0]) == 0
+    assert not DenseNoise(rate, 100).sample(stream, addresses).any()
+    values = ExactSampler(_NonZero(rate)).sample(stream, addresses, 100, lane=4)
+    assert set(np.unique(values)) == {-1, 1}
+
+
 def test_one_round_is_the_rule() -> None:
     # Six deviations: the estimate of the number of draws holds, so that speed does too.
     stream, addresses = stream_and_addresses(2000)
