@@ -59,7 +59,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--corpus", required=True, type=Path)
-    parser.add_argument("--documents", type=int, default=500_000)
+    parser.add_argument("--documents", type=int, default=1_000_000)
     arguments = parser.parse_args()
     BUILD.mkdir(parents=True, exist_ok=True)
     texts = pq.read_table(arguments.corpus, columns=["text"])["text"].combine_chunks()
@@ -68,16 +68,24 @@ def main() -> None:
     small = repeated(texts, arguments.documents // 10)
     print("| job | measured | goal |\n|---|---|---|")
     kernels(large, vocabulary)
-    alone = sum(kernels(large, vocabulary).values())
+    kernels(small, vocabulary)
     parts = kernels(large, vocabulary)
-    alone = min(alone, sum(parts.values()))
+    alone = sum(parts.values())
+    again = parts["read"] + parts["tokenise"] + parts["count"]
     for name, taken in parts.items():
         row(f"{name}, alone", f"{taken:.1f} s", "")
     one, peak = run(large, vocabulary, workers=1)
     row(
-        f"{arguments.documents:,} documents, one process: {one:.1f} s against {alone:.1f} s of kernels",
+        f"{arguments.documents:,} documents, one process, {one:.1f} s: against every kernel once, "
+        f"{alone:.1f} s",
         f"{one / alone:.2f}x",
         "<= 1.5x",
+    )
+    row(
+        "the same against the kernels as often as the job runs them (it reads, tokenises and "
+        f"counts twice), {alone + again:.1f} s",
+        f"{one / (alone + again):.2f}x",
+        "",
     )
     two, _ = run(large, vocabulary, workers=2)
     row(f"two processes: {two:.1f} s", f"{one / two:.2f}x as fast", ">= 1.6x")
@@ -160,7 +168,6 @@ def kernels(corpus: Path, vocabulary: Path) -> dict[str, float]:
     noise = parameters.mechanism(len(words), 100).noise()
     stream = key.stage("documents", b"")
     exact = np.zeros(len(words), dtype=np.int64)
-    generator = np.random.default_rng()
     weights = (1e6 / np.arange(1, len(words) + 1)).astype(np.int64)
     bins = compression.frequency(weights, 100)
     table = Decompression(bins, weights, 100)
@@ -187,10 +194,10 @@ def kernels(corpus: Path, vocabulary: Path) -> dict[str, float]:
                 offsets, terms = words.look_up(tokens)
                 exact += np.bincount(terms, minlength=len(words))
             with timing("noise"):
-                addresses = privatizer.addresses(batch)
+                addresses = privatizer.addresses(batch, offsets, terms)
                 bags = clip(add_noise(noise, 100, stream, addresses, offsets, bins[terms]))
             with timing("decompress"):
-                spread = table.expand(bags, generator)
+                spread = table.expand(bags, privatizer.words(addresses))
             tables.append(privatizer.rows(addresses, spread))
             if sum(len(t) for t in tables) >= 1 << 14:
                 encode()

@@ -173,7 +173,9 @@ def release(cell: Cell, corpus: Corpus) -> sp.csr_array:
         offsets = corpus.offsets[start : start + len(texts) + 1]
         noisy = clip(add_noise(noise, cell.bins, stream, addresses, offsets, token_bins))
         if cell.method != Method.NONE.value:
-            noisy = decompression.expand(noisy, generator)
+            noisy = decompression.expand(
+                noisy, lambda count: generator.integers(0, 2**64, count, dtype=np.uint64)
+            )
         batches.append(matrix(noisy, terms))
     return sp.vstack(batches, format="csr")
 

@@ -24,7 +24,7 @@ NAME = "unicode-words-v1"
 DESCRIPTION = f"{NAME} (NFKC, lower-case, letters only; Unicode {unicodedata.unidata_version})"
 
 _HASH_SEED, _HASH_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
-_OTHER, _LETTER, _BARRED, _SPACE, _APOSTROPHE, _MARK = range(6)
+_OTHER, _LETTER, _BARRED, _SPACE, _APOSTROPHE, _MARK, _SPECIAL = range(7)
 _ASSIGNED_PLANES = (0, 1, 2, 3, 14)  # of Unicode: no letter, digit or space lies elsewhere
 _CLASS_OF_CATEGORY = {"L": _LETTER, "M": _MARK, "N": _BARRED, "Z": _SPACE}
 
@@ -49,7 +49,7 @@ class Tokens(NamedTuple):
 def tokenize(texts: pa.Array) -> Tokens:
     """Tokenise a string or large_string array without nulls, of valid UTF-8."""
     data, offsets = string_buffers(normalize(texts))
-    return Tokens(data, *_spans(data, offsets, _classes()))
+    return Tokens(data, *_spans(data, offsets, _byte_classes(), _classes()))
 
 
 def normalize(texts: pa.Array) -> pa.Array:
@@ -95,69 +95,101 @@ def _classes() -> npt.NDArray[np.uint8]:
     return classes
 
 
+@functools.cache
+def _byte_classes() -> npt.NDArray[np.uint8]:
+    """The class of each ASCII character; `_SPECIAL` for those that need a second look."""
+    classes = _classes()[:256].copy()
+    classes[128:] = _SPECIAL
+    classes[[ord("@"), ord(":")]] = _SPECIAL
+    return classes
+
+
 @numba.njit(cache=True, nogil=True)
-def _spans(data, offsets, classes):  # type: ignore[no-untyped-def]
-    """Token spans and hashes, by one pass over the code points."""
+def _spans(data, offsets, byte_classes, classes):  # type: ignore[no-untyped-def]
+    """Token spans and hashes, by one pass over the texts."""
     texts = len(offsets) - 1
     capacity = (offsets[texts] - offsets[0]) // 2 + texts
-    token_offsets = np.empty(texts + 1, dtype=np.int64)
+    token_offsets = np.zeros(texts + 1, dtype=np.int64)
     starts = np.empty(capacity, dtype=np.int64)
     ends = np.empty(capacity, dtype=np.int64)
     hashes = np.empty(capacity, dtype=np.uint64)
-    letters = classes[:256] == _LETTER
-    letters[128:] = False
     found = 0
-    token_offsets[0] = 0
     for text in range(texts):
         position, stop = offsets[text], offsets[text + 1]
+        chunk, first_of_chunk = position, found
         while position < stop:
-            first_of_chunk = found
-            refused = _is_www(data, position, stop)
-            start = -1  # of the current run, or -1 outside a run
-            barred = False  # the run holds a digit or an underscore
-            state = _HASH_SEED
-            while True:
-                run = position
-                while position < stop and letters[data[position]]:
-                    state = (state ^ np.uint64(data[position])) * _HASH_PRIME
-                    position += 1
-                if position > run and start < 0:
-                    start = run
-                    barred = False
-                point, width, kind = 0, 0, _SPACE
-                if position < stop:
-                    point, width = _code_point(data, position)
-                    kind = classes[point]
-                if kind == _APOSTROPHE and start >= 0 and position + 1 < stop:
-                    following, _ = _code_point(data, position + 1)
-                    inner = data[position - 1] != 39 and classes[following] in (_LETTER, _BARRED)
-                    kind = _LETTER if inner else kind
-                if kind == _MARK and start >= 0:
-                    kind = _LETTER
-                if kind == _LETTER or kind == _BARRED:
-                    if start < 0:
-                        start = position
-                        barred = False
-                    barred |= kind == _BARRED
-                    for i in range(position, position + width):
-                        state = (state ^ np.uint64(data[i])) * _HASH_PRIME
-                else:
-                    if start >= 0 and not barred:
+            kind = byte_classes[data[position]]
+            width = 1
+            if kind == _LETTER or kind == _BARRED or kind == _SPECIAL:
+                start = position
+                position, barred, state = _run(data, start, stop, byte_classes, classes)
+                if position > start:
+                    if start == chunk and _is_www(data, start, stop):
+                        found = first_of_chunk
+                        position = _chunk_end(data, start, stop, classes)
+                    elif not barred:
                         starts[found] = start
                         ends[found] = position
                         hashes[found] = state ^ (state >> np.uint64(32))
                         found += 1
-                    start = -1
-                    state = _HASH_SEED
-                    if kind == _SPACE:
-                        position += width
-                        break
-                    refused |= point == 64 or _is_scheme(data, position, stop)
-                position += width
-            if refused:
-                found = first_of_chunk
+                    continue
+                point, width = _code_point(data, position)
+                kind = classes[point]
+                if point == 64 or _is_scheme(data, position, stop):
+                    found = first_of_chunk
+                    position = _chunk_end(data, position, stop, classes)
+                    continue
+            position += width
+            if kind == _SPACE:
+                chunk, first_of_chunk = position, found
         token_offsets[text + 1] = found
-    return token_offsets, starts[:found].copy(), ends[:found].copy(), hashes[:found].copy()
+    return token_offsets, starts[:found], ends[:found], hashes[:found]
+
+
+@numba.njit(cache=True, nogil=True)
+def _run(data, start, stop, byte_classes, classes):  # type: ignore[no-untyped-def]
+    """The run of letters, marks, digits and inner apostrophes at `start`.
+
+    Returns where it ends, whether it holds a digit or an underscore, and its hash.
+    """
+    position = start
+    barred = False
+    state = _HASH_SEED
+    while True:
+        while position < stop and byte_classes[data[position]] == _LETTER:
+            state = (state ^ np.uint64(data[position])) * _HASH_PRIME
+            position += 1
+        if position == stop:
+            break
+        kind = byte_classes[data[position]]
+        if kind == _SPACE or kind == _OTHER:
+            break
+        point, width = _code_point(data, position)
+        kind = classes[point]
+        if kind == _APOSTROPHE and start < position and position + 1 < stop:
+            following, _ = _code_point(data, position + 1)
+            if data[position - 1] != 39 and classes[following] in (_LETTER, _BARRED):
+                kind = _LETTER
+        if kind == _MARK and start < position:
+            kind = _LETTER
+        if kind != _LETTER and kind != _BARRED:
+            break
+        barred |= kind == _BARRED
+        for i in range(position, position + width):
+            state = (state ^ np.uint64(data[i])) * _HASH_PRIME
+        position += width
+    return position, barred, state
+
+
+@numba.njit(cache=True, nogil=True)
+def _chunk_end(data, position, stop, classes):  # type: ignore[no-untyped-def]
+    """Where the next white space stands, or the end."""
+    while position < stop:
+        point, width = _code_point(data, position)
+        if classes[point] == _SPACE:
+            break
+        position += width
+    return position
 
 
 @numba.njit(cache=True, nogil=True, inline="always")

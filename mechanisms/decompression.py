@@ -1,10 +1,11 @@
 """Decompression: spread every bin's noisy count over its terms (LPLP, section 3.3).
 
-Post-processing of the noisy bins and the noisy histogram: it costs nothing, and NumPy's generators
-may serve it.
+Post-processing of the noisy bins and the noisy histogram: it costs nothing.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numba
 import numpy as np
@@ -38,17 +39,22 @@ class Decompression:
         clipped = np.maximum(weights, 0).astype(np.float64)[self._terms]
         self._thresholds, self._aliases = _alias_tables(clipped, self._starts)
 
-    def expand(self, bags: Bags, generator: np.random.Generator) -> Bags:
-        """Draw the terms of every count; `bags` holds bins with positive counts."""
+    def expand(self, bags: Bags, bits: Callable[[int], npt.NDArray[np.uint64]]) -> Bags:
+        """Draw the terms of every count.
+
+        Args:
+            bags: bins with positive counts.
+            bits: gives that many uniform random words of 64 bits, fresh ones at every call.
+
+        Returns:
+            Terms with positive counts; a row's total is that of its bins.
+        """
         totals = np.concatenate([[0], np.cumsum(bags.counts, dtype=np.int64)])[bags.offsets]
         parts = []
         first = 0
         while first < len(totals) - 1:
             reach = int(np.searchsorted(totals, totals[first] + _DRAWS_AT_ONCE, side="right")) - 1
             last = min(max(first + 1, reach), len(totals) - 1)
-            bits = generator.integers(
-                0, 2**64, size=int(totals[last] - totals[first]), dtype=np.uint64
-            )
             parts.append(
                 _draw(
                     bags.offsets[first : last + 1],
@@ -58,7 +64,7 @@ class Decompression:
                     self._terms,
                     self._thresholds,
                     self._aliases,
-                    bits,
+                    bits(int(totals[last] - totals[first])),
                     _BIT,
                 )
             )

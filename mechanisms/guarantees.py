@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 
@@ -28,7 +29,8 @@ class LimitedPrecision:
     def adjacency(self) -> str:
         """What two inputs may differ in, in words."""
         return (
-            "one document's bag of words changes by at most "
+            "the same records at the same places of the same files, with the same kept columns, "
+            "but for one document, whose bag of words changes by at most "
             f"{self.precision} in L1: {_tokens(self.precision)} added or removed, or "
             f"{_tokens(self.precision // 2)} replaced"
         )
@@ -60,6 +62,13 @@ def round_up(value: Fraction) -> float:
     """The nearest float that is not below `value`: rounding errs against the publisher."""
     rounded = float(value)
     return rounded if Fraction(rounded) >= value else math.nextafter(rounded, math.inf)
+
+
+def ceiling(value: Fraction, digits: int = 6) -> str:
+    """`value` in at most `digits` significant decimal digits, never less than it."""
+    context = Context(prec=digits, rounding=ROUND_CEILING)
+    shown = context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize()
+    return f"{shown:f}" if shown == 0 or shown.adjusted() >= -4 else f"{shown:e}"
 
 
 def _tokens(count: int) -> str:

@@ -23,7 +23,7 @@ from transforms.bag_of_words import (
 from transforms.errors import redacted
 from transforms.histogram import ReleaseHistogram
 from transforms.identifiers import TAG
-from transforms.shards import TALLIES, RejectLog, Written, write_tables
+from transforms.shards import TALLIES, Written, write_tables
 from transforms.vocabulary import vocabulary_table
 
 COMPRESSION = "compression.parquet"
@@ -55,12 +55,11 @@ def build(pipeline: beam.Pipeline, job: Job, spec: BagOfWordsSpec) -> None:
     sides = [vocabulary]
     if spec.histogram_epsilon:
         released = splits | "histogram" >> ReleaseHistogram(
-            job.corpus.texts,
+            job.corpus,
             vocabulary,
             Histogram(spec.precision, spec.histogram_epsilon),
             job.key,
             "histogram",
-            RejectLog(),
         )
         sides.append(beam.pvalue.AsSingleton(released["weights"]))
     codebook = (

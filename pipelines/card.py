@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mechanisms.guarantees import LimitedPrecision, Spending, round_up
+from mechanisms.guarantees import LimitedPrecision, Spending, ceiling, round_up
 
 
 class _Part(BaseModel):
@@ -111,6 +111,7 @@ class Card(_Part):
     counts: Counts
     columns: list[str] = Field(description="allow-listed columns, copied as they are")
     files: list[File]
+    readme_sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="of README.md")
     software: dict[str, str]
 
     def to_json(self) -> str:
@@ -146,18 +147,23 @@ def guarantee(total: LimitedPrecision, not_protected: Sequence[str]) -> Guarante
 
 def statement(total: LimitedPrecision) -> str:
     """The guarantee in one sentence."""
-    delta = f", up to a chance of {_number(total.delta)}" if total.delta else ""
+    delta = f", up to a chance of {ceiling(total.delta)}" if total.delta else ""
     return (
         f"Two versions of a document that differ by {_changes(total.precision)}, make any outcome "
-        f"of this release equally likely within a factor of exp({_number(total.epsilon)}){delta}, "
+        f"of this release equally likely within a factor of exp({ceiling(total.epsilon)}){delta}, "
         "whatever a reader knows already."
     )
 
 
 def _changes(precision: int) -> str:
     replaced = f", or {precision // 2} replaced" if precision > 1 else ""
-    return f"at most {precision} words added or removed{replaced}"
+    words = "word" if precision == 1 else "words"
+    return f"at most {precision} {words} added or removed{replaced}"
 
 
-def _number(value: Fraction) -> str:
-    return f"{round_up(value):.12g}"
+def costs(parameters: Parameters) -> str:
+    """Epsilon, and delta if there is one, in words; rounded up."""
+    delta = Fraction(parameters.delta_exact)
+    return f"epsilon {ceiling(Fraction(parameters.epsilon_exact))}" + (
+        f", delta {ceiling(delta)}" if delta else ""
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn, TypeVar
@@ -24,7 +25,7 @@ def main() -> None:
 
     A release is described by a YAML spec, made by `quietcorpus release`, and checked by
     `quietcorpus verify`. Bad input ends with exit code 2 and one line that says what to change;
-    any other failure ends with exit code 1. Nothing half-made is ever left at the output.
+    any other failure ends with exit code 1. A failed run publishes nothing.
 
     \b
     Environment:
@@ -57,7 +58,7 @@ def release(
     """Make the release that SPEC describes.
 
     The spec is checked in full before anything is read, every record is privatised, and the
-    release appears at its output all at once. By default everything runs in this process;
+    release is published once all of it is made. By default everything runs in this process;
     --workers uses several, and Beam's own options, given after the spec, any other engine:
 
     \b
@@ -105,22 +106,21 @@ def verify(path: str) -> None:
 
 
 def _print_card(card: Card) -> None:
-    stages = [(s.stage, s.parameters) for s in card.budget.stages]
-    costs = [f"{stage} {p.epsilon:.12g}" for stage, p in stages]
+    from pipelines.card import costs
+
+    stages = [f"{stage.stage} {costs(stage.parameters)}" for stage in card.budget.stages]
     total = card.budget.total
-    delta = f", delta {total.delta:g}" if total.delta else ""
     click.echo(f"documents {card.counts.documents:,} ({card.counts.rejected:,} records rejected)")
     click.echo(f"guarantee {card.guarantee.statement}")
-    click.echo(
-        f"cost      epsilon {total.epsilon:.12g}{delta} at N = {total.precision} "
-        f"({' + '.join(costs)})"
-    )
+    click.echo(f"cost      {costs(total)} at N = {total.precision} ({' + '.join(stages)})")
 
 
 def _guarded(run: Callable[[], _T], aftermath: str = "") -> _T:
     """Turn every failure into one line and an exit code."""
     from transforms.errors import InputError, StageError
 
+    # A scheduler ends a job with SIGTERM; like Ctrl-C, it must leave nothing behind.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return run()
     except InputError as error:

@@ -38,6 +38,7 @@ from transforms.metrics import NAMESPACE, watched
 
 _LOCAL_RUNNERS = ("direct", "fnapi", "bundlebaseddirect")
 _POLL_SECONDS = 0.5
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 _RAISED = re.compile(
     r"^(?:[\w.]*\.)?(InputError|StageError): (.*?)(?: \[while running .*)?$", re.MULTILINE
 )
@@ -98,7 +99,7 @@ class Engine:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Ctrl-C is a KeyboardInterrupt, also where Beam takes it for the failure of a bundle."""
+    """Ctrl-C and SIGTERM interrupt, also where Beam takes them for the failure of a bundle."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -109,14 +110,15 @@ def _interruptible() -> Iterator[None]:
         interrupted = True
         raise KeyboardInterrupt
 
-    original = signal.signal(signal.SIGINT, interrupt)
+    originals = {number: signal.signal(number, interrupt) for number in _INTERRUPTS}
     try:
         yield
     except Exception:
         if not interrupted:
             raise
     finally:
-        signal.signal(signal.SIGINT, original)
+        for number, original in originals.items():
+            signal.signal(number, original)
     if interrupted:
         raise KeyboardInterrupt
 
@@ -210,7 +212,7 @@ def _on_loopback() -> Iterator[None]:
         def server(*args: Any, **kwargs: Any) -> grpc.Server:
             server = grpc.server(*args, **kwargs)
             bind = server.add_insecure_port
-            server.add_insecure_port = lambda address: bind(address.replace("[::]", "127.0.0.1"))
+            server.add_insecure_port = lambda address: bind(address.replace("[::]", "localhost"))
             return server
 
     modules = (worker_handlers, local_job_service)

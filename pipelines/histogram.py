@@ -39,6 +39,7 @@ def build(pipeline: beam.Pipeline, job: Job, spec: HistogramSpec) -> None:
         job.key,
         "histogram",
         job.rejects,
+        job.corpus.id,
     )
     files = released["weights"] | "write" >> beam.ParDo(_Write(job.staging), vocabulary)
     refuse_repeated(released[TAG], job)

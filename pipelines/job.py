@@ -66,9 +66,7 @@ def vocabulary_of(
             | "public vocabulary" >> beam.Create([mechanism.vocabulary.public])
             | "load" >> beam.Map(load)
         )
-    return splits | "vocabulary" >> SelectVocabulary(
-        job.corpus.texts, selected, job.key, "vocabulary"
-    )
+    return splits | "vocabulary" >> SelectVocabulary(job.corpus, selected, job.key, "vocabulary")
 
 
 def splits_of(pipeline: beam.Pipeline, job: Job) -> beam.PCollection[Split]:

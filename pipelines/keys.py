@@ -33,7 +33,9 @@ def configured_master_key() -> bytes | None:
         try:
             text = Path(text).read_text(encoding="ascii")
         except (OSError, UnicodeDecodeError):
-            raise InputError(f"{FILE_VARIABLE}: {text} cannot be read") from None
+            raise InputError(
+                f"{FILE_VARIABLE}: the file that it names cannot be read as text"
+            ) from None
     try:
         key = bytes.fromhex(text.strip())
     except ValueError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from pipelines.card import Card, Parameters
+from pipelines.card import Card, costs
 
 
 def render(card: Card) -> str:
@@ -18,17 +18,20 @@ def render(card: Card) -> str:
         "## Guarantee\n",
         _table(
             [
-                ("definition", f"({_symbols(total)})-{card.guarantee.definition}"),
+                (
+                    "definition",
+                    f"{card.guarantee.definition}, N = {total.precision}, {costs(total)}",
+                ),
                 ("neighbours", card.guarantee.adjacency),
                 ("unit", card.guarantee.unit),
-                *((f"{s.stage} costs", _costs(s.parameters)) for s in card.budget.stages),
-                ("**in all**", f"**{_costs(total)}**"),
+                *((f"{s.stage} costs", costs(s.parameters)) for s in card.budget.stages),
+                ("**in all**", f"**{costs(total)}**"),
             ]
         ),
     ]
     if card.papers_figure:
         parts.append(
-            f"The paper's figure: epsilon = {card.papers_figure.epsilon:g}. "
+            f"The paper's figure: epsilon = {card.papers_figure.epsilon:.6g}. "
             f"{card.papers_figure.explanation}\n"
         )
     parts += [
@@ -80,16 +83,6 @@ def _contents(card: Card) -> str:
     if card.columns:
         lines.append(f"- copied as they are: {', '.join(f'`{name}`' for name in card.columns)}\n")
     return "".join(lines)
-
-
-def _symbols(parameters: Parameters) -> str:
-    delta = f", delta = {parameters.delta:g}" if parameters.delta else ""
-    return f"N = {parameters.precision}, epsilon = {parameters.epsilon:.12g}{delta}"
-
-
-def _costs(parameters: Parameters) -> str:
-    delta = f", delta {parameters.delta:g}" if parameters.delta else ""
-    return f"epsilon {parameters.epsilon:.12g}{delta}"
 
 
 def _shown(value: object) -> str:

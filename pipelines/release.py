@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import posixpath
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -28,7 +29,7 @@ from pipelines.version import software
 from transforms import vocabulary
 from transforms.documents import Corpus
 from transforms.errors import InputError
-from transforms.shards import Tally, Written, make_shards
+from transforms.shards import ROW_GROUP_ROWS, Tally, Written, make_shards
 from transforms.sources import plan
 
 _LOGGER = logging.getLogger("quietcorpus.release")
@@ -49,7 +50,9 @@ def release(spec: Spec, engine: Engine, *, quiet: bool) -> Card:
         files, tally = read_manifest(staging)
         _check_tally(tally, spec)
         made = _card(spec, files, tally, artefacts)
-        texts = {"README.md": readme.render(made), storage.CARD: made.to_json()}
+        text = readme.render(made)
+        made = made.model_copy(update={"readme_sha256": hashlib.sha256(text.encode()).hexdigest()})
+        texts = {storage.README: text, storage.CARD: made.to_json()}
         storage.publish(spec.output, staging, files, texts)
     return made
 
@@ -77,7 +80,7 @@ def _check_artefacts(spec: Spec) -> list[card.Artefact]:
     if mechanism.vocabulary.public is not None:
         uri = mechanism.vocabulary.public
         size = len(vocabulary.load(uri))
-        found.append(_artefact("vocabulary", uri))
+        found.append(_artefact("vocabulary", "mechanism.vocabulary.public", uri))
     if isinstance(mechanism, BagOfWordsSpec):
         bins, embedding = mechanism.compression.size, mechanism.compression.embedding
         if size is not None and bins is not None and bins > size:
@@ -86,17 +89,18 @@ def _check_artefacts(spec: Spec) -> list[card.Artefact]:
                 f"terms; give at most {size}"
             )
         if embedding is not None:
-            found.append(_artefact("embedding", embedding.public))
+            key = "mechanism.compression.embedding.public"
+            found.append(_artefact("embedding", key, embedding.public))
     return found
 
 
-def _artefact(name: str, uri: str) -> card.Artefact:
+def _artefact(name: str, key: str, uri: str) -> card.Artefact:
     try:
         content = storage.read_bytes(uri)
-    except OSError:
-        raise InputError(f"{name}: {uri} cannot be read; check the path") from None
+    except Exception:  # every object store's client has exceptions of its own
+        raise InputError(f"{key}: {uri} cannot be read; check the path") from None
     digest = hashlib.sha256(content).hexdigest()
-    return card.Artefact(name=name, uri=uri, digest=digest, provenance="public")
+    return card.Artefact(name=name, uri=_without_folders(uri), digest=digest, provenance="public")
 
 
 def _check_tally(tally: Tally, spec: Spec) -> None:
@@ -147,6 +151,7 @@ def _card(
         counts=card.Counts(documents=tally.documents, rejected=tally.rejected),
         columns=list(spec.input.keep),
         files=[card.File(path=f.path, sha256=f.sha256, rows=f.rows) for f in files],
+        readme_sha256="0" * 64,  # of a text that is rendered from the rest of this card
         software=software(),
     )
 
@@ -158,7 +163,14 @@ def _resolved(value: Any) -> Any:
         return {name: _resolved(inner) for name, inner in fields.items() if inner is not None}
     if isinstance(value, Fraction):
         return round_up(value)
+    if isinstance(value, str) and value.startswith("/"):
+        return _without_folders(value)
     return getattr(value, "value", value)
+
+
+def _without_folders(uri: str) -> str:
+    """A local path says where things lie on somebody's machine: its last part is enough."""
+    return posixpath.basename(uri) if storage.is_local(uri) else uri
 
 
 def _papers_figure(epsilon: Fraction, spendings: Sequence[Spending]) -> card.PapersFigure:
@@ -173,20 +185,25 @@ def _papers_figure(epsilon: Fraction, spendings: Sequence[Spending]) -> card.Pap
 
 
 def _not_protected(spec: Spec, total: LimitedPrecision) -> list[str]:
+    k_times = "at k times epsilon only" + (
+        ", and with a delta that grows faster than k" if total.delta else ""
+    )
     lines = [
         "that a document is in the corpus, the number of documents, and the number of unreadable "
         "records",
-        f"a passage that changes the bag of words by more than {total.precision} in L1: k times "
-        "as much is protected at k times epsilon only",
+        f"what changes a bag of words by more than {total.precision} in L1: k times as much is "
+        f"protected {k_times}",
         "what several documents of one person say together: the unit is a passage of one document",
         "how the input was divided into files and row groups, by their numbers of documents",
-        "the public vocabulary, the compression map and the parameters of the noise",
-        "against an adversary who holds the master key or breaks AES-256 or BLAKE2b",
+        "which documents have changed, if an altered corpus is released under the same id and "
+        "master key: give every release an id of its own",
+        "anything against an adversary who holds the master key, or breaks AES-256 or BLAKE2b",
     ]
     if spec.input.keep:
         lines.insert(0, f"the columns {', '.join(spec.input.keep)}, which are copied as they are")
     if isinstance(spec.mechanism, BagOfWordsSpec):
         lines.append(
-            "which block of up to 16,384 documents a row comes from: rows are shuffled within it"
+            "about where in the input a row comes from: rows are shuffled within a row group of "
+            f"at most {ROW_GROUP_ROWS:,} rows, and the last one of a file may hold few"
         )
     return lines

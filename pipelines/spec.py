@@ -6,7 +6,6 @@ read as the exact decimal that was written.
 
 from __future__ import annotations
 
-import math
 import os
 import posixpath
 import re
@@ -25,12 +24,14 @@ from mechanisms.bag_of_words import Accounting
 from mechanisms.geometric import MINIMUM_RATE
 from transforms.errors import InputError
 
+_LARGEST = 10**9  # nothing is private long before this
+
 
 def _exact(value: object) -> Fraction:
     """The decimal as written: 0.1 is 1/10, not the nearest binary fraction."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise PydanticCustomError("number", "is not a number; give a positive number")
-    if not math.isfinite(value) or value <= 0:
+    if not 0 < value < _LARGEST:
         raise PydanticCustomError("positive", "is not allowed; give a positive, finite number")
     return Fraction(repr(value))
 
@@ -190,6 +191,16 @@ class BagOfWordsSpec(_LimitedPrecisionSpec):
     def _rates(self) -> dict[str, Fraction]:
         histogram = self.histogram_epsilon
         return super()._rates() | ({"histogram_epsilon": histogram} if histogram else {})
+
+    @model_validator(mode="after")
+    def _fixed_guarantee(self) -> BagOfWordsSpec:
+        if self.accounting is Accounting.PER_ENTRY and self.vocabulary.private:
+            raise PydanticCustomError(
+                "accounting",
+                "accounting: per-entry spends V * epsilon / K, and a private vocabulary's size V "
+                "is not known before the run; give a public vocabulary, or tight accounting",
+            )
+        return self
 
     @model_validator(mode="after")
     def _histogram(self) -> BagOfWordsSpec:

@@ -17,6 +17,7 @@ from transforms.errors import InputError
 from transforms.shards import Written
 
 CARD = "release.json"
+README = "README.md"
 
 
 def is_local(path: str) -> bool:
@@ -85,17 +86,36 @@ def staging_area(output: str) -> Iterator[str]:
 def publish(output: str, staging: str, files: Sequence[Written], texts: dict[str, str]) -> None:
     """Make the release appear: all files first, `release.json` (the last of `texts`) last.
 
-    On a local file system the whole folder appears at once.
+    On a local file system the whole folder appears at once. Object stores have no such move: there
+    a release exists once its `release.json` does, and what a failure left is deleted.
     """
     target = f"{staging}/release" if is_local(output) else output
     if is_local(output):
         for folder in {posixpath.dirname(f"{target}/{file.path}") for file in files}:
             os.makedirs(folder, exist_ok=True)
-    FileSystems.rename([file.staged for file in files], [f"{target}/{file.path}" for file in files])
-    for name, text in texts.items():
-        write_bytes(f"{target}/{name}", text.encode())
+    try:
+        FileSystems.rename(
+            [file.staged for file in files], [f"{target}/{file.path}" for file in files]
+        )
+        for name, text in texts.items():
+            write_bytes(f"{target}/{name}", text.encode())
+    except BaseException:
+        if not is_local(output):
+            _delete([*(file.path for file in files), *texts], output)
+        raise
     if is_local(output):
         _move(target, output)
+
+
+def _delete(names: Sequence[str], folder: str) -> None:
+    """Delete what there is of these files; raises InputError if something may be left."""
+    uris = [f"{folder}/{name}" for name in names]
+    try:
+        FileSystems.delete([uri for uri in uris if exists(uri)])
+    except Exception:
+        raise InputError(
+            f"output: publishing to {folder} failed and could not be undone; delete what is there"
+        ) from None
 
 
 def _move(target: str, output: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
+from fractions import Fraction
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -42,6 +43,8 @@ def verify(path: str) -> Card:
         if hashlib.sha256(content).hexdigest() != file.sha256:
             raise InputError(f"{uri}: not the file that release.json describes (sha256 differs)")
         _check_table(uri, file.path, file.rows, content, card)
+    _check_sum(output, card)
+    _check_readme(f"{output}/{storage.README}", card)
     _refuse_strangers(output, card)
     return card
 
@@ -60,6 +63,26 @@ def _read_card(output: str) -> Card:
         raise InputError(
             f"{uri}: not a release card of version 1: {where}: {first['msg']}"
         ) from None
+
+
+def _check_sum(output: str, card: Card) -> None:
+    """The stages must add up to the total, and the guarantee must be that total."""
+    epsilon = sum((Fraction(s.parameters.epsilon_exact) for s in card.budget.stages), Fraction(0))
+    delta = sum((Fraction(s.parameters.delta_exact) for s in card.budget.stages), Fraction(0))
+    total = card.budget.total
+    stated = (Fraction(total.epsilon_exact), Fraction(total.delta_exact))
+    rounded = Fraction(total.epsilon) >= epsilon and Fraction(total.delta) >= delta
+    if stated != (epsilon, delta) or not rounded or card.guarantee.parameters != total:
+        raise InputError(f"{output}/{storage.CARD}: budget: the stages do not add up to the total")
+
+
+def _check_readme(uri: str, card: Card) -> None:
+    try:
+        content = storage.read_bytes(uri)
+    except Exception:  # every object store's client has exceptions of its own
+        raise InputError(f"{uri}: missing or unreadable") from None
+    if hashlib.sha256(content).hexdigest() != card.readme_sha256:
+        raise InputError(f"{uri}: not the file that release.json describes (sha256 differs)")
 
 
 def _check_table(uri: str, path: str, rows: int, content: bytes, card: Card) -> None:
@@ -81,7 +104,7 @@ def _check_table(uri: str, path: str, rows: int, content: bytes, card: Card) -> 
 
 
 def _refuse_strangers(output: str, card: Card) -> None:
-    expected = {f"{output}/{name}" for name in ("README.md", storage.CARD)}
+    expected = {f"{output}/{name}" for name in (storage.README, storage.CARD)}
     expected |= {f"{output}/{file.path}" for file in card.files}
     (found,) = FileSystems.match([f"{output}/**"])
     for metadata in found.metadata_list:

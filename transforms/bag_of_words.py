@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import binascii
 import hashlib
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -12,13 +13,12 @@ import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
 from indexes import compression
 from indexes.compression import Method
 from indexes.embeddings import EmbeddingError, read_vectors
-from indexes.tokenizer import string_buffers, tokenize
+from indexes.tokenizer import tokenize
 from indexes.vocabulary import Vocabulary
 from mechanisms.bag_of_words import Accounting, BagOfWords, add_noise
 from mechanisms.bags import Bags, clip, permute
@@ -44,7 +44,7 @@ _ENTRIES_AT_ONCE = 1 << 22
 _ORDER = "\0order"  # a name that no column of a corpus has
 
 # Lanes of the stage's keystream that the noise does not use.
-_SEED_LANE, _ID_LANE = 254, 255
+_SPREAD_LANE, _ID_LANE = 254, 255
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class BuildCodebook(beam.DoFn):
                 return read_vectors(stream, vocabulary.terms.to_pylist())
         except EmbeddingError as error:
             raise InputError(f"mechanism.compression.embedding.public: {uri} {error}") from None
-        except (BeamIOError, OSError):
+        except Exception:  # every object store's client has exceptions of its own
             raise InputError(
                 f"mechanism.compression.embedding.public: {uri} cannot be read; check the path"
             ) from None
@@ -166,20 +166,37 @@ class Privatizer:
         """The released rows, in input order, under fresh ids; and the number of tokens read."""
         tokens = tokenize(documents.texts)
         offsets, terms = self._codebook.vocabulary.look_up(tokens)
-        addresses = self.addresses(documents)
+        addresses = self.addresses(documents, offsets, terms)
         size, bins = self._codebook.size, self._codebook.bins
         bags = clip(add_noise(self._noise, size, self._stream, addresses, offsets, bins[terms]))
         if self._decompression is not None and size < len(bins):
-            seed = self._stream.gather(addresses[:1], np.zeros(1, np.uint64), lane=_SEED_LANE)
-            bags = self._decompression.expand(bags, np.random.default_rng(seed.view("<u8")[0]))
+            bags = self._decompression.expand(bags, self.words(addresses))
         return self.rows(addresses, bags), len(tokens.starts)
 
-    def addresses(self, documents: Documents) -> Addresses:
-        """Each document's address in the stage's keystream."""
-        data, bounds = string_buffers(documents.texts)
-        view = data.data
-        texts = (view[start:end] for start, end in zip(bounds[:-1], bounds[1:], strict=True))
-        return self._stream.addresses(documents.source, documents.rows.tolist(), texts)
+    def addresses(
+        self, documents: Documents, offsets: npt.NDArray[np.int64], terms: npt.NDArray[np.int32]
+    ) -> Addresses:
+        """Each document's address in the stage's keystream.
+
+        The input that it stands for is the document's terms, which is what noise is added to:
+        whatever changes them (another text, another tokeniser) changes every bit of the noise.
+        """
+        view = terms.astype("<i4", copy=False).data.cast("B")
+        inputs = (view[a:b] for a, b in itertools.pairwise((offsets * terms.itemsize).tolist()))
+        return self._stream.addresses(documents.source, documents.rows.tolist(), inputs)
+
+    def words(self, addresses: Addresses) -> Callable[[int], npt.NDArray[np.uint64]]:
+        """Random words for the decompression of a batch, from a lane of its first document."""
+        used = 0
+
+        def draw(count: int) -> npt.NDArray[np.uint64]:
+            nonlocal used
+            blocks = -(-count // 2)
+            raw = self._stream.blocks(addresses[:1], blocks, lane=_SPREAD_LANE, start=used)
+            used += blocks
+            return raw.view("<u8")[0, :count]
+
+        return draw
 
     def rows(self, addresses: Addresses, bags: Bags) -> pa.Table:
         """Released bags as a table, under fresh ids of 128 bits, which also order the rows."""

@@ -35,11 +35,6 @@ class Corpus:
     keep: tuple[str, ...] = ()
 
     @property
-    def texts(self) -> Corpus:
-        """The same corpus without its other columns, for the passes that only count."""
-        return Corpus(self.pattern, self.text)
-
-    @property
     def others(self) -> list[tuple[str, str]]:
         """The columns besides the text, each with the spec's key that names it."""
         return [*(("keep", name) for name in self.keep), *([("id", self.id)] if self.id else [])]
@@ -120,6 +115,15 @@ class Plan:
         return sum(filter(None, counts)) if None not in counts else None
 
 
-def missing_column(key: str, column: str, uri: str, columns: list[str]) -> str:
-    """The error for a column that a file lacks."""
+def missing_column(key: str, column: str, uri: str, columns: list[str] | None = None) -> str:
+    """The error for a column that a file lacks.
+
+    `columns` may be listed where a schema names them; what a CSV or JSON Lines file seems to name
+    columns may be private text (a file without a header, a record keyed by content).
+    """
+    if columns is None:
+        return (
+            f"input.{key}: {uri} has no column {column!r}; check the spelling, and that a CSV file "
+            "begins with its column names"
+        )
     return f"input.{key}: {uri} has no column {column!r}; it has {', '.join(map(repr, columns))}"

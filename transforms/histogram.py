@@ -20,6 +20,7 @@ from transforms.shards import TALLIES, RejectLog, Seen
 from transforms.sources import read
 from transforms.vocabulary import KeySource
 
+_NOWHERE = RejectLog()
 Counts = npt.NDArray[np.int64]
 
 
@@ -33,9 +34,12 @@ class ReleaseHistogram(beam.PTransform):
         mechanism: Histogram,
         key: KeySource,
         stage: str,
-        rejects: RejectLog,
+        rejects: RejectLog = _NOWHERE,
+        unique: str | None = None,
     ) -> None:
+        """`rejects` and `unique` (the id column to check) are for a job with no later pass."""
         super().__init__()
+        self._unique = unique
         self._corpus = corpus
         self._rejects = rejects
         self._vocabulary = vocabulary
@@ -45,7 +49,7 @@ class ReleaseHistogram(beam.PTransform):
 
     def expand(self, splits: beam.PCollection[Split]) -> dict[str, beam.PCollection]:
         counted = splits | "count" >> beam.ParDo(
-            _CountTerms(self._corpus, self._key, self._rejects), self._vocabulary
+            _CountTerms(self._corpus, self._key, self._rejects, self._unique), self._vocabulary
         ).with_outputs(TALLIES, TAG, main="counts")
         weights = (
             counted.counts
@@ -63,8 +67,11 @@ def _sum(parts: Iterable[Counts]) -> Counts:
 class _CountTerms(beam.DoFn):
     """The exact counts of one split's terms; they stay inside the pipeline."""
 
-    def __init__(self, corpus: Corpus, key: KeySource, rejects: RejectLog) -> None:
+    def __init__(
+        self, corpus: Corpus, key: KeySource, rejects: RejectLog, unique: str | None
+    ) -> None:
         self._corpus = corpus
+        self._unique = unique
         self._key = key
         self._rejects = rejects
         self._progress = Progress("histogram")
@@ -72,7 +79,7 @@ class _CountTerms(beam.DoFn):
     @redacted
     def process(self, split: Split, vocabulary: Vocabulary) -> Iterator[object]:
         counts = np.zeros(len(vocabulary), dtype=np.int64)
-        seen = Seen(Identifiers(self._corpus.id, self._key()))
+        seen = Seen(Identifiers(self._unique, self._key()))
         for documents in read(split, self._corpus):
             tokens = tokenize(documents.texts)
             _, terms = vocabulary.look_up(tokens)

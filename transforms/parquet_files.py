@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from apache_beam.io.filesystem import BeamIOError, CompressionTypes
+from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from transforms.documents import (
@@ -22,6 +22,9 @@ from transforms.documents import (
     missing_column,
 )
 from transforms.errors import InputError
+
+# Arrow cannot sort these yet.
+_VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 
 
 def plan(uri: str, corpus: Corpus) -> Plan:
@@ -52,10 +55,9 @@ def plan(uri: str, corpus: Corpus) -> Plan:
 
 
 def _bare(field: pa.Field) -> pa.Field:
-    """A field without its metadata, which may hold anything and is not allow-listed."""
-    kind = field.type
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
+    """A field without its metadata, which may hold anything; views become plain strings."""
+    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    kind = _VIEWS.get(kind, kind)
     if pa.types.is_struct(kind):
         kind = pa.struct([_bare(inner) for inner in kind])
     elif pa.types.is_list(kind):
@@ -82,7 +84,7 @@ def open_file(uri: str) -> Iterator[pq.ParquetFile]:
     )
     try:
         raw = FileSystems.open(uri, compression_type=CompressionTypes.UNCOMPRESSED)
-    except (OSError, BeamIOError):
+    except Exception:  # every object store's client has exceptions of its own
         raise damaged from None
     with raw:
         try:
@@ -133,7 +135,9 @@ def _checked(uri: str, first_row: int, batch: pa.RecordBatch, corpus: Corpus) ->
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return column.cast(_VIEWS.get(column.type, column.type))
 
 
 def _not_utf8(column: pa.Array) -> list[int]:

@@ -69,8 +69,10 @@ class _opened:
     def __enter__(self) -> IO[bytes]:
         try:
             raw = FileSystems.open(self._uri, compression_type=CompressionTypes.UNCOMPRESSED)
-        except _UNREADABLE:
-            raise InputError(f"input.path: {self._uri} cannot be opened") from None
+        except Exception:  # every object store's client has exceptions of its own
+            raise InputError(
+                f"input.path: {self._uri} cannot be opened; check the path and the permissions"
+            ) from None
         self._raw = raw
         if self._uri.lower().endswith(".gz"):
             return cast(IO[bytes], gzip.GzipFile(fileobj=raw))

@@ -82,7 +82,7 @@ def _plan_file(uri: str, corpus: Corpus) -> Plan:
     if columns is not None:
         for key, column in [("text", corpus.text), *corpus.others]:
             if column not in columns:
-                raise InputError(missing_column(key, column, uri, columns))
+                raise InputError(missing_column(key, column, uri))
     schema = pa.schema([(column, pa.string()) for column in corpus.columns])
     return Plan([Split(uri, name)], schema)
 

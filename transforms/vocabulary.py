@@ -9,7 +9,6 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 import pyarrow.parquet as pq
-from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
 from indexes.tokenizer import tokenize
@@ -33,7 +32,7 @@ def load(uri: str) -> Vocabulary:
                 terms = pq.read_table(stream, columns=["term"])["term"].to_pylist()
             else:
                 terms = stream.read().decode("utf-8-sig").splitlines()
-    except (BeamIOError, OSError, ValueError, KeyError):
+    except Exception:  # object stores' clients have exceptions of their own, and so has Parquet
         raise InputError(
             f"mechanism.vocabulary.public: {uri} cannot be read; give UTF-8 text with a term a "
             "line, or Parquet with a column `term`"

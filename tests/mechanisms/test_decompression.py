@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -12,6 +13,10 @@ from hypothesis import strategies as st
 from mechanisms import decompression
 from mechanisms.bags import Bags
 from mechanisms.decompression import Decompression
+
+
+def random_words(generator: np.random.Generator) -> Callable[[int], np.ndarray]:
+    return lambda count: generator.integers(0, 2**64, count, dtype=np.uint64)
 
 
 @st.composite
@@ -60,18 +65,11 @@ def test_alias_tables_spell_out_the_weights(given: tuple[np.ndarray, np.ndarray,
                 assert weight > 0 or got[term] == 0
 
 
-class Grid:
-    """Stands for a generator: all pairs of a slot and a fraction of it, evenly."""
-
-    def __init__(self, slots: int, parts: int) -> None:
-        self.size = slots * parts
-        slot = np.repeat((2 * np.arange(slots, dtype=object) + 1) * 2**31 // slots, parts)
-        part = np.tile((2 * np.arange(parts, dtype=object) + 1) * 2**31 // parts, slots)
-        self._bits = (slot * 2**32 + part).astype(np.uint64)
-
-    def integers(self, low: int, high: int, *, size: int, dtype: type) -> np.ndarray:
-        assert (low, high, size, dtype) == (0, 2**64, self.size, np.uint64)
-        return self._bits
+def grid(slots: int, parts: int) -> np.ndarray:
+    """All pairs of a slot and a fraction of it, evenly, as random words."""
+    slot = np.repeat((2 * np.arange(slots, dtype=object) + 1) * 2**31 // slots, parts)
+    part = np.tile((2 * np.arange(parts, dtype=object) + 1) * 2**31 // parts, slots)
+    return (slot * 2**32 + part).astype(np.uint64)
 
 
 def test_draws_follow_the_tables() -> None:
@@ -79,11 +77,11 @@ def test_draws_follow_the_tables() -> None:
     # swapped, the halves of the random word swapped, `>` for `>=`.
     bins = np.array([1, 0, 1, 0, 1, 1, 0, 1], dtype=np.int32)
     weights = np.array([8, 1, 0, 99, -5, 4, 0, 4], dtype=np.int64)
-    grid = Grid(5, 64)
-    bags = Bags(np.array([0, 1]), np.array([1], np.int32), np.array([grid.size], np.int32))
-    drawn = Decompression(bins, weights, 2).expand(bags, grid)  # type: ignore[arg-type]
+    words = grid(5, 64)
+    bags = Bags(np.array([0, 1]), np.array([1], np.int32), np.array([len(words)], np.int32))
+    drawn = Decompression(bins, weights, 2).expand(bags, lambda count: words[:count])
     assert drawn.entries.tolist() == [0, 5, 7]
-    assert drawn.counts.tolist() == [grid.size // 2, grid.size // 4, grid.size // 4]
+    assert drawn.counts.tolist() == [len(words) // 2, len(words) // 4, len(words) // 4]
 
 
 @st.composite
@@ -107,7 +105,9 @@ def test_totals_are_kept_bin_by_bin(
     bags = data.draw(bags_for(size))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(decompression, "_DRAWS_AT_ONCE", at_once)
-        drawn = Decompression(bins, weights, size).expand(bags, np.random.default_rng())
+        drawn = Decompression(bins, weights, size).expand(
+            bags, random_words(np.random.default_rng())
+        )
     assert len(drawn.offsets) == len(bags.offsets)
     assert (drawn.counts > 0).all()
     positive = np.bincount(bins, weights=np.maximum(weights, 0), minlength=size)
@@ -131,7 +131,7 @@ def test_the_last_of_many_terms() -> None:
         weights[-1] = 1
         table = Decompression(np.zeros(terms, dtype=np.int32), weights, 1)
         bags = Bags(np.array([0, 1]), np.zeros(1, np.int32), np.array([9], np.int32))
-        drawn = table.expand(bags, np.random.default_rng())
+        drawn = table.expand(bags, random_words(np.random.default_rng()))
         assert (drawn.entries.tolist(), drawn.counts.tolist()) == ([terms - 1], [9])
 
 
@@ -139,7 +139,7 @@ def test_every_bit_of_the_bitmap_is_found() -> None:
     # Kills: a wrong entry of the de Bruijn table.
     table = Decompression(np.zeros(130, np.int32), np.ones(130, np.int64), 1)
     bags = Bags(np.array([0, 1]), np.zeros(1, np.int32), np.array([20_000], np.int32))
-    drawn = table.expand(bags, np.random.default_rng())
+    drawn = table.expand(bags, random_words(np.random.default_rng()))
     assert drawn.entries.tolist() == list(range(130))  # Missing one: 130 e^-154.
     assert drawn.counts.sum() == 20_000
 
@@ -148,7 +148,7 @@ def test_every_bit_of_the_bitmap_is_found() -> None:
 def test_empty_bags_stay_empty(documents: int) -> None:
     table = Decompression(np.zeros(3, np.int32), np.ones(3, np.int64), 1)
     empty = Bags(np.zeros(documents + 1, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
-    drawn = table.expand(empty, np.random.default_rng())
+    drawn = table.expand(empty, random_words(np.random.default_rng()))
     np.testing.assert_array_equal(drawn.offsets, empty.offsets)
     assert len(drawn.entries) == len(drawn.counts) == 0
 
@@ -162,7 +162,9 @@ def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     bags = Bags(
         np.arange(0, 205, 5), np.tile(np.arange(5, dtype=np.int32), 40), np.full(200, 3, np.int32)
     )
-    whole = table.expand(bags, np.random.default_rng(4))
+    whole = table.expand(bags, random_words(np.random.default_rng(4)))
     monkeypatch.setattr(decompression, "_DRAWS_AT_ONCE", 31)
-    for got, expected in zip(table.expand(bags, np.random.default_rng(4)), whole, strict=True):
+    for got, expected in zip(
+        table.expand(bags, random_words(np.random.default_rng(4))), whole, strict=True
+    ):
         np.testing.assert_array_equal(got, expected)

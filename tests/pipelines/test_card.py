@@ -185,5 +185,6 @@ EXAMPLE = {
     "counts": {"documents": 1, "rejected": 0},
     "columns": [],
     "files": [{"path": "vocabulary.parquet", "sha256": "0" * 64, "rows": 1}],
+    "readme_sha256": "0" * 64,
     "software": {"quietcorpus": "0"},
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,10 @@ from mechanisms.decompression import Decompression
 # 0.01 n p to the statistic; for a term of mass 1/4 that is 1,500, against a threshold near 110.
 DOCUMENTS = 20_000
 UNITS = (30, 20)
+
+
+def random_words(generator: np.random.Generator) -> Callable[[int], np.ndarray]:
+    return lambda count: generator.integers(0, 2**64, count, dtype=np.uint64)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +39,7 @@ def expand(bins: np.ndarray, weights: np.ndarray) -> np.ndarray:
         np.tile(np.array([0, 1], np.int32), DOCUMENTS),
         np.tile(np.array(UNITS, np.int32), DOCUMENTS),
     )
-    drawn = Decompression(bins, weights, 2).expand(bags, np.random.default_rng())
+    drawn = Decompression(bins, weights, 2).expand(bags, random_words(np.random.default_rng()))
     matrix = np.zeros((DOCUMENTS, len(bins)), dtype=np.int64)
     matrix[np.repeat(np.arange(DOCUMENTS), np.diff(drawn.offsets)), drawn.entries] = drawn.counts
     return matrix
@@ -84,7 +89,7 @@ def test_control_aliases_swapped_within_a_bin_are_rejected(
         np.tile(np.array([0, 1], np.int32), DOCUMENTS),
         np.tile(np.array(UNITS, np.int32), DOCUMENTS),
     )
-    drawn = table.expand(bags, np.random.default_rng())
+    drawn = table.expand(bags, random_words(np.random.default_rng()))
     matrix = np.zeros((DOCUMENTS, 100), dtype=np.int64)
     matrix[np.repeat(np.arange(DOCUMENTS), np.diff(drawn.offsets)), drawn.entries] = drawn.counts
     with pytest.raises(AssertionError):

@@ -1,0 +1,84 @@
+"""Allow-listed columns come out as they went in, beside the right rows; no other column does."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+DOCUMENTS = 3000
+
+
+def columns() -> dict[str, Any]:
+    """Columns of many types, whose values all tell the row's number."""
+    numbers = range(DOCUMENTS)
+    moment = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+    return {
+        "key": pa.array(numbers, pa.uint32()),
+        "dictionary": pa.array([f"{n % 1500}" for n in numbers]).dictionary_encode(),
+        "large": pa.array([f"L{n}" for n in numbers], pa.large_string()),
+        "view": pa.array([f"a long enough string {n}" for n in numbers], pa.string_view()),
+        "time": pa.array([moment + datetime.timedelta(n) for n in numbers]),
+        "decimal": pa.array([Decimal(n) / 4 for n in numbers], pa.decimal128(12, 2)),
+        "list": [[n, n + 1] for n in numbers],
+        "struct": [{"a": n, "b": None} for n in numbers],
+        "binary": [b"\xff%d" % n for n in numbers],
+        "null": [None if n % 2 else n for n in numbers],
+        "fresh id": [f"F{n}" for n in numbers],
+        "a.b": pa.array(numbers),
+    }
+
+
+def test_kept_columns_of_every_type(workspace: Workspace) -> None:
+    kept = columns()
+    texts = ["quiet " * (n % 3) for n in range(DOCUMENTS)]
+    workspace.parquet({"text": texts, "private": texts} | kept, row_group_size=1200)
+    workspace.release({"input": {"path": "input/*.parquet", "id": "key", "keep": list(kept)}})
+    (path,) = workspace.output.glob("data/*.parquet")
+    released = pq.read_table(path)
+    names = ["id", *(name for name in kept if name != "key")]
+    assert released.schema.names == [*names, "terms", "counts"]
+    released = released.sort_by("id")
+    assert released["id"].type == pa.uint32()
+    for name in names:
+        given = kept["key" if name == "id" else name]
+        expected = pa.array(given) if isinstance(given, list) else given
+        assert released[name].to_pylist() == expected.to_pylist(), name
+
+
+def test_nothing_is_kept_that_is_not_listed(workspace: Workspace) -> None:
+    workspace.parquet({"text": ["quiet"] * 9} | {k: v[:9] for k, v in columns().items()})
+    workspace.release({"input": {"path": "input/*.parquet", "id": "key"}})
+    (path,) = workspace.output.glob("data/*.parquet")
+    assert pq.read_schema(path).names == ["id", "terms", "counts"]
+    assert workspace.card()["columns"] == []
+
+
+@pytest.mark.parametrize("rejected", ["text", "dictionary"])
+def test_values_of_rejected_records_are_not_kept(workspace: Workspace, rejected: str) -> None:
+    # Kills: a dictionary that is written whole, with the values of records that are not there.
+    workspace.parquet(
+        {
+            "text": ["quiet", None, "world"],
+            "product": pa.array(["card", "marker7731", "loan"]).dictionary_encode()
+            if rejected == "dictionary"
+            else ["card", "marker7731", "loan"],
+        }
+    )
+    workspace.release(
+        {
+            "input": {"path": "input/*.parquet", "keep": ["product"]},
+            "rejects": {"path": "rejects", "max_share": 0.5},
+        }
+    )
+    (path,) = workspace.output.glob("data/*.parquet")
+    column = pq.read_table(path, read_dictionary=["product"])["product"]
+    values = [value for chunk in column.chunks for value in chunk.dictionary.to_pylist()]
+    assert sorted(values) == ["card", "loan"]
