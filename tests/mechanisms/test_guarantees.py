@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.guarantees import LimitedPrecision, Spending, compose, round_up
+from mechanisms.guarantees import LimitedPrecision, Spending, ceiling, compose, round_up
 
 amounts = st.fractions(0, 100, max_denominator=10**12)
 pairs = st.lists(st.tuples(amounts, amounts), min_size=1, max_size=6)
@@ -88,3 +88,17 @@ def test_adjacency_counts_a_replacement_twice(precision: int, words: str) -> Non
 def test_a_guarantee_is_frozen() -> None:
     with pytest.raises(FrozenInstanceError):
         LimitedPrecision(1, Fraction(1)).epsilon = Fraction(0)  # type: ignore[misc]
+
+
+@given(value=st.fractions(min_value=0, max_value=10**6), digits=st.integers(1, 12))
+def test_printed_numbers_never_understate(value: Fraction, digits: int) -> None:
+    # Kills: formatting by :g, which rounds to nearest.
+    shown = Fraction(ceiling(value, digits))
+    assert value <= shown <= value * (1 + Fraction(10, 10**digits))
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [("11/2", "5.5"), ("1/3", "0.333334"), ("1/100000000", "1e-8"), ("5", "5")]
+)
+def test_printed_numbers_are_short(value: str, shown: str) -> None:
+    assert ceiling(Fraction(value)) == shown

@@ -137,6 +137,22 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
         lambda r: edit_card(r, lambda card: card["files"][0].update(path="../out/" + DATA)),
         "is not a plain path",
     ),
+    "edited README": (lambda r: flip(r, "README.md"), "README.md: "),
+    "missing README": (lambda r: (r / "README.md").unlink(), "README.md: "),
+    "smaller epsilon in the guarantee": (
+        lambda r: edit_card(r, lambda c: c["guarantee"]["parameters"].update(epsilon=0.5)),
+        "release.json: ",
+    ),
+    "smaller epsilon in the total": (
+        lambda r: edit_card(r, lambda c: c["budget"]["total"].update(epsilon_exact="1/2")),
+        "release.json: ",
+    ),
+    "smaller epsilon in a stage": (
+        lambda r: edit_card(
+            r, lambda c: c["budget"]["stages"][0]["parameters"].update(epsilon_exact="1/100")
+        ),
+        "release.json: ",
+    ),
     "no card": (lambda r: (r / "release.json").unlink(), "no release here: release.json is missi"),
     "no JSON": (lambda r: (r / "release.json").write_text("{"), "not a release card of version 1"),
     "unknown field": (
