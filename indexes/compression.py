@@ -8,9 +8,10 @@ from __future__ import annotations
 import warnings
 from enum import StrEnum
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from compiled import compiled
 
 Bins = npt.NDArray[np.int32]
 """Each term's bin, int32 (V,), with values in 0 .. K - 1; no bin is empty."""
@@ -86,7 +87,7 @@ def _deal(order: npt.NDArray[np.int64], bins: int) -> Bins:
     return dealt
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _assign(vectors, centroids):  # type: ignore[no-untyped-def]
     terms, clusters = len(vectors), len(centroids)
     regret = np.empty(terms, dtype=np.float32)

@@ -14,11 +14,12 @@ import sys
 import unicodedata
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from compiled import compiled, inlined
 
 NAME = "unicode-words-v1"
 DESCRIPTION = f"{NAME} (NFKC, lower-case, letters only; Unicode {unicodedata.unidata_version})"
@@ -55,19 +56,20 @@ def tokenize(texts: pa.Array) -> Tokens:
 def normalize(texts: pa.Array) -> pa.Array:
     """NFKC, lower-case, straight apostrophes; as large_string. A second pass changes nothing."""
     texts = texts.cast(pa.large_string())
-    if pc.all(pc.string_is_ascii(texts)).as_py() is False:
-        return pa.array([_normalize(text) for text in texts.to_pylist()], pa.large_string())
-    return pc.utf8_lower(texts)
+    other = pc.invert(pc.string_is_ascii(texts))
+    if not pc.any(other).as_py():
+        return pc.utf8_lower(texts)
+    normal = [_normalize(text) for text in texts.filter(other).to_pylist()]
+    texts = pc.replace_with_mask(texts, other, pa.array(normal, pa.large_string()))
+    return pc.ascii_lower(texts)
 
 
 def _normalize(text: str) -> str:
-    """One text's normal form.
+    """The normal form of a text that is not ASCII.
 
     Arrow's `utf8_normalize` does not compose (apache/arrow#51225), and lower-casing can leave a
     letter and a mark that compose, so NFKC comes before it and after it.
     """
-    if text.isascii():
-        return text.lower()
     lowered = unicodedata.normalize("NFKC", text).lower()
     return unicodedata.normalize("NFKC", lowered).replace("\u2019", "'")
 
@@ -104,7 +106,7 @@ def _byte_classes() -> npt.NDArray[np.uint8]:
     return classes
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _spans(data, offsets, byte_classes, classes):  # type: ignore[no-untyped-def]
     """Token spans and hashes, by one pass over the texts."""
     texts = len(offsets) - 1
@@ -146,7 +148,7 @@ def _spans(data, offsets, byte_classes, classes):  # type: ignore[no-untyped-def
     return token_offsets, starts[:found], ends[:found], hashes[:found]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _run(data, start, stop, byte_classes, classes):  # type: ignore[no-untyped-def]
     """The run of letters, marks, digits and inner apostrophes at `start`.
 
@@ -181,7 +183,7 @@ def _run(data, start, stop, byte_classes, classes):  # type: ignore[no-untyped-d
     return position, barred, state
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _chunk_end(data, position, stop, classes):  # type: ignore[no-untyped-def]
     """Where the next white space stands, or the end."""
     while position < stop:
@@ -192,7 +194,7 @@ def _chunk_end(data, position, stop, classes):  # type: ignore[no-untyped-def]
     return position
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _code_point(data, position):  # type: ignore[no-untyped-def]
     """The code point at `position` of valid UTF-8, and its width in bytes."""
     lead = np.int64(data[position])
@@ -214,7 +216,7 @@ def _code_point(data, position):  # type: ignore[no-untyped-def]
     )
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _is_scheme(data, position, stop):  # type: ignore[no-untyped-def]
     """Whether `://` stands at `position`."""
     return (
@@ -225,7 +227,7 @@ def _is_scheme(data, position, stop):  # type: ignore[no-untyped-def]
     )
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _is_www(data, position, stop):  # type: ignore[no-untyped-def]
     """Whether `www.` stands at `position`."""
     return (

@@ -6,12 +6,12 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from compiled import compiled
 from indexes.tokenizer import NAME, Tokens, normalize, string_buffers, tokenize
 
 
@@ -83,7 +83,7 @@ class Vocabulary:
         return result
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _build(hashes):  # type: ignore[no-untyped-def]
     """An open-addressing hash table of term ids, at most half full; -1 is empty."""
     size = 2
@@ -101,7 +101,7 @@ def _build(hashes):  # type: ignore[no-untyped-def]
     return keys, slots
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _look_up(data, token_offsets, starts, ends, hashes, terms, term_offsets, keys, slots):  # type: ignore[no-untyped-def]
     offsets = np.empty_like(token_offsets)
     ids = np.empty(len(starts), dtype=np.int32)
@@ -148,7 +148,7 @@ def _gather(
     return pa.py_buffer(offsets), pa.py_buffer(_copy_spans(data, starts, offsets))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _copy_spans(data, starts, offsets):  # type: ignore[no-untyped-def]
     copied = np.empty(offsets[-1], dtype=np.uint8)
     for span in range(len(starts)):

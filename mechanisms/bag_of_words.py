@@ -106,6 +106,8 @@ def add_noise(
     Returns:
         The noisy counts that are not zero, negative ones included.
     """
+    if len(addresses) == 0:
+        return Bags(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
     if isinstance(noise, SparseNoise):
         return Bags(*add_sparse(offsets, bins, *noise.sample(stream, addresses)))
     step = max(1, _DENSE_VALUES_AT_ONCE // size)

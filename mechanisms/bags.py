@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from compiled import compiled, inlined
 
 
 class Bags(NamedTuple):
@@ -35,7 +36,7 @@ def permute(bags: Bags, order: npt.NDArray[np.int64]) -> Bags:
     return Bags(*_permute(bags.offsets, bags.entries, bags.counts, order))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _permute(offsets, entries, counts, order):  # type: ignore[no-untyped-def]
     out_offsets = np.zeros(len(order) + 1, dtype=np.int64)
     for i in range(len(order)):
@@ -50,7 +51,7 @@ def _permute(offsets, entries, counts, order):  # type: ignore[no-untyped-def]
     return out_offsets, out_entries, out_counts
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def add_dense(offsets, entries, noise):  # type: ignore[no-untyped-def]
     """Tokens (compressed rows of entry numbers, any order) plus dense noise (n, size), as Bags."""
     documents, size = noise.shape
@@ -74,7 +75,7 @@ def add_dense(offsets, entries, noise):  # type: ignore[no-untyped-def]
     return out_offsets, out_entries[:found].copy(), out_counts[:found].copy()
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def add_sparse(offsets, entries, noise_document, noise_entry, noise_value):  # type: ignore[no-untyped-def]
     """The same for noise given by its non-zero entries, sorted by document and entry."""
     documents = len(offsets) - 1
@@ -111,6 +112,6 @@ def add_sparse(offsets, entries, noise_document, noise_entry, noise_value):  # t
     return out_offsets, out_entries[:found].copy(), out_counts[:found].copy()
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _saturate(value):  # type: ignore[no-untyped-def]
     return np.int32(min(max(value, -(2**31 - 1)), 2**31 - 1))

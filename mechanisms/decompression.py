@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from compiled import compiled
 from mechanisms.bags import Bags
 
 _DRAWS_AT_ONCE = 1 << 22
@@ -75,7 +75,7 @@ class Decompression:
         return Bags(np.concatenate([[0], np.cumsum(lengths)]), entries, counts)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _alias_tables(weights, starts):  # type: ignore[no-untyped-def]
     """Vose's method, bin by bin; thresholds are scaled to 2^32, aliases count within the bin."""
     thresholds = np.empty(len(weights), dtype=np.uint64)
@@ -117,7 +117,7 @@ def _alias_tables(weights, starts):  # type: ignore[no-untyped-def]
     return thresholds, aliases
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _draw(offsets, bins, counts, starts, terms, thresholds, aliases, bits, bit_index):  # type: ignore[no-untyped-def]
     """One term for every unit of every bin; terms come out ascending, by way of a bitmap."""
     documents = len(offsets) - 1

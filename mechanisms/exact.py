@@ -16,10 +16,10 @@ from collections.abc import Callable
 from decimal import Context, Decimal
 from fractions import Fraction
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from compiled import compiled
 from mechanisms.keystream import BLOCK_BYTES, Addresses, Keystream
 
 Bounds = tuple[int, int]
@@ -70,7 +70,7 @@ def power_bounds(base: Callable[[int], Bounds], exponent: int, bits: int) -> Bou
     return lo >> (work - bits), -(-hi >> (work - bits))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _look_up(table, words, sentinel):  # type: ignore[no-untyped-def]
     """table[words], and the flat positions at which it holds the sentinel."""
     drawn = np.empty(words.shape, dtype=table.dtype)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from compiled import compiled
 from mechanisms.exact import Bounds, ExactSampler, Law, exp_bounds, power_bounds
 from mechanisms.keystream import Addresses, Keystream
 
@@ -139,7 +139,7 @@ class SparseNoise:
         return document[order], entry[order], value[order]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _walk(gaps, values, documents, last, size):  # type: ignore[no-untyped-def]
     """Step from non-zero entry to non-zero entry; `last` is moved to each document's last one."""
     out_document = np.empty(gaps.size, dtype=np.int32)

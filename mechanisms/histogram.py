@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -54,8 +55,8 @@ class ThresholdedVocabulary:
         A change of at most N in the L1 norm of one document's bag changes at most N document
         frequencies, each by one, so noise at rate epsilon / N costs epsilon on the terms that
         both corpora hold.
-        A term that only one of the two holds has frequency 1 there; at most N are such, and each
-        is released with probability at most delta / N.
+        A term that only one of the two holds has frequency 1 there; at most N are such, counting
+        both corpora's, and each is released with probability at most delta / N.
     """
 
     precision: int
@@ -67,9 +68,9 @@ class ThresholdedVocabulary:
         """What can be proved of the set of terms."""
         return LimitedPrecision(self.precision, self.epsilon, self.delta)
 
-    @property
+    @cached_property
     def threshold(self) -> int:
-        """The least T with N * Pr[1 + Z >= T] <= delta, by bounds that err upwards."""
+        """The least T from 2 on with N * Pr[1 + Z >= T] <= delta, by bounds that err upwards."""
         law = TwoSidedGeometric(self.epsilon / self.precision)
 
         def leaks(threshold: int) -> bool:

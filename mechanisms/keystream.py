@@ -119,7 +119,8 @@ class Keystream:
 
     def _encrypt(self, plain: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
         raw = np.empty(plain.nbytes + BLOCK_BYTES - 1, dtype=np.uint8)
-        self._cipher.encryptor().update_into(plain.data.cast("B"), raw.data)
+        if plain.size:
+            self._cipher.encryptor().update_into(plain.data.cast("B"), raw.data)
         return raw[: plain.nbytes]
 
 

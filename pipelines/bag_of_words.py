@@ -65,7 +65,7 @@ def build(pipeline: beam.Pipeline, job: Job, spec: BagOfWordsSpec) -> None:
     codebook = (
         pipeline
         | "start" >> beam.Create([None])
-        | "codebook" >> beam.ParDo(BuildCodebook(_compression(spec), job.key), *sides)
+        | "codebook" >> beam.ParDo(BuildCodebook(_compression(job, spec), job.key), *sides)
     )
     shards = pipeline | "shards" >> beam.Create(job.shards) | "spread" >> beam.Reshuffle()
     documents = shards | "documents" >> beam.ParDo(
@@ -85,11 +85,9 @@ def build(pipeline: beam.Pipeline, job: Job, spec: BagOfWordsSpec) -> None:
     (documents.files, documents[TALLIES], tables) | "manifest" >> WriteManifest(job.staging)
 
 
-def _compression(spec: BagOfWordsSpec) -> Compression:
+def _compression(job: Job, spec: BagOfWordsSpec) -> Compression:
     given = spec.compression
-    return Compression(
-        given.method, given.size, given.embedding.public if given.embedding else None
-    )
+    return Compression(given.method, given.size, job.artefacts.get("embedding"))
 
 
 class _WriteCodebook(beam.DoFn):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import apache_beam as beam
@@ -10,6 +10,7 @@ import apache_beam as beam
 from indexes.vocabulary import Vocabulary
 from mechanisms.histogram import ThresholdedVocabulary
 from pipelines.spec import Spec, VocabularySpec
+from transforms.artefacts import Artefact
 from transforms.documents import Corpus, Plan, Split
 from transforms.identifiers import RefuseRepeated
 from transforms.shards import RejectLog, Shard
@@ -26,6 +27,7 @@ class Job:
         shards: the splits, grouped into output files.
         key: fetches the release key in workers.
         staging: where files are written before the release is published.
+        artefacts: the public artefacts, by name.
     """
 
     spec: Spec
@@ -33,6 +35,7 @@ class Job:
     shards: Sequence[Shard]
     key: KeySource
     staging: str
+    artefacts: Mapping[str, Artefact]
 
     @property
     def corpus(self) -> Corpus:
@@ -63,7 +66,7 @@ def vocabulary_of(
     if selected is None:
         return (
             pipeline
-            | "public vocabulary" >> beam.Create([mechanism.vocabulary.public])
+            | "public vocabulary" >> beam.Create([job.artefacts["vocabulary"]])
             | "load" >> beam.Map(load)
         )
     return splits | "vocabulary" >> SelectVocabulary(job.corpus, selected, job.key, "vocabulary")

@@ -27,6 +27,7 @@ from pipelines.progress import Observer
 from pipelines.spec import BagOfWordsSpec, Spec
 from pipelines.version import software
 from transforms import vocabulary
+from transforms.artefacts import Artefact
 from transforms.documents import Corpus
 from transforms.errors import InputError
 from transforms.shards import ROW_GROUP_ROWS, Tally, Written, make_shards
@@ -39,13 +40,15 @@ def release(spec: Spec, engine: Engine, *, quiet: bool) -> Card:
     """Make and publish a release; raises InputError for anything that a person can mend."""
     storage.refuse_existing(spec.output)
     artefacts = _check_artefacts(spec)
+    if spec.rejects:
+        storage.probe("rejects.path", spec.rejects.path)
     given = spec.input
     planned = plan(Corpus(given.path, given.text, given.id, given.keep))
     with master_key(local=engine.local) as master, storage.staging_area(spec.output) as staging:
         key = ReleaseKey.derive(master, spec.release)
         shards = make_shards(planned.splits, key.stage("shards", b""))
         worker_key = WorkerKey(spec.release, key.fingerprint)
-        job = Job(spec, planned, shards, worker_key, staging)
+        job = Job(spec, planned, shards, worker_key, staging, artefacts)
         engine.run(_builder(job), Observer(planned.documents, _passes(spec), quiet=quiet))
         files, tally = read_manifest(staging)
         _check_tally(tally, spec)
@@ -72,15 +75,15 @@ def _passes(spec: Spec) -> int:
     return 1 + private + (spec.mechanism.histogram_epsilon is not None)
 
 
-def _check_artefacts(spec: Spec) -> list[card.Artefact]:
-    """Read the public artefacts once, before anything starts, and note their digests."""
+def _check_artefacts(spec: Spec) -> dict[str, Artefact]:
+    """Find the public artefacts, and check them as far as can be before anything starts."""
     mechanism = spec.mechanism
-    found: list[card.Artefact] = []
+    found: dict[str, Artefact] = {}
     size = None
     if mechanism.vocabulary.public is not None:
-        uri = mechanism.vocabulary.public
-        size = len(vocabulary.load(uri))
-        found.append(_artefact("vocabulary", "mechanism.vocabulary.public", uri))
+        artefact = Artefact.found("mechanism.vocabulary.public", mechanism.vocabulary.public)
+        found["vocabulary"] = artefact
+        size = len(vocabulary.load(artefact))
     if isinstance(mechanism, BagOfWordsSpec):
         bins, embedding = mechanism.compression.size, mechanism.compression.embedding
         if size is not None and bins is not None and bins > size:
@@ -90,24 +93,16 @@ def _check_artefacts(spec: Spec) -> list[card.Artefact]:
             )
         if embedding is not None:
             key = "mechanism.compression.embedding.public"
-            found.append(_artefact("embedding", key, embedding.public))
+            found["embedding"] = Artefact.found(key, embedding.public)
     return found
-
-
-def _artefact(name: str, key: str, uri: str) -> card.Artefact:
-    try:
-        content = storage.read_bytes(uri)
-    except Exception:  # every object store's client has exceptions of its own
-        raise InputError(f"{key}: {uri} cannot be read; check the path") from None
-    digest = hashlib.sha256(content).hexdigest()
-    return card.Artefact(name=name, uri=_without_folders(uri), digest=digest, provenance="public")
 
 
 def _check_tally(tally: Tally, spec: Spec) -> None:
     """Refuse to publish an empty corpus, or one with too many unreadable records."""
     total = tally.documents + tally.rejected
-    if total == 0:
-        raise InputError(f"input.path: {spec.input.path} holds no documents")
+    if tally.documents == 0:
+        unreadable = f": all {tally.rejected} records are unreadable" if tally.rejected else ""
+        raise InputError(f"input.path: {spec.input.path} holds no documents{unreadable}")
     if tally.first is None:
         return
     tolerated = spec.rejects.max_share if spec.rejects else 0.0
@@ -122,7 +117,7 @@ def _check_tally(tally: Tally, spec: Spec) -> None:
 
 
 def _card(
-    spec: Spec, files: Sequence[Written], tally: Tally, artefacts: list[card.Artefact]
+    spec: Spec, files: Sequence[Written], tally: Tally, artefacts: dict[str, Artefact]
 ) -> Card:
     size = next(file.rows for file in files if file.path == histogram.VOCABULARY)
     mechanism = spec.mechanism
@@ -147,7 +142,15 @@ def _card(
         guarantee=card.guarantee(total, _not_protected(spec, total)),
         budget=card.budget(spendings, total),
         papers_figure=figure,
-        artefacts=artefacts,
+        artefacts=[
+            card.Artefact(
+                name=name,
+                uri=_without_folders(found.uri),
+                digest=found.digest,
+                provenance="public",
+            )
+            for name, found in artefacts.items()
+        ],
         counts=card.Counts(documents=tally.documents, rejected=tally.rejected),
         columns=list(spec.input.keep),
         files=[card.File(path=f.path, sha256=f.sha256, rows=f.rows) for f in files],
@@ -188,22 +191,32 @@ def _not_protected(spec: Spec, total: LimitedPrecision) -> list[str]:
     k_times = "at k times epsilon only" + (
         ", and with a delta that grows faster than k" if total.delta else ""
     )
+    unique = "checked by the id column" if spec.input.id else "not checked: no id column is named"
     lines = [
         "that a document is in the corpus, the number of documents, and the number of unreadable "
         "records",
         f"what changes a bag of words by more than {total.precision} in L1: k times as much is "
         f"protected {k_times}",
-        "what several documents of one person say together: the unit is a passage of one document",
+        "a document's length, beyond what the precision hides; a row's counts are noisy, and "
+        "clipped at zero, so that they add up to more words than the document has",
+        "what several documents of one person say together, or one document that the corpus holds "
+        f"twice ({unique}): the unit is a passage of one document",
         "how the input was divided into files and row groups, by their numbers of documents",
+        "anything from whoever runs the release and sees the text: the histogram is made from "
+        "exact counts by that party, whom the documents' authors must trust",
         "which documents have changed, if an altered corpus is released under the same id and "
         "master key: give every release an id of its own",
         "anything against an adversary who holds the master key, or breaks AES-256 or BLAKE2b",
     ]
     if spec.input.keep:
-        lines.insert(0, f"the columns {', '.join(spec.input.keep)}, which are copied as they are")
+        names = ", ".join(spec.input.keep)
+        lines.insert(
+            0,
+            f"the columns {names}: they are copied as they are, and other data can be joined by them",
+        )
     if isinstance(spec.mechanism, BagOfWordsSpec):
         lines.append(
-            "about where in the input a row comes from: rows are shuffled within a row group of "
+            "roughly where in the input a row comes from: rows are shuffled within a row group of "
             f"at most {ROW_GROUP_ROWS:,} rows, and the last one of a file may hold few"
         )
     return lines

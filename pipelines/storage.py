@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import posixpath
 import shutil
@@ -16,6 +17,7 @@ from apache_beam.io.filesystems import FileSystems
 from transforms.errors import InputError
 from transforms.shards import Written
 
+_LOGGER = logging.getLogger("quietcorpus.storage")
 CARD = "release.json"
 README = "README.md"
 
@@ -46,6 +48,11 @@ def refuse_existing(output: str) -> None:
     """Raise InputError if something is at the output already."""
     try:
         released, occupied = exists(f"{output}/{CARD}"), _is_occupied(output)
+    except ValueError:
+        raise InputError(
+            f"output: {output} is on a file system that is not known here; check the scheme, and "
+            "that the extra for it ([aws], [gcp] or [azure]) is installed"
+        ) from None
     except (OSError, BeamIOError):
         raise InputError(
             f"output: {output} cannot be listed; check the path and the credentials"
@@ -59,8 +66,22 @@ def refuse_existing(output: str) -> None:
 def _is_occupied(output: str) -> bool:
     if is_local(output):
         return os.path.lexists(output) and not (os.path.isdir(output) and not os.listdir(output))
-    (found,) = FileSystems.match([f"{output}/*"], limits=[1])
+    (found,) = FileSystems.match([f"{output}/**"], limits=[1])
     return bool(found.metadata_list)
+
+
+def probe(key: str, folder: str) -> None:
+    """Raise InputError unless files can be written to and deleted from a folder."""
+    uri = f"{folder}/.probe-{uuid.uuid4().hex[:12]}"
+    try:
+        if is_local(folder):
+            os.makedirs(folder, exist_ok=True)
+        write_bytes(uri, b"1")  # object stores refuse an empty upload
+        FileSystems.delete([uri])
+    except Exception:  # every object store's client has exceptions of its own
+        raise InputError(
+            f"{key}: {folder} cannot be written to; check the path and the permissions"
+        ) from None
 
 
 @contextmanager
@@ -68,19 +89,24 @@ def staging_area(output: str) -> Iterator[str]:
     """A place beside the output where a release is put together; it is gone afterwards."""
     folder, name = posixpath.split(output)
     staging = f"{folder}/.{name}.staging-{uuid.uuid4().hex[:12]}"
-    try:
-        write_bytes(f"{staging}/started", b"1")  # object stores refuse an empty upload
-    except Exception:  # every object store's client has exceptions of its own
-        raise InputError(
-            f"output: {folder} cannot be written to; check the path and the permissions"
-        ) from None
+    probe("output", folder)
+    if is_local(staging):
+        os.mkdir(staging, mode=0o700)
     try:
         yield staging
     finally:
         if is_local(staging):
             shutil.rmtree(staging, ignore_errors=True)
         else:
-            FileSystems.delete([f"{staging}/"])
+            _delete_folder(staging)
+
+
+def _delete_folder(folder: str) -> None:
+    try:
+        (found,) = FileSystems.match([f"{folder}/**"])
+        FileSystems.delete([metadata.path for metadata in found.metadata_list])
+    except Exception:  # the run's own error, if there is one, is what the operator must see
+        _LOGGER.warning("%s could not be deleted; delete it", folder)
 
 
 def publish(output: str, staging: str, files: Sequence[Written], texts: dict[str, str]) -> None:
@@ -90,6 +116,8 @@ def publish(output: str, staging: str, files: Sequence[Written], texts: dict[str
     a release exists once its `release.json` does, and what a failure left is deleted.
     """
     target = f"{staging}/release" if is_local(output) else output
+    if not is_local(output):
+        refuse_existing(output)
     if is_local(output):
         for folder in {posixpath.dirname(f"{target}/{file.path}") for file in files}:
             os.makedirs(folder, exist_ok=True)

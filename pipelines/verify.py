@@ -13,8 +13,9 @@ from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
+from mechanisms.guarantees import LimitedPrecision
 from pipelines import storage
-from pipelines.card import Card
+from pipelines.card import Card, statement
 from pipelines.spec import absolute
 from transforms.errors import InputError
 
@@ -44,6 +45,7 @@ def verify(path: str) -> Card:
             raise InputError(f"{uri}: not the file that release.json describes (sha256 differs)")
         _check_table(uri, file.path, file.rows, content, card)
     _check_sum(output, card)
+    _check_completeness(output, card)
     _check_readme(f"{output}/{storage.README}", card)
     _refuse_strangers(output, card)
     return card
@@ -74,6 +76,18 @@ def _check_sum(output: str, card: Card) -> None:
     rounded = Fraction(total.epsilon) >= epsilon and Fraction(total.delta) >= delta
     if stated != (epsilon, delta) or not rounded or card.guarantee.parameters != total:
         raise InputError(f"{output}/{storage.CARD}: budget: the stages do not add up to the total")
+    if card.guarantee.statement != statement(LimitedPrecision(total.precision, epsilon, delta)):
+        raise InputError(f"{output}/{storage.CARD}: guarantee: the statement is not the budget's")
+
+
+def _check_completeness(output: str, card: Card) -> None:
+    """A release has a vocabulary, and as many rows as documents if it has rows at all."""
+    uri = f"{output}/{storage.CARD}"
+    if "vocabulary.parquet" not in [file.path for file in card.files]:
+        raise InputError(f"{uri}: files: vocabulary.parquet is missing")
+    rows = sum(file.rows for file in card.files if file.path.startswith("data/"))
+    if card.mechanism.get("kind") == "bag-of-words" and rows != card.counts.documents:
+        raise InputError(f"{uri}: counts: {card.counts.documents} documents, but {rows} rows")
 
 
 def _check_readme(uri: str, card: Card) -> None:

@@ -13,7 +13,6 @@ import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from apache_beam.io.filesystems import FileSystems
 
 from indexes import compression
 from indexes.compression import Method
@@ -24,6 +23,7 @@ from mechanisms.bag_of_words import Accounting, BagOfWords, add_noise
 from mechanisms.bags import Bags, clip, permute
 from mechanisms.decompression import Decompression
 from mechanisms.keystream import Addresses, ReleaseKey
+from transforms.artefacts import Artefact
 from transforms.documents import BATCH_DOCUMENTS, Corpus, Documents
 from transforms.errors import InputError, redacted
 from transforms.identifiers import Identifiers
@@ -53,7 +53,7 @@ class Compression:
 
     method: Method
     size: int | None = None
-    vectors: str | None = None
+    vectors: Artefact | None = None
 
 
 @dataclass(frozen=True)
@@ -115,16 +115,17 @@ class BuildCodebook(beam.DoFn):
                 return compression.embedding_disperse(self._vectors(vocabulary), size, generator)
 
     def _vectors(self, vocabulary: Vocabulary) -> npt.NDArray[np.float32]:
-        uri = self._spec.vectors
-        assert uri is not None
+        artefact = self._spec.vectors
+        assert artefact is not None
         try:
-            with FileSystems.open(uri) as stream:
-                return read_vectors(stream, vocabulary.terms.to_pylist())
+            return read_vectors(artefact.lines(), vocabulary.terms.to_pylist())
+        except InputError:
+            raise
         except EmbeddingError as error:
-            raise InputError(f"mechanism.compression.embedding.public: {uri} {error}") from None
+            raise InputError(f"{artefact.key}: {artefact.uri} {error}") from None
         except Exception:  # every object store's client has exceptions of its own
             raise InputError(
-                f"mechanism.compression.embedding.public: {uri} cannot be read; check the path"
+                f"{artefact.key}: {artefact.uri} cannot be read; check the path"
             ) from None
 
 
@@ -243,10 +244,13 @@ class ReleaseShards(beam.DoFn):
         self._rejects = rejects
         self._progress = Progress("release")
 
+    def setup(self) -> None:
+        self._prepared: tuple[str, Privatizer] | None = None
+
     @redacted
     def process(self, shard: Shard, codebook: Codebook) -> Iterator[object]:
         key = self._key()
-        privatizer = Privatizer(self._parameters, codebook, key)
+        privatizer = self._privatizer(codebook, key)
         seen = Seen(Identifiers(self._corpus.id, key))
         path = f"data/part-{shard.number:05d}-of-{self._shards:05d}.parquet"
         written = write_tables(
@@ -259,6 +263,12 @@ class ReleaseShards(beam.DoFn):
         self._rejects.write(seen.rejects, f"shard-{shard.number:05d}")
         yield written
         yield from seen.outputs()
+
+    def _privatizer(self, codebook: Codebook, key: ReleaseKey) -> Privatizer:
+        """Its tables are made once for a worker, not once for a shard."""
+        if self._prepared is None or self._prepared[0] != codebook.digest:
+            self._prepared = codebook.digest, Privatizer(self._parameters, codebook, key)
+        return self._prepared[1]
 
     def _rows(self, shard: Shard, privatizer: Privatizer, seen: Seen) -> Iterator[pa.Table]:
         for split in shard.splits:

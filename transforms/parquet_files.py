@@ -23,6 +23,7 @@ from transforms.documents import (
 )
 from transforms.errors import InputError
 
+_BUFFER_BYTES = 1 << 20
 # Arrow cannot sort these yet.
 _VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 
@@ -32,7 +33,7 @@ def plan(uri: str, corpus: Corpus) -> Plan:
     with open_file(uri) as file:
         schema, metadata = file.schema_arrow, file.metadata
     for key, column in [("text", corpus.text), *corpus.others]:
-        if column not in schema.names:
+        if schema.names.count(column) != 1:
             raise InputError(missing_column(key, column, uri, schema.names))
     if not _is_string(kind := schema.field(corpus.text).type):
         raise InputError(
@@ -88,7 +89,8 @@ def open_file(uri: str) -> Iterator[pq.ParquetFile]:
         raise damaged from None
     with raw:
         try:
-            file = pq.ParquetFile(raw)
+            # Pre-buffering would hold whole row groups.
+            file = pq.ParquetFile(raw, pre_buffer=False, buffer_size=_BUFFER_BYTES)
         except (pa.ArrowInvalid, OSError):
             raise damaged from None
         yield file

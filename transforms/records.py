@@ -6,6 +6,7 @@ are written as JSON.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import csv
 import gzip
@@ -24,7 +25,8 @@ from apache_beam.io.filesystems import FileSystems
 from transforms.documents import BATCH_BYTES, BATCH_DOCUMENTS, Corpus, Documents, Reject
 from transforms.errors import InputError
 
-_LARGEST_FIELD = 2**31 - 1
+_LARGEST_FIELD = 1 << 28
+_ENDLESS = ("unexpected end of data", f"field larger than field limit ({_LARGEST_FIELD})")
 _FIRST_RECORDS = 1000
 _UNREADABLE = (OSError, EOFError, zlib.error, BeamIOError)
 
@@ -43,9 +45,11 @@ def columns_of(uri: str, name: str, wanted: Collection[str]) -> list[str] | None
     """
     with _opened(uri) as stream:
         if name == "csv":
-            return next(_csv_rows(stream), None) or []
+            return _csv_header(stream, uri)
         found: dict[str, None] = {}
-        for line in itertools.islice(stream if name == "json lines" else (), _FIRST_RECORDS):
+        for line in itertools.islice(
+            _lines(stream) if name == "json lines" else (), _FIRST_RECORDS
+        ):
             with contextlib.suppress(_Rejected):
                 found |= dict.fromkeys(_json_object(line))
             if found.keys() >= set(wanted):
@@ -57,7 +61,7 @@ def read(uri: str, name: str, corpus: Corpus) -> Iterator[Documents]:
     """The documents of a file, in batches of at most 1,024 and about 32 MB of text."""
     records = {"json lines": _json_records, "csv": _csv_records, "text": _text_records}[name]
     with _opened(uri) as stream:
-        yield from _batched(uri, records(stream, corpus), corpus)
+        yield from _batched(uri, records(stream, corpus, uri), corpus)
 
 
 class _opened:
@@ -128,6 +132,12 @@ def _each(items: Iterator[Any], parse: Callable[[Any], Record]) -> Iterator[Reco
             yield str(rejection)
 
 
+def _lines(stream: IO[bytes]) -> Iterator[bytes]:
+    """The lines, without the byte order mark that some programs put before the first."""
+    for number, line in enumerate(stream):
+        yield line.removeprefix(codecs.BOM_UTF8) if number == 0 else line
+
+
 def _json_object(line: bytes) -> dict[str, Any]:
     try:
         record = orjson.loads(line)
@@ -138,7 +148,7 @@ def _json_object(line: bytes) -> dict[str, Any]:
     return record
 
 
-def _json_records(stream: IO[bytes], corpus: Corpus) -> Iterator[Record]:
+def _json_records(stream: IO[bytes], corpus: Corpus, _: str) -> Iterator[Record]:
     def parse(line: bytes) -> Record:
         record = _json_object(line)
         if corpus.text not in record:
@@ -150,15 +160,18 @@ def _json_records(stream: IO[bytes], corpus: Corpus) -> Iterator[Record]:
             raise _Rejected("the text is not a string")
         return text, {name: _as_string(record.get(name)) for name in corpus.columns}
 
-    return _each((line for line in stream if line.strip()), parse)
+    return _each((line for line in _lines(stream) if line.strip()), parse)
 
 
 def _as_string(value: Any) -> str | None:
     return value if value is None or isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _csv_rows(stream: IO[bytes]) -> Iterator[list[str] | None]:
-    """Rows of fields; None for a row that is not CSV. Bytes that are not UTF-8 are surrogates."""
+def _csv_rows(stream: IO[bytes], uri: str) -> Iterator[list[str] | None]:
+    """Rows of fields; None for a row that is not CSV. Bytes that are not UTF-8 are surrogates.
+
+    Raises InputError where a quote is never closed: all that follows it would be one field.
+    """
     csv.field_size_limit(_LARGEST_FIELD)
     with io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="") as text:
         reader = csv.reader(text, strict=True)
@@ -167,8 +180,22 @@ def _csv_rows(stream: IO[bytes]) -> Iterator[list[str] | None]:
                 yield next(reader)
             except StopIteration:
                 return
-            except csv.Error:
+            except csv.Error as error:
+                if str(error) in _ENDLESS:
+                    raise InputError(
+                        f"input.path: {uri} has a quote that is never closed; mend it"
+                    ) from None
                 yield None
+
+
+def _csv_header(stream: IO[bytes], uri: str) -> list[str]:
+    """The column names; raises InputError if one is given twice."""
+    names = next(_csv_rows(stream, uri), None) or []
+    if len(set(names)) < len(names):
+        raise InputError(
+            f"input.path: {uri} begins with a row that repeats a value; give its columns names"
+        )
+    return names
 
 
 def _csv_body(rows: Iterator[list[str] | None]) -> Iterator[list[str] | None]:
@@ -176,8 +203,8 @@ def _csv_body(rows: Iterator[list[str] | None]) -> Iterator[list[str] | None]:
     return (row for row in rows if row != [])
 
 
-def _csv_records(stream: IO[bytes], corpus: Corpus) -> Iterator[Record]:
-    rows = _csv_rows(stream)
+def _csv_records(stream: IO[bytes], corpus: Corpus, uri: str) -> Iterator[Record]:
+    rows = _csv_rows(stream, uri)
     header = next(rows, None) or []
 
     def parse(fields: list[str] | None) -> Record:
@@ -194,11 +221,11 @@ def _csv_records(stream: IO[bytes], corpus: Corpus) -> Iterator[Record]:
     return _each(_csv_body(rows), parse)
 
 
-def _text_records(stream: IO[bytes], corpus: Corpus) -> Iterator[Record]:
+def _text_records(stream: IO[bytes], corpus: Corpus, _: str) -> Iterator[Record]:
     def parse(line: bytes) -> Record:
         try:
             return line.rstrip(b"\r\n").decode(), {}
         except UnicodeDecodeError:
             raise _Rejected("the line is not valid UTF-8") from None
 
-    return _each(iter(stream), parse)
+    return _each(_lines(stream), parse)

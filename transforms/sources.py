@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -42,7 +43,7 @@ def file_format(uri: str) -> str:
 
 def plan(corpus: Corpus) -> Plan:
     """List the splits, checking every file's columns; raises InputError where something is off."""
-    files = [metadata for metadata in _match(corpus.pattern) if metadata.size_in_bytes > 0]
+    files = [metadata for metadata in _match(corpus.pattern) if not _is_empty(metadata)]
     if not files:
         raise InputError(f"input.path: {corpus.pattern} holds no documents: every file is empty")
     with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
@@ -60,6 +61,16 @@ def plan(corpus: Corpus) -> Plan:
     return Plan(splits, schema)
 
 
+def _is_folder(path: str) -> bool:
+    return "://" not in path and os.path.isdir(path)
+
+
+def _is_empty(metadata: FileMetadata) -> bool:
+    """Whether a file holds nothing; an empty Parquet or compressed file is a damaged one."""
+    whole = (".parquet", *COMPRESSIONS)
+    return metadata.size_in_bytes == 0 and not metadata.path.lower().endswith(whole)
+
+
 def _match(pattern: str) -> list[FileMetadata]:
     try:
         (result,) = FileSystems.match([pattern])
@@ -71,6 +82,8 @@ def _match(pattern: str) -> list[FileMetadata]:
         raise InputError(f"input.path: {pattern} cannot be opened: {error}") from None
     if not result.metadata_list:
         raise InputError(f"input.path: no file matches {pattern}; check the path or the glob")
+    if [metadata.path for metadata in result.metadata_list] == [pattern] and _is_folder(pattern):
+        raise InputError(f"input.path: {pattern} is a folder; give a glob, such as {pattern}/*")
     return sorted(result.metadata_list, key=lambda metadata: metadata.path)
 
 

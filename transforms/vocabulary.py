@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
-from apache_beam.io.filesystems import FileSystems
 
 from indexes.tokenizer import tokenize
 from indexes.vocabulary import Vocabulary, VocabularyError, document_frequencies
 from mechanisms.histogram import ThresholdedVocabulary
 from mechanisms.keystream import Keystream, ReleaseKey
+from transforms.artefacts import Artefact
 from transforms.documents import Corpus, Split
 from transforms.errors import InputError, redacted
 from transforms.metrics import Progress
@@ -24,25 +25,28 @@ KeySource = Callable[[], ReleaseKey]
 """Fetches the release key inside a worker; it is never part of a pipeline."""
 
 
-def load(uri: str) -> Vocabulary:
+def load(artefact: Artefact) -> Vocabulary:
     """Read a public vocabulary: Parquet with a `term` column, or text with a term a line."""
     try:
-        with FileSystems.open(uri) as stream:
-            if uri.lower().endswith(".parquet"):
-                terms = pq.read_table(stream, columns=["term"])["term"].to_pylist()
-            else:
-                terms = stream.read().decode("utf-8-sig").splitlines()
+        content = artefact.content()
+        if artefact.uri.lower().endswith(".parquet"):
+            table = pq.read_table(pa.BufferReader(content), columns=["term"])
+            terms = table["term"].to_pylist()
+        else:
+            terms = content.decode("utf-8-sig").splitlines()
+    except InputError:
+        raise
     except Exception:  # object stores' clients have exceptions of their own, and so has Parquet
         raise InputError(
-            f"mechanism.vocabulary.public: {uri} cannot be read; give UTF-8 text with a term a "
+            f"{artefact.key}: {artefact.uri} cannot be read; give UTF-8 text with a term a "
             "line, or Parquet with a column `term`"
         ) from None
     if not all(isinstance(term, str) for term in terms):
-        raise InputError(f"mechanism.vocabulary.public: {uri} holds terms that are not strings")
+        raise InputError(f"{artefact.key}: {artefact.uri} holds terms that are not strings")
     try:
         return Vocabulary(terms)
     except VocabularyError as error:
-        raise InputError(f"mechanism.vocabulary.public: {uri} {error}") from None
+        raise InputError(f"{artefact.key}: {artefact.uri} {error}") from None
 
 
 class SelectVocabulary(beam.PTransform):
@@ -121,7 +125,7 @@ class _Number(beam.DoFn):
         yield Vocabulary(sorted(terms))
 
 
-def vocabulary_table(vocabulary: Vocabulary, weights: Any) -> pa.Table:
+def vocabulary_table(vocabulary: Vocabulary, weights: npt.NDArray[np.int64] | None) -> pa.Table:
     """The table of `vocabulary.parquet`; `weights` are the noisy counts, or None."""
     return pa.table(
         {

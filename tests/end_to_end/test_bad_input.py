@@ -93,7 +93,7 @@ def test_missing_text_column_in_json_lines(workspace: Workspace) -> None:
     workspace.json_lines([{"body": text} for text in GOOD])
     message = workspace.refused()
     assert "input.text: " in message
-    assert "corpus.jsonl has no column 'text'; it has 'body'" in message
+    assert "corpus.jsonl has no column 'text'; check the spelling" in message
 
 
 def test_null_texts(workspace: Workspace) -> None:
@@ -258,3 +258,63 @@ def test_vocabulary_with_duplicates(workspace: Workspace) -> None:
     assert "mechanism.vocabulary.public: " in message
     assert "vocabulary.txt holds 'alpha' more than once" in message
     assert "list every term once" in message
+
+
+@pytest.mark.parametrize("text", ["zzz qqq", ""])
+def test_a_document_without_known_words_alone(workspace: Workspace, text: str) -> None:
+    # Not bad at all: it is released like any other, also where no bin of a batch is positive.
+    workspace.json_lines([text])
+    workspace.release(
+        {
+            "mechanism.epsilon": 100,
+            "mechanism.histogram_epsilon": 1,
+            "mechanism.compression": {"method": "frequency", "size": 2},
+        }
+    )
+    assert workspace.card()["counts"] == {"documents": 1, "rejected": 0}
+
+
+def test_a_quote_that_is_never_closed(workspace: Workspace) -> None:
+    # Kills: one reject for all that follows the quote.
+    rows = [f"row {n}" for n in range(200)] + ['"open'] + [f"row {n}" for n in range(5000)]
+    (workspace.input / "corpus.csv").write_text("\n".join(["text", *rows]) + "\n")
+    message = workspace.refused({"input.path": "input/*.csv", "rejects": {"path": "rejects"}})
+    assert "corpus.csv has a quote that is never closed; mend it" in message
+
+
+def test_an_empty_parquet_file_among_good_ones(workspace: Workspace) -> None:
+    # An upload that failed. Kills: skipping every file without bytes.
+    workspace.parquet({"text": GOOD})
+    (workspace.input / "failed.parquet").write_bytes(b"")
+    assert "failed.parquet is not a readable Parquet file" in workspace.refused(
+        {"input.path": "input/*.parquet"}
+    )
+
+
+def test_nothing_but_rejects(workspace: Workspace) -> None:
+    workspace.json_lines([b"{", b"["])
+    message = workspace.refused({"rejects": {"path": "rejects", "max_share": 1}})
+    assert "holds no documents: all 2 records are unreadable" in message
+
+
+def test_an_output_nobody_knows(workspace: Workspace) -> None:
+    workspace.json_lines(GOOD)
+    assert "file system that is not known" in workspace.refused({"output": "foo://bucket/out"})
+
+
+def test_a_folder_as_input(workspace: Workspace) -> None:
+    workspace.json_lines(GOOD)
+    assert "is a folder; give a glob" in workspace.refused({"input.path": "input"})
+
+
+def test_rejects_that_cannot_be_written(workspace: Workspace) -> None:
+    workspace.json_lines(GOOD)
+    (workspace.folder / "file").write_text("")
+    message = workspace.refused({"rejects": {"path": "file/rejects"}})
+    assert "rejects.path: " in message
+    assert "cannot be written to" in message
+
+
+def test_a_csv_header_that_repeats_a_name(workspace: Workspace) -> None:
+    (workspace.input / "corpus.csv").write_text("text,text\na,b\n")
+    assert "repeats a value" in workspace.refused({"input.path": "input/*.csv"})

@@ -1,0 +1,27 @@
+"""How kernels are compiled: once per machine where the result can be stored, else once per process.
+
+Containers often have a read-only installation and no home folder; numba then has no place for its
+cache and refuses to compile with one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a kernel, without the interpreter's lock."""
+    try:
+        kernel: Callable[..., Any] = numba.njit(cache=True, nogil=True)(function)
+    except RuntimeError:
+        kernel = numba.njit(nogil=True)(function)
+    return kernel
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a helper of kernels into each of them."""
+    kernel: Callable[..., Any] = numba.njit(nogil=True, inline="always")(function)
+    return kernel
