@@ -212,7 +212,7 @@ def _not_protected(spec: Spec, total: LimitedPrecision) -> list[str]:
         names = ", ".join(spec.input.keep)
         lines.insert(
             0,
-            f"the columns {names}: they are copied as they are, and other data can be joined by them",
+            f"the columns {names}: copied as they are, and joinable with other data",
         )
     if isinstance(spec.mechanism, BagOfWordsSpec):
         lines.append(
