@@ -32,8 +32,9 @@ from mechanisms.bags import clip
 from mechanisms.decompression import Decompression
 from mechanisms.histogram import Histogram
 from mechanisms.keystream import ReleaseKey
-from transforms.bag_of_words import BagOfWordsParameters, Codebook, Privatizer
+from transforms.codebook import Codebook
 from transforms.documents import Corpus
+from transforms.privatizer import BagOfWordsParameters, Privatizer
 from transforms.shards import write_tables
 from transforms.sources import plan, read
 

@@ -13,16 +13,12 @@ from pipelines.histogram import VOCABULARY
 from pipelines.job import Job, refuse_repeated, selection, splits_of, vocabulary_of
 from pipelines.manifest import WriteManifest
 from pipelines.spec import BagOfWordsSpec
-from transforms.bag_of_words import (
-    BagOfWordsParameters,
-    BuildCodebook,
-    Codebook,
-    Compression,
-    ReleaseShards,
-)
+from transforms.bag_of_words import ReleaseShards
+from transforms.codebook import BuildCodebook, Codebook, Compression
 from transforms.errors import redacted
 from transforms.histogram import ReleaseHistogram
 from transforms.identifiers import TAG
+from transforms.privatizer import BagOfWordsParameters
 from transforms.shards import TALLIES, Written, write_tables
 from transforms.vocabulary import vocabulary_table
 

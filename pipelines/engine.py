@@ -29,7 +29,7 @@ from apache_beam.portability.api import beam_provision_api_pb2
 from apache_beam.runners.portability import local_job_service
 from apache_beam.runners.portability.fn_api_runner import fn_runner, worker_handlers
 from apache_beam.runners.portability.portable_runner import JobServiceHandle
-from apache_beam.runners.runner import create_runner
+from apache_beam.runners.runner import PipelineState, create_runner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from pipelines.progress import Observer
@@ -67,10 +67,21 @@ class Engine:
             if self.local:
                 self._run_locally(build, observer)
             else:
-                with beam.Pipeline(options=self._options) as pipeline:
-                    build(pipeline)
+                self._run_remotely(build)
         except Exception as error:
             raise translated(error) from None
+
+    def _run_remotely(self, build: Callable[[beam.Pipeline], None]) -> None:
+        pipeline = beam.Pipeline(options=self._options)
+        build(pipeline)
+        result = pipeline.run()
+        try:
+            state = result.wait_until_finish()
+        except KeyboardInterrupt:
+            result.cancel()  # or its workers go on writing where nobody looks any more
+            raise
+        if state != PipelineState.DONE:
+            raise StageError(f"the job ended as {state}; see the runner's log")
 
     def _run_locally(self, build: Callable[[beam.Pipeline], None], observer: Observer) -> None:
         options = self._options.get_all_options(drop_default=True) | {"runner": None}

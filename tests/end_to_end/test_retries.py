@@ -21,6 +21,7 @@ from pipelines.job import Job
 from pipelines.keys import WorkerKey
 from pipelines.manifest import read_manifest
 from pipelines.spec import load_spec
+from transforms.artefacts import Artefact
 from transforms.bag_of_words import ReleaseShards
 from transforms.documents import Corpus
 from transforms.shards import make_shards
@@ -63,14 +64,18 @@ def staged_tables(staging: str) -> dict[str, bytes]:
     return {file.path: Path(file.staged).read_bytes() for file in files}
 
 
-def test_the_number_of_workers_does_not_matter(several_files: Workspace) -> None:
+PORTABLE = ["--runner=PortableRunner", "--job_endpoint=embed", "--environment_type=LOOPBACK"]
+
+
+def test_the_engine_does_not_matter(several_files: Workspace) -> None:
+    # One, two and three local processes, and Beam's portable runner, the road to every cluster.
     released = []
-    for workers in ("1", "2", "3"):
-        several_files.release(CHANGES | {"output": f"released/{workers}"}, "--workers", workers)
-        released.append(tables(several_files.output.with_name(workers)))
+    for name, options in [*((n, ["--workers", n]) for n in "123"), ("portable", PORTABLE)]:
+        several_files.release(CHANGES | {"output": f"released/{name}"}, *options)
+        released.append(tables(several_files.output.with_name(name)))
     assert len([path for path in released[0] if path.startswith("data/")]) == 5
     assert {"vocabulary.parquet", "compression.parquet"} < set(released[0])
-    assert released[0] == released[1] == released[2]
+    assert all(tables == released[0] for tables in released)
     # The negative control: another key, or none, draws anew.
     several_files.environment["QUIETCORPUS_MASTER_KEY"] = "ab" * 32
     several_files.release(CHANGES | {"output": "released/other"})
@@ -96,7 +101,9 @@ def run_on(runner: Any, workspace: Workspace, staging: Path) -> dict[str, bytes]
     key = ReleaseKey.derive(bytes.fromhex(MASTER_KEY), spec.release)
     shards = make_shards(planned.splits, key.stage("shards", b""))
     staging.mkdir()
-    job = Job(spec, planned, shards, WorkerKey(spec.release, key.fingerprint), str(staging))
+    vocabulary = Artefact.found("vocabulary", str(workspace.folder / "vocabulary.txt"))
+    worker_key = WorkerKey(spec.release, key.fingerprint)
+    job = Job(spec, planned, shards, worker_key, str(staging), {"vocabulary": vocabulary})
     with beam.Pipeline(runner=runner) as pipeline:
         pipelines.bag_of_words.build(pipeline, job, spec.mechanism)
     return staged_tables(str(staging))

@@ -1,0 +1,103 @@
+"""The codebook of a release: vocabulary, weights and compression map, before any document."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
+
+from indexes import compression
+from indexes.compression import Method
+from indexes.embeddings import EmbeddingError, read_vectors
+from indexes.vocabulary import Vocabulary
+from transforms.artefacts import Artefact
+from transforms.errors import InputError, redacted
+from transforms.vocabulary import KeySource
+
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Compression:
+    """How the map is made: the method, its number of bins, and where its vectors are."""
+
+    method: Method
+    size: int | None = None
+    vectors: Artefact | None = None
+
+
+@dataclass(frozen=True)
+class Codebook:
+    """All that is public about a release before its documents: vocabulary, map and weights."""
+
+    vocabulary: Vocabulary
+    bins: npt.NDArray[np.int32]
+    size: int
+    weights: Counts | None
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the vocabulary and the map, hexadecimal."""
+        return hashlib.sha256(self.vocabulary.digest.encode() + self.bins.tobytes()).hexdigest()
+
+
+class BuildCodebook(beam.DoFn):
+    """One `Codebook` from the vocabulary and the noisy histogram, both released already."""
+
+    def __init__(self, spec: Compression, key: KeySource) -> None:
+        self._spec = spec
+        self._key = key
+
+    @redacted
+    def process(
+        self, _: object, vocabulary: Vocabulary, weights: Counts | None = None
+    ) -> Iterator[Codebook]:
+        terms = len(vocabulary)
+        size = self._spec.size or terms
+        if size > terms:
+            raise InputError(
+                f"mechanism.compression.size: {size} is larger than the vocabulary of {terms} "
+                f"terms; give at most {terms}"
+            )
+        stream = self._key().stage("compression", vocabulary.digest.encode())
+        seed = stream.addresses(self._spec.method.value, [size], [b""])[0]
+        bins = self._bins(vocabulary, weights, size, np.random.default_rng(seed))
+        yield Codebook(vocabulary, bins, size, weights)
+
+    def _bins(
+        self,
+        vocabulary: Vocabulary,
+        weights: Counts | None,
+        size: int,
+        generator: np.random.Generator,
+    ) -> compression.Bins:
+        match self._spec.method:
+            case Method.NONE:
+                return compression.identity(len(vocabulary))
+            case Method.RANDOM:
+                return compression.random(len(vocabulary), size, generator)
+            case Method.FREQUENCY:
+                assert weights is not None
+                return compression.frequency(weights, size)
+            case Method.EMBEDDING_CLUSTER:
+                return compression.embedding_cluster(self._vectors(vocabulary), size, generator)
+            case Method.EMBEDDING_DISPERSE:
+                return compression.embedding_disperse(self._vectors(vocabulary), size, generator)
+
+    def _vectors(self, vocabulary: Vocabulary) -> npt.NDArray[np.float32]:
+        artefact = self._spec.vectors
+        assert artefact is not None
+        try:
+            return read_vectors(artefact.lines(), vocabulary.terms.to_pylist())
+        except InputError:
+            raise
+        except EmbeddingError as error:
+            raise InputError(f"{artefact.key}: {artefact.uri} {error}") from None
+        except Exception:  # every object store's client has exceptions of its own
+            raise InputError(
+                f"{artefact.key}: {artefact.uri} cannot be read; check the path"
+            ) from None
