@@ -149,14 +149,14 @@ def statement(total: LimitedPrecision) -> str:
     """The guarantee in one sentence."""
     delta = f", up to a chance of {ceiling(total.delta)}" if total.delta else ""
     return (
-        f"Two versions of a document that differ by {_changes(total.precision)}, make any outcome "
-        f"of this release equally likely within a factor of exp({ceiling(total.epsilon)}){delta}, "
-        "whatever a reader knows already."
+        f"Two versions of a document ({_changes(total.precision)}) make any outcome of this "
+        f"release equally likely within a factor of exp({ceiling(total.epsilon)}){delta}, "
+        "whatever a reader knows already but the key."
     )
 
 
 def _changes(precision: int) -> str:
-    replaced = f", or {precision // 2} replaced" if precision > 1 else ""
+    replaced = f" or {precision // 2} replaced" if precision > 1 else ""
     words = "word" if precision == 1 else "words"
     return f"at most {precision} {words} added or removed{replaced}"
 

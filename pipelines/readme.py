@@ -72,7 +72,7 @@ _FILES = {
     "data": "one row a document: `id`, the kept columns, `terms` (term ids, ascending) and "
     "`counts` (a positive count for each)",
     "vocabulary.parquet": "`term_id`, `term`, `weight`: the private histogram's noisy count of "
-    "the term in the corpus; it may be negative",
+    "the term in the corpus; it may be negative, and is empty where no histogram was made",
     "compression.parquet": "`term_id`, `bin`: the public compression map",
 }
 

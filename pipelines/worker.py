@@ -5,16 +5,26 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import threading
+import time
 
 
 def main() -> None:
-    """Run the harness that the launcher's environment describes."""
+    """Run the harness that the launcher's environment describes, for as long as it lives."""
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     logging.basicConfig(handlers=[logging.NullHandler()])
     from apache_beam.runners.worker import sdk_worker_main
 
     # Beam prints the traceback of every failed bundle, which the launcher is told of anyhow.
     with open(os.devnull, "w", encoding="utf-8") as sys.stderr:
         sdk_worker_main.main(sys.argv)
+
+
+def _end_with(launcher: int) -> None:
+    """A harness whose launcher was killed may wait for it for minutes, with private text in hand."""
+    while os.getppid() == launcher:
+        time.sleep(1)
+    os._exit(1)
 
 
 if __name__ == "__main__":
