@@ -21,7 +21,7 @@ def main() -> None:
 
 
 def _end_with(launcher: int) -> None:
-    """A harness whose launcher was killed may wait for it for minutes, with private text in hand."""
+    """Alone, a harness may wait for its launcher for minutes, with private text in hand."""
     while os.getppid() == launcher:
         time.sleep(1)
     os._exit(1)
