@@ -14,6 +14,9 @@ from mechanisms.geometric import DenseNoise, TwoSidedGeometric
 from mechanisms.guarantees import LimitedPrecision
 from mechanisms.keystream import Keystream
 
+Counts = npt.NDArray[np.int64]
+"""Counts over the vocabulary, exact or noisy, int64 (V,)."""
+
 _TAIL_BITS = 4096
 """Precision of a tail probability: it resolves any delta of practical size many times over."""
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from mechanisms.guarantees import Spending
 from mechanisms.histogram import Histogram
-from pipelines.histogram import VOCABULARY
 from pipelines.job import Job, refuse_repeated, selection, splits_of, vocabulary_of
 from pipelines.manifest import WriteManifest
 from pipelines.spec import BagOfWordsSpec
+from pipelines.storage import COMPRESSION, VOCABULARY
 from transforms.bag_of_words import ReleaseShards
 from transforms.codebook import BuildCodebook, Codebook, Compression
 from transforms.errors import redacted
@@ -21,8 +21,6 @@ from transforms.identifiers import TAG
 from transforms.privatizer import BagOfWordsParameters
 from transforms.shards import TALLIES, Written, write_tables
 from transforms.vocabulary import vocabulary_table
-
-COMPRESSION = "compression.parquet"
 
 
 def parameters(spec: BagOfWordsSpec) -> BagOfWordsParameters:
@@ -55,7 +53,6 @@ def build(pipeline: beam.Pipeline, job: Job, spec: BagOfWordsSpec) -> None:
             vocabulary,
             Histogram(spec.precision, spec.histogram_epsilon),
             job.key,
-            "histogram",
         )
         sides.append(beam.pvalue.AsSingleton(released["weights"]))
     codebook = (
@@ -96,7 +93,7 @@ class _WriteCodebook(beam.DoFn):
     def process(self, codebook: Codebook) -> Iterator[Written]:
         table = vocabulary_table(codebook.vocabulary, codebook.weights)
         yield write_tables([table], table.schema, VOCABULARY, self._staging)
-        if codebook.size < len(codebook.bins):
+        if codebook.compresses:
             numbers = pa.array(range(len(codebook.bins)), pa.int32())
             bins = pa.table({"term_id": numbers, "bin": pa.array(codebook.bins)})
             yield write_tables([bins], bins.schema, COMPRESSION, self._staging)

@@ -24,7 +24,7 @@ def describe(
     spec: Spec, files: Sequence[Written], tally: Tally, artefacts: dict[str, Artefact]
 ) -> Card:
     """The card of a release that wrote these files."""
-    size = next(file.rows for file in files if file.path == histogram.VOCABULARY)
+    size = next(file.rows for file in files if file.path == storage.VOCABULARY)
     mechanism = spec.mechanism
     resolved: dict[str, Any] = _resolved(mechanism)
     resolved |= {"tokenizer": DESCRIPTION, "vocabulary_size": size}

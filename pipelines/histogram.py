@@ -8,17 +8,16 @@ import apache_beam as beam
 
 from indexes.vocabulary import Vocabulary
 from mechanisms.guarantees import Spending
-from mechanisms.histogram import Histogram
+from mechanisms.histogram import Counts, Histogram
 from pipelines.job import Job, refuse_repeated, selection, splits_of, vocabulary_of
 from pipelines.manifest import WriteManifest
 from pipelines.spec import HistogramSpec
+from pipelines.storage import VOCABULARY
 from transforms.errors import redacted
-from transforms.histogram import Counts, ReleaseHistogram
+from transforms.histogram import ReleaseHistogram
 from transforms.identifiers import TAG
 from transforms.shards import TALLIES, Written, write_tables
 from transforms.vocabulary import vocabulary_table
-
-VOCABULARY = "vocabulary.parquet"
 
 
 def spendings(spec: HistogramSpec) -> list[Spending]:
@@ -37,7 +36,6 @@ def build(pipeline: beam.Pipeline, job: Job, spec: HistogramSpec) -> None:
         vocabulary,
         Histogram(spec.precision, spec.epsilon),
         job.key,
-        "histogram",
         job.rejects,
         job.corpus.id,
     )

@@ -40,8 +40,7 @@ class Job:
     @property
     def corpus(self) -> Corpus:
         """The corpus in the transforms' terms."""
-        given = self.spec.input
-        return Corpus(given.path, given.text, given.id, given.keep)
+        return self.spec.input.corpus
 
     @property
     def rejects(self) -> RejectLog:
@@ -69,7 +68,7 @@ def vocabulary_of(
             | "public vocabulary" >> beam.Create([job.artefacts["vocabulary"]])
             | "load" >> beam.Map(load)
         )
-    return splits | "vocabulary" >> SelectVocabulary(job.corpus, selected, job.key, "vocabulary")
+    return splits | "vocabulary" >> SelectVocabulary(job.corpus, selected, job.key)
 
 
 def splits_of(pipeline: beam.Pipeline, job: Job) -> beam.PCollection[Split]:

@@ -21,7 +21,7 @@ from pipelines.progress import Observer
 from pipelines.spec import BagOfWordsSpec, Spec
 from transforms import vocabulary
 from transforms.artefacts import Artefact
-from transforms.documents import Corpus
+from transforms.codebook import check_size
 from transforms.errors import InputError
 from transforms.shards import Tally, make_shards
 from transforms.sources import plan
@@ -35,8 +35,7 @@ def release(spec: Spec, engine: Engine, *, quiet: bool) -> Card:
     artefacts = _check_artefacts(spec)
     if spec.rejects:
         storage.probe("rejects.path", spec.rejects.path)
-    given = spec.input
-    planned = plan(Corpus(given.path, given.text, given.id, given.keep))
+    planned = plan(spec.input.corpus)
     with master_key(local=engine.local) as master, storage.staging_area(spec.output) as staging:
         key = ReleaseKey.derive(master, spec.release)
         shards = make_shards(planned.splits, key.stage("shards", b""))
@@ -79,11 +78,8 @@ def _check_artefacts(spec: Spec) -> dict[str, Artefact]:
         size = len(vocabulary.load(artefact))
     if isinstance(mechanism, BagOfWordsSpec):
         bins, embedding = mechanism.compression.size, mechanism.compression.embedding
-        if size is not None and bins is not None and bins > size:
-            raise InputError(
-                f"mechanism.compression.size: {bins} is larger than the vocabulary of {size} "
-                f"terms; give at most {size}"
-            )
+        if size is not None and bins is not None:
+            check_size(bins, size)
         if embedding is not None:
             key = "mechanism.compression.embedding.public"
             found["embedding"] = Artefact.found(key, embedding.public)

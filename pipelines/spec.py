@@ -22,6 +22,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from indexes.compression import Method
 from mechanisms.bag_of_words import Accounting
 from mechanisms.geometric import MINIMUM_RATE
+from transforms.documents import Corpus
 from transforms.errors import InputError
 
 _LARGEST = 10**9  # nothing is private long before this
@@ -73,6 +74,11 @@ class InputSpec(_Strict):
     text: Column = "text"
     id: Column | None = None
     keep: tuple[Column, ...] = ()
+
+    @property
+    def corpus(self) -> Corpus:
+        """The corpus in the transforms' terms."""
+        return Corpus(self.path, self.text, self.id, self.keep)
 
     @pydantic.field_validator("keep", mode="before")
     @classmethod
@@ -294,8 +300,9 @@ def _one_line(error: pydantic.ValidationError) -> str:
         keys = ", ".join(_allowed(first["loc"]))
         return f"{key or 'the spec'}: {value!r} is not a mapping; give the keys {keys}"
     if isinstance(value, dict | BaseModel):
-        separator = ": " if key and ": " not in message.split(" ")[0] + " " else "."
-        return f"{key}{separator if key else ''}{message}" if key else message
+        # A message that begins with a key of its own goes on where this one ends.
+        joint = "." if message.split(" ")[0].endswith(":") else ": "
+        return f"{key}{joint}{message}" if key else message
     return f"{key}: {value!r} {_lowered(message)}"
 
 

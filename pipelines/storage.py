@@ -20,6 +20,8 @@ from transforms.shards import Written
 _LOGGER = logging.getLogger("quietcorpus.storage")
 CARD = "release.json"
 README = "README.md"
+VOCABULARY = "vocabulary.parquet"
+COMPRESSION = "compression.parquet"
 
 
 def is_local(path: str) -> bool:
@@ -115,24 +117,25 @@ def publish(output: str, staging: str, files: Sequence[Written], texts: dict[str
     On a local file system the whole folder appears at once. Object stores have no such move: there
     a release exists once its `release.json` does, and what a failure left is deleted.
     """
-    target = f"{staging}/release" if is_local(output) else output
-    if not is_local(output):
-        refuse_existing(output)
     if is_local(output):
+        target = f"{staging}/release"
         for folder in {posixpath.dirname(f"{target}/{file.path}") for file in files}:
             os.makedirs(folder, exist_ok=True)
-    try:
-        FileSystems.rename(
-            [file.staged for file in files], [f"{target}/{file.path}" for file in files]
-        )
-        for name, text in texts.items():
-            write_bytes(f"{target}/{name}", text.encode())
-    except BaseException:
-        if not is_local(output):
-            _delete([*(file.path for file in files), *texts], output)
-        raise
-    if is_local(output):
+        _place(target, files, texts)
         _move(target, output)
+        return
+    refuse_existing(output)
+    try:
+        _place(output, files, texts)
+    except BaseException:
+        _delete([*(file.path for file in files), *texts], output)
+        raise
+
+
+def _place(target: str, files: Sequence[Written], texts: dict[str, str]) -> None:
+    FileSystems.rename([file.staged for file in files], [f"{target}/{file.path}" for file in files])
+    for name, text in texts.items():
+        write_bytes(f"{target}/{name}", text.encode())
 
 
 def _delete(names: Sequence[str], folder: str) -> None:

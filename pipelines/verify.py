@@ -21,8 +21,8 @@ from transforms.errors import InputError
 
 _TABLES = {
     "data": ["id", "terms", "counts"],
-    "vocabulary.parquet": ["term_id", "term", "weight"],
-    "compression.parquet": ["term_id", "bin"],
+    storage.VOCABULARY: ["term_id", "term", "weight"],
+    storage.COMPRESSION: ["term_id", "bin"],
 }
 
 
@@ -83,8 +83,8 @@ def _check_sum(output: str, card: Card) -> None:
 def _check_completeness(output: str, card: Card) -> None:
     """A release has a vocabulary, and as many rows as documents if it has rows at all."""
     uri = f"{output}/{storage.CARD}"
-    if "vocabulary.parquet" not in [file.path for file in card.files]:
-        raise InputError(f"{uri}: files: vocabulary.parquet is missing")
+    if storage.VOCABULARY not in [file.path for file in card.files]:
+        raise InputError(f"{uri}: files: {storage.VOCABULARY} is missing")
     rows = sum(file.rows for file in card.files if file.path.startswith("data/"))
     if card.mechanism.get("kind") == "bag-of-words" and rows != card.counts.documents:
         raise InputError(f"{uri}: counts: {card.counts.documents} documents, but {rows} rows")

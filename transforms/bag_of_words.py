@@ -16,12 +16,7 @@ from transforms.errors import redacted
 from transforms.identifiers import Identifiers
 from transforms.metrics import Progress
 from transforms.privatizer import ORDER, BagOfWordsParameters, Privatizer, as_lists
-from transforms.shards import (
-    RejectLog,
-    Seen,
-    Shard,
-    write_tables,
-)
+from transforms.shards import RejectLog, Seen, Shard, write_tables
 from transforms.sources import read
 from transforms.vocabulary import KeySource
 

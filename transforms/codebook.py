@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import apache_beam as beam
 import numpy as np
@@ -14,11 +15,10 @@ from indexes import compression
 from indexes.compression import Method
 from indexes.embeddings import EmbeddingError, read_vectors
 from indexes.vocabulary import Vocabulary
+from mechanisms.histogram import Counts
 from transforms.artefacts import Artefact
 from transforms.errors import InputError, redacted
 from transforms.vocabulary import KeySource
-
-Counts = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,15 @@ class Compression:
     method: Method
     size: int | None = None
     vectors: Artefact | None = None
+
+
+def check_size(size: int, terms: int) -> None:
+    """Raise InputError for more bins than terms."""
+    if size > terms:
+        raise InputError(
+            f"mechanism.compression.size: {size} is larger than the vocabulary of {terms} "
+            f"terms; give at most {terms}"
+        )
 
 
 @dataclass(frozen=True)
@@ -40,6 +49,11 @@ class Codebook:
     weights: Counts | None
 
     @property
+    def compresses(self) -> bool:
+        """Whether several terms share a bin."""
+        return self.size < len(self.bins)
+
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of the vocabulary and the map, hexadecimal."""
         return hashlib.sha256(self.vocabulary.digest.encode() + self.bins.tobytes()).hexdigest()
@@ -58,11 +72,7 @@ class BuildCodebook(beam.DoFn):
     ) -> Iterator[Codebook]:
         terms = len(vocabulary)
         size = self._spec.size or terms
-        if size > terms:
-            raise InputError(
-                f"mechanism.compression.size: {size} is larger than the vocabulary of {terms} "
-                f"terms; give at most {terms}"
-            )
+        check_size(size, terms)
         stream = self._key().stage("compression", vocabulary.digest.encode())
         seed = stream.addresses(self._spec.method.value, [size], [b""])[0]
         bins = self._bins(vocabulary, weights, size, np.random.default_rng(seed))

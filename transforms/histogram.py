@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator
 
 import apache_beam as beam
 import numpy as np
-import numpy.typing as npt
 
 from indexes.tokenizer import tokenize
 from indexes.vocabulary import Vocabulary
-from mechanisms.histogram import Histogram
+from mechanisms.histogram import Counts, Histogram
 from mechanisms.keystream import ReleaseKey
 from transforms.documents import Corpus, Split
 from transforms.errors import redacted
@@ -21,7 +20,6 @@ from transforms.sources import read
 from transforms.vocabulary import KeySource
 
 _NOWHERE = RejectLog()
-Counts = npt.NDArray[np.int64]
 
 
 class ReleaseHistogram(beam.PTransform):
@@ -33,7 +31,6 @@ class ReleaseHistogram(beam.PTransform):
         vocabulary: beam.pvalue.AsSingleton,
         mechanism: Histogram,
         key: KeySource,
-        stage: str,
         rejects: RejectLog = _NOWHERE,
         unique: str | None = None,
     ) -> None:
@@ -45,7 +42,6 @@ class ReleaseHistogram(beam.PTransform):
         self._vocabulary = vocabulary
         self._mechanism = mechanism
         self._key = key
-        self._stage = stage
 
     def expand(self, splits: beam.PCollection[Split]) -> dict[str, beam.PCollection]:
         counted = splits | "count" >> beam.ParDo(
@@ -54,8 +50,7 @@ class ReleaseHistogram(beam.PTransform):
         weights = (
             counted.counts
             | "over the corpus" >> beam.CombineGlobally(_sum)
-            | "noise"
-            >> beam.ParDo(_AddNoise(self._mechanism, self._key, self._stage), self._vocabulary)
+            | "noise" >> beam.ParDo(_AddNoise(self._mechanism, self._key), self._vocabulary)
         )
         return {"weights": weights, TALLIES: counted[TALLIES], TAG: counted[TAG]}
 
@@ -92,10 +87,9 @@ class _CountTerms(beam.DoFn):
 
 
 class _AddNoise(beam.DoFn):
-    def __init__(self, mechanism: Histogram, key: KeySource, stage: str) -> None:
+    def __init__(self, mechanism: Histogram, key: KeySource) -> None:
         self._mechanism = mechanism
         self._key = key
-        self._stage = stage
 
     def setup(self) -> None:
         self._release_key: ReleaseKey = self._key()
@@ -103,5 +97,5 @@ class _AddNoise(beam.DoFn):
     @redacted
     def process(self, counts: Counts, vocabulary: Vocabulary) -> Iterator[Counts]:
         parameters = repr((self._mechanism, vocabulary.digest)).encode()
-        stream = self._release_key.stage(self._stage, parameters)
+        stream = self._release_key.stage("histogram", parameters)
         yield self._mechanism.release(np.broadcast_to(counts, (len(vocabulary),)).copy(), stream)

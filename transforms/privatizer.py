@@ -19,9 +19,7 @@ from mechanisms.decompression import Decompression
 from mechanisms.keystream import Addresses, ReleaseKey
 from transforms.codebook import Codebook
 from transforms.documents import BATCH_DOCUMENTS, Documents
-from transforms.shards import (
-    ROW_GROUP_ROWS,
-)
+from transforms.shards import ROW_GROUP_ROWS
 
 ORDER = "\0order"
 """The column by which released rows are shuffled; no column of a corpus has this name."""
@@ -60,9 +58,9 @@ class Privatizer:
         self.documents_at_once = min(self.row_group_rows, BATCH_DOCUMENTS)
         self._stream = key.stage("documents", repr((mechanism, codebook.digest)).encode())
         self._decompression = (
-            None
-            if codebook.weights is None
-            else Decompression(codebook.bins, codebook.weights, codebook.size)
+            Decompression(codebook.bins, codebook.weights, codebook.size)
+            if codebook.weights is not None and codebook.compresses
+            else None
         )
 
     def release(self, documents: Documents) -> tuple[pa.Table, int]:
@@ -72,7 +70,7 @@ class Privatizer:
         addresses = self.addresses(documents, offsets, terms)
         size, bins = self._codebook.size, self._codebook.bins
         bags = clip(add_noise(self._noise, size, self._stream, addresses, offsets, bins[terms]))
-        if self._decompression is not None and size < len(bins):
+        if self._decompression is not None:
             bags = self._decompression.expand(bags, self.words(addresses))
         return self.rows(addresses, bags), len(tokens.starts)
 

@@ -6,14 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 import apache_beam as beam
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from indexes.tokenizer import tokenize
 from indexes.vocabulary import Vocabulary, VocabularyError, document_frequencies
-from mechanisms.histogram import ThresholdedVocabulary
+from mechanisms.histogram import Counts, ThresholdedVocabulary
 from mechanisms.keystream import Keystream, ReleaseKey
 from transforms.artefacts import Artefact
 from transforms.documents import Corpus, Split
@@ -52,14 +50,11 @@ def load(artefact: Artefact) -> Vocabulary:
 class SelectVocabulary(beam.PTransform):
     """Splits in, one `Vocabulary` out: the terms whose noisy document frequency is high enough."""
 
-    def __init__(
-        self, corpus: Corpus, selection: ThresholdedVocabulary, key: KeySource, stage: str
-    ) -> None:
+    def __init__(self, corpus: Corpus, selection: ThresholdedVocabulary, key: KeySource) -> None:
         super().__init__()
         self._corpus = corpus
         self._selection = selection
         self._key = key
-        self._stage = stage
 
     def expand(self, splits: beam.PCollection[Split]) -> beam.PCollection[Vocabulary]:
         return (
@@ -67,7 +62,7 @@ class SelectVocabulary(beam.PTransform):
             | "document frequencies" >> beam.ParDo(_CountDocuments(self._corpus))
             | "over the corpus" >> beam.CombinePerKey(sum)
             | "batch" >> beam.BatchElements(min_batch_size=256, max_batch_size=1 << 16)
-            | "threshold" >> beam.ParDo(_Threshold(self._selection, self._key, self._stage))
+            | "threshold" >> beam.ParDo(_Threshold(self._selection, self._key))
             | "gather" >> beam.CombineGlobally(beam.combiners.ToListCombineFn())
             | "number" >> beam.ParDo(_Number(self._selection.threshold))
         )
@@ -94,13 +89,12 @@ class _CountDocuments(beam.DoFn):
 class _Threshold(beam.DoFn):
     """The terms of a batch that are released."""
 
-    def __init__(self, selection: ThresholdedVocabulary, key: KeySource, stage: str) -> None:
+    def __init__(self, selection: ThresholdedVocabulary, key: KeySource) -> None:
         self._selection = selection
         self._key = key
-        self._stage = stage
 
     def setup(self) -> None:
-        self._stream: Keystream = self._key().stage(self._stage, repr(self._selection).encode())
+        self._stream: Keystream = self._key().stage("vocabulary", repr(self._selection).encode())
 
     @redacted
     def process(self, batch: list[tuple[str, int]]) -> Iterator[str]:
@@ -125,7 +119,7 @@ class _Number(beam.DoFn):
         yield Vocabulary(sorted(terms))
 
 
-def vocabulary_table(vocabulary: Vocabulary, weights: npt.NDArray[np.int64] | None) -> pa.Table:
+def vocabulary_table(vocabulary: Vocabulary, weights: Counts | None) -> pa.Table:
     """The table of `vocabulary.parquet`; `weights` are the noisy counts, or None."""
     return pa.table(
         {
