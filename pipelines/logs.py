@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import logging
+import threading
 
 
 def configure_logging(level: str) -> None:
     """Log lines to standard error; Beam's own only at DEBUG, since it logs failures twice."""
     logging.basicConfig(level=level, format="%(levelname)s %(message)s", force=True)
     if level != "DEBUG":
+        # A thread of Beam's that fails says so to the launcher's main thread, which reports it.
+        threading.excepthook = _unseen
         for handler in logging.getLogger().handlers:
             handler.addFilter(_is_ours)
+
+
+def _unseen(_: threading.ExceptHookArgs) -> None:
+    """Print nothing: a traceback may quote private text."""
 
 
 def _is_ours(record: logging.LogRecord) -> bool:

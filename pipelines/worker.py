@@ -16,8 +16,13 @@ def main() -> None:
     from apache_beam.runners.worker import sdk_worker_main
 
     # Beam prints the traceback of every failed bundle, which the launcher is told of anyhow.
-    with open(os.devnull, "w", encoding="utf-8") as sys.stderr:
+    sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    try:
         sdk_worker_main.main(sys.argv)
+    finally:
+        # An interrupted bundle may still be in compiled code, which the interpreter's own way
+        # out would abort, with a message; the launcher knows already how the bundle ended.
+        os._exit(0)
 
 
 def _end_with(launcher: int) -> None:
