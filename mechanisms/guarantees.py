@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
+from typing import Generic, Literal, TypeVar
 
 
 @dataclass(frozen=True)
@@ -45,23 +48,64 @@ class LimitedPrecision:
 
 
 @dataclass(frozen=True)
-class Spending:
+class MetricPrivacy:
+    """epsilon * d metric differential privacy of the words of one document.
+
+    For every two documents of L words, w and w', at the same place of two corpora that are equal
+    otherwise, and for every set S of outputs, Pr[M(w) in S] <= exp(loss) Pr[M(w') in S], where the
+    loss is epsilon times the sum of d(w_i, w'_i), divided by L if epsilon is `per` document.
+    """
+
+    metric: str
+    epsilon: Fraction
+    per: Literal["word", "document"] = "word"
+
+    definition = "metric differential privacy"
+    unit = "the words of one document"
+
+    @property
+    def adjacency(self) -> str:
+        """What two inputs may differ in, in words."""
+        return (
+            "the same records at the same places of the same files, with the same kept columns, "
+            "but for one document, of which any words of the index's vocabulary are replaced by "
+            f"others of it; how far apart two words are is the {self.metric}"
+        )
+
+    def __add__(self, other: MetricPrivacy) -> MetricPrivacy:
+        """Sequential composition; raises ValueError where the metrics differ."""
+        if (self.metric, self.per) != (other.metric, other.per):
+            raise ValueError("guarantees under different metrics do not add")
+        return replace(self, epsilon=self.epsilon + other.epsilon)
+
+
+Guarantee = LimitedPrecision | MetricPrivacy
+_G = TypeVar("_G", bound=Guarantee)
+
+
+@dataclass(frozen=True)
+class Spending(Generic[_G]):
     """One stage that spends budget, with the guarantee that it alone has."""
 
     stage: str
-    guarantee: LimitedPrecision
+    guarantee: _G
 
 
-def compose(spendings: Iterable[Spending]) -> LimitedPrecision:
+def compose(spendings: Iterable[Spending[_G]]) -> _G:
     """The guarantee of all stages together, as exact rationals."""
     first, *rest = (spending.guarantee for spending in spendings)
-    return sum(rest, start=first)
+    return functools.reduce(operator.add, rest, first)
 
 
 def round_up(value: Fraction) -> float:
     """The nearest float that is not below `value`: rounding errs against the publisher."""
     rounded = float(value)
     return rounded if Fraction(rounded) >= value else math.nextafter(rounded, math.inf)
+
+
+def round_down(value: Fraction) -> float:
+    """The nearest float that is not above `value`, for what noise is scaled by."""
+    return -round_up(-value)
 
 
 def ceiling(value: Fraction, digits: int = 6) -> str:

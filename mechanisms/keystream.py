@@ -99,6 +99,18 @@ class Keystream:
             digests += state.digest()
         return np.frombuffer(bytes(digests), dtype="<u8").reshape(-1, 2)
 
+    @staticmethod
+    def parts(addresses: Addresses, offsets: npt.NDArray[np.int64]) -> Addresses:
+        """An address for every part of each input: input i has offsets[i + 1] - offsets[i] parts.
+
+        The parts of one input never share a block; for the parts of two, as for the inputs.
+        """
+        parts = np.repeat(addresses, np.diff(offsets), axis=0)
+        parts[:, 0] ^= (
+            np.arange(len(parts)) - np.repeat(offsets[:-1] - offsets[0], np.diff(offsets))
+        ).astype(np.uint64)
+        return parts
+
     def blocks(
         self, addresses: Addresses, count: int, *, lane: int, start: int = 0
     ) -> npt.NDArray[np.uint8]:

@@ -2,85 +2,125 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 
 import apache_beam as beam
 import pyarrow as pa
 
-from mechanisms.guarantees import Spending
+from mechanisms.guarantees import LimitedPrecision, Spending, compose, round_up
 from mechanisms.histogram import Histogram
-from pipelines.job import Job, refuse_repeated, selection, splits_of, vocabulary_of
+from pipelines import card
+from pipelines.job import Job, release_documents, splits_of
+from pipelines.kind import Account
+from pipelines.limited_precision import VocabularyStep, not_protected
 from pipelines.manifest import WriteManifest
-from pipelines.spec import BagOfWordsSpec
-from pipelines.storage import COMPRESSION, VOCABULARY
-from transforms.bag_of_words import ReleaseShards
-from transforms.codebook import BuildCodebook, Codebook, Compression
+from pipelines.spec_mechanisms import BagOfWordsSpec
+from pipelines.storage import COMPRESSION, VOCABULARY, rows_of
+from transforms.artefacts import Artefact
+from transforms.bag_of_words import BagOfWordsParameters
+from transforms.codebook import BuildCodebook, Codebook, Compression, check_size
 from transforms.errors import redacted
 from transforms.histogram import ReleaseHistogram
-from transforms.identifiers import TAG
-from transforms.privatizer import BagOfWordsParameters
-from transforms.shards import TALLIES, Written, write_tables
+from transforms.shards import ROW_GROUP_ROWS, TALLIES, Tally, Written, write_tables
 from transforms.vocabulary import vocabulary_table
 
 
-def parameters(spec: BagOfWordsSpec) -> BagOfWordsParameters:
-    """The documents' mechanism, but for the sizes."""
-    return BagOfWordsParameters(spec.precision, spec.epsilon, spec.accounting)
+@dataclass(frozen=True)
+class BagOfWordsKind:
+    """The kind, with its public artefacts found."""
 
+    spec: BagOfWordsSpec
+    vocabulary: VocabularyStep
+    embedding: Artefact | None
 
-def spendings(spec: BagOfWordsSpec, vocabulary_size: int) -> list[Spending]:
-    """What the job spends, stage by stage, once the vocabulary's size is known."""
-    selected = selection(spec.vocabulary, spec.precision)
-    documents = parameters(spec).mechanism(
-        vocabulary_size, spec.compression.size or vocabulary_size
-    )
-    stages = [Spending("vocabulary", selected.guarantee)] if selected else []
-    if spec.histogram_epsilon:
-        stages.append(
-            Spending("histogram", Histogram(spec.precision, spec.histogram_epsilon).guarantee)
+    @classmethod
+    def found(cls, spec: BagOfWordsSpec) -> BagOfWordsKind:
+        """Raises InputError for artefacts that cannot be used, or more bins than terms."""
+        vocabulary = VocabularyStep.found(spec)
+        bins, given = spec.compression.size, spec.compression.embedding
+        if vocabulary.size is not None and bins is not None:
+            check_size(bins, vocabulary.size)
+        key = "mechanism.compression.embedding.public"
+        return cls(spec, vocabulary, Artefact.found(key, given.public) if given else None)
+
+    @property
+    def passes(self) -> int:
+        """How often every document is read."""
+        return 1 + self.vocabulary.passes + (self._histogram is not None)
+
+    @property
+    def artefacts(self) -> Sequence[card.Artefact]:
+        """The public ones."""
+        vectors = [card.public_artefact("embedding", self.embedding)] if self.embedding else []
+        return [*self.vocabulary.artefacts, *vectors]
+
+    @property
+    def _parameters(self) -> BagOfWordsParameters:
+        return BagOfWordsParameters(self.spec.precision, self.spec.epsilon, self.spec.accounting)
+
+    @property
+    def _histogram(self) -> Histogram | None:
+        epsilon = self.spec.histogram_epsilon
+        return Histogram(self.spec.precision, epsilon) if epsilon else None
+
+    def build(self, pipeline: beam.Pipeline, job: Job) -> None:
+        """Add the job to a pipeline."""
+        splits = splits_of(pipeline, job)
+        vocabulary = beam.pvalue.AsSingleton(self.vocabulary.build(pipeline, splits, job))
+        sides = [vocabulary]
+        if self._histogram:
+            released = splits | "histogram" >> ReleaseHistogram(
+                job.corpus, vocabulary, self._histogram, job.key
+            )
+            sides.append(beam.pvalue.AsSingleton(released["weights"]))
+        given = self.spec.compression
+        compression = Compression(given.method, given.size, self.embedding)
+        codebook = (
+            pipeline
+            | "start" >> beam.Create([None])
+            | "codebook" >> beam.ParDo(BuildCodebook(compression, job.key), *sides)
         )
-    return [*stages, Spending("documents", documents.guarantee)]
+        documents = release_documents(pipeline, job, self._parameters, codebook)
+        tables = codebook | "write codebook" >> beam.ParDo(_WriteCodebook(job.staging))
+        (documents.files, documents[TALLIES], tables) | "manifest" >> WriteManifest(job.staging)
+
+    def check(self, tally: Tally) -> None:
+        """Any corpus has bags of words."""
+
+    def account(self, files: Sequence[Written]) -> Account:
+        """What the run cost, now that the vocabulary's size is known."""
+        size = rows_of(files, VOCABULARY)
+        documents = self._parameters.mechanism(size, self.spec.compression.size or size)
+        before = list(self.vocabulary.spendings)
+        if self._histogram:
+            before.append(Spending("histogram", self._histogram.guarantee))
+        spendings = [*before, Spending("documents", documents.guarantee)]
+        total = compose(spendings)
+        figure = None
+        if documents.papers_epsilon != documents.guarantee.epsilon:
+            figure = _papers_figure(documents.papers_epsilon, before)
+        resolved = {
+            "vocabulary_size": size,
+            "bins": documents.bins,
+            "noise_rate": str(documents.rate),
+        }
+        limits = [*not_protected(total), card.row_places(ROW_GROUP_ROWS)]
+        return Account(spendings, total, resolved, limits, figure)
 
 
-def build(pipeline: beam.Pipeline, job: Job, spec: BagOfWordsSpec) -> None:
-    """Add the job to a pipeline."""
-    splits = splits_of(pipeline, job)
-    vocabulary = beam.pvalue.AsSingleton(vocabulary_of(pipeline, splits, job))
-    sides = [vocabulary]
-    if spec.histogram_epsilon:
-        released = splits | "histogram" >> ReleaseHistogram(
-            job.corpus,
-            vocabulary,
-            Histogram(spec.precision, spec.histogram_epsilon),
-            job.key,
-        )
-        sides.append(beam.pvalue.AsSingleton(released["weights"]))
-    codebook = (
-        pipeline
-        | "start" >> beam.Create([None])
-        | "codebook" >> beam.ParDo(BuildCodebook(_compression(job, spec), job.key), *sides)
-    )
-    shards = pipeline | "shards" >> beam.Create(job.shards) | "spread" >> beam.Reshuffle()
-    documents = shards | "documents" >> beam.ParDo(
-        ReleaseShards(
-            job.corpus,
-            job.plan.schema,
-            parameters(spec),
-            job.key,
-            job.staging,
-            len(job.shards),
-            job.rejects,
+def _papers_figure(
+    epsilon: Fraction, before: Sequence[Spending[LimitedPrecision]]
+) -> card.PapersFigure:
+    others = sum((spending.guarantee.epsilon for spending in before), start=Fraction(0))
+    return card.PapersFigure(
+        epsilon=round_up(epsilon + others),
+        explanation=(
+            "It gives each of the vocabulary's terms a budget and lets the bins share them. It is "
+            "not a bound on what a reader can learn; the guarantee above is."
         ),
-        beam.pvalue.AsSingleton(codebook),
-    ).with_outputs(TALLIES, TAG, main="files")
-    tables = codebook | "write codebook" >> beam.ParDo(_WriteCodebook(job.staging))
-    refuse_repeated(documents[TAG], job)
-    (documents.files, documents[TALLIES], tables) | "manifest" >> WriteManifest(job.staging)
-
-
-def _compression(job: Job, spec: BagOfWordsSpec) -> Compression:
-    given = spec.compression
-    return Compression(given.method, given.size, job.artefacts.get("embedding"))
+    )
 
 
 class _WriteCodebook(beam.DoFn):

@@ -7,21 +7,31 @@ are given twice: as a float that never understates them, and as the exact ration
 from __future__ import annotations
 
 import json
+import posixpath
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mechanisms.guarantees import LimitedPrecision, Spending, ceiling, round_up
+from mechanisms.guarantees import (
+    Guarantee,
+    LimitedPrecision,
+    MetricPrivacy,
+    Spending,
+    ceiling,
+    round_up,
+)
+from pipelines import storage
+from transforms import artefacts
 
 
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Parameters(_Part):
-    """The numbers of a guarantee."""
+class LimitedPrecisionParameters(_Part):
+    """The numbers of limited-precision local privacy."""
 
     precision: int = Field(gt=0, description="N: how far two bags may be apart, in L1")
     epsilon: float = Field(ge=0, description="epsilon, rounded up")
@@ -30,7 +40,7 @@ class Parameters(_Part):
     delta_exact: str = Field(description="delta as a rational, p/q")
 
     @classmethod
-    def of(cls, guarantee: LimitedPrecision) -> Parameters:
+    def of(cls, guarantee: LimitedPrecision) -> LimitedPrecisionParameters:
         """The numbers of `guarantee`."""
         return cls(
             precision=guarantee.precision,
@@ -39,6 +49,49 @@ class Parameters(_Part):
             delta=round_up(guarantee.delta),
             delta_exact=str(guarantee.delta),
         )
+
+    @property
+    def guarantee(self) -> LimitedPrecision:
+        """The guarantee with these numbers."""
+        return LimitedPrecision(
+            self.precision, Fraction(self.epsilon_exact), Fraction(self.delta_exact)
+        )
+
+
+class MetricParameters(_Part):
+    """The numbers of metric differential privacy."""
+
+    metric: str = Field(description="how far apart two words are")
+    epsilon: float = Field(gt=0, description="epsilon per unit of distance, rounded up")
+    epsilon_exact: str = Field(description="epsilon as a rational, p/q")
+    per: Literal["word", "document"] = Field(
+        description="whether epsilon is every word's own, or shared equally by a document's words"
+    )
+
+    @classmethod
+    def of(cls, guarantee: MetricPrivacy) -> MetricParameters:
+        """The numbers of `guarantee`."""
+        return cls(
+            metric=guarantee.metric,
+            epsilon=round_up(guarantee.epsilon),
+            epsilon_exact=str(guarantee.epsilon),
+            per=guarantee.per,
+        )
+
+    @property
+    def guarantee(self) -> MetricPrivacy:
+        """The guarantee with these numbers."""
+        return MetricPrivacy(self.metric, Fraction(self.epsilon_exact), self.per)
+
+
+Parameters = LimitedPrecisionParameters | MetricParameters
+
+
+def parameters(guarantee: Guarantee) -> Parameters:
+    """The numbers of a guarantee."""
+    if isinstance(guarantee, MetricPrivacy):
+        return MetricParameters.of(guarantee)
+    return LimitedPrecisionParameters.of(guarantee)
 
 
 class GuaranteePart(_Part):
@@ -74,12 +127,45 @@ class PapersFigure(_Part):
 
 
 class Artefact(_Part):
-    """A public artefact that went in."""
+    """An artefact that went in.
+
+    A private one was made from private data: what it cost under its own `guarantee` comes on top
+    of this release's cost, for the people whom that guarantee is about.
+    """
 
     name: str
     uri: str
     digest: str
-    provenance: Literal["public"]
+    provenance: Literal["public", "private"]
+    guarantee: dict[str, Any] | None = None
+
+
+class Spread(_Part):
+    """A figure's 5 %, 50 % and 95 % quantiles over a sample of words."""
+
+    low: float
+    median: float
+    high: float
+
+
+class Typical(_Part):
+    """What becomes of words at an epsilon: estimates over a sample of the index's words."""
+
+    document_words: int | None = Field(None, description="for an epsilon that a document shares")
+    epsilon: float = Field(description="of every word")
+    unchanged: Spread = Field(description="N_w, the chance that a word is released as it is")
+    set_size: Spread = Field(description="S_w, how many words hold 95 % of the chance")
+
+
+class Meaning(_Part):
+    """What epsilon means for the words of this index."""
+
+    mean_distance: float = Field(description="of two different words of the vocabulary")
+    maximum_distance: float = Field(description="between any two words, or an upper bound of it")
+    loss_at_mean: float = Field(description="epsilon times the mean distance")
+    loss_at_maximum: float = Field(description="epsilon times the maximum distance")
+    typical: list[Typical]
+    sample: str = Field(description="what the estimates are made from")
 
 
 class Counts(_Part):
@@ -107,6 +193,7 @@ class Card(_Part):
     guarantee: GuaranteePart
     budget: Budget
     papers_figure: PapersFigure | None = None
+    meaning: Meaning | None = None
     artefacts: list[Artefact]
     counts: Counts
     columns: list[str] = Field(description="allow-listed columns, copied as they are")
@@ -125,33 +212,45 @@ def schema() -> str:
     return json.dumps(content | Card.model_json_schema(), indent=2) + "\n"
 
 
-def budget(spendings: Sequence[Spending], total: LimitedPrecision) -> Budget:
+def budget(spendings: Sequence[Spending[Any]], total: Guarantee) -> Budget:
     """The budget part of a card."""
     return Budget(
-        stages=[Stage(stage=s.stage, parameters=Parameters.of(s.guarantee)) for s in spendings],
-        total=Parameters.of(total),
+        stages=[Stage(stage=s.stage, parameters=parameters(s.guarantee)) for s in spendings],
+        total=parameters(total),
     )
 
 
-def guarantee(total: LimitedPrecision, not_protected: Sequence[str]) -> GuaranteePart:
+def guarantee(total: Guarantee, not_protected: Sequence[str]) -> GuaranteePart:
     """The guarantee part of a card."""
     return GuaranteePart(
         definition=total.definition,
         adjacency=total.adjacency,
         unit=total.unit,
-        parameters=Parameters.of(total),
+        parameters=parameters(total),
         statement=statement(total),
         not_protected=list(not_protected),
     )
 
 
-def statement(total: LimitedPrecision) -> str:
+def statement(total: Guarantee) -> str:
     """The guarantee in one sentence."""
+    if isinstance(total, MetricPrivacy):
+        return _metric_statement(total)
     delta = f", up to a chance of {ceiling(total.delta)}" if total.delta else ""
     return (
         f"Two versions of a document ({_changes(total.precision)}) make any outcome of this "
         f"release equally likely within a factor of exp({ceiling(total.epsilon)}){delta}, "
         "whatever a reader knows already but the key."
+    )
+
+
+def _metric_statement(total: MetricPrivacy) -> str:
+    shared = ", divided by its number of words" if total.per == "document" else ""
+    return (
+        "Replacing any words of a document by others of the vocabulary makes any outcome of this "
+        f"release likelier by a factor of at most exp({ceiling(total.epsilon)} * d), where d is "
+        f"the sum, over the replaced words{shared}, of the {total.metric}, whatever a reader "
+        "knows already but the key."
     )
 
 
@@ -163,7 +262,29 @@ def _changes(precision: int) -> str:
 
 def costs(parameters: Parameters) -> str:
     """Epsilon, and delta if there is one, in words; rounded up."""
+    if isinstance(parameters, MetricParameters):
+        shared = " shared by a document's words" if parameters.per == "document" else ""
+        return f"epsilon {ceiling(Fraction(parameters.epsilon_exact))} * d a word{shared}"
     delta = Fraction(parameters.delta_exact)
     return f"epsilon {ceiling(Fraction(parameters.epsilon_exact))}" + (
         f", delta {ceiling(delta)}" if delta else ""
+    )
+
+
+def public_artefact(name: str, found: artefacts.Artefact) -> Artefact:
+    """A public file that went in."""
+    uri = without_folders(found.uri)
+    return Artefact(name=name, uri=uri, digest=found.digest, provenance="public")
+
+
+def without_folders(uri: str) -> str:
+    """A local path says where things lie on somebody's machine: its last part is enough."""
+    return posixpath.basename(uri) if storage.is_local(uri) else uri
+
+
+def row_places(rows: int) -> str:
+    """What the order of rows gives away, where they are shuffled in groups of this many."""
+    return (
+        "roughly where in the input a row comes from: rows are shuffled within a row group of "
+        f"at most {rows:,} rows, and the last one of a file may hold few"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
 
 import click
 
@@ -105,6 +105,74 @@ def verify(path: str) -> None:
     _print_card(card)
 
 
+@main.group(short_help="Make word indexes, and look at them.")
+def index() -> None:
+    """Word indexes: words, their vectors and binary codes, which `kind: words` needs."""
+
+
+@index.command("build", short_help="Make an index from word vectors.")
+@click.argument("source")
+@click.option("--output", required=True, help="A folder or an object-store URI, still empty.")
+@click.option(
+    "--provenance",
+    required=True,
+    type=click.Choice(["public", "private"]),
+    help="Whether the vectors were made from public data alone.",
+)
+@click.option(
+    "--guarantee",
+    help="For private vectors: JSON with the guarantee under which they were made.",
+)
+@click.option("--bits", default=256, show_default=True, help="Of a code; a multiple of 64.")
+@click.option("--seed", default=1, show_default=True, help="Of the training of the codes.")
+def build(
+    source: str,
+    output: str,
+    provenance: Literal["public", "private"],
+    guarantee: str | None,
+    bits: int,
+    seed: int,
+) -> None:
+    """Make a word index from the vectors at SOURCE.
+
+    SOURCE is word2vec text or binary (.vec, .txt, .bin, also with .gz), GloVe text, gensim
+    KeyedVectors (.kv), or NumPy's .npz (arrays `words` and `vectors`) or .npy (with a .txt of
+    words beside it), on this machine or in an object store. Words that the tokeniser never yields
+    (capitals, digits, punctuation, phrases) are left out.
+    """
+
+    def run() -> list[str]:
+        from pipelines.logs import configure_logging
+
+        configure_logging("INFO")
+        from pipelines import index
+
+        index.build(
+            source, output, provenance=provenance, guarantee=guarantee, bits=bits, seed=seed
+        )
+        return index.show(output, [])
+
+    lines = _guarded(run, "; nothing was written")
+    click.echo("\n".join([f"index         {output}", *lines]))
+
+
+@index.command("show", short_help="Print an index's manifest, a few neighbours and norms.")
+@click.argument("uri", metavar="INDEX")
+@click.option("--word", "words", multiple=True, help="A word whose neighbours are printed.")
+def show(uri: str, words: tuple[str, ...]) -> None:
+    """Verify the index at INDEX (a folder or an object-store URI) and say what is in it."""
+
+    def run() -> list[str]:
+        from pipelines.logs import configure_logging
+
+        configure_logging("INFO")
+        from pipelines import index
+
+        return index.show(uri, list(words))
+
+    click.echo("\n".join(_guarded(run)))
+
+
 def _print_card(card: Card) -> None:
     from pipelines.card import costs
 
@@ -112,7 +180,9 @@ def _print_card(card: Card) -> None:
     total = card.budget.total
     click.echo(f"documents {card.counts.documents:,} ({card.counts.rejected:,} records rejected)")
     click.echo(f"guarantee {card.guarantee.statement}")
-    click.echo(f"cost      {costs(total)} at N = {total.precision} ({' + '.join(stages)})")
+    precision = getattr(total, "precision", None)
+    at = "" if precision is None else f" at N = {precision}"
+    click.echo(f"cost      {costs(total)}{at} ({' + '.join(stages)})")
 
 
 def _guarded(run: Callable[[], _T], aftermath: str = "") -> _T:

@@ -7,6 +7,7 @@ one, so that which engine runs would depend on the network.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shlex
 import signal
@@ -89,7 +90,8 @@ class Engine:
         if self._workers > 1:
             options |= {"direct_num_workers": self._workers}
             environment = SubprocessSDKEnvironment.from_command_string(
-                f"trap '' INT; exec {shlex.quote(sys.executable)} -m pipelines.worker"
+                f"trap '' INT; {_threads(self._workers)} exec {shlex.quote(sys.executable)} "
+                "-m pipelines.worker"
             )
         local = PipelineOptions.from_dictionary({k: v for k, v in options.items() if v is not None})
         runner = fn_runner.FnApiRunner(
@@ -106,6 +108,12 @@ class Engine:
             done = True
         finally:
             observer.close(done=done)
+
+
+def _threads(workers: int) -> str:
+    """The share of this machine's cores that a worker's linear algebra may use."""
+    share = max(1, (os.cpu_count() or 1) // workers)
+    return f"OPENBLAS_NUM_THREADS=${{OPENBLAS_NUM_THREADS:-{share}}}"
 
 
 @contextmanager

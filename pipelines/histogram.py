@@ -2,46 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import apache_beam as beam
 
 from indexes.vocabulary import Vocabulary
-from mechanisms.guarantees import Spending
+from mechanisms.guarantees import Spending, compose
 from mechanisms.histogram import Counts, Histogram
-from pipelines.job import Job, refuse_repeated, selection, splits_of, vocabulary_of
+from pipelines import card
+from pipelines.job import Job, refuse_repeated, splits_of
+from pipelines.kind import Account
+from pipelines.limited_precision import VocabularyStep, not_protected
 from pipelines.manifest import WriteManifest
-from pipelines.spec import HistogramSpec
-from pipelines.storage import VOCABULARY
+from pipelines.spec_mechanisms import HistogramSpec
+from pipelines.storage import VOCABULARY, rows_of
 from transforms.errors import redacted
 from transforms.histogram import ReleaseHistogram
 from transforms.identifiers import TAG
-from transforms.shards import TALLIES, Written, write_tables
+from transforms.shards import TALLIES, Tally, Written, write_tables
 from transforms.vocabulary import vocabulary_table
 
 
-def spendings(spec: HistogramSpec) -> list[Spending]:
-    """What the job spends, stage by stage."""
-    selected = selection(spec.vocabulary, spec.precision)
-    first = [Spending("vocabulary", selected.guarantee)] if selected else []
-    return [*first, Spending("histogram", Histogram(spec.precision, spec.epsilon).guarantee)]
+@dataclass(frozen=True)
+class HistogramKind:
+    """The kind, with its vocabulary found."""
 
+    spec: HistogramSpec
+    vocabulary: VocabularyStep
 
-def build(pipeline: beam.Pipeline, job: Job, spec: HistogramSpec) -> None:
-    """Add the job to a pipeline."""
-    splits = splits_of(pipeline, job)
-    vocabulary = beam.pvalue.AsSingleton(vocabulary_of(pipeline, splits, job))
-    released = splits | "histogram" >> ReleaseHistogram(
-        job.corpus,
-        vocabulary,
-        Histogram(spec.precision, spec.epsilon),
-        job.key,
-        job.rejects,
-        job.corpus.id,
-    )
-    files = released["weights"] | "write" >> beam.ParDo(_Write(job.staging), vocabulary)
-    refuse_repeated(released[TAG], job)
-    (files, released[TALLIES]) | "manifest" >> WriteManifest(job.staging)
+    @classmethod
+    def found(cls, spec: HistogramSpec) -> HistogramKind:
+        """Raises InputError for a vocabulary that cannot be used."""
+        return cls(spec, VocabularyStep.found(spec))
+
+    @property
+    def passes(self) -> int:
+        """How often every document is read."""
+        return 1 + self.vocabulary.passes
+
+    @property
+    def artefacts(self) -> Sequence[card.Artefact]:
+        """The vocabulary, if it is public."""
+        return self.vocabulary.artefacts
+
+    def build(self, pipeline: beam.Pipeline, job: Job) -> None:
+        """Add the job to a pipeline."""
+        splits = splits_of(pipeline, job)
+        vocabulary = beam.pvalue.AsSingleton(self.vocabulary.build(pipeline, splits, job))
+        released = splits | "histogram" >> ReleaseHistogram(
+            job.corpus, vocabulary, self._histogram, job.key, job.rejects, job.corpus.id
+        )
+        files = released["weights"] | "write" >> beam.ParDo(_Write(job.staging), vocabulary)
+        refuse_repeated(released[TAG], job)
+        (files, released[TALLIES]) | "manifest" >> WriteManifest(job.staging)
+
+    @property
+    def _histogram(self) -> Histogram:
+        return Histogram(self.spec.precision, self.spec.epsilon)
+
+    def check(self, tally: Tally) -> None:
+        """Any corpus has a histogram."""
+
+    def account(self, files: Sequence[Written]) -> Account:
+        """What the run cost."""
+        spendings = [*self.vocabulary.spendings, Spending("histogram", self._histogram.guarantee)]
+        total = compose(spendings)
+        resolved = {"vocabulary_size": rows_of(files, VOCABULARY)}
+        return Account(spendings, total, resolved, not_protected(total))
 
 
 class _Write(beam.DoFn):

@@ -1,20 +1,19 @@
-"""What every job is given, and the vocabulary step that all of them begin with."""
+"""What every job is given, and the steps that several of them take."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import apache_beam as beam
 
-from indexes.vocabulary import Vocabulary
-from mechanisms.histogram import ThresholdedVocabulary
-from pipelines.spec import Spec, VocabularySpec
-from transforms.artefacts import Artefact
+from pipelines.spec import Spec
 from transforms.documents import Corpus, Plan, Split
-from transforms.identifiers import RefuseRepeated
-from transforms.shards import RejectLog, Shard
-from transforms.vocabulary import KeySource, SelectVocabulary, load
+from transforms.identifiers import TAG, RefuseRepeated
+from transforms.release import ReleaseShards
+from transforms.rows import Parameters
+from transforms.shards import TALLIES, RejectLog, Shard
+from transforms.vocabulary import KeySource
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,6 @@ class Job:
         shards: the splits, grouped into output files.
         key: fetches the release key in workers.
         staging: where files are written before the release is published.
-        artefacts: the public artefacts, by name.
     """
 
     spec: Spec
@@ -35,7 +33,6 @@ class Job:
     shards: Sequence[Shard]
     key: KeySource
     staging: str
-    artefacts: Mapping[str, Artefact]
 
     @property
     def corpus(self) -> Corpus:
@@ -49,26 +46,28 @@ class Job:
         return RejectLog(f"{place.path}/{self.spec.release}" if place else None)
 
 
-def selection(spec: VocabularySpec, precision: int) -> ThresholdedVocabulary | None:
-    """The private selection that the spec asks for, if it does."""
-    if spec.private is None:
-        return None
-    return ThresholdedVocabulary(precision, spec.private.epsilon, spec.private.delta)
+def release_documents(
+    pipeline: beam.Pipeline, job: Job, parameters: Parameters, *side: beam.PCollection
+) -> beam.pvalue.DoOutputsTuple:
+    """The data files, one a shard, and their tallies; the ids are checked for repeats.
 
-
-def vocabulary_of(
-    pipeline: beam.Pipeline, splits: beam.PCollection[Split], job: Job
-) -> beam.PCollection[Vocabulary]:
-    """One `Vocabulary`: the public list, or the private selection from the corpus."""
-    mechanism = job.spec.mechanism
-    selected = selection(mechanism.vocabulary, mechanism.precision)
-    if selected is None:
-        return (
-            pipeline
-            | "public vocabulary" >> beam.Create([job.artefacts["vocabulary"]])
-            | "load" >> beam.Map(load)
-        )
-    return splits | "vocabulary" >> SelectVocabulary(job.corpus, selected, job.key)
+    `side` is what the kind's privatizer is made from besides its parameters, if anything.
+    """
+    shards = pipeline | "shards" >> beam.Create(job.shards) | "spread" >> beam.Reshuffle()
+    documents = shards | "documents" >> beam.ParDo(
+        ReleaseShards(
+            job.corpus,
+            job.plan.schema,
+            parameters,
+            job.key,
+            job.staging,
+            len(job.shards),
+            job.rejects,
+        ),
+        *map(beam.pvalue.AsSingleton, side),
+    ).with_outputs(TALLIES, TAG, main="files")
+    refuse_repeated(documents[TAG], job)
+    return documents
 
 
 def splits_of(pipeline: beam.Pipeline, job: Job) -> beam.PCollection[Split]:

@@ -51,6 +51,6 @@ def read_manifest(staging: str) -> tuple[list[Written], Tally]:
     """What the pipeline wrote, and how many records it read."""
     content = orjson.loads(read_bytes(f"{staging}/{_NAME}"))
     tally = content["tally"]
-    first = Reject(**tally["first"]) if tally["first"] else None
+    first = Reject(**tally.pop("first")) if tally["first"] else tally.pop("first")
     files = [Written(**file) for file in content["files"]]
-    return files, Tally(tally["documents"], tally["rejected"], first)
+    return files, Tally(**tally, first=first)

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import json
 
-from pipelines.card import Card, costs
+from pipelines.card import (
+    Artefact,
+    Card,
+    LimitedPrecisionParameters,
+    Meaning,
+    Parameters,
+    Spread,
+    costs,
+)
 
 
 def render(card: Card) -> str:
@@ -18,10 +26,7 @@ def render(card: Card) -> str:
         "## Guarantee\n",
         _table(
             [
-                (
-                    "definition",
-                    f"{card.guarantee.definition}, N = {total.precision}, {costs(total)}",
-                ),
+                ("definition", f"{card.guarantee.definition}, {_numbers(total)}"),
                 ("neighbours", card.guarantee.adjacency),
                 ("unit", card.guarantee.unit),
                 *((f"{s.stage} costs", costs(s.parameters)) for s in card.budget.stages),
@@ -29,6 +34,8 @@ def render(card: Card) -> str:
             ]
         ),
     ]
+    if card.meaning:
+        parts += ["## What epsilon means here\n", _meaning(card.meaning)]
     if card.papers_figure:
         parts.append(
             f"The paper's figure: epsilon = {card.papers_figure.epsilon:.6g}. "
@@ -43,10 +50,7 @@ def render(card: Card) -> str:
         _table([(key, _shown(value)) for key, value in mechanism.items()]),
     ]
     if card.artefacts:
-        parts.append(
-            "Public artefacts:\n\n"
-            + "".join(f"- {a.name}: `{a.uri}`, sha256 `{a.digest}`\n" for a in card.artefacts)
-        )
+        parts.append("Artefacts:\n\n" + "".join(map(_artefact, card.artefacts)))
     parts.append(
         f"{card.counts.documents:,} documents, {card.counts.rejected:,} unreadable records "
         f"rejected. Made on {card.created} by quietcorpus {card.software['quietcorpus']}. "
@@ -68,9 +72,11 @@ def _front_matter(card: Card) -> str:
     )
 
 
+_DATA = {
+    "bag-of-words": "`terms` (term ids, ascending) and `counts` (a positive count for each)",
+    "words": "`text`, the released words with single spaces between them",
+}
 _FILES = {
-    "data": "one row a document: `id`, the kept columns, `terms` (term ids, ascending) and "
-    "`counts` (a positive count for each)",
     "vocabulary.parquet": "`term_id`, `term`, `weight`: the private histogram's noisy count of "
     "the term in the corpus; it may be negative, and is empty where no histogram was made",
     "compression.parquet": "`term_id`, `bin`: the public compression map",
@@ -79,10 +85,51 @@ _FILES = {
 
 def _contents(card: Card) -> str:
     names = dict.fromkeys(file.path.split("/")[0] for file in card.files)
-    lines = [f"- `{name}`: {_FILES[name]}\n" for name in names]
+    rows = f"one row a document: `id`, the kept columns, {_DATA.get(card.mechanism['kind'])}"
+    lines = [f"- `{name}`: {(_FILES | {'data': rows})[name]}\n" for name in names]
     if card.columns:
         lines.append(f"- copied as they are: {', '.join(f'`{name}`' for name in card.columns)}\n")
     return "".join(lines)
+
+
+def _numbers(total: Parameters) -> str:
+    if isinstance(total, LimitedPrecisionParameters):
+        return f"N = {total.precision}, {costs(total)}"
+    return f"{costs(total)}, d the {total.metric}"
+
+
+def _artefact(artefact: Artefact) -> str:
+    line = f"- {artefact.name}: `{artefact.uri}`, sha256 `{artefact.digest}`, {artefact.provenance}"
+    if artefact.guarantee is None:
+        return line + "\n"
+    stated = artefact.guarantee.get("statement") or json.dumps(artefact.guarantee)
+    return f"{line}; what it cost comes on top of this release's: {stated}\n"
+
+
+def _meaning(meaning: Meaning) -> str:
+    """Losses and what becomes of words, for people."""
+    losses = _table(
+        [
+            ("distance of two words, on average", f"{meaning.mean_distance:.4g}"),
+            ("epsilon times that", f"{meaning.loss_at_mean:.4g}"),
+            ("distance of two words, at most", f"{meaning.maximum_distance:.4g}"),
+            ("epsilon times that", f"{meaning.loss_at_maximum:.4g}"),
+        ]
+    )
+    rows = [
+        f"| {'any' if t.document_words is None else format(t.document_words, ',')} "
+        f"| {t.epsilon:.4g} | {_spread(t.unchanged)} | {_spread(t.set_size)} |\n"
+        for t in meaning.typical
+    ]
+    head = (
+        "| words of the document | epsilon of a word | released as it is (N_w) | words that hold "
+        "95 % of the chance (S_w) |\n|---|---|---|---|\n"
+    )
+    return f"{losses}\n{head}{''.join(rows)}\nMedian, and 5 % to 95 % of words: {meaning.sample}.\n"
+
+
+def _spread(spread: Spread) -> str:
+    return f"{spread.median:.3g} ({spread.low:.3g} to {spread.high:.3g})"
 
 
 def _shown(value: object) -> str:

@@ -86,6 +86,11 @@ def probe(key: str, folder: str) -> None:
         ) from None
 
 
+def rows_of(files: Sequence[Written], path: str) -> int:
+    """The number of rows of one file of a release."""
+    return next(file.rows for file in files if file.path == path)
+
+
 @contextmanager
 def staging_area(output: str) -> Iterator[str]:
     """A place beside the output where a release is put together; it is gone afterwards."""
@@ -122,7 +127,7 @@ def publish(output: str, staging: str, files: Sequence[Written], texts: dict[str
         for folder in {posixpath.dirname(f"{target}/{file.path}") for file in files}:
             os.makedirs(folder, exist_ok=True)
         _place(target, files, texts)
-        _move(target, output)
+        move(target, output)
         return
     refuse_existing(output)
     try:
@@ -149,12 +154,13 @@ def _delete(names: Sequence[str], folder: str) -> None:
         ) from None
 
 
-def _move(target: str, output: str) -> None:
+def move(target: str, output: str) -> None:
+    """Have a local folder appear at once; raises InputError if something is there."""
     try:
         os.rename(target, output)
     except OSError as error:
         if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
             raise InputError(
-                f"output: {output} appeared while this release was made; nothing was changed there"
+                f"output: {output} appeared meanwhile; nothing was changed there"
             ) from None
         raise

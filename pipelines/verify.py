@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
-from fractions import Fraction
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,14 +12,14 @@ from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from mechanisms.guarantees import LimitedPrecision
+from mechanisms.guarantees import Spending, compose
 from pipelines import storage
-from pipelines.card import Card, statement
-from pipelines.spec import absolute
+from pipelines.card import Card, parameters, statement
+from pipelines.spec_values import absolute
 from transforms.errors import InputError
 
+_DATA = {"bag-of-words": ["id", "terms", "counts"], "words": ["id", "text"], "histogram": []}
 _TABLES = {
-    "data": ["id", "terms", "counts"],
     storage.VOCABULARY: ["term_id", "term", "weight"],
     storage.COMPRESSION: ["term_id", "bin"],
 }
@@ -69,24 +68,27 @@ def _read_card(output: str) -> Card:
 
 def _check_sum(output: str, card: Card) -> None:
     """The stages must add up to the total, and the guarantee must be that total."""
-    epsilon = sum((Fraction(s.parameters.epsilon_exact) for s in card.budget.stages), Fraction(0))
-    delta = sum((Fraction(s.parameters.delta_exact) for s in card.budget.stages), Fraction(0))
-    total = card.budget.total
-    stated = (Fraction(total.epsilon_exact), Fraction(total.delta_exact))
-    rounded = Fraction(total.epsilon) >= epsilon and Fraction(total.delta) >= delta
-    if stated != (epsilon, delta) or not rounded or card.guarantee.parameters != total:
+    try:
+        total = compose(Spending(s.stage, s.parameters.guarantee) for s in card.budget.stages)
+    except (TypeError, ValueError):  # stages of different definitions, or none
+        total = None
+    # Equal parameters are rounded alike, so that no decimal understates its rational.
+    if total is None or not (parameters(total) == card.budget.total == card.guarantee.parameters):
         raise InputError(f"{output}/{storage.CARD}: budget: the stages do not add up to the total")
-    if card.guarantee.statement != statement(LimitedPrecision(total.precision, epsilon, delta)):
+    if card.guarantee.statement != statement(total):
         raise InputError(f"{output}/{storage.CARD}: guarantee: the statement is not the budget's")
 
 
 def _check_completeness(output: str, card: Card) -> None:
-    """A release has a vocabulary, and as many rows as documents if it has rows at all."""
+    """A release of bags has a vocabulary, and one of documents as many rows as documents."""
     uri = f"{output}/{storage.CARD}"
-    if storage.VOCABULARY not in [file.path for file in card.files]:
+    kind = card.mechanism.get("kind")
+    if kind not in _DATA:
+        raise InputError(f"{uri}: mechanism: {kind!r} is no kind that this version knows")
+    if kind != "words" and storage.VOCABULARY not in [file.path for file in card.files]:
         raise InputError(f"{uri}: files: {storage.VOCABULARY} is missing")
     rows = sum(file.rows for file in card.files if file.path.startswith("data/"))
-    if card.mechanism.get("kind") == "bag-of-words" and rows != card.counts.documents:
+    if _DATA[kind] and rows != card.counts.documents:
         raise InputError(f"{uri}: counts: {card.counts.documents} documents, but {rows} rows")
 
 
@@ -106,12 +108,13 @@ def _check_table(uri: str, path: str, rows: int, content: bytes, card: Card) -> 
         raise InputError(f"{uri}: not a Parquet file") from None
     if file.metadata.num_rows != rows:
         raise InputError(f"{uri}: {file.metadata.num_rows} rows, but release.json says {rows}")
-    kind = path.split("/", maxsplit=1)[0]
-    if kind not in _TABLES:
+    name = path.split("/", maxsplit=1)[0]
+    tables = _TABLES | {"data": _DATA.get(card.mechanism.get("kind", ""), [])}
+    if not tables.get(name):
         raise InputError(f"{uri}: no such file belongs to a release")
-    allowed = {*_TABLES[kind], *(card.columns if kind == "data" else [])}
+    allowed = {*tables[name], *(card.columns if name == "data" else [])}
     strangers = set(file.schema_arrow.names) - allowed
-    lacking = set(_TABLES[kind]) - set(file.schema_arrow.names)
+    lacking = set(tables[name]) - set(file.schema_arrow.names)
     if strangers or lacking:
         names = ", ".join(sorted(strangers | lacking))
         raise InputError(f"{uri}: columns that release.json does not account for: {names}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib.util
 import json
 import os
 import subprocess
@@ -241,6 +242,43 @@ def new_workspace(command_server: CommandServer) -> Callable[[Path], Workspace]:
 def workspace(tmp_path: Path, new_workspace: Callable[[Path], Workspace]) -> Workspace:
     """A workspace of a test's own."""
     return new_workspace(tmp_path)
+
+
+def lee(name: str) -> Path:
+    """A file of gensim's about the Lee corpus, 300 news texts; gensim itself stays unimported."""
+    found = importlib.util.find_spec("gensim")
+    assert found is not None
+    assert found.origin is not None
+    return Path(found.origin).parent / "test" / "test_data" / name
+
+
+@pytest.fixture(scope="session")
+def lee_texts() -> list[str]:
+    """The texts of the Lee corpus."""
+    return lee("lee_background.cor").read_text("utf-8").splitlines()
+
+
+@pytest.fixture(scope="session")
+def word_index(
+    tmp_path_factory: pytest.TempPathFactory, new_workspace: Callable[[Path], Workspace]
+) -> Path:
+    """An index of the Lee corpus's words, built by the command; nobody may change it."""
+    workspace = new_workspace(tmp_path_factory.mktemp("index"))
+    source = str(lee("lee_fasttext.vec"))
+    done = workspace.run("index", "build", source, "--output", "built", "--provenance", "public")
+    assert done.returncode == 0, done.stderr
+    return workspace.folder / "built"
+
+
+@pytest.fixture(scope="session")
+def words(word_index: Path) -> Callable[..., dict[str, Any]]:
+    """Makes the changes by which a workspace's spec becomes one of words."""
+
+    def make(**block: Any) -> dict[str, Any]:
+        whole = {"kind": "words", "mechanism": "madlib", "epsilon": 10, "index": str(word_index)}
+        return {"mechanism": {k: v for k, v in (whole | block).items() if v is not ...}}
+
+    return make
 
 
 def counts_of(row: Mapping[str, Sequence[int]]) -> dict[int, int]:

@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from indexes import compression
 from indexes.compression import Method
-from indexes.embeddings import EmbeddingError, read_vectors
+from indexes.embeddings import read_vectors
+from indexes.vectors import VectorsError
 from indexes.vocabulary import Vocabulary
 from mechanisms.histogram import Counts
 from transforms.artefacts import Artefact
@@ -105,7 +106,7 @@ class BuildCodebook(beam.DoFn):
             return read_vectors(artefact.lines(), vocabulary.terms.to_pylist())
         except InputError:
             raise
-        except EmbeddingError as error:
+        except VectorsError as error:
             raise InputError(f"{artefact.key}: {artefact.uri} {error}") from None
         except Exception:  # every object store's client has exceptions of its own
             raise InputError(

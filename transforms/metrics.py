@@ -28,11 +28,20 @@ class Progress:
 
     def count(self, documents: Documents, tokens: int) -> None:
         """Add one batch."""
-        sizes = (len(documents.texts), tokens, len(documents.rejects), documents.texts.nbytes)
-        for counter, size in zip(self._counters.values(), sizes, strict=True):
-            counter.inc(size)
-            for watcher in _watchers:
-                watcher(counter.metric_name.name, size)
+        self._add("tokens", tokens)
+        self._add("bytes", documents.texts.nbytes)
+        self._add("documents", len(documents.texts))
+        self.count_rejects(documents)
+
+    def count_rejects(self, documents: Documents) -> None:
+        """Add the rejects of a batch whose documents are counted in parts, which have none."""
+        self._add("rejected", len(documents.rejects))
+
+    def _add(self, name: str, size: int) -> None:
+        counter = self._counters[name]
+        counter.inc(size)
+        for watcher in _watchers:
+            watcher(counter.metric_name.name, size)
 
 
 @contextmanager

@@ -48,11 +48,15 @@ class Written:
 
 @dataclass(frozen=True)
 class Tally:
-    """How many records were read and how many rejected, with the first rejection."""
+    """How many records were read and how many rejected, with the first rejection.
+
+    `known` says whether any text has a word of the vocabulary.
+    """
 
     documents: int = 0
     rejected: int = 0
     first: Reject | None = None
+    known: bool = False
 
     def add(self, batch: Documents) -> Tally:
         """Count one more batch."""
@@ -67,6 +71,7 @@ class Tally:
             documents=self.documents + other.documents,
             rejected=self.rejected + other.rejected,
             first=min(firsts) if firsts else None,
+            known=self.known or other.known,
         )
 
 
@@ -147,6 +152,10 @@ class Seen:
         self.identifiers.add(documents)
         self.tally = self.tally.add(documents)
         self.rejects += documents.rejects
+
+    def add_words(self, *, known: bool) -> None:
+        """Note whether a batch has a word of the vocabulary."""
+        self.tally += Tally(known=known)
 
     def outputs(self) -> Iterator[TaggedOutput]:
         """The tally and the identifiers, tagged."""

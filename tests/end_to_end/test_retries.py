@@ -15,15 +15,15 @@ import pytest
 from apache_beam.runners.direct.direct_runner import BundleBasedDirectRunner
 from apache_beam.runners.portability.fn_api_runner import fn_runner
 
-import pipelines.bag_of_words
+import pipelines.job
 from mechanisms.keystream import ReleaseKey
 from pipelines.job import Job
 from pipelines.keys import WorkerKey
+from pipelines.kinds import prepare
 from pipelines.manifest import read_manifest
 from pipelines.spec import load_spec
-from transforms.artefacts import Artefact
-from transforms.bag_of_words import ReleaseShards
 from transforms.documents import Corpus
+from transforms.release import ReleaseShards
 from transforms.shards import make_shards
 from transforms.sources import plan
 
@@ -86,8 +86,8 @@ def test_the_engine_does_not_matter(several_files: Workspace) -> None:
 class FailsOnce(ReleaseShards):
     """Fails two shards once each, when their work is all but done."""
 
-    def process(self, shard: Any, codebook: Any) -> Iterator[object]:
-        yield from super().process(shard, codebook)
+    def process(self, shard: Any, side: Any = None) -> Iterator[object]:
+        yield from super().process(shard, side)
         failed = Path(self._staging) / f"failed-{shard.number}"
         if shard.number in (1, 4) and not failed.exists():
             failed.touch()
@@ -101,11 +101,10 @@ def run_on(runner: Any, workspace: Workspace, staging: Path) -> dict[str, bytes]
     key = ReleaseKey.derive(bytes.fromhex(MASTER_KEY), spec.release)
     shards = make_shards(planned.splits, key.stage("shards", b""))
     staging.mkdir()
-    vocabulary = Artefact.found("vocabulary", str(workspace.folder / "vocabulary.txt"))
     worker_key = WorkerKey(spec.release, key.fingerprint)
-    job = Job(spec, planned, shards, worker_key, str(staging), {"vocabulary": vocabulary})
+    job = Job(spec, planned, shards, worker_key, str(staging))
     with beam.Pipeline(runner=runner) as pipeline:
-        pipelines.bag_of_words.build(pipeline, job, spec.mechanism)
+        prepare(spec).build(pipeline, job)
     return staged_tables(str(staging))
 
 
@@ -121,7 +120,7 @@ def test_retried_and_repeated_bundles_do_not_matter(
     twice = run_on(
         fn_runner.FnApiRunner(bundle_repeat=1), several_files, several_files.folder / "twice"
     )
-    monkeypatch.setattr(pipelines.bag_of_words, "ReleaseShards", FailsOnce)
+    monkeypatch.setattr(pipelines.job, "ReleaseShards", FailsOnce)
     staging = several_files.folder / "retried"
     retried = run_on(BundleBasedDirectRunner(), several_files, staging)
     assert len(list(staging.glob("failed-*"))) == 2

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from indexes.embeddings import EmbeddingError, read_vectors
+from indexes.embeddings import read_vectors
+from indexes.vectors import VectorsError
 
 GLOVE = [b"the 3 4\n", b"caf\xc3\xa9 0 -2\n", b"unused 1 1\n"]
 
@@ -21,7 +22,7 @@ def test_word2vec_has_one() -> None:
     # Kills: the header taken for the vector of the word "3".
     lines = [b"3 2\n", *GLOVE]
     np.testing.assert_array_equal(read_vectors(lines, ["the"]), read_vectors(GLOVE, ["the"]))
-    with pytest.raises(EmbeddingError, match="no vector for any term"):
+    with pytest.raises(VectorsError, match="no vector for any term"):
         read_vectors(lines, ["3"])
 
 
@@ -67,5 +68,5 @@ def test_words_with_spaces_are_other_words() -> None:
     ids=str,
 )
 def test_refusals(lines: list[bytes], message: str) -> None:
-    with pytest.raises(EmbeddingError, match=message):
+    with pytest.raises(VectorsError, match=message):
         read_vectors(lines, ["a", "b"])

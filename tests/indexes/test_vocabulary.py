@@ -46,14 +46,13 @@ def test_many_terms_and_near_misses() -> None:
 
 def test_words_with_one_hash_are_told_apart() -> None:
     # Kills: equal hashes taken for equal words, in the table and beside it.
-    vocabulary = Vocabulary(["one", "two"])
+    terms = pa.array(["one", "two"], pa.large_string())
+    slots = np.array([0, 1, -1, -1], dtype=np.int32)
+    vocabulary = Vocabulary.mapped(terms, np.zeros(2, dtype=np.uint64), slots)
     tokens = tokenize(pa.array(["one two three"]))
     same = tokens._replace(hashes=np.zeros_like(tokens.hashes))
-    vocabulary._keys[:] = 0
-    size = len(vocabulary._slots)
-    vocabulary._slots[:] = -1
-    vocabulary._slots[: min(2, size)] = [0, 1]
     assert vocabulary.look_up(same)[1].tolist() == [0, 1]
+    assert vocabulary.look_up(same, unknown=True)[1].tolist() == [0, 1, -1]
 
 
 @pytest.mark.parametrize(

@@ -362,4 +362,4 @@ def test_floors_are_exact(rate: Fraction, index: int) -> None:
     law = TwoSidedGeometric(rate)
     lo, hi = (bound >> 936 for bound in law.survival(index, 1000))
     assume(lo == hi)
-    assert exact._floor(law, index, 64) == lo
+    assert exact.floor_of(law, index, 64) == lo

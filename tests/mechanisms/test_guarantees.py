@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.guarantees import LimitedPrecision, Spending, ceiling, compose, round_up
+from mechanisms.guarantees import (
+    LimitedPrecision,
+    MetricPrivacy,
+    Spending,
+    ceiling,
+    compose,
+    round_down,
+    round_up,
+)
 
 amounts = st.fractions(0, 100, max_denominator=10**12)
 pairs = st.lists(st.tuples(amounts, amounts), min_size=1, max_size=6)
@@ -102,3 +110,40 @@ def test_printed_numbers_never_understate(value: Fraction, digits: int) -> None:
 )
 def test_printed_numbers_are_short(value: str, shown: str) -> None:
     assert ceiling(Fraction(value)) == shown
+
+
+@given(value=st.fractions(0, 10**9))
+def test_round_down_is_the_nearest_float_not_above(value: Fraction) -> None:
+    # Kills: rounding to nearest, which divides noise by more than epsilon.
+    rounded = round_down(value)
+    assert 0 <= Fraction(rounded) <= value
+    assert Fraction(math.nextafter(rounded, math.inf)) > value
+
+
+@given(
+    epsilons=st.lists(amounts, min_size=1, max_size=6), per=st.sampled_from(["word", "document"])
+)
+def test_metric_privacy_composes_to_the_exact_sum(epsilons: list[Fraction], per: str) -> None:
+    # Kills: a sum in floats, the largest epsilon, `per` or the metric lost on the way.
+    stages = [MetricPrivacy("m", epsilon, per) for epsilon in epsilons]  # type: ignore[arg-type]
+    total = compose(Spending(f"stage {i}", stage) for i, stage in enumerate(stages))
+    assert total == MetricPrivacy("m", sum(epsilons, Fraction(0)), per)  # type: ignore[arg-type]
+    assert isinstance(total.epsilon, Fraction)
+
+
+def test_promises_under_different_metrics_do_not_add() -> None:
+    # An epsilon per bit is no epsilon per unit of length, and one per word none per document.
+    one = MetricPrivacy("m", Fraction(1))
+    for other in (MetricPrivacy("n", Fraction(1)), MetricPrivacy("m", Fraction(1), "document")):
+        with pytest.raises(ValueError, match="different metrics"):
+            one + other
+        with pytest.raises(ValueError, match="different metrics"):
+            compose([Spending("a", other), Spending("b", one)])
+
+
+def test_metric_adjacency_names_the_metric() -> None:
+    stated = MetricPrivacy("Hamming distance of the words' codes", Fraction(1))
+    assert stated.adjacency.endswith("two words are is the Hamming distance of the words' codes")
+    assert stated.per == "word"
+    with pytest.raises(FrozenInstanceError):
+        stated.epsilon = Fraction(0)  # type: ignore[misc]

@@ -134,6 +134,50 @@ def test_no_block_is_shared() -> None:
     assert len(set(blocks)) == len(blocks) == 4 * 20 * 64
 
 
+OFFSETS = np.array([0, 3, 3, 10, 11], dtype=np.int64)
+
+
+def test_parts_are_the_input_with_their_number() -> None:
+    # Kills: numbers that run on over the batch (a retry cuts it elsewhere), offsets that must
+    # begin at 0, a number in the half that carries lane and counter, the input's address changed.
+    addresses = random_addresses(4)
+    before = addresses.copy()
+    expected = [
+        [int(addresses[i, 0]) ^ part, int(addresses[i, 1])]
+        for i, parts in enumerate([3, 0, 7, 1])
+        for part in range(parts)
+    ]
+    for first in (0, 1, 1 << 40):
+        assert Keystream.parts(addresses, OFFSETS + first).tolist() == expected
+    np.testing.assert_array_equal(addresses, before)
+    alone = Keystream.parts(addresses[2:3], OFFSETS[2:4])
+    assert alone.tolist() == expected[3:10]
+    assert alone.dtype == np.uint64
+    assert Keystream.parts(addresses[:0], OFFSETS[:1]).shape == (0, 2)
+
+
+def test_no_block_is_shared_by_parts() -> None:
+    # Of one input or of equal ones, over lanes and counters. Kills: a part's number left out, or
+    # XORed where it meets a counter or a lane.
+    stream = ReleaseKey(os.urandom(32)).stage("s", b"")
+    offsets = np.array([0, 300, 300, 310, 311], dtype=np.int64)
+    parts = stream.parts(stream.addresses("s", range(4), [b"same text"] * 4), offsets)
+    raw = [stream.blocks(parts, 40, lane=lane).tobytes() for lane in (0, 1, 254, 255)]
+    blocks = [part[i : i + 16] for part in raw for i in range(0, len(part), 16)]
+    assert len(set(blocks)) == len(blocks) == 4 * 311 * 40
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_control_parts_numbered_like_counters_share_blocks(place: int) -> None:
+    # The check tells: a number on the high half is a counter (`place` 1), and none is worse.
+    stream = ReleaseKey(os.urandom(32)).stage("s", b"")
+    parts = np.repeat(stream.addresses("s", [0], [b"text"]), 300, axis=0)
+    if place:
+        parts[:, 1] ^= np.arange(300, dtype=np.uint64)
+    raw = stream.blocks(parts, 40, lane=0).tobytes()
+    assert len({raw[i : i + 16] for i in range(0, len(raw), 16)}) < 300 * 40
+
+
 def bits(
     master: bytes = MASTER,
     release: str = "r",

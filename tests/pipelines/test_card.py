@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from ruamel.yaml import YAML
 
 from pipelines import card, readme
-from pipelines.card import Card, Parameters
+from pipelines.card import Card, LimitedPrecisionParameters
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -164,7 +164,7 @@ def test_schema_and_model_refuse_the_same_cards(
         jsonschema.validate(content, json.loads(card.schema()))
 
 
-NUMBERS = Parameters(
+NUMBERS = LimitedPrecisionParameters(
     precision=2, epsilon=4, epsilon_exact="4", delta=0, delta_exact="0"
 ).model_dump(mode="json")
 EXAMPLE = {

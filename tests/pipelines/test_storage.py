@@ -66,7 +66,7 @@ def test_an_output_that_appears_meanwhile_is_left_alone(tmp_path: Path, occupant
                 (output / "release.json").write_text("kept")
             publish(output, staging)
 
-    with pytest.raises(InputError, match=f"output: {output} appeared while this release was made"):
+    with pytest.raises(InputError, match=f"output: {output} appeared meanwhile"):
         race()
     kept = output if occupant == "file" else output / "release.json"
     assert kept.read_text() == "kept"

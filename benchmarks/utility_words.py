@@ -1,0 +1,224 @@
+"""The papers' experiment: how well does a classifier learn from privatised reviews?
+
+A TF-IDF and logistic regression classifier learns from privatised reviews of at most 200 words and
+is tested on clean ones (Feyisetan et al., section 5.2; Carvalho et al., section 5). Madlib and BRR
+are matched by the words' mean distance, as the latter paper does it, and by the share of words that
+come back unchanged. Results are kept, so that a run that was stopped goes on.
+
+    python benchmarks/utility_words.py --reviews REVIEWS.parquet --index INDEX --output FOLDER
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+
+from indexes.artefact import WordIndex
+from indexes.tokenizer import tokenize
+from mechanisms.keystream import ReleaseKey
+from pipelines.matching import matched
+from transforms.documents import Documents
+from transforms.word_index import IndexSource
+from transforms.words import WordMechanism, WordPrivatizer, WordsParameters
+
+TRAINING, TEST, LONGEST = 5_000, 10_000, 200
+EPSILONS = (6, 10, 15, 20)
+PROTOTYPE = {"madlib": (0.585, 0.706, 0.795, 0.831), "brr": (0.723, 0.832, 0.838, 0.839)}
+WAYS = {"madlib": "Madlib", "mean": "BRR, equal mean loss", "unchanged": "BRR, as many unchanged"}
+SAMPLE = 300  # reviews, to match by the share of unchanged words
+
+
+def main() -> None:
+    """Measure what is not measured yet, and write the table and the plot."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--reviews", required=True)
+    parser.add_argument("--index", required=True)
+    parser.add_argument("--output", required=True)
+    parser.add_argument("--draws", type=int, default=2)
+    given = parser.parse_args()
+    experiment = Experiment(given.reviews, IndexSource.found("--index", given.index))
+    store = Path(given.output) / "utility-words.json"
+    results = json.loads(store.read_text()) if store.exists() else {}
+
+    def once(name: str, measure: Callable[[], dict[str, float]]) -> dict[str, float]:
+        if name not in results:
+            results[name] = measure()
+            print(name, results[name], flush=True)
+            store.write_text(json.dumps(results, indent=1) + "\n")
+        return results[name]
+
+    once("clean", lambda: {"accuracy": experiment.accuracy(experiment.training)})
+    for draw in range(given.draws):
+        for epsilon in EPSILONS:
+            mean = experiment.matched_by_mean(epsilon)
+            found = once(
+                f"madlib {epsilon} {draw}",
+                lambda e=epsilon: experiment.run(WordMechanism.MADLIB, Fraction(e)),
+            )
+            once(f"mean {epsilon} {draw}", lambda e=mean: experiment.run(WordMechanism.BRR, e))
+            same = once(
+                f"match {epsilon}",
+                lambda u=found["unchanged"]: {"epsilon": experiment.matched_by_unchanged(u)},
+            )
+            once(
+                f"unchanged {epsilon} {draw}",
+                lambda e=same["epsilon"]: experiment.run(WordMechanism.BRR, Fraction(e)),
+            )
+    report(results, given.draws, Path(given.output))
+
+
+class Experiment:
+    """The reviews, the index and the classifier."""
+
+    def __init__(self, reviews: str, source: IndexSource) -> None:
+        self._source = source
+        self._index: WordIndex = source.open()
+        table = pq.read_table(reviews, columns=["split", "label", "text"])
+        table = table.take(np.random.default_rng(1).permutation(len(table)))
+        parts = [
+            table.filter(pc.equal(table["split"], split)).slice(0, count)
+            for split, count in (("train", TRAINING), ("test", TEST))
+        ]
+        self._labels, self._test_labels = (part["label"].to_pylist() for part in parts)
+        self.training, self._test = (
+            [shortened(text) for text in part["text"].to_pylist()] for part in parts
+        )
+
+    def accuracy(self, texts: list[str]) -> float:
+        """On clean test reviews, after learning from `texts`."""
+        features = TfidfVectorizer(token_pattern=r"\S+", sublinear_tf=True, min_df=2)
+        model = LogisticRegression(max_iter=1000).fit(features.fit_transform(texts), self._labels)
+        return float(model.score(features.transform(self._test), self._test_labels))
+
+    def run(self, mechanism: WordMechanism, epsilon: Fraction) -> dict[str, float]:
+        """Accuracy, and the share of unchanged words, of one release of the training reviews."""
+        texts, unchanged = self._release(mechanism, epsilon, self.training)
+        return {
+            "epsilon": float(epsilon),
+            "accuracy": self.accuracy(texts),
+            "unchanged": unchanged,
+        }
+
+    def matched_by_mean(self, epsilon: int) -> Fraction:
+        """BRR's epsilon of equal mean loss."""
+        return matched(
+            Fraction(epsilon),
+            WordMechanism.MADLIB,
+            WordMechanism.BRR,
+            "mean",
+            self._index.manifest,
+        )
+
+    def matched_by_unchanged(self, share: float) -> float:
+        """BRR's epsilon at which this share of the reviews' words comes back unchanged."""
+        low, high = 0.01, 8.0
+        for _ in range(12):
+            middle = (low + high) / 2
+            _, found = self._release(WordMechanism.BRR, Fraction(middle), self.training[:SAMPLE])
+            low, high = (middle, high) if found < share else (low, middle)
+        return (low + high) / 2
+
+    def _release(
+        self, mechanism: WordMechanism, epsilon: Fraction, texts: list[str]
+    ) -> tuple[list[str], float]:
+        parameters = WordsParameters(mechanism, epsilon, "word", "drop", self._source)
+        key = ReleaseKey.derive(os.urandom(32), "utility")
+        privatizer = WordPrivatizer(parameters, self._index, key)
+        documents = Documents(
+            "", np.arange(len(texts)), pa.array(texts, pa.large_string()), pa.table({})
+        )
+        released = privatizer.release(documents).rows["text"].to_pylist()
+        terms = set(self._index.vocabulary.terms.to_pylist())
+        pairs = [
+            (before, after)
+            for text, private in zip(texts, released, strict=True)
+            for before, after in zip(
+                [word for word in text.split() if word in terms], private.split(), strict=True
+            )
+        ]
+        return released, sum(before == after for before, after in pairs) / len(pairs)
+
+
+def shortened(text: str) -> str:
+    """The first words of a review, as the tokeniser has them."""
+    tokens = tokenize(pa.array([text]))
+    spans = zip(tokens.starts[:LONGEST], tokens.ends[:LONGEST], strict=True)
+    return " ".join(bytes(tokens.data[start:end]).decode() for start, end in spans)
+
+
+def report(results: dict[str, dict[str, float]], draws: int, folder: Path) -> None:
+    """The table and the plot."""
+    lines = [
+        "| Madlib's epsilon | way | epsilon | unchanged | accuracy | 95 % interval | prototype |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    curves: dict[str, list[tuple[float, float, float, float]]] = {way: [] for way in WAYS}
+    for position, epsilon in enumerate(EPSILONS):
+        for way, title in WAYS.items():
+            runs = [results[f"{way} {epsilon} {draw}"] for draw in range(draws)]
+            accuracy, half = interval([run["accuracy"] for run in runs])
+            unchanged = float(np.mean([run["unchanged"] for run in runs]))
+            prototype = {"madlib": "madlib", "mean": "brr"}.get(way)
+            before = f"{PROTOTYPE[prototype][position]:.3f}" if prototype else ""
+            lines.append(
+                f"| {epsilon} | {title} | {runs[0]['epsilon']:.3g} | {unchanged:.3f} "
+                f"| {accuracy:.3f} | {accuracy - half:.3f} to {accuracy + half:.3f} | {before} |"
+            )
+            curves[way].append((epsilon, unchanged, accuracy, half))
+    lines.append(f"\nClean text: {results['clean']['accuracy']:.3f}.")
+    (folder / "utility-words-table.md").write_text("\n".join(lines) + "\n")
+    print("\n".join(lines))
+    plot(curves, results["clean"]["accuracy"], folder / "utility-words.svg")
+
+
+def interval(accuracies: list[float]) -> tuple[float, float]:
+    """Mean accuracy and half of its 95 % interval: over test reviews, and over draws of noise."""
+    mean = float(np.mean(accuracies))
+    draws = float(np.var(accuracies, ddof=1)) / len(accuracies) if len(accuracies) > 1 else 0.0
+    return mean, 1.96 * math.sqrt(mean * (1 - mean) / TEST + draws)
+
+
+def plot(
+    curves: dict[str, list[tuple[float, float, float, float]]], clean: float, path: Path
+) -> None:
+    """Accuracy against epsilon, and against the share of unchanged words."""
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, 2, figsize=(10, 4), sharey=True, layout="constrained")
+    styles = zip(
+        curves.items(), ("o-", "s--", "^:"), ("#0072B2", "#D55E00", "#009E73"), strict=True
+    )
+    for (way, points), style, colour in styles:
+        epsilons, unchanged, accuracy, half = (
+            np.array(column) for column in zip(*points, strict=True)
+        )
+        for axis, x in zip(axes, (epsilons, unchanged), strict=True):
+            axis.errorbar(x, accuracy, half, fmt=style, color=colour, label=WAYS[way], capsize=3)
+    for axis, title in zip(
+        axes, ("Madlib's epsilon (per unit of distance)", "share of words unchanged"), strict=True
+    ):
+        axis.axhline(clean, color="grey", linewidth=1)
+        axis.set_xlabel(title)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("accuracy on clean reviews")
+    axes[0].annotate("clean text", (EPSILONS[0], clean), xytext=(0, 3), textcoords="offset points")
+    axes[1].legend(frameon=False, loc="lower right")
+    figure.savefig(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""How often words come back unchanged, and from how many they are told apart, before a run.
+
+Feyisetan, Balle, Drake and Diethe (WSDM 2020), section 4: N_w = Pr[M(w) = w], and S_w, the size
+of the smallest set of words that holds M(w) with probability at least 1 - eta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from evaluation.simulation import Simulator
+from evaluation.tallies import WORDS_A_BLOCK, Block, Tally, Task, blocks_of
+
+# How tasks are run: like `map`, but the results may come in any order.
+Run = Callable[[Task, Sequence[Block]], Iterable[Tally]]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Counts over `draws` draws for each epsilon and word.
+
+    unchanged: draws that gave the word itself, int32 (E, n); N_w is estimated by its share.
+    set_size: the least number of outputs, most frequent first, that hold `held` draws together,
+        int32 (E, n); for `held` of `held_draws(draws, eta)` it is the plug-in estimate of S_w.
+    distinct: the number of different outputs, int32 (E, n), as in figure 4 of the paper.
+    words: int64 (n,), and the block in which each was measured, int64 (n,). Between words of one
+        block the counts depend on each other; between blocks they do not.
+    """
+
+    epsilons: tuple[float, ...]
+    words: npt.NDArray[np.int64]
+    blocks: npt.NDArray[np.int64]
+    draws: int
+    held: int
+    unchanged: npt.NDArray[np.int32]
+    set_size: npt.NDArray[np.int32]
+    distinct: npt.NDArray[np.int32]
+
+    @property
+    def unchanged_share(self) -> npt.NDArray[np.float64]:
+        """The estimates of N_w, float64 (E, n)."""
+        return self.unchanged / self.draws
+
+    @property
+    def min_entropy(self) -> npt.NDArray[np.float64]:
+        """The proxy -log N_w of the Renyi entropy of order infinity, in nats, float64 (E, n).
+
+        It is infinite where no draw gave the word: all one knows is that it is about log(draws)
+        or more. M(w) has this entropy if no output is likelier than w itself, else less.
+        """
+        with np.errstate(divide="ignore"):
+            return -np.log(self.unchanged_share)
+
+    @property
+    def max_entropy(self) -> npt.NDArray[np.float64]:
+        """The proxy log S_w of the Renyi entropy of order 0, in nats, float64 (E, n)."""
+        return np.log(self.set_size)
+
+
+def held_draws(draws: int, eta: Fraction) -> int:
+    """How many draws are a share of at least 1 - eta of them.
+
+    The plug-in estimate of S_w that follows is low on average rather than high: the most frequent
+    outputs of a sample hold more of it than the likeliest outputs do of the law (the expectation of
+    a maximum over sets is at least the maximum of expectations). For one word it may still be
+    too high; a lower bound that holds with a stated confidence takes `most_allowed` + 1 draws
+    for `held` (see `evaluation.demands`).
+    """
+    if not 0 < eta < 1:
+        raise ValueError(f"eta is {eta}; it must be above 0 and below 1")
+    return -(-(draws * (1 - eta)) // 1)
+
+
+def choose_words(
+    size: int,
+    count: int | None,
+    seed: np.random.SeedSequence,
+    weights: npt.NDArray[np.float64] | None = None,
+) -> npt.NDArray[np.int64]:
+    """The words to measure, int64 (count,), in random order.
+
+    Args:
+        size: the number of words V.
+        count: how many; None for all of them.
+        seed: of the choice.
+        weights: None to draw without replacement, every word alike; else float64 (V,), in
+            proportion to which words are drawn with replacement, so that one may come twice.
+
+    Raises:
+        ValueError: the count is not positive, or above V where nothing is drawn twice, or weights
+            are not one non-negative finite number a word with a positive sum.
+    """
+    generator = np.random.default_rng(seed)
+    if weights is None:
+        count = size if count is None else count
+        if not 0 < count <= size:
+            raise ValueError(f"{count} words cannot be chosen from {size}; name 1 to {size}")
+        return generator.choice(size, count, replace=False)
+    if count is None or count < 1:
+        raise ValueError("a sample by weights needs a number of words")
+    if len(weights) != size or not np.isfinite(weights).all() or (weights < 0).any():
+        raise ValueError(f"weights must be {size} finite numbers, none of them negative")
+    if not weights.sum() > 0:
+        raise ValueError("all weights are zero; give at least one word a positive one")
+    return generator.choice(size, count, p=weights / weights.sum())
+
+
+def measure(
+    simulator: Simulator,
+    words: npt.NDArray[np.int64],
+    epsilons: Sequence[float],
+    draws: int,
+    held: int,
+    seed: np.random.SeedSequence,
+    run: Run = map,
+) -> Measured:
+    """Draw the outputs of words at each epsilon, and count.
+
+    The numbers depend on the arguments but for `run`, which only says who does the work.
+
+    Args:
+        simulator: the mechanism on its vocabulary.
+        words: int64 (n,); every 64 of them share their noise.
+        epsilons: positive and finite.
+        draws: for each epsilon and word.
+        held: see `Measured.set_size`; 1 to draws.
+        seed: every block gets a child of it.
+        run: applies a function to each block. It is called while BLAS is limited to one thread,
+            without which products may be rounded differently; a function that leaves this process
+            must see to that itself (`limited`).
+
+    Raises:
+        ValueError: no words or epsilons, an epsilon or a number out of range.
+    """
+    if not len(words) or not epsilons:
+        raise ValueError("there is nothing to measure: name at least one word and one epsilon")
+    if not all(0 < epsilon < np.inf for epsilon in epsilons):
+        raise ValueError(f"epsilons are {list(epsilons)}; each must be above 0 and finite")
+    if not 1 <= held <= draws:
+        raise ValueError(f"{held} of {draws} draws cannot be held; name 1 to {draws}")
+    blocks = blocks_of(words, seed)
+    task = Task(simulator, tuple(epsilons), draws, held)
+    with limited():
+        tallies = sorted(run(task, blocks), key=lambda tally: tally.number)
+    unchanged, set_size, distinct = (
+        np.concatenate([getattr(tally, name) for tally in tallies], axis=1)
+        for name in ("unchanged", "set_size", "distinct")
+    )
+    numbers = np.arange(len(words)) // WORDS_A_BLOCK
+    return Measured(tuple(epsilons), words, numbers, draws, held, unchanged, set_size, distinct)
+
+
+def limited() -> threadpool_limits:
+    """Within this context, BLAS uses one thread, so that its sums are the same ones every time."""
+    return threadpool_limits(limits=1, user_api="blas")

@@ -1,0 +1,179 @@
+"""Demands on how well words are hidden, and a test of whether an epsilon meets them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.calibration import Measured, Run, choose_words, measure
+from evaluation.intervals import most_allowed, share_at_least
+from evaluation.simulation import Simulator
+from evaluation.tallies import child
+
+_DRAWS_PART = 0.2  # of a test's level that goes to the draws; the rest goes to the words' choice
+
+
+@dataclass(frozen=True)
+class UnchangedAtMost:
+    """N_w is at most `threshold` for a share of at least `share` of the words."""
+
+    threshold: Fraction
+    share: Fraction
+
+    def __str__(self) -> str:
+        return f"N_w <= {float(self.threshold):g} for {float(self.share):.4g} of the words"
+
+
+@dataclass(frozen=True)
+class SetSizeAtLeast:
+    """S_w is at least `size` for a share of at least `share` of the words."""
+
+    size: int
+    share: Fraction
+
+    def __str__(self) -> str:
+        return f"S_w >= {self.size} for {float(self.share):.4g} of the words"
+
+
+Demand = UnchangedAtMost | SetSizeAtLeast
+
+
+@dataclass(frozen=True)
+class Design:
+    """What an epsilon is judged by: so many draws for so many words (see `choose_words`)."""
+
+    words: int | None
+    draws: int
+    eta: Fraction
+    weights: npt.NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A demand at an epsilon: `certified` of `words` meet it, hence a share of `at_least`."""
+
+    demand: Demand
+    certified: int
+    words: int
+    at_least: float
+
+    @property
+    def met(self) -> bool:
+        """Whether enough words meet the demand, at the test's level."""
+        return self.at_least >= self.demand.share
+
+
+@dataclass(frozen=True)
+class Validation:
+    """A test, at `level`, of all demands at an epsilon."""
+
+    epsilon: Fraction
+    level: float
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def met(self) -> bool:
+        """Whether the test says that all demands are met."""
+        return all(verdict.met for verdict in self.verdicts)
+
+
+def validate(
+    simulator: Simulator,
+    demands: Sequence[Demand],
+    epsilon: Fraction,
+    design: Design,
+    level: float,
+    seed: np.random.SeedSequence,
+    run: Run = map,
+) -> Validation:
+    """Test whether an epsilon meets all demands.
+
+    If it does not, and was chosen without looking at what `seed` gives, the test is passed with a
+    probability of at most `level`, and each `at_least` is above the true share with a
+    probability of at most `level`. Proof, for one demand and n words chosen at random:
+
+    1. A word is certified only if a count over its draws is at most c = most_allowed(draws, p, b),
+       b = level / 5 / n. For N_w <= t the count is of the draws that gave w, and p = t. If N_w > t,
+       it is Binomial(draws, N_w), and at most c with a probability of at most b.
+       For S_w >= s the count is of the draws that the s - 1 most frequent outputs hold, and p =
+       1 - eta. If S_w < s, some s - 1 outputs have a probability of at least 1 - eta together; the
+       count is at least that of the draws these hold, which is Binomial(draws, at least 1 - eta);
+       so it is at most c with a probability of at most b. (The plug-in estimate of S_w proves
+       less: it is low on average, but not for every word.)
+    2. By the union bound, which asks nothing of how words' draws depend on each other, no word is
+       certified wrongly but with a probability of level / 5. So the certified words are no more
+       than those of the sample that meet the demand, whose number is binomial (or
+       hypergeometric) with the true share; `share_at_least` with 4 / 5 of the level bounds it.
+       Together these err with a probability of at most `level`.
+    3. The test is passed only if it is passed for every demand, and so for one that is not met,
+       if there is one: several demands cost nothing.
+    """
+    words = choose_words(simulator.size, design.words, child(seed, 0), design.weights)
+    part = _DRAWS_PART * level / len(words)
+    most = most_allowed(design.draws, 1 - design.eta, part)
+    measured = measure(
+        simulator,
+        words,
+        [float(epsilon)],
+        design.draws,
+        max(1, most + 1),
+        child(seed, 1),
+        run,
+    )
+    verdicts = (
+        _verdict(demand, _certified(demand, measured, part), design, simulator.size, level)
+        for demand in demands
+    )
+    return Validation(epsilon, level, tuple(verdicts))
+
+
+def _certified(demand: Demand, measured: Measured, level: float) -> npt.NDArray[np.bool_]:
+    certified: npt.NDArray[np.bool_]
+    if isinstance(demand, UnchangedAtMost):
+        most = most_allowed(measured.draws, demand.threshold, level)
+        certified = measured.unchanged[0] <= most
+    else:  # It takes s outputs or more to hold c + 1 draws if and only if s - 1 hold at most c.
+        certified = measured.set_size[0] >= demand.size
+    return certified
+
+
+def _verdict(
+    demand: Demand, certified: npt.NDArray[np.bool_], design: Design, size: int, level: float
+) -> Verdict:
+    population = size if design.weights is None else None
+    count = int(certified.sum())
+    bound = share_at_least(count, len(certified), (1 - _DRAWS_PART) * level, population)
+    return Verdict(demand, count, len(certified), bound)
+
+
+def check(demands: Sequence[Demand], design: Design, size: int, level: float) -> None:
+    """Refuse what no outcome of the draws could show."""
+    if not demands:
+        raise ValueError("there are no demands; name at least one")
+    if not 0 < level < 0.5:
+        raise ValueError(f"the confidence is {1 - 2 * level:g}; it must be above 0 and below 1")
+    if not 0 < design.eta < 1:
+        raise ValueError(f"eta is {float(design.eta):g}; it must be above 0 and below 1")
+    words = size if design.words is None else design.words
+    for demand in demands:
+        if not 0 < demand.share <= 1:
+            raise ValueError(f"{demand}: the share must be above 0 and at most 1")
+        chance = 1 - design.eta
+        if isinstance(demand, UnchangedAtMost):
+            chance = demand.threshold
+            if not 0 < chance < 1:
+                raise ValueError(f"{demand}: the threshold must be above 0 and below 1")
+        elif not 1 < demand.size <= size:
+            raise ValueError(f"{demand}: there are {size} words; the size must be 2 to {size}")
+        if most_allowed(design.draws, chance, _DRAWS_PART * level / words) < 0:
+            raise ValueError(f"{demand}: {design.draws} draws a word cannot show it; take more")
+        best = _verdict(demand, np.ones(words, dtype=np.bool_), design, size, level)
+        if not best.met:
+            raise ValueError(
+                f"{demand}: {words} words cannot show it (if all meet it, the share is at least "
+                f"{best.at_least:.4f}); take more"
+            )

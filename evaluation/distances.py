@@ -1,0 +1,211 @@
+"""How far apart the words of a vocabulary are: what an epsilon per unit of distance comes to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from indexes.hamming import HammingSearch
+
+_T = TypeVar("_T", bound=np.generic)
+
+_AT_ONCE = 1024
+_PAIRS = 50_000**2 // 2  # half a minute of float64 for 300 dimensions, on one core
+_BIT_PAIRS = 400_000**2 // 2
+_SAMPLED_PAIRS = 1_000_000
+_NORMAL_975 = 1.959963984540054
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number and what is known about it: low <= value <= high."""
+
+    value: Fraction
+    low: Fraction
+    high: Fraction
+
+    @property
+    def exact(self) -> bool:
+        """Whether it was computed from all pairs, exactly but for float64 rounding."""
+        return self.low == self.high
+
+
+@dataclass(frozen=True)
+class Distances:
+    """The distances between all pairs of different words of a vocabulary.
+
+    mean: exact, or from a sample of pairs with a 95 % confidence interval (normal approximation).
+    maximum: exact, or the largest distance that was met (`value` and `low`), with a bound that no
+        distance exceeds (`high`).
+    unit: of both.
+    """
+
+    unit: str
+    mean: Estimate
+    maximum: Estimate
+
+
+def privacy_ratio(theirs: Fraction, ours: Fraction) -> Fraction:
+    """R = P_theirs / P_ours, for mean or for maximum distances under either mechanism's metric.
+
+    At R * epsilon, ours has the same epsilon times distance as theirs at epsilon (Carvalho,
+    Vasiloudis and Feyisetan, BRR, ICML 2021 workshop). Raises ValueError for distances of zero.
+    """
+    if not (theirs > 0 and ours > 0):
+        raise ValueError("a distance is zero: all words are in one place, and nothing can match")
+    return theirs / ours
+
+
+def hamming_distances(codes: npt.NDArray[np.uint64], *, budget: int = _BIT_PAIRS) -> Distances:
+    """Distances of codes, in bits.
+
+    A bit that n of V codes have set differs in n (V - n) pairs, so that the mean is exactly
+    sum over bits of 2 n (V - n) / (V (V - 1)). The code farthest from another one is the one
+    nearest to its complement.
+
+    Args:
+        codes: uint64 (V, words of 64 bits).
+        budget: how many pairs to compare for the maximum, about.
+
+    Raises:
+        ValueError: fewer than two codes.
+    """
+    count = _at_least_two(len(codes))
+    ones = _ones_by_bit(codes)
+    mean = Fraction(sum(2 * n * (count - n) for n in ones), count * (count - 1))
+    majority = np.packbits(np.array(ones) * 2 > count, bitorder="little").view(np.uint64)
+    radii = _bits(codes ^ majority)
+    order = np.argsort(-radii, kind="stable")
+    search = HammingSearch(codes)
+
+    def farthest(start: int) -> float:
+        block = codes[order[start : start + _AT_ONCE]]
+        return float(_bits(block ^ codes[search.nearest(~block)]).max())
+
+    low, high = _largest(radii[order].astype(np.float64), farthest, budget)
+    return Distances("bits", Estimate(mean, mean, mean), Estimate(low, low, high))
+
+
+def euclidean_distances(
+    vectors: npt.NDArray[np.float32], seed: int, *, budget: int = _PAIRS
+) -> Distances:
+    """Distances of vectors, in the vectors' own unit; in float64.
+
+    Args:
+        vectors: float32 (V, d).
+        seed: of the sample of pairs, where there are more than the budget.
+        budget: how many pairs to compare for the mean, and again for the maximum, about.
+
+    Raises:
+        ValueError: fewer than two vectors.
+    """
+    count = _at_least_two(len(vectors))
+    centre = vectors.mean(axis=0, dtype=np.float64)
+    radii = np.concatenate(
+        [np.linalg.norm(block - centre, axis=1) for block in _blocks_of(vectors)]
+    )
+    order = np.argsort(-radii, kind="stable")
+
+    def squares(a: int, b: int) -> npt.NDArray[np.float64]:
+        """All pairs of a block and another, by descending distance from the centre."""
+        rows, others = order[a : a + _AT_ONCE], order[b : b + _AT_ONCE]
+        products = (vectors[rows] - centre) @ (vectors[others] - centre).T
+        found: npt.NDArray[np.float64] = radii[rows, None] ** 2 + radii[others] ** 2 - 2 * products
+        np.maximum(found, 0, out=found)  # rounding may take a square of about zero below it
+        return found
+
+    def farthest(start: int) -> float:
+        return max(math.sqrt(squares(start, b).max()) for b in range(start, count, _AT_ONCE))
+
+    with threadpool_limits(limits=1, user_api="blas"):
+        low, high = _largest(radii[order], farthest, budget)
+        if count * (count - 1) // 2 <= budget:
+            mean = _mean_of_all(squares, count)
+        else:
+            mean = _mean_of_some(vectors, np.random.default_rng(seed))
+    return Distances("vector units", mean, Estimate(low, low, high))
+
+
+def _at_least_two(count: int) -> int:
+    if count < 2:
+        raise ValueError(f"there are {count} words; distances need two or more")
+    return count
+
+
+def _blocks_of(values: npt.NDArray[_T]) -> Iterator[npt.NDArray[_T]]:
+    for start in range(0, len(values), _AT_ONCE):
+        yield values[start : start + _AT_ONCE]
+
+
+def _bits(codes: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    counts: npt.NDArray[np.int64] = np.bitwise_count(codes).sum(axis=1, dtype=np.int64)
+    return counts
+
+
+def _ones_by_bit(codes: npt.NDArray[np.uint64]) -> list[int]:
+    """How many codes have each bit set; bit b is bit b % 64 of word b // 64."""
+    totals = np.zeros(64 * codes.shape[1], dtype=np.int64)
+    for block in _blocks_of(codes):
+        raw = np.ascontiguousarray(block).view(np.uint8)
+        totals += np.unpackbits(raw, axis=1, bitorder="little").sum(axis=0, dtype=np.int64)
+    return [int(total) for total in totals]
+
+
+def _largest(
+    radii: npt.NDArray[np.float64], farthest: Callable[[int], float], budget: int
+) -> tuple[Fraction, Fraction]:
+    """The largest distance that is met, and what no distance exceeds; equal if that is it.
+
+    By the triangle inequality, two words are no farther apart than their distances from any
+    centre together. So blocks of words are taken by descending distance from the centre, and it
+    is over once twice that distance is not above the largest one met.
+
+    Args:
+        radii: float64 (V,), distances from a centre, descending.
+        farthest: the largest distance between a word of the block that starts at the given
+            number, and that word or a later one (or any one).
+        budget: pairs of words to compare before giving up with a bound.
+    """
+    largest = 0.0
+    for start in range(0, len(radii), _AT_ONCE):
+        bound = 2 * float(radii[start])
+        if bound <= largest:
+            break
+        if start * len(radii) >= 2 * budget:
+            return Fraction(largest), Fraction(bound)
+        largest = max(largest, farthest(start))
+    return Fraction(largest), Fraction(largest)
+
+
+def _mean_of_all(squares: Callable[[int, int], npt.NDArray[np.float64]], count: int) -> Estimate:
+    sums = []
+    for a in range(0, count, _AT_ONCE):
+        for b in range(a, count, _AT_ONCE):
+            found = squares(a, b)
+            if a == b:  # every pair once, and no word with itself
+                found = np.triu(found, 1)
+            sums.append(float(np.sqrt(found).sum()))
+    mean = Fraction(math.fsum(sums) / (count * (count - 1) // 2))
+    return Estimate(mean, mean, mean)
+
+
+def _mean_of_some(vectors: npt.NDArray[np.float32], generator: np.random.Generator) -> Estimate:
+    """From pairs drawn with replacement, every pair of different words alike."""
+    one = generator.integers(len(vectors), size=_SAMPLED_PAIRS)
+    other = (one + generator.integers(1, len(vectors), size=_SAMPLED_PAIRS)) % len(vectors)
+    found = np.concatenate(
+        [
+            np.linalg.norm(vectors[i].astype(np.float64) - vectors[j], axis=1)
+            for i, j in zip(_blocks_of(one), _blocks_of(other), strict=True)
+        ]
+    )
+    mean = float(found.mean())
+    half = _NORMAL_975 * float(found.std(ddof=1)) / math.sqrt(len(found))
+    return Estimate(Fraction(mean), Fraction(mean - half), Fraction(mean + half))

@@ -1,0 +1,73 @@
+"""Exact bounds on shares and counts, for statements with a stated confidence."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+
+def most_allowed(draws: int, chance: Fraction, level: float) -> int:
+    """The largest c with Pr[Binomial(draws, chance) <= c] <= level; -1 if there is none.
+
+    If an event has a probability of at least `chance`, it is seen at most c times in `draws`
+    independent draws with a probability of at most `level`: it is seen as often as
+    Binomial(draws, chance), or more often (stochastic order).
+    """
+    guess = int(stats.binom.ppf(level, draws, float(chance)))
+    while guess >= 0 and stats.binom.cdf(guess, draws, float(chance)) > level:
+        guess -= 1
+    return guess
+
+
+def share_at_least(count: int, sample: int, level: float, population: int | None = None) -> float:
+    """A lower confidence bound on the share of a population that has a property.
+
+    Args:
+        count: those of the sample that have it.
+        sample: the size of the sample.
+        level: the probability, at most, that the bound is above the true share.
+        population: None if the sample was drawn with replacement (Clopper and Pearson 1934,
+            binomial); else the size of the population it was drawn from without replacement
+            (the same construction, hypergeometric). A sample of everybody gives the share itself.
+
+    Both are the least share under which `count` or more have a probability above `level`; the
+    true share is below it only if what was seen has a probability of at most `level`.
+    """
+    if count == 0:
+        return 0.0
+    if population is None:
+        return float(stats.beta.ppf(level, count, sample - count + 1))
+    low, high = count - 1, population - (sample - count)  # `low` is ruled out, `high` is not
+    while high - low > 1:
+        middle = (low + high) // 2
+        seen = stats.hypergeom.sf(count - 1, population, middle, sample)
+        low, high = (low, middle) if seen > level else (middle, high)
+    return high / population
+
+
+def mean_over_blocks(
+    values: npt.NDArray[np.float64], blocks: npt.NDArray[np.int64], confidence: float
+) -> tuple[float, float]:
+    """A confidence interval for the mean, from independent blocks (Student's t over their means).
+
+    The values of one block may depend on each other. Blocks should be of about equal sizes; from
+    a single block nothing can be said, and the interval is infinite.
+
+    Args:
+        values: float64 (n,).
+        blocks: int64 (n,), the block of each value, numbered from zero.
+        confidence: of the interval, such as 0.95.
+    """
+    sizes = np.bincount(blocks)
+    if len(sizes) < 2:
+        return -math.inf, math.inf
+    mean = float(values.mean())
+    # Weighted by their sizes, the blocks' means average to the mean.
+    deviations = (np.bincount(blocks, weights=values) - sizes * mean) / sizes.mean()
+    error = float(np.sqrt((deviations**2).sum() / (len(sizes) - 1) / len(sizes)))
+    half = float(stats.t.ppf((1 + confidence) / 2, len(sizes) - 1)) * error
+    return mean - half, mean + half

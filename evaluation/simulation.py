@@ -1,0 +1,147 @@
+"""What word mechanisms put out, simulated fast: for calibration on public vectors, never a release.
+
+NumPy's generators draw here, and the words of a block share their noise. Either would be a fault in
+a mechanism; for estimates it is none: the draws of any one word are independent of each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.max_plus import GROUP, improve
+from indexes.hamming import HammingSearch
+
+_DRAWS_AT_ONCE = 1024  # a group of rows of so many float32 stays in the first-level cache
+_WORDS_AT_ONCE = 32 * GROUP  # with the draws, a tile of the second-level cache
+
+
+class Simulator(Protocol):
+    """A mechanism on a vocabulary of `size` words."""
+
+    @property
+    def size(self) -> int:
+        """The number of words V; outputs are 0 .. V - 1."""
+
+    def outputs(
+        self,
+        words: npt.NDArray[np.int64],
+        epsilons: Sequence[float],
+        draws: int,
+        generator: np.random.Generator,
+    ) -> npt.NDArray[np.int32]:
+        """What comes out for each epsilon, word and draw: int32 (E, n, draws).
+
+        For one epsilon and one word, the draws are independent and follow the mechanism's law.
+        Words and epsilons share the noise (common random numbers), so that estimates are smooth
+        in epsilon.
+        """
+
+
+class MadlibSimulator:
+    """Madlib (Feyisetan et al., WSDM 2020): the word nearest to phi(w) + z / epsilon.
+
+    With score_j(q) = q . y_j - ||y_j||^2 / 2, the nearest word is the one of the largest score, and
+    epsilon score_j(phi + z / epsilon) = epsilon score_j(phi) + z . y_j. The first term is a small
+    matrix product over words, the second one over draws, both shared: what is left of the search
+    for each word and draw is an addition and a comparison a candidate. All is float32, which may
+    take a word for another one where two are equally near but for rounding; among exactly equal
+    scores the lowest id is taken.
+    """
+
+    def __init__(self, vectors: npt.NDArray[np.float32]) -> None:
+        """`vectors`: float32 (V, d); kept as they are, so that they may be mapped."""
+        self._vectors = vectors
+        self._half = np.einsum("ij,ij->i", vectors, vectors) / np.float32(2)
+
+    @property
+    def size(self) -> int:
+        """The number of words."""
+        return len(self._vectors)
+
+    def outputs(
+        self,
+        words: npt.NDArray[np.int64],
+        epsilons: Sequence[float],
+        draws: int,
+        generator: np.random.Generator,
+    ) -> npt.NDArray[np.int32]:
+        """See `Simulator`; epsilon is per unit of Euclidean distance."""
+        noise = unit_noise(self._vectors.shape[1], draws, generator)
+        parts = [
+            self._nearest(self._vectors[words], epsilons, noise[start : start + _DRAWS_AT_ONCE])
+            for start in range(0, draws, _DRAWS_AT_ONCE)
+        ]
+        return np.concatenate(parts, axis=2)
+
+    def _nearest(
+        self,
+        origins: npt.NDArray[np.float32],
+        epsilons: Sequence[float],
+        noise: npt.NDArray[np.float32],
+    ) -> npt.NDArray[np.int32]:
+        shape = (len(epsilons), len(origins), len(noise))
+        best = np.full(shape, -np.inf, dtype=np.float32)
+        found = np.zeros(shape, dtype=np.int32)
+        group = np.full(shape[1:], -1, dtype=np.int32)
+        columns = np.ascontiguousarray(noise.T)
+        for start in range(0, self.size, _WORDS_AT_ONCE):
+            tile = self._vectors[start : start + _WORDS_AT_ONCE]
+            own = np.full((len(origins), _WORDS_AT_ONCE), -np.inf, dtype=np.float32)
+            own[:, : len(tile)] = origins @ tile.T - self._half[start : start + _WORDS_AT_ONCE]
+            drawn = np.zeros((_WORDS_AT_ONCE, len(noise)), dtype=np.float32)
+            np.matmul(tile, columns, out=drawn[: len(tile)])
+            for e, epsilon in enumerate(epsilons):
+                scaled = own * np.float32(epsilon)
+                improve(scaled, drawn, best[e], group, found[e], np.int32(start))
+        return found
+
+
+def unit_noise(
+    dimensions: int, draws: int, generator: np.random.Generator
+) -> npt.NDArray[np.float32]:
+    """Noise of density proportional to exp(-||z||), float32 (draws, d).
+
+    It is a scale mixture of normals, N(0, I) sqrt(2 Gamma((d + 1) / 2, 1)).
+    """
+    normal = generator.standard_normal((draws, dimensions))
+    scale = np.sqrt(2 * generator.standard_gamma((dimensions + 1) / 2, size=draws))
+    return (normal * scale[:, None]).astype(np.float32)
+
+
+class BrrSimulator:
+    """BRR (Carvalho et al., ICML 2021 workshop): the code nearest to one with random flips.
+
+    Every bit flips with probability 1 / (1 + exp(epsilon)); of several nearest codes the lowest id.
+    """
+
+    def __init__(self, codes: npt.NDArray[np.uint64]) -> None:
+        """`codes`: uint64 (V, words of 64 bits); kept as they are, so that they may be mapped."""
+        self._codes = codes
+        self._search = HammingSearch(codes)
+
+    @property
+    def size(self) -> int:
+        """The number of words."""
+        return len(self._codes)
+
+    def outputs(
+        self,
+        words: npt.NDArray[np.int64],
+        epsilons: Sequence[float],
+        draws: int,
+        generator: np.random.Generator,
+    ) -> npt.NDArray[np.int32]:
+        """See `Simulator`; epsilon is per bit."""
+        width = self._codes.shape[1]
+        uniforms = generator.random((draws, 64 * width))
+        outputs = np.empty((len(epsilons), len(words), draws), dtype=np.int32)
+        for e, epsilon in enumerate(epsilons):
+            flips = uniforms < np.exp(-np.logaddexp(0, epsilon))
+            masks = np.packbits(flips, axis=1).view(np.uint64)
+            for i, word in enumerate(words):
+                outputs[e, i] = self._search.nearest(self._codes[word] ^ masks)
+        return outputs

@@ -1,0 +1,210 @@
+"""A word index as a folder of files, which workers verify and map into memory.
+
+    manifest.json   what the index is, where it comes from, and the SHA-256 of every other file
+    words.arrow     the words, in order, with their hashes
+    slots.npy       the hash table over them, int32
+    vectors.npy     float32 (V, d)
+    codes.npy       uint64 (V, bits / 64), little-endian
+
+The digest of an index is the SHA-256 of its manifest. Mapped files are shared by all the processes
+of a host.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from indexes.vocabulary import Vocabulary
+
+VERSION = 1
+MANIFEST = "manifest.json"
+PROVENANCES = ("public", "private")
+_WORDS, _SLOTS, _VECTORS, _CODES = "words.arrow", "slots.npy", "vectors.npy", "codes.npy"
+_BLOCK = 1 << 20
+
+
+class ArtefactError(ValueError):
+    """An index that cannot be used; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What an index is.
+
+    Attributes:
+        provenance: `public`, or `private` where the vectors were made from private data.
+        guarantee: of a private one, the guarantee under which it was made; else None.
+        source: the vectors' file, as `uri` and `sha256`.
+        words, dimensions, bits: the sizes.
+        tokenizer: under which every word is one token.
+        seed: of the autoencoder's training.
+        measures: how good the codes are: reconstruction error, neighbour overlap and so on.
+        distances: by metric, how far apart words are: mean and maximum, exact or estimated.
+        builder: the software that made it.
+        files: path, bytes and sha256 of each.
+        version: of this format.
+    """
+
+    provenance: Literal["public", "private"]
+    guarantee: dict[str, Any] | None
+    source: Mapping[str, str]
+    words: int
+    dimensions: int
+    bits: int
+    tokenizer: str
+    seed: int
+    measures: Mapping[str, Any]
+    distances: Mapping[str, Any]
+    builder: str
+    files: tuple[Mapping[str, Any], ...] = ()
+    version: int = VERSION
+
+    def to_json(self) -> str:
+        """The text of `manifest.json`."""
+        return json.dumps({"format": "quietcorpus-index", **asdict(self)}, indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Manifest:
+        """Raises ArtefactError for a manifest that is damaged, newer, or without provenance."""
+        try:
+            content = json.loads(text)
+            if content.pop("format") != "quietcorpus-index":
+                raise ValueError
+        except (ValueError, KeyError, AttributeError, TypeError):
+            raise ArtefactError(
+                f"has a {MANIFEST} that is not one of an index; build it again"
+            ) from None
+        if not isinstance(content.get("version"), int) or content["version"] > VERSION:
+            raise ArtefactError(
+                f"was built by a newer version ({content.get('builder', 'unknown')}, format "
+                f"{content.get('version')}; this one reads up to {VERSION}): update quietcorpus"
+            )
+        if content.get("provenance") not in PROVENANCES:
+            raise ArtefactError(
+                "does not say its provenance, public or private; build it again with --provenance"
+            )
+        if content["provenance"] == "private" and not content.get("guarantee"):
+            raise ArtefactError(
+                "was made from private data and does not say under which guarantee; build it "
+                "again with --guarantee, or from public vectors"
+            )
+        names = {field.name for field in fields(cls)}
+        if set(content) != names:
+            wrong = ", ".join(sorted(set(content) ^ names))
+            raise ArtefactError(f"has a {MANIFEST} with missing or unknown keys ({wrong})")
+        return cls(**content | {"files": tuple(content["files"])})
+
+
+@dataclass(frozen=True)
+class WordIndex:
+    """An index as it lies in memory, or is mapped into it."""
+
+    manifest: Manifest
+    vocabulary: Vocabulary
+    vectors: npt.NDArray[np.float32]
+    codes: npt.NDArray[np.uint64]
+
+
+def save(
+    folder: str,
+    manifest: Manifest,
+    vocabulary: Vocabulary,
+    vectors: npt.NDArray[np.float32],
+    codes: npt.NDArray[np.uint64],
+) -> Manifest:
+    """Write an index into an empty folder; returns the manifest with its files."""
+    with pa.OSFile(f"{folder}/{_WORDS}", "wb") as sink:
+        table = pa.table({"word": vocabulary.terms, "hash": pa.array(vocabulary.hashes)})
+        with pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+    np.save(f"{folder}/{_SLOTS}", vocabulary.slots)
+    np.save(f"{folder}/{_VECTORS}", np.ascontiguousarray(vectors, dtype="<f4"))
+    np.save(f"{folder}/{_CODES}", np.ascontiguousarray(codes, dtype="<u8"))
+    files = [
+        {
+            "path": name,
+            "bytes": os.path.getsize(f"{folder}/{name}"),
+            "sha256": _sha256(folder, name),
+        }
+        for name in (_WORDS, _SLOTS, _VECTORS, _CODES)
+    ]
+    complete = Manifest(**{**_shallow(manifest), "files": tuple(files)})
+    with open(f"{folder}/{MANIFEST}", "w", encoding="utf-8") as stream:
+        stream.write(complete.to_json())
+    return complete
+
+
+def _shallow(manifest: Manifest) -> dict[str, Any]:
+    return {field.name: getattr(manifest, field.name) for field in fields(manifest)}
+
+
+def read_manifest(folder: str, digest: str | None = None) -> Manifest:
+    """The manifest; raises ArtefactError if it is missing, unusable or not the one of `digest`."""
+    try:
+        with open(f"{folder}/{MANIFEST}", "rb") as stream:
+            content = stream.read()
+    except OSError:
+        raise ArtefactError(f"is no index: it has no {MANIFEST} that can be read") from None
+    if digest is not None and hashlib.sha256(content).hexdigest() != digest:
+        raise ArtefactError("has changed since the release began")
+    return Manifest.from_json(content)
+
+
+def verify(folder: str, manifest: Manifest) -> None:
+    """Raise ArtefactError unless every file is what the manifest says."""
+    for file in manifest.files:
+        try:
+            digest = _sha256(folder, file["path"])
+        except OSError:
+            raise ArtefactError(f"lacks {file['path']}, or it cannot be read") from None
+        if digest != file["sha256"]:
+            raise ArtefactError(
+                f"is damaged: {file['path']} is not the file that {MANIFEST} describes (sha256 "
+                "differs); copy it again, or build it again"
+            )
+
+
+def open_index(folder: str, digest: str | None = None) -> WordIndex:
+    """Verify an index and map it into memory; raises ArtefactError."""
+    manifest = read_manifest(folder, digest)
+    verify(folder, manifest)
+    try:
+        with pa.memory_map(f"{folder}/{_WORDS}") as source:
+            words = pa.ipc.open_file(source).read_all()
+        slots, vectors, codes = (
+            np.load(f"{folder}/{name}", mmap_mode="r", allow_pickle=False)
+            for name in (_SLOTS, _VECTORS, _CODES)
+        )
+        terms, hashes = (words[name].combine_chunks() for name in ("word", "hash"))
+        vocabulary = Vocabulary.mapped(terms, hashes.to_numpy(), slots)
+    except (OSError, ValueError, KeyError, pa.ArrowException):
+        raise ArtefactError("holds files that cannot be read; build it again") from None
+    shapes = ((len(vocabulary), manifest.dimensions), (len(vocabulary), manifest.bits // 64))
+    if (vectors.shape, codes.shape) != shapes or len(vocabulary) != manifest.words:
+        raise ArtefactError(f"holds files of other sizes than its {MANIFEST} says; build it again")
+    return WordIndex(manifest, vocabulary, vectors.view(np.ndarray), codes.view(np.ndarray))
+
+
+def names(manifest: Manifest) -> Iterable[str]:
+    """The files of an index besides its manifest; raises ArtefactError for a path out of it."""
+    for file in manifest.files:
+        if file["path"] not in (_WORDS, _SLOTS, _VECTORS, _CODES):
+            raise ArtefactError(f"lists a file that no index has ({file['path']}); build it again")
+        yield file["path"]
+
+
+def _sha256(folder: str, name: str) -> str:
+    digest = hashlib.sha256()
+    with open(f"{folder}/{name}", "rb") as stream:
+        while block := stream.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,120 @@
+"""Exact search for the nearest vector by Euclidean distance, over the whole vocabulary.
+
+Most of the work is a float32 matrix product, whose rounding depends on the library, the processor
+and the size of the batch. So its result only rules words out, by a rigorous bound on its error;
+the few that are left are compared in float64. What is found is the same everywhere.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from compiled import compiled
+
+_QUERIES_AT_ONCE = 256
+_WORDS_AT_ONCE = 1024
+_GROUP = 64  # words that are ruled out, or looked at again, together
+_HALF_ULP = 2.0**-24
+_HALF_ULP_64 = 2.0**-53
+
+
+class EuclideanSearch:
+    """The vectors of a vocabulary; of several nearest ones, the one with the lowest id is found.
+
+    Nearest is the least sum of (q - y)^2, added up in float64 in the order of the dimensions.
+    """
+
+    def __init__(self, vectors: npt.NDArray[np.float32]) -> None:
+        """`vectors`: float32 (V, d); they are kept as they are, so that they may be mapped."""
+        self._vectors = vectors
+        halves = [
+            np.square(vectors[start : start + _WORDS_AT_ONCE], dtype=np.float64).sum(axis=1) / 2
+            for start in range(0, len(vectors), _WORDS_AT_ONCE)
+        ]
+        half = np.concatenate(halves)
+        self._half = half.astype(np.float32)
+        self._longest = float(np.sqrt(2 * half.max()))
+
+    def nearest(self, queries: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
+        """The id of the vector nearest to each query, int32 (n,); queries: float32 (n, d)."""
+        found = np.empty(len(queries), dtype=np.int32)
+        for start in range(0, len(queries), _QUERIES_AT_ONCE):
+            chunk = queries[start : start + _QUERIES_AT_ONCE]
+            maxima = self._group_maxima(chunk)
+            found[start : start + _QUERIES_AT_ONCE] = _decide(
+                self._vectors, chunk, maxima, 2 * self._error(chunk)
+            )
+        return found
+
+    def _group_maxima(self, queries: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """For each group of words and each query, the largest q . y - ||y||^2 / 2, about."""
+        groups = -(-len(self._vectors) // _GROUP)
+        maxima = np.empty((groups, len(queries)), dtype=np.float32)
+        products = np.empty((_WORDS_AT_ONCE, len(queries)), dtype=np.float32)
+        columns = np.ascontiguousarray(queries.T)
+        for start in range(0, len(self._vectors), _WORDS_AT_ONCE):
+            block = self._vectors[start : start + _WORDS_AT_ONCE]
+            scores = np.matmul(block, columns, out=products[: len(block)])
+            _maxima(scores, self._half[start:], maxima[start // _GROUP :])
+        return maxima
+
+    def _error(self, queries: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+        """How far a score may be off, float64 (n,).
+
+        A product of d terms errs by at most gamma(d) ||q|| ||y||, however it is added up (Higham,
+        section 3.1), and halving, rounding and subtracting ||y||^2 by three more half-ulps of
+        either size. The last term is the error of the float64 sums that decide in the end, and
+        of products that underflow.
+        """
+        terms = queries.shape[1] + 4
+        gamma = terms * _HALF_ULP / (1 - terms * _HALF_ULP)
+        length = np.sqrt(np.square(queries, dtype=np.float64).sum(axis=1))
+        rounding = gamma * self._longest * (length + self._longest)
+        rest = terms * (_HALF_ULP_64 * (length + self._longest) ** 2 + 2.0**-120)
+        error: npt.NDArray[np.float64] = rounding + rest
+        return error
+
+
+@compiled
+def _maxima(scores, half, maxima):  # type: ignore[no-untyped-def]
+    """The inner loops run over queries, which is what compilers turn into vector instructions."""
+    words, queries = scores.shape
+    for word in range(words):
+        group = maxima[word // _GROUP]
+        row = scores[word]
+        shift = half[word]
+        if word % _GROUP == 0:
+            for i in range(queries):
+                group[i] = row[i] - shift
+        else:
+            for i in range(queries):
+                score = row[i] - shift
+                group[i] = score if score > group[i] else group[i]
+
+
+@compiled
+def _decide(vectors, queries, maxima, margin):  # type: ignore[no-untyped-def]
+    """The nearest word, by float64, in the groups that may hold it."""
+    groups, count = maxima.shape
+    dimensions = vectors.shape[1]
+    threshold = np.full(count, -np.inf)
+    for group in range(groups):
+        for i in range(count):
+            threshold[i] = max(threshold[i], maxima[group, i])
+    for i in range(count):
+        threshold[i] -= margin[i]
+    least = np.full(count, np.inf)
+    found = np.zeros(count, dtype=np.int32)
+    for group in range(groups):
+        for i in range(count):
+            if maxima[group, i] >= threshold[i]:
+                for word in range(group * _GROUP, min((group + 1) * _GROUP, len(vectors))):
+                    distance = 0.0
+                    for k in range(dimensions):
+                        difference = np.float64(queries[i, k]) - np.float64(vectors[word, k])
+                        distance += difference * difference
+                    if distance < least[i]:
+                        least[i] = distance
+                        found[i] = word
+    return found

@@ -1,0 +1,106 @@
+"""Word vectors, from the files that word2vec, GloVe, gensim and NumPy write."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import compress
+from typing import IO
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from indexes.tokenizer import NAME, tokenize
+from indexes.vectors_binary import read_binary
+from indexes.vectors_gensim import read_keyed_vectors
+from indexes.vectors_numpy import read_npy, read_npz
+from indexes.vectors_rows import Rows, VectorsError
+from indexes.vectors_text import read_text
+from indexes.vocabulary import is_reachable
+
+__all__ = ["VectorsError", "WordVectors", "reachable", "read"]
+
+_ZIPPABLE: dict[str, Callable[[IO[bytes]], Rows]] = {
+    ".txt": read_text,
+    ".vec": read_text,
+    ".bin": read_binary,
+}
+_FORMATS = ".txt, .vec (text), .bin (word2vec's binary; all with or without .gz), .kv, .npz, .npy"
+
+
+@dataclass(frozen=True)
+class WordVectors:
+    """At least two distinct words, and a finite vector other than zero for each.
+
+    Attributes:
+        words: n of them, in the file's order; none holds a lone surrogate.
+        values: float32 (n, d), C-contiguous.
+    """
+
+    words: list[str]
+    values: npt.NDArray[np.float32]
+
+
+def read(name: str, open_sibling: Callable[[str], IO[bytes]]) -> WordVectors:
+    """The vectors of the file `name`, whose extension says its format.
+
+    `open_sibling` opens a file of the same folder by its name, as a binary stream (a seekable one
+    for `.npz`); it raises FileNotFoundError if there is none. Raises VectorsError for a file that
+    is damaged, lies about its size, or holds words or vectors of no use.
+    """
+    with open_sibling(name) as stream:
+        rows = _rows(name, stream, open_sibling)
+    rows.check()
+    return WordVectors(rows.words, rows.values)
+
+
+def reachable(vectors: WordVectors) -> WordVectors:
+    """The words that the tokeniser yields, each as the one token of itself, in their order.
+
+    Raises VectorsError if fewer than two are left.
+    """
+    terms = pa.array(vectors.words, pa.large_string())
+    kept = is_reachable(terms, tokenize(terms))
+    if kept.sum() < 2:
+        raise VectorsError(
+            f"holds {kept.sum()} words (of {len(kept)}) that the tokeniser {NAME} yields; give "
+            "vectors of at least two lower-case words of letters alone"
+        )
+    return WordVectors(list(compress(vectors.words, kept)), vectors.values[kept])
+
+
+def _rows(name: str, stream: IO[bytes], open_sibling: Callable[[str], IO[bytes]]) -> Rows:
+    stem, extension = os.path.splitext(name)
+    if extension == ".gz" and (reader := _ZIPPABLE.get(os.path.splitext(stem)[1])):
+        return _unzipped(stream, reader)
+    if reader := (_ZIPPABLE | {".npz": read_npz}).get(extension):
+        return reader(stream)
+    if extension == ".kv":
+        return read_keyed_vectors(name, stream, open_sibling)
+    if extension == ".npy":
+        return _matrix_and_words(stream, f"{stem}.txt", open_sibling)
+    raise VectorsError(f"has an extension that says no format; give one of {_FORMATS}")
+
+
+def _unzipped(stream: IO[bytes], reader: Callable[[IO[bytes]], Rows]) -> Rows:
+    try:
+        with io.BufferedReader(gzip.GzipFile(fileobj=stream)) as unzipped:
+            return reader(unzipped)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise VectorsError(f"is no gzip file, or damaged ({error}); fetch it again") from None
+
+
+def _matrix_and_words(
+    stream: IO[bytes], sibling: str, open_sibling: Callable[[str], IO[bytes]]
+) -> Rows:
+    try:
+        words = open_sibling(sibling)
+    except FileNotFoundError:
+        raise VectorsError(f"needs {sibling!r} beside it, with one word a line") from None
+    with words:
+        return read_npy(stream, words)

@@ -1,0 +1,202 @@
+"""`quietcorpus calibrate`."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+if TYPE_CHECKING:
+    from evaluation.demands import Demand
+
+
+class _Number(click.ParamType):
+    """A number above zero, exactly as it is written."""
+
+    name = "number"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Fraction:
+        try:
+            number = Fraction(value)
+        except (ValueError, ZeroDivisionError):
+            self.fail(f"{value!r} is not a number", param, ctx)
+        if number <= 0:
+            self.fail(f"{value} is not above 0", param, ctx)
+        return number
+
+
+class _Numbers(_Number):
+    """Such numbers, with commas in between; ascending, each once."""
+
+    name = "numbers"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return tuple(
+            sorted({super(_Numbers, self).convert(part, param, ctx) for part in value.split(",")})
+        )
+
+
+class _Words(click.ParamType):
+    """A whole number above zero, or `all`, which is 0."""
+
+    name = "number|all"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if value == "all":
+            return 0
+        return int(click.IntRange(1).convert(value, param, ctx))
+
+
+@click.command(short_help="What an epsilon does to an index's words, before a run.")
+@click.argument("index")
+@click.option("--mechanism", required=True, type=click.Choice(["madlib", "brr"]))
+@click.option(
+    "--epsilons",
+    required=True,
+    type=_Numbers(),
+    help="The grid, such as 6,8,10,14,20; a unit of distance each.",
+)
+@click.option("--output", required=True, help="A folder or an object-store URI, still empty.")
+@click.option(
+    "--words", default=10_000, show_default=True, type=_Words(), help="How many to measure."
+)
+@click.option(
+    "--draws",
+    default=1000,
+    show_default=True,
+    type=click.IntRange(1),
+    help="For each word and epsilon.",
+)
+@click.option(
+    "--weights",
+    help="Parquet of term and weight, by which words are drawn; public, such as a release's.",
+)
+@click.option(
+    "--eta",
+    default="0.05",
+    show_default=True,
+    type=_Number(),
+    help="S_w holds 1 - eta of the outputs.",
+)
+@click.option("--unchanged-at-most", type=_Number(), help="Solve for epsilon: N_w is at most this.")
+@click.option(
+    "--set-size-at-least", type=click.IntRange(2), help="Solve for epsilon: S_w is at least this."
+)
+@click.option(
+    "--share",
+    default="0.95",
+    show_default=True,
+    type=_Number(),
+    help="Of the words for which this is so.",
+)
+@click.option(
+    "--confidence",
+    default=0.95,
+    show_default=True,
+    type=click.FloatRange(0, 1, True, True),
+    help="Of the solution.",
+)
+@click.option(
+    "--seed",
+    default=1,
+    show_default=True,
+    type=click.IntRange(0),
+    help="Equal seeds give equal numbers.",
+)
+@click.option(
+    "--engine",
+    default="local",
+    show_default=True,
+    type=click.Choice(["local", "ray"]),
+    help="Threads, or Ray: the cluster of RAY_ADDRESS, else one on this machine.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    help="Threads or processes here; one a processor if left out.",
+)
+@click.option("--quiet", is_flag=True, help="No progress bar; plain log lines.")
+def calibrate(
+    index: str,
+    mechanism: str,
+    epsilons: tuple[Fraction, ...],
+    output: str,
+    words: int,
+    draws: int,
+    weights: str | None,
+    eta: Fraction,
+    unchanged_at_most: Fraction | None,
+    set_size_at_least: int | None,
+    share: Fraction,
+    confidence: float,
+    seed: int,
+    engine: Literal["local", "ray"],
+    workers: int | None,
+    quiet: bool,
+) -> None:
+    """Measure what a mechanism does to the words of INDEX, before anything is released.
+
+    For every epsilon and word: how often it comes back unchanged (N_w), the size of the smallest
+    set that holds its outputs but for a probability of eta (S_w), and the number of different
+    outputs; further the distances to its nearest words, and the other mechanism's epsilon that
+    matches. With --unchanged-at-most, --set-size-at-least or both, the smallest noise is found
+    that meets them for a --share of the words, and validated on fresh words and draws:
+
+    \b
+      quietcorpus calibrate glove-300 --mechanism madlib --epsilons 6,8,10,14,20 \\
+        --unchanged-at-most 0.5 --set-size-at-least 50 --output calibrated
+    """
+    from pipelines.cli import _guarded
+
+    def run() -> list[str]:
+        from pipelines.logs import configure_logging
+
+        configure_logging("INFO")
+        from apache_beam.io.filesystems import FileSystems
+        from apache_beam.options.pipeline_options import PipelineOptions
+
+        from pipelines import calibrate as job
+        from pipelines.calibration_content import lines
+        from pipelines.spec_values import absolute
+        from transforms.word_index import IndexSource
+        from transforms.words import WordMechanism
+
+        FileSystems.set_options(PipelineOptions([]))
+        opened = IndexSource.found("INDEX", absolute(index)).open()
+        given = None
+        if weights is not None:
+            given = job.read_weights("--weights", weights, opened.vocabulary)
+        settings = job.Settings(
+            mechanism=WordMechanism(mechanism),
+            epsilons=epsilons,
+            words=words or None,
+            draws=draws,
+            eta=eta,
+            seed=seed,
+            weights=given,
+            demands=_demands(unchanged_at_most, set_size_at_least, share),
+            confidence=confidence,
+        )
+        place = absolute(output)
+        return list(
+            lines(job.calibrate(opened, place, settings, by=engine, workers=workers, quiet=quiet))
+        )
+
+    for line in _guarded(run, "; nothing was written"):
+        click.echo(line)
+
+
+def _demands(
+    unchanged: Fraction | None, set_size: int | None, share: Fraction
+) -> tuple[Demand, ...]:
+    from evaluation.demands import SetSizeAtLeast, UnchangedAtMost
+
+    demands: list[Demand] = []
+    if unchanged is not None:
+        demands.append(UnchangedAtMost(unchanged, share))
+    if set_size is not None:
+        demands.append(SetSizeAtLeast(set_size, share))
+    return tuple(demands)

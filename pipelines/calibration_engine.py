@@ -1,0 +1,120 @@
+"""Who measures the blocks of a calibration: threads of this process, or a Ray cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import Any, Literal
+
+from tqdm import tqdm
+
+from evaluation.calibration import Run, limited
+from evaluation.simulation import Simulator
+from evaluation.tallies import Block, Tally, Task
+from transforms.errors import InputError
+
+Engine = Literal["local", "ray"]
+_LOG_EVERY_SECONDS = 10.0
+_LOGGER = logging.getLogger("quietcorpus.calibrate")
+
+
+@contextlib.contextmanager
+def engine(name: Engine, workers: int | None, *, quiet: bool) -> Iterator[Run]:
+    """Something that runs blocks, with progress; raises InputError where Ray is not there.
+
+    Args:
+        name: `local` for threads, or `ray` for the cluster that RAY_ADDRESS names, else for one
+            that is started on this machine and ends with the context. The nodes of a cluster need
+            this version of quietcorpus.
+        workers: threads, or processes of a Ray of our own; None for one a processor.
+        quiet: log lines for progress even on a terminal.
+    """
+    count = workers or len(os.sched_getaffinity(0))
+    run = _threads(count) if name == "local" else _ray(count)
+    with run as tallies:
+        yield lambda task, blocks: _shown(tallies(task, blocks), len(blocks), quiet)
+
+
+def _shown(tallies: Iterable[Tally], count: int, quiet: bool) -> Iterator[Tally]:
+    """Pass results on; a bar on a terminal, plain log lines elsewhere."""
+    hidden = quiet or not sys.stderr.isatty()
+    logged = time.monotonic()
+    with tqdm(total=count, unit=" blocks", leave=False, disable=hidden, file=sys.stderr) as bar:
+        for done, tally in enumerate(tallies, start=1):
+            yield tally
+            bar.update()
+            if hidden and time.monotonic() - logged >= _LOG_EVERY_SECONDS:
+                logged = time.monotonic()
+                _LOGGER.info("%d of %d blocks of words", done, count)
+
+
+@contextlib.contextmanager
+def _threads(count: int) -> Iterator[Run]:
+    pool = ThreadPoolExecutor(count)
+
+    def run(task: Task, blocks: Sequence[Block]) -> Iterator[Tally]:
+        for future in as_completed([pool.submit(task, block) for block in blocks]):
+            yield future.result()
+
+    try:
+        yield run
+    finally:  # after Ctrl-C, too: what was begun ends, what was not is dropped
+        pool.shutdown(cancel_futures=True)
+
+
+@contextlib.contextmanager
+def _ray(count: int) -> Iterator[Run]:
+    # What a run does is nobody else's business.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+    except ImportError:
+        raise InputError(
+            "--engine: ray is not installed; pip install 'quietcorpus[ray]', or leave --engine out"
+        ) from None
+    ours = not ray.is_initialized()
+    if ours:
+        _start(ray, count)
+    measured = ray.remote(_measured)
+    stored: dict[int, Any] = {}
+
+    def run(task: Task, blocks: Sequence[Block]) -> Iterator[Tally]:
+        key = id(task.simulator)
+        if key not in stored:  # the index goes into the object store once
+            stored[key] = ray.put(task.simulator)
+        rest = (task.epsilons, task.draws, task.held)
+        pending = [measured.remote(stored[key], *rest, block) for block in blocks]
+        while pending:
+            done, pending = ray.wait(pending)
+            yield from ray.get(done)
+
+    try:
+        yield run
+    finally:
+        if ours:
+            ray.shutdown()
+
+
+def _start(ray: Any, count: int) -> None:
+    address = os.environ.get("RAY_ADDRESS")
+    try:
+        if address:
+            ray.init(address, log_to_driver=False)
+        else:
+            ray.init("local", num_cpus=count, include_dashboard=False, log_to_driver=False)
+    except (ConnectionError, OSError, ValueError):
+        raise InputError(
+            f"RAY_ADDRESS: no Ray cluster at {address}; start it, or unset the variable"
+        ) from None
+
+
+def _measured(
+    simulator: Simulator, epsilons: tuple[float, ...], draws: int, held: int, block: Block
+) -> Tally:
+    with limited():
+        return Task(simulator, epsilons, draws, held)(block)

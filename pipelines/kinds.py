@@ -1,0 +1,21 @@
+"""The kinds of release, by the spec's mechanism block."""
+
+from __future__ import annotations
+
+from pipelines.bag_of_words import BagOfWordsKind
+from pipelines.histogram import HistogramKind
+from pipelines.kind import Kind
+from pipelines.spec import Spec
+from pipelines.spec_mechanisms import BagOfWordsSpec, HistogramSpec
+from pipelines.words import WordsKind
+
+
+def prepare(spec: Spec) -> Kind:
+    """Find and check what the spec names; raises InputError before anything starts."""
+    match spec.mechanism:
+        case BagOfWordsSpec() as mechanism:
+            return BagOfWordsKind.found(mechanism)
+        case HistogramSpec() as mechanism:
+            return HistogramKind.found(mechanism)
+        case mechanism:
+            return WordsKind.found(mechanism)

@@ -1,0 +1,67 @@
+"""What epsilon means for the words of an index: estimates from public data, for the card."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.calibration import choose_words, held_draws, measure
+from evaluation.simulation import BrrSimulator, MadlibSimulator, Simulator
+from indexes.artefact import WordIndex
+from pipelines.card import Meaning, Spread, Typical
+from pipelines.matching import distance
+from transforms.words import WordMechanism, WordsParameters
+
+_WORDS, _DRAWS, _ETA = 256, 256, Fraction(1, 20)
+_SEED = 1  # of estimates on public data, which are the same for every release
+_DOCUMENT_WORDS = (10, 100, 1000)
+
+
+def simulator(mechanism: WordMechanism, index: WordIndex) -> Simulator:
+    """The mechanism on the index's words, for estimates."""
+    if mechanism is WordMechanism.MADLIB:
+        return MadlibSimulator(index.vectors)
+    return BrrSimulator(index.codes)
+
+
+def explain(parameters: WordsParameters, index: WordIndex) -> Meaning:
+    """What the release's epsilon means for the words of its index."""
+    mean, maximum = (
+        distance(index.manifest, parameters.mechanism, by) for by in ("mean", "maximum")
+    )
+    lengths = [None] if parameters.per == "word" else list(_DOCUMENT_WORDS)
+    epsilons = [float(parameters.epsilon / (length or 1)) for length in lengths]
+    seed = np.random.SeedSequence(_SEED)
+    words = choose_words(index.manifest.words, min(_WORDS, index.manifest.words), seed)
+    measured = measure(
+        simulator(parameters.mechanism, index),
+        words,
+        epsilons,
+        _DRAWS,
+        held_draws(_DRAWS, _ETA),
+        seed,
+    )
+    unchanged, sizes = measured.unchanged_share, measured.set_size
+    return Meaning(
+        mean_distance=float(mean),
+        maximum_distance=float(maximum),
+        loss_at_mean=float(mean * parameters.epsilon),
+        loss_at_maximum=float(maximum * parameters.epsilon),
+        typical=[
+            Typical(
+                document_words=length,
+                epsilon=epsilons[i],
+                unchanged=_spread(unchanged[i]),
+                set_size=_spread(sizes[i]),
+            )
+            for i, length in enumerate(lengths)
+        ],
+        sample=f"estimates from {_DRAWS} draws for each of {len(words)} words of the index",
+    )
+
+
+def _spread(values: npt.NDArray[np.number]) -> Spread:
+    low, median, high = np.quantile(values, [0.05, 0.5, 0.95])
+    return Spread(low=float(low), median=float(median), high=float(high))

@@ -1,0 +1,128 @@
+"""The job of `kind: words`: every document's text, word by word."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import apache_beam as beam
+
+from indexes.artefact import WordIndex
+from mechanisms.guarantees import Spending, compose, round_up
+from pipelines import card, meaning
+from pipelines.job import Job, release_documents
+from pipelines.kind import Account
+from pipelines.manifest import WriteManifest
+from pipelines.matching import matched
+from pipelines.spec_mechanisms import MatchedEpsilon, WordsSpec
+from transforms.errors import InputError
+from transforms.shards import TALLIES, Tally, Written
+from transforms.word_index import IndexSource
+from transforms.words import WORDS_ROW_GROUP_ROWS, WordsParameters
+
+_SMALLEST_EPSILON = Fraction(1, 10**6)
+
+
+@dataclass(frozen=True)
+class WordsKind:
+    """The kind, with its index found, verified and mapped."""
+
+    spec: WordsSpec
+    parameters: WordsParameters
+    index: WordIndex
+
+    passes = 1
+
+    @classmethod
+    def found(cls, spec: WordsSpec) -> WordsKind:
+        """Raises InputError for an index or an epsilon that cannot be used."""
+        source = IndexSource.found("mechanism.index", spec.index)
+        index = source.open()
+        parameters = WordsParameters(
+            spec.mechanism,
+            _epsilon(spec, index),
+            "word" if spec.document_epsilon is None else "document",
+            spec.out_of_vocabulary,
+            source,
+        )
+        return cls(spec, parameters, index)
+
+    @property
+    def artefacts(self) -> Sequence[card.Artefact]:
+        """The index."""
+        source, manifest = self.parameters.index, self.index.manifest
+        return [
+            card.Artefact(
+                name="index",
+                uri=card.without_folders(source.uri),
+                digest=source.digest,
+                provenance=manifest.provenance,
+                guarantee=manifest.guarantee,
+            )
+        ]
+
+    def build(self, pipeline: beam.Pipeline, job: Job) -> None:
+        """Add the job to a pipeline."""
+        documents = release_documents(pipeline, job, self.parameters)
+        (documents.files, documents[TALLIES]) | "manifest" >> WriteManifest(job.staging)
+
+    def check(self, tally: Tally) -> None:
+        """Refuse a corpus in another language than the index's."""
+        if not tally.known:
+            raise InputError(
+                f"mechanism.index: {self.spec.index} has none of the corpus's words; give an index "
+                "of the corpus's language, and check input.text"
+            )
+
+    def account(self, files: Sequence[Written]) -> Account:
+        """What the run cost, and what that means for the words of this index."""
+        spendings = [Spending("documents", self.parameters.guarantee(self.index))]
+        total = compose(spendings)
+        resolved = {
+            "epsilon" if total.per == "word" else "document_epsilon": round_up(total.epsilon),
+            "epsilon_exact": str(total.epsilon),
+            "words": self.index.manifest.words,
+        }
+        explained = meaning.explain(self.parameters, self.index)
+        return Account(spendings, total, resolved, self._not_protected(), meaning=explained)
+
+    def _not_protected(self) -> list[str]:
+        draws = self.spec.out_of_vocabulary == "draw"
+        length = (
+            "how many words a document has, and (statistically) which of them the index lacks: "
+            "for those a word is drawn uniformly"
+            if draws
+            else "how many of a document's words the index knows: that is the length of its text"
+        )
+        lines = [
+            length + "; two documents of different lengths are told apart",
+            "words that are far apart: the loss grows with their distance, see what epsilon means",
+            "a document's words together beyond the sum of their losses: the longer a document, "
+            "the more a reader learns of its subject, its language and its author",
+            card.row_places(WORDS_ROW_GROUP_ROWS),
+        ]
+        if self.spec.mechanism == "madlib":
+            lines.append(
+                "anything that the rounding of floating-point noise gives away: the proof is for "
+                "real numbers; only nearest words are released, and tests bound what is seen"
+            )
+        return lines
+
+
+def _epsilon(spec: WordsSpec, index: WordIndex) -> Fraction:
+    key, given = "epsilon", spec.epsilon
+    if given is None:
+        key, given = "document_epsilon", spec.document_epsilon
+    assert given is not None
+    if isinstance(given, MatchedEpsilon):
+        matching = given.matching
+        given = matched(
+            matching.epsilon, matching.mechanism, spec.mechanism, matching.by, index.manifest
+        )
+    if given < _SMALLEST_EPSILON:
+        raise InputError(
+            f"mechanism.{key}: {float(given):g} is so little that nothing of a word is left; give "
+            f"at least {float(_SMALLEST_EPSILON):g}"
+        )
+    return given

@@ -1,0 +1,144 @@
+"""Distances against all pairs, one by one."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist
+
+from evaluation.distances import euclidean_distances, hamming_distances, privacy_ratio
+
+SEED = 5  # of samples, which are tested with others too
+
+
+def vectors_of(words: int, spread: float = 1.0) -> np.ndarray:
+    """Of lengths that differ by about a factor exp(spread)."""
+    generator = np.random.default_rng()
+    lengths = np.exp(spread * generator.normal(size=(words, 1)))
+    return (4 + lengths * generator.normal(size=(words, 6))).astype(np.float32)
+
+
+def bits_of(words: int, width: int = 2) -> np.ndarray:
+    generator = np.random.default_rng()
+    chances = generator.uniform(0.05, 0.95, size=64 * width)
+    return (generator.uniform(size=(words, 64 * width)) < chances).astype(np.uint8)
+
+
+def codes_of(bits: np.ndarray) -> np.ndarray:
+    return np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
+
+
+@pytest.mark.parametrize("words", [2, 3, 1024, 1025, 2300])
+@pytest.mark.parametrize("spread", [0.0, 1.0])
+def test_euclidean_distances_are_those_of_all_pairs(words: int, spread: float) -> None:
+    # Kills: pairs of a word with itself, pairs counted twice or blocks left out, V^2 for V (V-1),
+    # rows not in the order of the radii, a stop that comes too early.
+    vectors = vectors_of(words, spread)
+    pairs = pdist(vectors.astype(np.float64))
+    found = euclidean_distances(vectors, SEED)
+    assert found.mean.exact
+    assert found.maximum.exact
+    assert float(found.mean.value) == pytest.approx(pairs.mean(), rel=1e-12)
+    assert float(found.maximum.value) == pytest.approx(pairs.max(), rel=1e-12)
+
+
+@pytest.mark.parametrize("words", [2, 3, 1025, 2300])
+def test_hamming_distances_are_exactly_those_of_all_pairs(words: int) -> None:
+    # Kills: a float mean, V^2 for V (V - 1), the nearest code for the farthest, half the bits.
+    bits = bits_of(words)
+    pairs = np.rint(128 * pdist(bits, "hamming")).astype(int)
+    found = hamming_distances(codes_of(bits))
+    assert found.mean.value == Fraction(int(pairs.sum()), len(pairs))
+    assert found.maximum.value == pairs.max()
+    assert found.mean.exact
+    assert found.maximum.exact
+    assert found.unit == "bits"
+
+
+def test_opposite_codes_far_from_others_are_found() -> None:
+    # Kills: a stop before every code that can matter was looked at. The two outliers are hidden
+    # among 3,000 codes, 64 bits from the centre each, and 128 bits apart.
+    bits = np.zeros((3000, 128), dtype=np.uint8)
+    bits[np.arange(3000), np.arange(3000) % 128] = 1
+    bits[1500, :64], bits[1500, 64:] = 1, 0
+    bits[2500, :64], bits[2500, 64:] = 0, 1
+    assert hamming_distances(codes_of(bits)).maximum.value == 128
+
+
+def test_a_maximum_beyond_the_budget_is_bracketed() -> None:
+    # Kills: a bound that is no bound, or claimed to be exact. With equal radii no pair can be
+    # ruled out, and one block of 1,024 rows is all that the budget allows.
+    generator = np.random.default_rng()
+    vectors = generator.normal(size=(3000, 40))
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    found = euclidean_distances(vectors, SEED, budget=1000).maximum
+    assert not found.exact
+    assert found.value == found.low < pdist(vectors.astype(np.float64)).max() * (1 + 1e-12)
+    assert pdist(vectors.astype(np.float64)).max() < found.high < 2.2
+    bits = generator.integers(2, size=(3000, 128)).astype(np.uint8)
+    bracket = hamming_distances(codes_of(bits), budget=1000).maximum
+    largest = np.rint(128 * pdist(bits, "hamming").max())
+    assert not bracket.exact
+    assert bracket.low <= largest <= bracket.high
+
+
+def test_long_vectors_settle_the_maximum_within_the_budget() -> None:
+    # Kills: a stop that does not know the radii: 3,000 vectors in the unit ball and two far out
+    # need one block.
+    vectors = vectors_of(3000, 0.0)
+    vectors[7], vectors[2900] = 100, -100
+    found = euclidean_distances(vectors, SEED, budget=1000).maximum
+    assert found.exact
+    assert float(found.value) == pytest.approx(200 * np.sqrt(6))
+
+
+def test_a_sampled_mean_is_of_different_words() -> None:
+    # Kills: pairs of a word with itself (a fifth of five words' pairs), some pairs never drawn.
+    # The interval is 1.96 standard errors wide either way; 4.9 are alpha = 1e-6.
+    vectors = vectors_of(5)
+    mean = pdist(vectors.astype(np.float64)).mean()
+    found = euclidean_distances(vectors, int(np.random.default_rng().integers(2**32)), budget=0)
+    estimate, half = float(found.mean.value), float(found.mean.high - found.mean.low) / 2
+    assert not found.mean.exact
+    assert float(found.mean.low) < estimate < float(found.mean.high)
+    assert 0 < half < 0.005 * mean
+    assert abs(estimate - mean) <= 4.9 / 1.96 * half
+    # Control: with words paired with themselves, the mean would be a fifth less.
+    assert abs(estimate - 0.8 * mean) > 4.9 / 1.96 * half
+
+
+def test_a_sample_repeats_with_its_seed() -> None:
+    # Kills: a seed that is not used, or used for nothing.
+    vectors = vectors_of(50)
+    one, same, other = (euclidean_distances(vectors, seed, budget=0) for seed in (1, 1, 2))
+    assert one == same
+    assert one.mean != other.mean
+
+
+def test_equal_words_are_at_no_distance() -> None:
+    # Kills: the root of a negative rounding error, an endless search.
+    found = euclidean_distances(np.full((5, 3), 0.1, dtype=np.float32), SEED)
+    assert float(found.mean.value) == pytest.approx(0, abs=1e-6)
+    assert float(found.maximum.value) == pytest.approx(0, abs=1e-6)
+    assert hamming_distances(np.ones((5, 2), dtype=np.uint64)).mean.value == 0
+    assert hamming_distances(np.ones((5, 2), dtype=np.uint64)).maximum.value == 0
+
+
+@pytest.mark.parametrize("words", [0, 1])
+def test_one_word_has_no_distances(words: int) -> None:
+    with pytest.raises(ValueError, match="two or more"):
+        euclidean_distances(np.zeros((words, 3), dtype=np.float32), SEED)
+    with pytest.raises(ValueError, match="two or more"):
+        hamming_distances(np.zeros((words, 1), dtype=np.uint64))
+
+
+def test_the_ratio_matches_epsilon_times_distance() -> None:
+    # Kills: the ratio upside down, a float in between.
+    theirs, ours = Fraction(9, 7), Fraction(128 * 3, 11)
+    epsilon = Fraction(10, 3)
+    assert privacy_ratio(theirs, ours) * epsilon * ours == epsilon * theirs
+    for zero in ((Fraction(0), ours), (theirs, Fraction(0))):
+        with pytest.raises(ValueError, match="zero"):
+            privacy_ratio(*zero)

@@ -1,0 +1,370 @@
+"""A word index on disk: what is read is what was written, or it is refused with a reason."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import io
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+
+from indexes import artefact
+from indexes.artefact import ArtefactError, Manifest
+from indexes.tokenizer import NAME, tokenize
+from indexes.vocabulary import Vocabulary
+
+WORDS = ["alpha", "beta", "gamma", "naïve", "hasn't", "quiet", "world"]
+ARRAYS = ["slots.npy", "vectors.npy", "codes.npy"]
+FILES = ["words.arrow", *ARRAYS]
+PRIVATE = {
+    "provenance": "private",
+    "guarantee": {"definition": "d", "unit": "u", "parameters": {"epsilon": 1}, "statement": "s"},
+}
+
+
+def manifest(**changes: Any) -> Manifest:
+    distances = {"unit": "bits", "mean": "1/3", "maximum": "7", "largest_met": "7"}
+    content: dict[str, Any] = {
+        "provenance": "public",
+        "guarantee": None,
+        "source": {"uri": "v.txt", "sha256": "0" * 64},
+        "words": len(WORDS),
+        "dimensions": 3,
+        "bits": 128,
+        "tokenizer": NAME,
+        "seed": 1,
+        "measures": {"reconstruction": 0.5},
+        "distances": {"euclidean": distances, "hamming": distances},
+        "builder": "quietcorpus 0",
+    }
+    return Manifest(**content | changes)
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index of random vectors and codes."""
+    folder = tmp_path_factory.mktemp("index")
+    random = np.random.default_rng()
+    vectors = random.normal(size=(len(WORDS), 3)).astype(np.float32)
+    codes = random.integers(0, 1 << 64, (len(WORDS), 2), dtype=np.uint64)
+    artefact.save(str(folder), manifest(), Vocabulary(WORDS), vectors, codes)
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path, original: Path) -> Path:
+    """A copy that a test may spoil."""
+    return shutil.copytree(original, tmp_path / "index")
+
+
+def digest_of(folder: Path) -> str:
+    return hashlib.sha256((folder / "manifest.json").read_bytes()).hexdigest()
+
+
+def edit(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Change the manifest."""
+    content = json.loads((folder / "manifest.json").read_text())
+    change(content)
+    (folder / "manifest.json").write_text(json.dumps(content))
+
+
+def replace(folder: Path, name: str, content: bytes) -> None:
+    """Change a file, and the manifest's entry for it, as somebody would who covers it up."""
+    (folder / name).write_bytes(content)
+
+    def describe(manifest: dict[str, Any]) -> None:
+        entry = next(file for file in manifest["files"] if file["path"] == name)
+        entry.update(bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
+
+    edit(folder, describe)
+
+
+def refusal(folder: Path, digest: str | None = None) -> str:
+    with pytest.raises(ArtefactError) as raised:
+        artefact.open_index(str(folder), digest)
+    message = str(raised.value)
+    assert "\n" not in message
+    assert raised.value.__cause__ is None
+    return message
+
+
+def test_what_was_saved_is_opened(original: Path) -> None:
+    random = np.random.default_rng()
+    vectors = random.normal(size=(len(WORDS), 3)).astype(np.float32)
+    codes = random.integers(0, 1 << 64, (len(WORDS), 2), dtype=np.uint64)
+    folder = original.with_name("again")
+    folder.mkdir()
+    # Kills: arrays that are written as they lie in memory, transposed or strided.
+    saved = artefact.save(
+        str(folder),
+        manifest(**PRIVATE),
+        Vocabulary(WORDS),
+        np.asfortranarray(vectors),
+        np.repeat(codes, 2, axis=1)[:, ::2],
+    )
+    index = artefact.open_index(str(folder), digest_of(folder))
+    assert index.manifest == saved
+    assert [file["path"] for file in saved.files] == FILES
+    assert sorted(path.name for path in folder.iterdir()) == sorted([*FILES, "manifest.json"])
+    assert index.vocabulary.terms.to_pylist() == WORDS
+    assert (index.vectors == vectors).all()
+    assert (index.codes == codes).all()
+    assert (index.vectors.dtype, index.codes.dtype) == (np.float32, np.uint64)
+
+
+def test_the_stored_vocabulary_looks_up_like_the_one_it_was_made_from(original: Path) -> None:
+    tokens = tokenize(
+        pa.array(["Quiet NAÏVE hasn\u2019t hasn't", "alph alphaa", "", "world gamma"])
+    )
+    mapped = artefact.open_index(str(original)).vocabulary
+    for unknown in (False, True):
+        found = mapped.look_up(tokens, unknown=unknown)
+        expected = Vocabulary(WORDS).look_up(tokens, unknown=unknown)
+        assert all((a == b).all() for a, b in zip(found, expected, strict=True))
+    assert len(mapped.look_up(tokens)[1]) == 6
+
+
+def test_an_index_is_mapped_and_cannot_be_changed(original: Path) -> None:
+    # Kills: a copy of the vectors in every worker's memory.
+    index = artefact.open_index(str(original))
+
+    def file_of(array: npt.NDArray[Any]) -> str:
+        while not isinstance(array, np.memmap):
+            assert isinstance(array.base, np.ndarray)
+            array = array.base
+        assert array.filename is not None
+        return Path(array.filename).name
+
+    held = {"vectors.npy": index.vectors, "codes.npy": index.codes}
+    held["slots.npy"] = index.vocabulary.slots
+    for name, array in held.items():
+        assert file_of(array) == name
+        assert not array.flags.writeable
+    assert pa.total_allocated_bytes() < 1 << 20
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("place", [0, 0.5, 1], ids=["first", "middle", "last"])
+def test_one_flipped_bit_is_noticed(folder: Path, name: str, place: float) -> None:
+    content = bytearray((folder / name).read_bytes())
+    content[int(place * (len(content) - 1))] ^= 4
+    (folder / name).write_bytes(content)
+    assert refusal(folder).startswith(f"is damaged: {name} is not the file that manifest.json desc")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_is_cut_short_or_longer_is_noticed(folder: Path, name: str) -> None:
+    content = (folder / name).read_bytes()
+    for wrong in (b"", content[:-1], content + b"\0"):
+        (folder / name).write_bytes(wrong)
+        assert refusal(folder).startswith(f"is damaged: {name} ")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_is_missing_is_noticed(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    assert refusal(folder) == f"lacks {name}, or it cannot be read"
+    (folder / name).mkdir()
+    assert refusal(folder) == f"lacks {name}, or it cannot be read"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_no_digest_stands_for_is_not_used(folder: Path, name: str) -> None:
+    # Kills: verifying only what the manifest happens to list. The manifest's digest is what the
+    # card and the keystream know of an index, so a file outside it could be exchanged unseen.
+    edit(folder, lambda m: m.update(files=[f for f in m["files"] if f["path"] != name]))
+    assert name in refusal(folder)
+    edit(folder, lambda m: m.update(files=[]))
+    refusal(folder)
+
+
+def test_a_file_that_is_listed_twice_is_refused(folder: Path) -> None:
+    edit(folder, lambda m: m["files"].append(m["files"][0]))
+    refusal(folder)
+
+
+@pytest.mark.parametrize(
+    "path", ["../../etc/passwd", "/etc/passwd", "manifest.json", "x/vectors.npy"]
+)
+def test_a_manifest_names_no_file_but_an_indexs(folder: Path, path: str) -> None:
+    edit(folder, lambda m: m["files"].append(m["files"][0] | {"path": path}))
+    with pytest.raises(ArtefactError, match="lists a file that no index has"):
+        list(artefact.names(artefact.read_manifest(str(folder))))
+    # Also where it lies already, and nothing is fetched.
+    refusal(folder)
+
+
+def test_the_manifest_is_the_one_of_the_digest(folder: Path) -> None:
+    digest = digest_of(folder)
+    artefact.open_index(str(folder), digest)
+    (folder / "manifest.json").write_text((folder / "manifest.json").read_text() + " ")
+    assert refusal(folder, digest) == "has changed since the release began"
+    artefact.open_index(str(folder))
+
+
+def test_no_manifest(folder: Path) -> None:
+    (folder / "manifest.json").unlink()
+    message = "is no index: it has no manifest.json that can be read"
+    assert refusal(folder) == message
+    assert refusal(folder / "absent") == message
+    (folder / "manifest.json").mkdir()
+    assert refusal(folder) == message
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: m.pop("provenance"), "does not say its provenance, public or private; build"),
+        (lambda m: m.update(provenance=None), "does not say its provenance"),
+        (lambda m: m.update(provenance="Public"), "does not say its provenance"),
+        (lambda m: m.update(provenance=["public"]), "does not say its provenance"),
+        (lambda m: m.update(provenance="private"), "was made from private data and does not say"),
+        (lambda m: m.update(PRIVATE | {"guarantee": {}}), "was made from private data and does n"),
+        (lambda m: m.update(version=2), "was built by a newer version (quietcorpus 0, format 2;"),
+        (lambda m: m.update(version="1"), "was built by a newer version"),
+        (lambda m: m.pop("version"), "was built by a newer version"),
+        (
+            lambda m: m.update(version=2, secret=1, provenance="secret"),
+            "was built by a newer version (quietcorpus 0, format 2; this one reads up to 1): up",
+        ),
+        (lambda m: m.update(note=1), "has a manifest.json with missing or unknown keys (note)"),
+        (lambda m: m.pop("bits"), "has a manifest.json with missing or unknown keys (bits)"),
+        (lambda m: m.pop("files"), "has a manifest.json with missing or unknown keys (files)"),
+        (lambda m: m.pop("format"), "has a manifest.json that is not one of an index; build it"),
+        (lambda m: m.update(format="parquet"), "has a manifest.json that is not one of an index"),
+        (lambda m: m.update(words=8), "holds files of other sizes than its manifest.json says"),
+        (lambda m: m.update(dimensions=2), "holds files of other sizes than its manifest.json"),
+        (lambda m: m.update(bits=64), "holds files of other sizes than its manifest.json says"),
+        (lambda m: m.update(bits=129), "holds files of other sizes than its manifest.json says"),
+        (lambda m: m.update(tokenizer="bpe"), "tokenizer"),
+    ],
+)
+def test_manifests_that_are_refused(
+    folder: Path, change: Callable[[dict[str, Any]], Any], message: str
+) -> None:
+    edit(folder, change)
+    found = refusal(folder)
+    assert found.startswith(message) or message == "tokenizer" in found
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"3", b"null", b'"x"', b"\xff", b"{}"])
+def test_files_that_are_no_manifest(folder: Path, content: bytes) -> None:
+    (folder / "manifest.json").write_bytes(content)
+    assert refusal(folder).startswith("has a manifest.json that is not one of an index; build it")
+
+
+def places(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path of every value in a manifest."""
+    inner = content.items() if isinstance(content, dict) else enumerate(content)
+    for key, value in inner:
+        yield (*path, key)
+        if isinstance(value, dict | list):
+            yield from places(value, (*path, key))
+
+
+JUNK = [None, True, -1, 0, 1.5, 1 << 70, "", "x", [], ["x"], {}, {"x": 1}]
+
+
+@pytest.mark.parametrize("promise", [{}, PRIVATE], ids=["public", "private"])
+def test_a_manifest_is_good_or_refused(folder: Path, promise: dict[str, Any]) -> None:
+    # Kills: a value of another type that fails a run as an unexpected error. Every value of a
+    # manifest in turn becomes each of the above.
+    edit(folder, lambda m: m.update(promise))
+    whole = json.loads((folder / "manifest.json").read_text())
+    unexpected = []
+    for *parents, last in places(whole):
+        for junk in JUNK:
+            content = copy.deepcopy(whole)
+            place = content
+            for parent in parents:
+                place = place[parent]
+            place[last] = junk
+            (folder / "manifest.json").write_text(json.dumps(content))
+            try:
+                artefact.open_index(str(folder))
+            except ArtefactError:
+                continue
+            except Exception as error:
+                unexpected.append((*parents, last, junk, repr(error)))
+    assert not unexpected, "\n".join(map(str, unexpected))
+
+
+def stored(array: npt.NDArray[Any]) -> bytes:
+    sink = io.BytesIO()
+    np.save(sink, array)
+    return sink.getvalue()
+
+
+def arrow(**columns: Any) -> bytes:
+    table = pa.table(columns)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+HASHES = Vocabulary(WORDS).hashes
+FAULTS: dict[str, tuple[str, Callable[[], bytes]]] = {
+    "no array": ("vectors.npy", lambda: b"not an array"),
+    "pickled": ("vectors.npy", lambda: stored(np.array([{"x": 1}] * 7, dtype=object))),
+    "float64": ("vectors.npy", lambda: stored(np.ones((7, 3)))),
+    "integers": ("vectors.npy", lambda: stored(np.ones((7, 3), np.int32))),
+    "big-endian": ("vectors.npy", lambda: stored(np.ones((7, 3), ">f4"))),
+    "fewer vectors": ("vectors.npy", lambda: stored(np.ones((6, 3), np.float32))),
+    "flat": ("vectors.npy", lambda: stored(np.ones(21, np.float32))),
+    "signed codes": ("codes.npy", lambda: stored(np.ones((7, 2), np.int64))),
+    "bytes": ("codes.npy", lambda: stored(np.ones((7, 2), np.uint8))),
+    "wider codes": ("codes.npy", lambda: stored(np.ones((7, 4), np.uint64))),
+    "no arrow": ("words.arrow", lambda: b"ARROW1"),
+    "no hashes": ("words.arrow", lambda: arrow(word=pa.array(WORDS, pa.large_string()))),
+    "fewer words": (
+        "words.arrow",
+        lambda: arrow(word=pa.array(WORDS[:6], pa.large_string()), hash=HASHES[:6]),
+    ),
+    "null word": (
+        "words.arrow",
+        lambda: arrow(word=pa.array([*WORDS[:6], None], pa.large_string()), hash=HASHES),
+    ),
+    "small strings": ("words.arrow", lambda: arrow(word=pa.array(WORDS), hash=HASHES)),
+    "numbers as words": ("words.arrow", lambda: arrow(word=pa.array(range(7)), hash=HASHES)),
+    "text as hashes": (
+        "words.arrow",
+        lambda: arrow(word=pa.array(WORDS, pa.large_string()), hash=WORDS),
+    ),
+    "wild slots": ("slots.npy", lambda: stored(np.full(16, 1 << 30, np.int32))),
+    "negative slots": ("slots.npy", lambda: stored(np.full(16, -5, np.int32))),
+    "full slots": ("slots.npy", lambda: stored(np.zeros(16, np.int32))),
+    "odd slots": ("slots.npy", lambda: stored(np.full(15, -1, np.int32))),
+    "no slots": ("slots.npy", lambda: stored(np.empty(0, np.int32))),
+    "long slots": ("slots.npy", lambda: stored(np.full(16, -1, np.int64))),
+    "table of slots": ("slots.npy", lambda: stored(np.full((4, 4), -1, np.int32))),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_files_of_another_kind_are_refused(folder: Path, fault: str) -> None:
+    # Kills: compiled kernels that read beyond an array, or never end, because an index that
+    # somebody else has made says so. What lies beyond is private text, and would be released.
+    name, content = FAULTS[fault]
+    replace(folder, name, content())
+    assert "build it again" in refusal(folder)
+
+
+@pytest.mark.parametrize(("end", "value"), [(-1, 1 << 20), (3, 1 << 20), (3, -5), (3, 1)])
+def test_words_whose_bounds_are_wild_are_refused(folder: Path, end: int, value: int) -> None:
+    # Arrow takes the offsets of strings on trust.
+    content = (folder / "words.arrow").read_bytes()
+    ends = np.cumsum([0, *(len(word.encode()) for word in WORDS)]).astype("<i8")
+    start = content.index(ends.tobytes())
+    ends[end] = value
+    changed = content[:start] + ends.tobytes() + content[start + ends.nbytes :]
+    replace(folder, "words.arrow", changed)
+    assert "build it again" in refusal(folder)

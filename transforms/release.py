@@ -1,0 +1,128 @@
+"""The release of documents, one shard after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+
+from mechanisms.keystream import ReleaseKey
+from transforms.documents import Corpus
+from transforms.errors import redacted
+from transforms.identifiers import Identifiers
+from transforms.metrics import Progress
+from transforms.rows import ORDER, Parameters, Privatizer
+from transforms.shards import RejectLog, Seen, Shard, write_tables
+from transforms.sources import read
+from transforms.vocabulary import KeySource
+
+
+class ReleaseShards(beam.DoFn):
+    """A shard in; its data file out, and, tagged, its tally and its identifiers."""
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        schema: pa.Schema,
+        parameters: Parameters,
+        key: KeySource,
+        staging: str,
+        shards: int,
+        rejects: RejectLog,
+    ) -> None:
+        self._corpus = corpus
+        self._schema = released_schema(corpus, schema, parameters)
+        self._parameters = parameters
+        self._key = key
+        self._staging = staging
+        self._shards = shards
+        self._rejects = rejects
+        self._progress = Progress("release")
+
+    def setup(self) -> None:
+        self._prepared: tuple[str | None, Privatizer] | None = None
+
+    @redacted
+    def process(self, shard: Shard, side: Any = None) -> Iterator[object]:
+        key = self._key()
+        privatizer = self._privatizer(key, side)
+        seen = Seen(Identifiers(self._corpus.id, key))
+        path = f"data/part-{shard.number:05d}-of-{self._shards:05d}.parquet"
+        written = write_tables(
+            self._shuffled(self._rows(shard, privatizer, seen), privatizer),
+            self._schema,
+            path,
+            self._staging,
+            use_dictionary=list(self._corpus.keep),
+        )
+        self._rejects.write(seen.rejects, f"shard-{shard.number:05d}")
+        yield written
+        yield from seen.outputs()
+
+    def _privatizer(self, key: ReleaseKey, side: Any) -> Privatizer:
+        """Its tables are made once for a worker, not once for a shard."""
+        digest = side.digest if side else None
+        if self._prepared is None or self._prepared[0] != digest:
+            self._prepared = digest, self._parameters.privatizer(key, side)
+        return self._prepared[1]
+
+    def _rows(self, shard: Shard, privatizer: Privatizer, seen: Seen) -> Iterator[pa.Table]:
+        for split in shard.splits:
+            for batch in read(split, self._corpus):
+                seen.add(batch)
+                self._progress.count_rejects(batch)
+                for documents in batch.parts(privatizer.documents_at_once):
+                    released = privatizer.release(documents)
+                    seen.add_words(known=released.known)
+                    self._progress.count(documents, released.tokens)
+                    yield self._with_columns(released.rows, documents.columns)
+
+    def _with_columns(self, rows: pa.Table, columns: pa.Table) -> pa.Table:
+        """The columns of a data file, and the order for the shuffle."""
+        named = {name: rows[name] for name in rows.column_names}
+        named |= {name: columns[name] for name in self._corpus.keep}
+        if self._corpus.id in self._corpus.keep:
+            named["id"] = columns[self._corpus.id]
+        table = pa.table([named[name] for name in self._schema.names], schema=self._schema)
+        return table.append_column(ORDER, rows[ORDER])
+
+    def _shuffled(self, tables: Iterator[pa.Table], privatizer: Privatizer) -> Iterator[pa.Table]:
+        """Cut row groups of one size and order each by its fresh ids, drawn by the key.
+
+        Batches end where the texts' sizes say; row groups must not tell where that was.
+        """
+        size = privatizer.row_group_rows
+        window: list[pa.Table] = []
+        rows = 0
+        for table in tables:
+            window.append(table)
+            rows += len(table)
+            while rows >= size:
+                gathered = pa.concat_tables(window)
+                yield self._in_order(gathered.slice(0, size), privatizer)
+                window, rows = [gathered.slice(size)], rows - size
+        if rows:
+            yield self._in_order(pa.concat_tables(window), privatizer)
+
+    def _in_order(self, rows: pa.Table, privatizer: Privatizer) -> pa.Table:
+        order = np.argsort(rows[ORDER].to_numpy(), kind="stable")
+        return privatizer.take(rows.drop_columns([ORDER]), order).select(self._schema.names)
+
+
+def released_schema(corpus: Corpus, schema: pa.Schema, parameters: Parameters) -> pa.Schema:
+    """The columns of a data file, in order: `id`, the kept ones, the kind's own.
+
+    An allow-listed id column takes the place of the fresh ids.
+    """
+    given = corpus.id is not None and corpus.id in corpus.keep
+    identifier = schema.field(corpus.id).type if given else pa.string()
+    return pa.schema(
+        [
+            pa.field("id", identifier),
+            *(schema.field(name) for name in corpus.keep if name != corpus.id),
+            *parameters.fields,
+        ]
+    )
