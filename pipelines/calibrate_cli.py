@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from pipelines.command import guarded
+
 if TYPE_CHECKING:
     from evaluation.demands import Demand
 
@@ -149,7 +151,6 @@ def calibrate(
       quietcorpus calibrate glove-300 --mechanism madlib --epsilons 6,8,10,14,20 \\
         --unchanged-at-most 0.5 --set-size-at-least 50 --output calibrated
     """
-    from pipelines.cli import _guarded
 
     def run() -> list[str]:
         from pipelines.logs import configure_logging
@@ -185,7 +186,7 @@ def calibrate(
             lines(job.calibrate(opened, place, settings, by=engine, workers=workers, quiet=quiet))
         )
 
-    for line in _guarded(run, "; nothing was written"):
+    for line in guarded(run, "; nothing was written"):
         click.echo(line)
 
 

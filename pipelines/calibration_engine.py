@@ -37,20 +37,22 @@ def engine(name: Engine, workers: int | None, *, quiet: bool) -> Iterator[Run]:
     count = workers or len(os.sched_getaffinity(0))
     run = _threads(count) if name == "local" else _ray(count)
     with run as tallies:
-        yield lambda task, blocks: _shown(tallies(task, blocks), len(blocks), quiet)
+        yield lambda task, blocks: _shown(tallies(task, blocks), len(blocks), task.epsilons, quiet)
 
 
-def _shown(tallies: Iterable[Tally], count: int, quiet: bool) -> Iterator[Tally]:
+def _shown(
+    tallies: Iterable[Tally], count: int, epsilons: Sequence[float], quiet: bool
+) -> Iterator[Tally]:
     """Pass results on; a bar on a terminal, plain log lines elsewhere."""
     hidden = quiet or not sys.stderr.isatty()
     logged = time.monotonic()
-    with tqdm(total=count, unit=" blocks", leave=False, disable=hidden, file=sys.stderr) as bar:
-        for done, tally in enumerate(tallies, start=1):
+    what = "epsilon " + ", ".join(f"{epsilon:.4g}" for epsilon in epsilons)
+    with tqdm(tallies, what, count, leave=False, disable=hidden, unit=" blocks") as bar:
+        for done, tally in enumerate(bar, start=1):
             yield tally
-            bar.update()
             if hidden and time.monotonic() - logged >= _LOG_EVERY_SECONDS:
                 logged = time.monotonic()
-                _LOGGER.info("%d of %d blocks of words", done, count)
+                _LOGGER.info("%s: %d of %d blocks of words", what, done, count)
 
 
 @contextlib.contextmanager

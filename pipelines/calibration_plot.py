@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's colours, which people with any colour vision tell apart.
 _BLUE, _ORANGE, _GREEN, _BLACK = "#0072B2", "#D55E00", "#009E73", "#000000"
-_MOST_TICKS = 8
+_WIDE = 30
 
 
 def require() -> None:
@@ -34,10 +34,11 @@ def pictures(content: dict[str, Any]) -> dict[str, bytes]:
     """`calibration.png` and `calibration.svg` from what `calibration.json` holds."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     settings: dict[Any, Any] = {"svg.hashsalt": "quietcorpus", "font.size": 9, "axes.titlesize": 10}
     with mpl.rc_context(settings):
-        figure = Figure(figsize=(12, 4.2), layout="constrained")
+        figure = Figure(figsize=(12, 4.8), layout=ConstrainedLayoutEngine(w_pad=0.12))
         _draw(figure, content)
         drawn = {}
         for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
@@ -48,7 +49,6 @@ def pictures(content: dict[str, Any]) -> dict[str, bytes]:
 
 
 def _draw(figure: Figure, content: dict[str, Any]) -> None:
-    figure.get_layout_engine().set(w_pad=0.12)
     figure.suptitle(content["title"], fontsize=11)
     unchanged, sizes, neighbours = figure.subplots(1, 3)
     _unchanged(unchanged, content)
@@ -59,7 +59,9 @@ def _draw(figure: Figure, content: dict[str, Any]) -> None:
     for axes in (unchanged, sizes, neighbours):
         axes.grid(alpha=0.25, linewidth=0.5)
         axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False, fontsize=8)
+        axes.legend(  # below, where it hides nothing
+            loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, fontsize=8, frameon=False
+        )
 
 
 def _unchanged(axes: Axes, content: dict[str, Any]) -> None:
@@ -79,13 +81,13 @@ def _set_sizes(axes: Axes, content: dict[str, Any]) -> None:
         color=_BLACK,
         linestyle=":",
         linewidth=1,
-        label=f"the most that {parameters['draws']:,} draws can show",
+        label=f"most that {parameters['draws']:,} draws can show",
     )
     axes.set_yscale("log")
     _plain(axes.yaxis)
     share = 100 * (1 - parameters["eta"])
     axes.set_ylabel(f"$S_w$: words that hold {share:.4g} % of the draws")
-    axes.set_title("Among how many words it hides")
+    axes.set_title("Into how many words it turns")
 
 
 def _neighbours(axes: Axes, content: dict[str, Any]) -> None:
@@ -117,15 +119,11 @@ def _bands(axes: Axes, x: Sequence[float], quantiles: Sequence[Any], colour: str
 
 
 def _epsilon_axis(axes: Axes, content: dict[str, Any]) -> None:
-    """Ticks at the grid itself where it is short, and a mark at the solution."""
-    from matplotlib.ticker import NullLocator
-
-    axes.set_xscale("log")
-    _plain(axes.xaxis)
+    """Linear unless the grid is a wide one; a mark at the solution."""
     epsilons = [row["epsilon"] for row in content["by_epsilon"]]
-    if len(epsilons) <= _MOST_TICKS:
-        axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
-        axes.xaxis.set_minor_locator(NullLocator())
+    if max(epsilons) > _WIDE * min(epsilons):
+        axes.set_xscale("log")
+        _plain(axes.xaxis)
     axes.set_xlabel(f"$\\varepsilon$ per {content['unit']}")
     if content["solution"] is not None:
         solved = content["solution"]["epsilon"]
@@ -134,7 +132,7 @@ def _epsilon_axis(axes: Axes, content: dict[str, Any]) -> None:
 
 
 def _plain(axis: Axis) -> None:
-    """Numbers rather than powers of ten."""
+    """Numbers rather than powers of ten, for a logarithmic axis."""
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))

@@ -194,10 +194,12 @@ def test_words_that_are_not_utf8_stay_apart() -> None:
         "x.txt": b"\xff 1\n\xfe 2\nok 3\n",
         "x.bin": b"2 1\ncaf\xc3 " + VALUES[0, :1].tobytes() + b"ok " + VALUES[0, :1].tobytes(),
         "x.npz": npz(words=np.array(["\ud800", "\udcff"]), vectors=VALUES[:2]),
+        "x.kv": pickle.dumps(keyed(["\ud800", "\udcff"], VALUES[:2]), protocol=4),
     }
     assert load("x.txt", files).words == ["\\xff", "\\xfe", "ok"]
     assert load("x.bin", files).words == ["caf\\xc3", "ok"]
-    assert load("x.npz", files).words == ["\\xed\\xa0\\x80", "\\xed\\xb3\\xbf"]
+    for name in ("x.npz", "x.kv"):
+        assert load(name, files).words == ["\\xed\\xa0\\x80", "\\xed\\xb3\\xbf"]
     with pytest.raises(VectorsError, match=r"line 2: '\\\\xff' stands there more than once"):
         load("x.txt", {"x.txt": b"\xff 1\n\\xff 2\n"})
 
@@ -413,7 +415,7 @@ def test_refused_pickles(content: bytes, message: str) -> None:
     # Kills: dotted names followed, a state set on the stand-in's class, other errors than ours.
     with pytest.raises(VectorsError, match=message):
         load("x.kv", {"x.kv": content})
-    assert load("x.kv", {"x.kv": pickle.dumps(keyed(WORDS, VALUES))}).words == WORDS
+    assert load("x.kv", {"x.kv": pickle.dumps(keyed(WORDS, VALUES), protocol=4)}).words == WORDS
 
 
 def test_refused_gensim_files(tmp_path: Path) -> None:

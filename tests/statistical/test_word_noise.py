@@ -292,7 +292,7 @@ CODES, WORDS = 1 << 16, 4
 EPSILONS = [Fraction(1, 100), Fraction(1, 2), Fraction(1), Fraction(5), Fraction(20)]
 SEEN = EPSILONS[:-1]
 EVERY = ~np.uint64(0)
-# The first of two bits that are 1, 2, 4, ... apart, each bit in one pair.
+# The first of two bits that are 1, 8 or 32 apart, each bit in one pair.
 FIRST = {1: 0x5555555555555555, 8: 0x00FF00FF00FF00FF, 32: 0x00000000FFFFFFFF}
 
 

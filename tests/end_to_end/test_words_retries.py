@@ -1,0 +1,250 @@
+"""Word-level noise is drawn once for a document and release, whoever draws it and how often."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import test_retries
+from apache_beam.runners.direct.direct_runner import BundleBasedDirectRunner
+from apache_beam.runners.portability.fn_api_runner import fn_runner
+from test_retries import MASTER_KEY, PORTABLE, FailsOnce, run_on, tables
+
+import pipelines.job
+from mechanisms.keystream import ReleaseKey
+from transforms.documents import Documents
+from transforms.errors import InputError
+from transforms.word_index import IndexSource, _open
+from transforms.words import WordMechanism, WordPrivatizer, WordsParameters
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+EQUAL = 128
+TEXT = "police in the city said on the radio that a man had been found near the river zzqx " * 4
+NOISY = {"madlib": Fraction(1), "brr": Fraction(1, 20)}  # little of any word is left
+MECHANISMS = tuple(NOISY)
+
+
+@pytest.fixture
+def several_files(workspace: Workspace, lee_texts: list[str]) -> Workspace:
+    """128 equal documents in four files, and others beside them: five splits and as many shards."""
+    (workspace.input / "corpus.jsonl").unlink()
+    for number in range(4):
+        texts = [*lee_texts[number * 8 :][:8], *[TEXT] * (EQUAL // 4)]
+        kinds = ["other"] * 8 + ["equal"] * (EQUAL // 4)
+        records = [{"text": t, "kind": k} for t, k in zip(texts, kinds, strict=True)]
+        workspace.json_lines(records, f"{number}.jsonl")
+    workspace.parquet({"text": ["", "12 34", "zzqx"], "kind": ["other"] * 3}, "4.parquet")
+    return workspace
+
+
+def changes(
+    words: Callable[..., dict[str, Any]], mechanism: str = "madlib", **block: Any
+) -> dict[str, Any]:
+    noisy = {"mechanism": mechanism, "epsilon": float(NOISY[mechanism])}
+    return {"input": {"path": "input/*"}} | words(**noisy | {"out_of_vocabulary": "draw"} | block)
+
+
+def equals(output: Path) -> list[str]:
+    """What was released for the equal documents."""
+    rows = pq.read_table(output / "data").to_pylist()
+    return [row["text"] for row in rows if row["kind"] == "equal"]
+
+
+# Two of 128 equal documents are released alike with probability at most 128^2 / 2 c^n, for n words
+# and c the largest chance that two draws for one word agree. c is at most the largest share p of a
+# word among all that is released, in expectation over positions; n = 72, so that p < 0.7 is enough
+# for 1e-6. A p of 0.5 is never seen with so many words if the true one is 0.7 (Hoeffding over 128
+# documents: exp(-2 * 128 * 0.2^2) < 1e-4 at each of the 72 positions together with the others).
+LARGEST_SHARE = 0.5
+
+
+def assert_independent(texts: list[str]) -> None:
+    assert len(texts) == EQUAL
+    split = np.array([text.split(" ") for text in texts])
+    assert split.shape == (EQUAL, len(TEXT.split()))
+    for column in split.T:
+        assert np.unique(column, return_counts=True)[1].max() < LARGEST_SHARE * EQUAL
+    assert len(set(texts)) == EQUAL
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_the_workers_do_not_matter_and_share_no_noise(
+    several_files: Workspace, words: Callable[..., dict[str, Any]], mechanism: str
+) -> None:
+    # The public SanText code, whose forked workers share a generator, gives 64 texts here.
+    spec = changes(words, mechanism) | {"input": {"path": "input/*", "keep": ["kind"]}}
+    options = (
+        [["--workers", n] for n in ("1", "2", "4")] if mechanism == "madlib" else [[], PORTABLE]
+    )
+    released = []
+    for number, option in enumerate(options):
+        several_files.release(spec | {"output": f"released/{number}"}, *option)
+        output = several_files.output.with_name(str(number))
+        assert_independent(equals(output))
+        released.append(tables(output))
+    assert len(released[0]) == 5
+    assert all(tables == released[0] for tables in released)
+    # Another release id draws anew, and so does every parameter.
+    for name, other in [
+        ("release", spec | {"release": "other"}),
+        ("epsilon", spec | {"mechanism": spec["mechanism"] | {"epsilon": 0.06}}),
+    ]:
+        several_files.release(other | {"output": f"released/{name}"})
+        anew = several_files.output.with_name(name)
+        assert_independent(equals(anew))
+        assert not set(equals(anew)) & set(equals(several_files.output.with_name("0")))
+
+
+def test_retried_and_repeated_bundles_do_not_matter(
+    several_files: Workspace,
+    words: Callable[..., dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(several_files.folder)
+    monkeypatch.setenv("QUIETCORPUS_MASTER_KEY", MASTER_KEY)
+    monkeypatch.setattr(test_retries, "CHANGES", changes(words))
+    folder = several_files.folder
+    once = run_on(fn_runner.FnApiRunner(), several_files, folder / "once")
+    twice = run_on(fn_runner.FnApiRunner(bundle_repeat=1), several_files, folder / "twice")
+    monkeypatch.setattr(pipelines.job, "ReleaseShards", FailsOnce)
+    retried = run_on(BundleBasedDirectRunner(), several_files, folder / "retried")
+    assert len(list((folder / "retried").glob("failed-*"))) == 2
+    assert len(once) == 5
+    assert once == twice == retried
+
+
+def test_an_index_that_changes_meanwhile_is_refused(
+    several_files: Workspace,
+    words: Callable[..., dict[str, Any]],
+    word_index: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # What a worker does that opens the index after the launcher has. Kills: a URI without a digest.
+    monkeypatch.chdir(several_files.folder)
+    monkeypatch.setenv("QUIETCORPUS_MASTER_KEY", MASTER_KEY)
+    copy = several_files.folder / "index"
+    copy.mkdir()
+    for path in word_index.iterdir():
+        (copy / path.name).write_bytes(path.read_bytes())
+    monkeypatch.setattr(test_retries, "CHANGES", changes(words, index="index"))
+
+    class Exchanged(FailsOnce):
+        """A worker that starts after somebody has built the index again."""
+
+        def setup(self) -> None:
+            super().setup()
+            manifest = json.loads((word_index / "manifest.json").read_text())
+            (copy / "manifest.json").write_text(json.dumps(manifest | {"seed": 2}))
+            _open.cache_clear()
+
+    monkeypatch.setattr(pipelines.job, "ReleaseShards", Exchanged)
+    with pytest.raises(InputError, match=r"^mechanism.index: .*/index has changed since the rel"):
+        run_on(fn_runner.FnApiRunner(), several_files, several_files.folder / "exchanged")
+
+
+def privatizer(source: IndexSource, mechanism: str, **changes: Any) -> WordPrivatizer:
+    changes = {"epsilon": NOISY[mechanism], "per": "word", "out_of_vocabulary": "draw"} | changes
+    parameters = WordsParameters(WordMechanism(mechanism), index=source, **changes)
+    return parameters.privatizer(ReleaseKey.derive(bytes.fromhex(MASTER_KEY), "test"))
+
+
+def released(made: WordPrivatizer, texts: list[str], first_row: int = 0) -> list[str]:
+    rows = np.arange(first_row, first_row + len(texts), dtype=np.int64)
+    batch = Documents("file", rows, pa.array(texts, pa.large_string()), pa.table({}))
+    found: list[str] = made.release(batch).rows["text"].to_pylist()
+    return found
+
+
+@pytest.fixture
+def source(word_index: Path) -> IndexSource:
+    return IndexSource.found("mechanism.index", str(word_index))
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_what_sharing_would_look_like(source: IndexSource, mechanism: str) -> None:
+    # The negative control of the above: two workers that count their documents from zero, as
+    # forked generators do, draw 64 pairs of equal texts.
+    made = privatizer(source, mechanism)
+    shared = [*released(made, [TEXT] * (EQUAL // 2)), *released(made, [TEXT] * (EQUAL // 2))]
+    assert len(set(shared)) == EQUAL // 2
+    with pytest.raises(AssertionError):
+        assert_independent(shared)
+    assert_independent(released(made, [TEXT] * EQUAL))
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_batches_leave_no_trace(source: IndexSource, mechanism: str, lee_texts: list[str]) -> None:
+    # Kills: noise that depends on a document's or a word's place in its batch (2,048 words are
+    # privatised at once), or words of one document that share noise.
+    texts = [TEXT * 9, "", "zzqx 17", *lee_texts[:20], "police " * 3000]
+    for per in ("word", "document"):
+        made = privatizer(source, mechanism, per=per)
+        alone = [released(made, [text], row)[0] for row, text in enumerate(texts)]
+        assert released(made, texts) == alone
+    assert len(set(alone[-1].split())) > 50
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"epsilon": Fraction(1000001, 20000000)},
+        {"per": "document"},
+        {"out_of_vocabulary": "drop"},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_parameters_share_no_noise(
+    source: IndexSource, mechanism: str, change: dict[str, Any]
+) -> None:
+    # Kills: a stage whose parameters leave one out. Two releases of a document under almost equal
+    # epsilons, with the same noise but for its scale, would tell the document. No text here is out
+    # of the vocabulary, and a document of one word has all of its epsilon: the law is the same.
+    texts = ["police"] * 2000
+    one = released(privatizer(source, mechanism, epsilon=Fraction(1, 20)), texts)
+    assert released(privatizer(source, mechanism, epsilon=Fraction(1, 20)), texts) == one
+    two = released(privatizer(source, mechanism, **{"epsilon": Fraction(1, 20)} | change), texts)
+    # Two independent draws agree with a chance of at most p, that of the likeliest word. By
+    # Hoeffding, the share of equal places stays below p + sqrt(log(1e6) / 4000); with shared noise
+    # it would be about 1. Here p is about 0.1, and not above 0.25 if no sample has a share of 0.2.
+    for sample in (one, two):
+        assert max(sample.count(word) for word in set(sample)) < 0.2 * len(texts)
+    share = np.mean([a == b for a, b in zip(one, two, strict=True)])
+    assert share < 0.25 + np.sqrt(np.log(1e6) / 2 / len(texts))
+
+
+def test_an_index_is_part_of_the_parameters(
+    tmp_path: Path, word_index: Path, source: IndexSource
+) -> None:
+    # Kills: noise that two indexes share. Only the seed in the manifest differs.
+    for path in word_index.iterdir():
+        os.link(path, tmp_path / path.name)
+    manifest = json.loads((word_index / "manifest.json").read_text())
+    (tmp_path / "manifest.json").unlink()
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest | {"seed": 99}))
+    other = IndexSource.found("mechanism.index", str(tmp_path))
+    assert released(privatizer(other, "madlib"), [TEXT]) != released(
+        privatizer(source, "madlib"), [TEXT]
+    )
+
+
+def test_a_worker_refuses_what_it_does_not_find(tmp_path: Path, word_index: Path) -> None:
+    for path in word_index.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    found = IndexSource.found("mechanism.index", str(tmp_path))
+    (tmp_path / "codes.npy").write_bytes(b"")
+    with pytest.raises(InputError, match=r"mechanism.index: .* is damaged: codes.npy is not"):
+        found.open()
+    (tmp_path / "manifest.json").unlink()
+    with pytest.raises(InputError, match=r"mechanism.index: .* is no index: it has no manifest"):
+        found.open()
