@@ -34,6 +34,7 @@ from mechanisms.keystream import ReleaseKey
 
 EPSILON = Fraction(10)
 BATCH = 4096
+AT_ONCE = 512  # as in a release
 REPEATS = 3
 PEER_WORDS = 40
 
@@ -92,7 +93,11 @@ def kernels(name: str, values: np.ndarray) -> float:
     queries = np.empty((BATCH, dimensions), dtype=np.float32)
 
     def noise() -> None:
-        queries[:] = madlib.perturb(values[words], [EPSILON], which, stream, addresses)
+        for start in range(0, BATCH, AT_ONCE):
+            some = slice(start, start + AT_ONCE)
+            queries[some] = madlib.perturb(
+                values[words[some]], [EPSILON], which[some], stream, addresses[some]
+            )
 
     def product() -> None:
         """What the search needs at least: every score, once, in pieces that stay in the cache."""
@@ -211,9 +216,12 @@ class Worker:
 
 
 def _serve(pipe: Connection, folder: str) -> None:
-    few = np.zeros((512, 4), dtype=np.float32)
-    EuclideanSearch(few).nearest(few)  # compiles
-    HammingSearch(few.view(np.uint64)).nearest(few.view(np.uint64))
+    # Compiles (for arrays that are mapped, and so read-only), and has the linear algebra allocate
+    # its buffers: neither is part of an index.
+    some = np.zeros((4096, 100), dtype=np.float32)
+    some.flags.writeable = False
+    EuclideanSearch(some).nearest(some[:256])
+    HammingSearch(some.view(np.uint64)).nearest(some[:256].view(np.uint64))
     pipe.send(None)
     pipe.recv()
     begun = time.perf_counter()

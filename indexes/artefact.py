@@ -184,7 +184,8 @@ def open_index(folder: str, digest: str | None = None) -> WordIndex:
             np.load(f"{folder}/{name}", mmap_mode="r", allow_pickle=False)
             for name in (_SLOTS, _VECTORS, _CODES)
         )
-        terms, hashes = (words[name].combine_chunks() for name in ("word", "hash"))
+        # One chunk each; putting chunks together would copy them out of the map.
+        terms, hashes = (words[name].chunk(0) for name in ("word", "hash"))
         vocabulary = Vocabulary.mapped(terms, hashes.to_numpy(), slots)
     except (OSError, ValueError, KeyError, pa.ArrowException):
         raise ArtefactError("holds files that cannot be read; build it again") from None

@@ -19,6 +19,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from compiled import compiled
+
 KEY_BYTES = 32
 BLOCK_BYTES = 16
 ADDRESS_BYTES = 16
@@ -116,9 +118,7 @@ class Keystream:
     ) -> npt.NDArray[np.uint8]:
         """Blocks start .. start + count of every address, as uint8 of shape (n, 16 * count)."""
         counters = np.arange(start, start + count, dtype=np.uint64)
-        plain = np.empty((len(addresses), count, 2), dtype="<u8")
-        plain[:, :, 0] = addresses[:, :1]
-        plain[:, :, 1] = addresses[:, 1:] ^ _tag(counters, lane)
+        plain = _each(addresses, _tag(counters, lane))
         return self._encrypt(plain).reshape(len(addresses), count * BLOCK_BYTES)
 
     def gather(
@@ -134,6 +134,17 @@ class Keystream:
         if plain.size:
             self._cipher.encryptor().update_into(plain.data.cast("B"), raw.data)
         return raw[: plain.nbytes]
+
+
+@compiled
+def _each(addresses, tags):  # type: ignore[no-untyped-def]
+    """Every address with every tag, uint64 (n, tags, 2)."""
+    plain = np.empty((len(addresses), len(tags), 2), dtype=np.uint64)
+    for row in range(len(addresses)):
+        for column in range(len(tags)):
+            plain[row, column, 0] = addresses[row, 0]
+            plain[row, column, 1] = addresses[row, 1] ^ tags[column]
+    return plain
 
 
 def _tag(counters: npt.NDArray[np.uint64], lane: int) -> npt.NDArray[np.uint64]:

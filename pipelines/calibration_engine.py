@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import socket
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,6 +21,7 @@ from transforms.errors import InputError
 
 Engine = Literal["local", "ray"]
 _LOG_EVERY_SECONDS = 10.0
+_CONNECT_SECONDS = 10.0
 _LOGGER = logging.getLogger("quietcorpus.calibrate")
 
 
@@ -104,14 +106,18 @@ def _ray(count: int) -> Iterator[Run]:
 
 def _start(ray: Any, count: int) -> None:
     address = os.environ.get("RAY_ADDRESS")
+    quietly = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if not address:
+        ray.init("local", num_cpus=count, include_dashboard=False, **quietly)
+        return
     try:
-        if address:
-            ray.init(address, log_to_driver=False)
-        else:
-            ray.init("local", num_cpus=count, include_dashboard=False, log_to_driver=False)
-    except (ConnectionError, OSError, ValueError):
+        if ":" in address:  # Ray itself would try for minutes
+            host, port = address.rsplit("/", 1)[-1].rsplit(":", 1)
+            socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
+        ray.init(address, **quietly)
+    except (OSError, ValueError, RuntimeError):
         raise InputError(
-            f"RAY_ADDRESS: no Ray cluster at {address}; start it, or unset the variable"
+            f"RAY_ADDRESS: no Ray cluster answers at {address}; start it, or unset the variable"
         ) from None
 
 

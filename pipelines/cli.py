@@ -9,6 +9,7 @@ import click
 from pipelines.calibrate_cli import calibrate
 from pipelines.command import guarded
 from pipelines.index_cli import index
+from pipelines.processor import prefer_avx512
 
 if TYPE_CHECKING:
     from pipelines.card import Card
@@ -31,6 +32,7 @@ def main() -> None:
       QUIETCORPUS_MASTER_KEY_FILE  or a file that holds it
     Without one, a fresh key is drawn, and the run cannot be repeated with the same noise.
     """
+    prefer_avx512()
 
 
 @main.command(

@@ -253,6 +253,12 @@ def lee(name: str) -> Path:
 
 
 @pytest.fixture(scope="session")
+def lee_file() -> Callable[[str], Path]:
+    """Finds a file about the Lee corpus."""
+    return lee
+
+
+@pytest.fixture(scope="session")
 def lee_texts() -> list[str]:
     """The texts of the Lee corpus."""
     return lee("lee_background.cor").read_text("utf-8").splitlines()

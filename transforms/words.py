@@ -27,7 +27,7 @@ from transforms.rows import Released, document_addresses, identified
 from transforms.word_index import IndexSource
 
 WORDS_ROW_GROUP_ROWS = BATCH_DOCUMENTS  # texts may be long, and a row group lies in memory
-_WORDS_AT_ONCE = 1 << 11
+_WORDS_AT_ONCE = 1 << 9
 _DRAW_LANE = 254  # of the stage's keystream, for words that are out of the vocabulary
 
 

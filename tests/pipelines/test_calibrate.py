@@ -91,34 +91,46 @@ def test_files_hold_what_was_measured(
     words = choose_words(300, 150, child(seed, 0))
     epsilons = [float(epsilon) for epsilon in GRIDS[mechanism]]
     again = measure(simulator(mechanism, index), words, epsilons, 120, 114, child(seed, 1))
-    rows = pq.read_table(tmp_path / "out" / FILES[1]).to_pandas()
-    for e, epsilon in enumerate(epsilons):
-        part = rows[rows.epsilon == epsilon]
-        assert part.word.tolist() == [WORDS[word] for word in words]
-        np.testing.assert_array_equal(part.unchanged * 120, again.unchanged[e])
-        np.testing.assert_array_equal(part.set_size, again.set_size[e])
-        np.testing.assert_array_equal(part.distinct, again.distinct[e])
-        np.testing.assert_allclose(part.max_entropy, np.log(again.set_size[e]))
-        seen = part[part.unchanged > 0]
-        np.testing.assert_allclose(seen.min_entropy, -np.log(seen.unchanged))
-        assert part[part.unchanged == 0].min_entropy.isna().all()
-        row = found["by_epsilon"][e]
-        assert row["epsilon"] == epsilon
-        assert row["unchanged"]["mean"] == pytest.approx(part.unchanged.mean())
-        low, high = row["unchanged"]["interval"]
-        assert low < part.unchanged.mean() < high
-        quantiles = part.unchanged.quantile([0.05, 0.25, 0.5, 0.75, 0.95], "lower")
-        np.testing.assert_allclose(row["unchanged"]["quantiles"], quantiles, atol=0.02)
-        mean = found["mean_distance"]
-        assert row["loss_at_mean_distance"] == pytest.approx(epsilon * mean)
+    table = pq.read_table(tmp_path / "out" / FILES[1])
+    columns = {name: table[name].to_numpy().reshape(3, 150) for name in table.column_names}
+    shares = columns["unchanged"]
+    np.testing.assert_array_equal(columns["epsilon"], np.tile(epsilons, (150, 1)).T)
+    np.testing.assert_array_equal(columns["word"], np.tile(np.array(WORDS)[words], (3, 1)))
+    np.testing.assert_allclose(shares * 120, again.unchanged)
+    np.testing.assert_array_equal(columns["set_size"], again.set_size)
+    np.testing.assert_array_equal(columns["distinct"], again.distinct)
+    np.testing.assert_allclose(columns["max_entropy"], np.log(again.set_size))
+    seen = shares > 0
+    np.testing.assert_allclose(columns["min_entropy"][seen], -np.log(shares[seen]))
+    assert np.isnan(columns["min_entropy"][~seen]).all()
+    assert table["min_entropy"].null_count == (~seen).sum()
+    assert [row["epsilon"] for row in found["by_epsilon"]] == epsilons
+    for e, row in enumerate(found["by_epsilon"]):
+        mean, (low, high) = row["unchanged"]["mean"], row["unchanged"]["interval"]
+        assert mean == pytest.approx(shares[e].mean())
+        assert low <= mean <= high
+        expected = np.quantile(shares[e], [0.05, 0.25, 0.5, 0.75, 0.95], method="inverted_cdf")
+        assert row["unchanged"]["quantiles"] == expected.tolist()
+        assert row["set_size"]["mean"] == pytest.approx(again.set_size[e].mean())
+        assert row["distinct"]["mean"] == pytest.approx(again.distinct[e].mean())
+
+
+@pytest.mark.parametrize("mechanism", list(WordMechanism))
+def test_epsilons_match_by_epsilon_times_distance(
+    mechanism: WordMechanism, index: WordIndex, tmp_path: Path
+) -> None:
+    # Kills: a ratio upside down, the same mechanism twice, mean and maximum swapped.
+    metrics = {"madlib": "euclidean", "brr": "hamming"}
+    for row in calibrate(index, str(tmp_path / "out"), small(mechanism))["by_epsilon"]:
         matched = row["matched"]
-        other = {"madlib": "euclidean", "brr": "hamming"}[matched["mechanism"]]
+        assert {matched["mechanism"], mechanism.value} == set(metrics)
         for by in ("mean", "maximum"):
-            distance = Fraction(index.manifest.distances[other][by])
-            assert matched[f"by_{by}"] * float(distance) == pytest.approx(
-                row[f"loss_at_{by}_distance"]
+            ours, theirs = (
+                float(Fraction(index.manifest.distances[metrics[name]][by]))
+                for name in (mechanism.value, matched["mechanism"])
             )
-        assert matched["mechanism"] != mechanism
+            assert row[f"loss_at_{by}_distance"] == pytest.approx(row["epsilon"] * ours)
+            assert matched[f"by_{by}"] * theirs == pytest.approx(row["epsilon"] * ours)
 
 
 def test_neighbours_are_those_of_the_mechanisms_metric(index: WordIndex, tmp_path: Path) -> None:
@@ -256,7 +268,6 @@ def test_weights_decide_which_words_are_drawn(index: WordIndex, tmp_path: Path) 
     [
         ({"term": ["aa"]}, "columns term and weight"),
         ({"term": ["aa"], "weight": ["many"]}, "columns term and weight"),
-        ({"term": [1], "weight": [1.0]}, "columns term and weight"),
         ({"term": ["zz"], "weight": [1.0]}, "no word of the index"),
         ({"term": ["aa"], "weight": [-1.0]}, "no word of the index"),
         ({"term": ["aa"], "weight": [float("nan")]}, "finite"),

@@ -1,0 +1,29 @@
+"""Linear algebra at the processor's own speed.
+
+NumPy's OpenBLAS knows processors by their model, and runs one that is newer than itself with the
+instructions of 2013. Measured on such a processor, the search of `kind: words` is 1.6 times as fast
+with AVX-512. Results do not depend on it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_NEEDED = {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}
+_VARIABLE = "OPENBLAS_CORETYPE"
+
+
+def prefer_avx512() -> None:
+    """Have OpenBLAS use AVX-512 where there is some; to be called before NumPy is imported."""
+    try:
+        description = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return
+    if has_avx512(description):
+        os.environ.setdefault(_VARIABLE, "SkylakeX")
+
+
+def has_avx512(description: str) -> bool:
+    """Whether what /proc/cpuinfo says is an Intel processor with the AVX-512 that OpenBLAS uses."""
+    return "GenuineIntel" in description and set(description.split()) >= _NEEDED
