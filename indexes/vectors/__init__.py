@@ -16,11 +16,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from indexes.tokenizer import NAME, tokenize
-from indexes.vectors_binary import read_binary
-from indexes.vectors_gensim import read_keyed_vectors
-from indexes.vectors_numpy import read_npy, read_npz
-from indexes.vectors_rows import Rows, VectorsError
-from indexes.vectors_text import read_text
+from indexes.vectors.binary import read_binary
+from indexes.vectors.keyed_vectors import read_keyed_vectors
+from indexes.vectors.numpy_files import read_npy, read_npz
+from indexes.vectors.rows import Rows, VectorsError
+from indexes.vectors.text import read_text
 from indexes.vocabulary import is_reachable
 
 __all__ = ["VectorsError", "WordVectors", "reachable", "read"]
