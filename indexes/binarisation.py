@@ -1,45 +1,227 @@
-"""PROVISIONAL, by the lead, to unblock others; the binarisation helper overwrites this file."""
+"""Binary codes of word vectors, by the near-lossless binarising autoencoder.
+
+Tissier, Gravier and Habrard, "Near-lossless Binarization of Word Embeddings", AAAI 2019: a code is
+b = h(W x), h the Heaviside step, and x^ = tanh(W^T b + c) is read back from it by the same W.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+Vectors = npt.NDArray[np.float32]
+"""A vector a row, float32 (n, d)."""
+Codes = npt.NDArray[np.uint64]
+"""A code a row, uint64 (n, bits // 64): bit b is bit (b % 64) of word b // 64."""
 
-@dataclass(frozen=True)
+BATCH, EPOCHS, RATE, MOMENTUM = 75, 5, 0.001, 0.95
+FEWEST_STEPS = 2_000  # a small vocabulary is gone through more often
+SPREAD = 0.25  # of a scaled dimension: tanh reaches four standard deviations
+NEIGHBOURS, SAMPLE = 10, 1_000
+_BLOCK = 4_096  # vectors in memory as floats at a time
+_CELLS = 2**24  # of the sample's similarities to the vocabulary, in memory at a time
+
+
+@dataclass(frozen=True, eq=False)
 class Autoencoder:
-    """Provisional."""
+    """The trained parameters: `weights` W, float32 (bits, d), and `bias` c, float32 (d,).
 
-    weights: npt.NDArray[np.float32]
-    mean: npt.NDArray[np.float32]
+    It works on x = (vector - centre) / scale, `centre` float32 (d,), and reads a code back as
+    x^ = tanh(gain W^T b + c).
+    """
 
-    def encode(self, values: npt.NDArray[np.float32]) -> npt.NDArray[np.uint64]:
-        """Provisional."""
-        bits = (values - self.mean) @ self.weights.T > 0
-        return np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
+    weights: Vectors
+    bias: Vectors
+    centre: Vectors
+    scale: float
+
+    def encode(self, values: Vectors) -> Codes:
+        """The codes of vectors, float32 (n, d): a bit is set where W x > 0."""
+        codes = np.empty((len(values), len(self.weights) // 64), dtype=np.uint64)
+        for block in _blocks(len(values)):
+            bits = (values[block] - self.centre) @ self.weights.T > 0
+            codes[block] = np.packbits(bits, axis=1, bitorder="little").view("<u8")
+        return codes
+
+    def decode(self, codes: Codes) -> Vectors:
+        """The vectors that codes stand for, float32 (n, d)."""
+        values = np.empty((len(codes), len(self.bias)), dtype=np.float32)
+        gain = _gain(*self.weights.shape)
+        for block in _blocks(len(codes)):
+            scaled = np.tanh(gain * (_bits(codes[block]) @ self.weights) + self.bias)
+            values[block] = self.centre + np.float32(self.scale) * scaled
+        return values
+
+
+def train(values: Vectors, bits: int, seed: int) -> Autoencoder:
+    """Fit an autoencoder to vectors, float32 (V, d); the same arguments give the same codes.
+
+    As in the paper, h has no gradient: W learns through the decoder and the regulariser, here
+    |x - x^|^2 / (2 SPREAD^2) + |W^T W - I|^2 / 2, in batches of 75. Where this departs from the
+    paper and its authors' code it is because the ten nearest words (`Quality`) come out better, in
+    256 bits, on GloVe 840B (33,860 words, d = 300; random hyperplanes .47, the authors' settings
+    .56) and on GloVe-like vectors (341,479 words, d = 100; .27 and .34; here .58 and .34):
+
+    - Vectors are centred (.58 against .56 on GloVe) and scaled, not clipped. Every bit is then set
+      in half of the words, and the mean Hamming distance is 128 instead of 124 and 121.
+    - The decoder has a gain. W^T W = I fixes the length of W^T b near sqrt(bits / 2 pi), whatever
+      the vectors' is; where the two differ, the error works against the code (.22, d = 100).
+    - The error's gradient is taken with b - 1/2 for b, the bias making up for it, and averaged over
+      the batch: summed, as by the authors, its steps are too long to converge at this rate.
+    - W starts with orthonormal columns (rows, if bits < d), batches are shuffled, the rate falls to
+      zero, and there is momentum: five epochs without it leave .55.
+
+    Raises ValueError unless `bits` is a positive multiple of 64 and the vectors are finite, of at
+    least one dimension, and not all equal.
+    """
+    if bits < 64 or bits % 64:
+        raise ValueError(f"bits must be a positive multiple of 64, not {bits}")
+    centre, deviation = _moments(values)
+    generator = np.random.default_rng(seed)
+    dimensions, scale = values.shape[1], deviation / SPREAD
+    weights = _frame(bits, dimensions, generator)
+    bias = np.zeros(dimensions, dtype=np.float32)
+    gain, rate = _gain(bits, dimensions), min(RATE, 1 / dimensions)
+    velocity, drift = np.zeros_like(weights), np.zeros_like(bias)
+    steps = _steps(len(values))
+    for step, rows in enumerate(_batches(len(values), steps, generator)):
+        batch = (values[rows] - centre) / np.float32(scale)
+        towards, shift = _gradient(weights, bias, batch, gain)
+        pace = np.float32(rate * (1 - step / steps))
+        velocity = np.float32(MOMENTUM) * velocity - pace * towards
+        drift = np.float32(MOMENTUM) * drift - pace * shift
+        weights += velocity
+        bias += drift
+    bias -= gain / 2 * weights.sum(axis=0)
+    return Autoencoder(weights, bias, centre, scale)
 
 
 @dataclass(frozen=True)
 class Quality:
-    """Provisional."""
+    """How much of the vectors the codes keep.
+
+    `reconstruction_error`: mean squared error of the decoded vectors over the mean squared distance
+    to the mean vector (0 is lossless, 1 is no better than that mean).
+    `neighbour_overlap`: of a word's 10 nearest by the vectors' cosine, the share that are among its
+    10 nearest by Hamming distance (ties to the lowest id); the mean over up to 1,000 words drawn.
+    `imbalance`: the largest distance from 1/2 of the share of words in which a bit is set.
+    `sharing`: the number of words whose code is another word's as well.
+    """
 
     reconstruction_error: float
     neighbour_overlap: float
+    imbalance: float
+    sharing: int
 
 
-def train(values: npt.NDArray[np.float32], bits: int, seed: int) -> Autoencoder:
-    """Provisional."""
-    if bits < 1 or bits % 64:
-        raise ValueError(f"{bits} bits; give a positive multiple of 64")
-    generator = np.random.default_rng(seed)
-    weights = generator.standard_normal((bits, values.shape[1])).astype(np.float32)
-    return Autoencoder(weights, values.mean(axis=0))
+def quality(values: Vectors, codes: Codes, autoencoder: Autoencoder, seed: int) -> Quality:
+    """Measure the codes of vectors, float32 (V, d), V at least 2; `seed` draws the sample."""
+    if len(values) != len(codes) or len(codes) < 2:
+        raise ValueError(f"{len(values)} vectors and {len(codes)} codes: need as many, at least 2")
+    errors, ones = 0.0, np.zeros(64 * codes.shape[1])
+    for block in _blocks(len(codes)):
+        differences = values[block] - autoencoder.decode(codes[block])
+        errors += float(np.square(differences, dtype=np.float64).sum())
+        ones += _bits(codes[block]).sum(axis=0, dtype=np.float64)
+    _, deviation = _moments(values)
+    _, copies = np.unique(codes, axis=0, return_counts=True)
+    return Quality(
+        reconstruction_error=errors / values.size / deviation**2,
+        neighbour_overlap=_overlap(values, codes, np.random.default_rng(seed)),
+        imbalance=float(np.abs(ones / len(codes) - 0.5).max()),
+        sharing=int(copies[copies > 1].sum()),
+    )
 
 
-def quality(
-    values: npt.NDArray[np.float32], codes: npt.NDArray[np.uint64], encoder: Autoencoder, seed: int
-) -> Quality:
-    """Provisional."""
-    return Quality(0.0, 0.0)
+def _gradient(
+    weights: Vectors, bias: Vectors, batch: Vectors, gain: np.float32
+) -> tuple[Vectors, Vectors]:
+    """The loss's gradient in W and in the bias, taken with b - 1/2 for b."""
+    bits = (batch @ weights.T > 0).astype(np.float32) - np.float32(0.5)
+    decoded = np.tanh(gain * (bits @ weights) + bias)
+    errors = (decoded - batch) * (1 - decoded * decoded) / np.float32(SPREAD**2 * len(batch))
+    rows, columns = weights.shape
+    # W W^T W by way of the smaller product.
+    cube = weights @ (weights.T @ weights) if columns < rows else weights @ weights.T @ weights
+    return gain * (bits.T @ errors) + 2 * (cube - weights), errors.sum(axis=0)
+
+
+def _gain(bits: int, dimensions: int) -> np.float32:
+    """What makes W^T (b - 1/2) as long as a scaled vector, sqrt(d) SPREAD, when W^T W = I."""
+    return np.float32(SPREAD * math.sqrt(2 * math.pi * dimensions / bits))
+
+
+def _frame(bits: int, dimensions: int, generator: np.random.Generator) -> Vectors:
+    left, _, right = np.linalg.svd(
+        generator.standard_normal((bits, dimensions)), full_matrices=False
+    )
+    frame: Vectors = (left @ right).astype(np.float32)
+    return frame
+
+
+def _moments(values: Vectors) -> tuple[Vectors, float]:
+    """The mean vector, and the root mean square of a value's distance from it."""
+    if values.ndim != 2 or not values.size:
+        raise ValueError(f"vectors must have words and dimensions, not shape {values.shape}")
+    if not all(np.isfinite(values[block]).all() for block in _blocks(len(values))):
+        raise ValueError("vectors must be finite numbers")
+    centre = values.mean(axis=0, dtype=np.float64).astype(np.float32)
+    squares = 0.0
+    for block in _blocks(len(values)):
+        squares += float(np.square(values[block] - centre, dtype=np.float64).sum())
+    if squares == 0:
+        raise ValueError("vectors must not all be equal: there is nothing to tell them apart by")
+    return centre, math.sqrt(squares / values.size)
+
+
+def _steps(count: int) -> int:
+    return max(EPOCHS * -(-count // BATCH), FEWEST_STEPS)
+
+
+def _batches(
+    count: int, steps: int, generator: np.random.Generator
+) -> Iterator[npt.NDArray[np.int64]]:
+    """`steps` batches of row numbers, each pass over the rows in an order of its own."""
+    while True:
+        order = generator.permutation(count)
+        for start in range(0, count, BATCH):
+            if not steps:
+                return
+            yield order[start : start + BATCH]
+            steps -= 1
+
+
+def _blocks(count: int) -> Iterator[slice]:
+    return (slice(start, start + _BLOCK) for start in range(0, count, _BLOCK))
+
+
+def _bits(codes: Codes) -> Vectors:
+    octets = np.ascontiguousarray(codes, dtype="<u8").view(np.uint8)
+    return np.unpackbits(octets, axis=1, bitorder="little").astype(np.float32)
+
+
+def _overlap(values: Vectors, codes: Codes, generator: np.random.Generator) -> float:
+    count = min(NEIGHBOURS, len(values) - 1)
+    sample = generator.choice(len(values), min(SAMPLE, len(values)), replace=False)
+    lengths = np.sqrt(np.einsum("ij,ij->i", values, values))
+    lengths[lengths == 0] = 1  # at a right angle to everything
+    kept, rows = 0, max(1, _CELLS // len(values))
+    for start in range(0, len(sample), rows):
+        words = sample[start : start + rows]
+        for word, products in zip(words, values[words] @ values.T, strict=True):
+            real = -products / lengths
+            coded = np.bitwise_count(codes ^ codes[word]).sum(axis=1, dtype=np.float32)
+            real[word] = coded[word] = np.inf
+            kept += len(np.intersect1d(_nearest(real, count), _nearest(coded, count)))
+    return kept / (count * len(sample))
+
+
+def _nearest(distances: Vectors, count: int) -> npt.NDArray[np.int64]:
+    """The `count` ids of the smallest distances, float32 (V,), in any order; ties to the lowest."""
+    last = np.partition(distances, count - 1)[count - 1]
+    closer, ties = np.flatnonzero(distances < last), np.flatnonzero(distances == last)
+    return np.concatenate([closer, ties[: count - len(closer)]])

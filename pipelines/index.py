@@ -58,7 +58,10 @@ def build(
     found = Artefact.found("SOURCE", source)
     vectors = _read(source)
     vocabulary = Vocabulary(vectors.words)
-    encoder = binarisation.train(vectors.values, bits, seed)
+    try:
+        encoder = binarisation.train(vectors.values, bits, seed)
+    except ValueError as error:  # of numbers alone
+        raise InputError(f"SOURCE: {source} cannot be made into codes: {error}") from None
     codes = encoder.encode(vectors.values)
     manifest = Manifest(
         provenance=provenance,

@@ -19,10 +19,11 @@ def test_the_setup_file_ships_every_package(
         (tmp_path / name).write_text((ROOT / name).read_text("utf-8"), "utf-8")
     modules = {"compiled.py"}
     for package in ("mechanisms", "indexes", "evaluation", "transforms", "pipelines"):
-        (tmp_path / package).mkdir()
-        for module in (ROOT / package).glob("*.py"):
-            (tmp_path / package / module.name).write_bytes(module.read_bytes())
-            modules.add(f"{package}/{module.name}")
+        for module in (ROOT / package).rglob("*.py"):
+            name = str(module.relative_to(ROOT))
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_bytes(module.read_bytes())
+            modules.add(name)
     monkeypatch.chdir(tmp_path)
     built = Stager._build_setup_package(str(tmp_path / "setup.py"), str(tmp_path / "dist"))
     with tarfile.open(built) as archive:
