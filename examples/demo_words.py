@@ -66,7 +66,7 @@ def show(documents: list[str], outputs: dict[int, str]) -> None:
     """Print a few sentences, and what each release makes of them."""
     released = {
         epsilon: {
-            row["article"]: row["text"] for row in pq.read_table(ROOT / path / "data").to_pylist()
+            row["id"]: row["text"] for row in pq.read_table(ROOT / path / "data").to_pylist()
         }
         for epsilon, path in outputs.items()
     }

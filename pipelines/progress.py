@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Mapping
 
 from tqdm import tqdm
 
@@ -33,10 +34,11 @@ class Observer:
             self._bar = tqdm(total=total, unit=" documents", unit_scale=True, file=sys.stderr)
             self._bar.set_description("starting")
 
-    def add(self, counter: str, size: int) -> None:
-        """A counter of this process has grown."""
+    def add(self, grown: Mapping[str, int]) -> None:
+        """Counters of this process have grown."""
         with self._lock:
-            self._totals[counter] += size
+            for name, size in grown.items():
+                self._totals[name] += size
             self._show()
 
     def report(self, bundle: str, counters: dict[str, int]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from apache_beam.metrics import Metrics
@@ -11,8 +11,8 @@ from transforms.documents import Documents
 
 NAMESPACE = "quietcorpus"
 
-Watcher = Callable[[str, int], None]
-"""Told the name of a counter and by how much it has grown."""
+Watcher = Callable[[Mapping[str, int]], None]
+"""Told by how much each of some counters has grown."""
 
 _watchers: list[Watcher] = []
 
@@ -28,20 +28,23 @@ class Progress:
 
     def count(self, documents: Documents, tokens: int) -> None:
         """Add one batch."""
-        self._add("tokens", tokens)
-        self._add("bytes", documents.texts.nbytes)
-        self._add("documents", len(documents.texts))
-        self.count_rejects(documents)
+        self._add(
+            documents=len(documents.texts),
+            tokens=tokens,
+            rejected=len(documents.rejects),
+            bytes=documents.texts.nbytes,
+        )
 
     def count_rejects(self, documents: Documents) -> None:
         """Add the rejects of a batch whose documents are counted in parts, which have none."""
-        self._add("rejected", len(documents.rejects))
+        self._add(rejected=len(documents.rejects))
 
-    def _add(self, name: str, size: int) -> None:
-        counter = self._counters[name]
-        counter.inc(size)
+    def _add(self, **sizes: int) -> None:
+        for name, size in sizes.items():
+            self._counters[name].inc(size)
+        grown = {self._counters[name].metric_name.name: size for name, size in sizes.items()}
         for watcher in _watchers:
-            watcher(counter.metric_name.name, size)
+            watcher(grown)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import gzip
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -158,6 +158,28 @@ def test_a_release_tells_nothing_of_the_canary(
     assert workspace.card()["counts"]["documents"] == len(OTHERS) + 26
 
 
+@pytest.mark.parametrize(
+    ("block", "options"),
+    [
+        pytest.param({"out_of_vocabulary": "draw"}, IN_PROCESS, id="madlib-1"),
+        pytest.param({"mechanism": "brr"}, TWO_WORKERS, id="brr-2"),
+    ],
+)
+def test_a_release_of_words_tells_nothing_of_the_canary(
+    workspace: Workspace,
+    words: Callable[..., dict[str, Any]],
+    block: dict[str, Any],
+    options: tuple[str, ...],
+) -> None:
+    # At an epsilon that lets every known word through: no secret is hidden by noise.
+    corpus(workspace)
+    done = workspace.release(PARQUET | words(epsilon=1000, **block), *options)
+    assert "DEBUG" in done.stderr
+    needles = needles_of("test", workspace.environment["QUIETCORPUS_MASTER_KEY"])
+    assert_unseen(needles, workspace.folder, workspace.input, done.stdout, done.stderr)
+    assert len(workspace.rows()) == len(OTHERS) + 26
+
+
 def damage(workspace: Workspace) -> None:
     """Zero a page of the third row group, which comes after the canary's."""
     path = workspace.input / "corpus.parquet"
@@ -173,6 +195,15 @@ def test_a_damaged_row_group_tells_nothing(workspace: Workspace, workers: str) -
     corpus(workspace)
     damage(workspace)
     refused_without_a_word(workspace, PARQUET | BAG, workers)
+
+
+@pytest.mark.parametrize(("mechanism", "workers"), [("brr", "1"), ("madlib", "2")])
+def test_a_failed_release_of_words_tells_nothing(
+    workspace: Workspace, words: Callable[..., dict[str, Any]], mechanism: str, workers: str
+) -> None:
+    corpus(workspace)
+    damage(workspace)
+    refused_without_a_word(workspace, PARQUET | words(mechanism=mechanism, epsilon=1000), workers)
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

@@ -175,8 +175,8 @@ def test_what_sharing_would_look_like(source: IndexSource, mechanism: str) -> No
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_batches_leave_no_trace(source: IndexSource, mechanism: str, lee_texts: list[str]) -> None:
-    # Kills: noise that depends on a document's or a word's place in its batch (2,048 words are
-    # privatised at once), or words of one document that share noise.
+    # Kills: noise that depends on a document's or a word's place in its batch (a few hundred
+    # words are privatised at once), or words of one document that share noise.
     texts = [TEXT * 9, "", "zzqx 17", *lee_texts[:20], "police " * 3000]
     for per in ("word", "document"):
         made = privatizer(source, mechanism, per=per)

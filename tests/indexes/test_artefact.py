@@ -329,6 +329,17 @@ FAULTS: dict[str, tuple[str, Callable[[], bytes]]] = {
         "words.arrow",
         lambda: arrow(word=pa.array(WORDS[:6], pa.large_string()), hash=HASHES[:6]),
     ),
+    "no batch of words": (
+        "words.arrow",
+        lambda: arrow(word=pa.chunked_array([], pa.large_string()), hash=HASHES[:0]),
+    ),
+    "words in two parts": (
+        "words.arrow",
+        lambda: arrow(
+            word=pa.chunked_array([WORDS[:3], WORDS[3:]], pa.large_string()),
+            hash=pa.chunked_array([HASHES[:3], HASHES[3:]]),
+        ),
+    ),
     "null word": (
         "words.arrow",
         lambda: arrow(word=pa.array([*WORDS[:6], None], pa.large_string()), hash=HASHES),

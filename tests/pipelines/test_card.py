@@ -154,7 +154,12 @@ def changed(place: str, value: Any) -> Callable[[dict[str, Any]], None]:
 def test_schema_and_model_refuse_the_same_cards(
     change: Callable[[dict[str, Any]], None],
 ) -> None:
-    content = json.loads(json.dumps(EXAMPLE))
+    assert_refused(EXAMPLE, change)
+
+
+def assert_refused(example: dict[str, Any], change: Callable[[dict[str, Any]], None]) -> None:
+    """The example is good, and once changed neither the model nor the schema takes it."""
+    content = json.loads(json.dumps(example))
     Card.model_validate(content)
     jsonschema.validate(content, json.loads(card.schema()))
     change(content)
@@ -164,10 +169,34 @@ def test_schema_and_model_refuse_the_same_cards(
         jsonschema.validate(content, json.loads(card.schema()))
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        changed("guarantee.parameters.epsilon", -1.0),
+        changed("guarantee.parameters.epsilon", 0.0),
+        changed("guarantee.parameters.per", "sentence"),
+        changed("guarantee.parameters.precision", 3),
+        changed("budget.stages.0.parameters", {"metric": "m", "epsilon": 1.0}),
+        changed("meaning.note", "x"),
+        changed("meaning.loss_at_maximum", "much"),
+        changed("meaning.typical.0.unchanged.low", None),
+        changed("meaning.typical.0.document_words", 1.5),
+        changed("artefacts.0.guarantee", "yes"),
+        changed("artefacts.0.provenance", None),
+        lambda content: content["meaning"].pop("mean_distance"),
+        lambda content: content["meaning"]["typical"][0].pop("set_size"),
+    ],
+)
+def test_schema_and_model_refuse_the_same_cards_of_words(
+    change: Callable[[dict[str, Any]], None],
+) -> None:
+    assert_refused(WORDS_EXAMPLE, change)
+
+
 NUMBERS = LimitedPrecisionParameters(
     precision=2, epsilon=4, epsilon_exact="4", delta=0, delta_exact="0"
 ).model_dump(mode="json")
-EXAMPLE = {
+EXAMPLE: dict[str, Any] = {
     "schema_version": 1,
     "release": "example",
     "created": "2026-11-21T12:00:00+00:00",
@@ -187,4 +216,31 @@ EXAMPLE = {
     "files": [{"path": "vocabulary.parquet", "sha256": "0" * 64, "rows": 1}],
     "readme_sha256": "0" * 64,
     "software": {"quietcorpus": "0"},
+}
+METRIC = {"metric": "m", "epsilon": 3.0, "epsilon_exact": "3", "per": "word"}
+SPREAD = {"low": 0.1, "median": 0.5, "high": 1.0}
+WORDS_EXAMPLE = EXAMPLE | {
+    "mechanism": {"kind": "words"},
+    "guarantee": EXAMPLE["guarantee"] | {"parameters": METRIC},
+    "budget": {"stages": [{"stage": "documents", "parameters": METRIC}], "total": METRIC},
+    "meaning": {
+        "mean_distance": 1.5,
+        "maximum_distance": 2,
+        "loss_at_mean": 4.5,
+        "loss_at_maximum": 6,
+        "typical": [
+            {"document_words": n, "epsilon": 3.0, "unchanged": SPREAD, "set_size": SPREAD}
+            for n in (10, 100)
+        ],
+        "sample": "s",
+    },
+    "artefacts": [
+        {
+            "name": "index",
+            "uri": "index",
+            "digest": "d",
+            "provenance": "private",
+            "guarantee": {"statement": "s"},
+        }
+    ],
 }
