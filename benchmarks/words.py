@@ -8,6 +8,7 @@ Ratios in one run, on one thread.
 from __future__ import annotations
 
 import argparse
+import io
 import multiprocessing
 import os
 import sys
@@ -76,8 +77,8 @@ def main() -> None:
 
 def load(path: str) -> tuple[list[str], np.ndarray]:
     """All words and vectors of a file."""
-    folder, name = os.path.split(path)
-    vectors = read(name, lambda sibling: Path(folder, sibling).open("rb"))
+    folder = Path(path).parent
+    vectors = read(Path(path).name, lambda sibling: io.BytesIO((folder / sibling).read_bytes()))
     return vectors.words, vectors.values
 
 
@@ -176,8 +177,8 @@ def memory(name: str, values: np.ndarray) -> None:
     whole = sum(sizes.values())
     print(f"\n{name}, {count:,} x {dimensions}: opened and verified in {seconds:.2f} s")
     print(
-        f"index {whole / 1e6:.0f} MB; the first worker adds {first / 1e6:.0f} MB of PSS, the second "
-        f"{second / 1e6:.1f} MB ({second / whole:.1%} of the index)"
+        f"index {whole / 1e6:.0f} MB; the first worker adds {first / 1e6:.0f} MB of PSS, the "
+        f"second {second / 1e6:.1f} MB ({second / whole:.1%} of the index)"
     )
     for width in sorted({dimensions, 300}):
         floats = count * width * 4

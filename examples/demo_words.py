@@ -65,16 +65,15 @@ def run(*arguments: str) -> None:
 def show(documents: list[str], outputs: dict[int, str]) -> None:
     """Print a few sentences, and what each release makes of them."""
     released = {
-        epsilon: {
-            row["id"]: row["text"] for row in pq.read_table(ROOT / path / "data").to_pylist()
-        }
+        epsilon: {row["id"]: row["text"] for row in pq.read_table(ROOT / path / "data").to_pylist()}
         for epsilon, path in outputs.items()
     }
     for number in range(SHOWN):
-        print(textwrap.shorten(f"before        {documents[number]}", 240, placeholder=" ..."))
+        lines = {"before": documents[number]}
         for epsilon, texts in released.items():
-            after = f"epsilon = {epsilon:<3} {texts[f'lee-{number:03d}']}"
-            print(textwrap.shorten(after, 240, placeholder=" ..."))
+            lines[f"epsilon = {epsilon}"] = texts[f"lee-{number:03d}"]
+        for title, text in lines.items():
+            print(f"{title:14}{textwrap.shorten(text, 240, placeholder=' ...')}")
         print()
 
 

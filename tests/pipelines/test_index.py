@@ -125,6 +125,7 @@ BAD: dict[str, tuple[bytes, str]] = {
     "one word that texts have": (text(*GOOD[:2], "Beta 1 2", "x2 3 4"), "holds 1 words (of 3) th"),
     "no word": (b"", "holds 0 words; give at least two"),
     "truncated": (text(*GOOD)[:-3], "line 4 does not end: the file is cut short"),
+    "all in one place": (text("2 2", "alpha 1 1", "beta 1 1"), "vectors must not all be equal"),
     "no number": (text(*GOOD[:3], "gamma 1 x"), "line 4 holds something that is not a number"),
 }
 
@@ -191,20 +192,6 @@ def test_an_existing_empty_folder_is_a_place(workspace: Workspace) -> None:
     made = artefact.open_index(str(workspace.folder / "made" / "index"))
     # Two dimensions and three words: as small as it gets, and still an index.
     assert made.codes.shape == (3, 4)
-
-
-def test_vectors_that_cannot_be_told_apart(workspace: Workspace) -> None:
-    # All words in one place: nothing is private or useful, and nothing must fail.
-    done = build(workspace, text("2 2", "alpha 1 1", "beta 1 1"))
-    assert done.returncode == 0, done.stderr
-    spec = {"kind": "words", "mechanism": "brr", "index": "made/index"}
-    changes = {"mechanism": spec | {"epsilon": {"matching": {"mechanism": "madlib", "epsilon": 1}}}}
-    message = workspace.refused(changes)
-    assert message.startswith("mechanism.epsilon")
-    assert "a distance is zero" in message
-    workspace.json_lines(["alpha beta"] * 20)
-    workspace.release({"mechanism": spec | {"epsilon": 1}})
-    assert {word for row in workspace.rows() for word in row["text"].split()} <= {"alpha", "beta"}
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ class Proxy(socketserver.ThreadingTCPServer):
         seen: the requests, as method and path, in order.
         slow: seconds by which every answer is late.
         held: a name; of an answer for it only the first bytes go through, until `go` is set.
-        forbidden: a name; requests for it are answered here, with 403.
+        forbidden: part of a first line; such requests are answered here, with 403.
     """
 
     allow_reuse_address = daemon_threads = True
@@ -92,7 +92,7 @@ class _Forward(socketserver.BaseRequestHandler):
                     if found := REQUEST.match(data):
                         self.method, self.path = (part.decode() for part in found.groups())
                         self.server.seen.append((self.method, self.path))
-                    if self.server.forbidden in self.path:
+                    if self.server.forbidden in f"{self.method} {self.path}":
                         self.request.sendall(
                             b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n"
                             b"Connection: close\r\n\r\n"
@@ -556,6 +556,6 @@ def test_an_index_that_cannot_be_stored_leaves_nothing(
 
     assert message("s3://absent/index").startswith("output: s3://absent")
     prefix = f"failed/{uuid.uuid4().hex}"
-    proxy.forbidden = f"{prefix}/words.arrow"
+    proxy.forbidden = f"PUT /corpus/{prefix}/words.arrow"
     assert message(f"s3://corpus/{prefix}").startswith(f"output: s3://corpus/{prefix}")
     assert keys(endpoint, prefix) == []
