@@ -55,7 +55,7 @@ class MadlibSimulator:
     def __init__(self, vectors: npt.NDArray[np.float32]) -> None:
         """`vectors`: float32 (V, d); kept as they are, so that they may be mapped."""
         self._vectors = vectors
-        self._half = np.einsum("ij,ij->i", vectors, vectors) / np.float32(2)
+        self._centre = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
 
     @property
     def size(self) -> int:
@@ -71,8 +71,9 @@ class MadlibSimulator:
     ) -> npt.NDArray[np.int32]:
         """See `Simulator`; epsilon is per unit of Euclidean distance."""
         noise = unit_noise(self._vectors.shape[1], draws, generator)
+        origins = self._vectors[words] - self._centre
         parts = [
-            self._nearest(self._vectors[words], epsilons, noise[start : start + _DRAWS_AT_ONCE])
+            self._nearest(origins, epsilons, noise[start : start + _DRAWS_AT_ONCE])
             for start in range(0, draws, _DRAWS_AT_ONCE)
         ]
         return np.concatenate(parts, axis=2)
@@ -89,9 +90,11 @@ class MadlibSimulator:
         group = np.full(shape[1:], -1, dtype=np.int32)
         columns = np.ascontiguousarray(noise.T)
         for start in range(0, self.size, _WORDS_AT_ONCE):
-            tile = self._vectors[start : start + _WORDS_AT_ONCE]
+            # Distances from the centre are shorter, and so lose less to rounding.
+            tile = self._vectors[start : start + _WORDS_AT_ONCE] - self._centre
+            half = np.einsum("ij,ij->i", tile, tile) / np.float32(2)
             own = np.full((len(origins), _WORDS_AT_ONCE), -np.inf, dtype=np.float32)
-            own[:, : len(tile)] = origins @ tile.T - self._half[start : start + _WORDS_AT_ONCE]
+            own[:, : len(tile)] = origins @ tile.T - half
             drawn = np.zeros((_WORDS_AT_ONCE, len(noise)), dtype=np.float32)
             np.matmul(tile, columns, out=drawn[: len(tile)])
             for e, epsilon in enumerate(epsilons):

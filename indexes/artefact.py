@@ -15,20 +15,25 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from indexes.tokenizer import NAME
 from indexes.vocabulary import Vocabulary
 
 VERSION = 1
 MANIFEST = "manifest.json"
 PROVENANCES = ("public", "private")
+METRICS = EUCLIDEAN, HAMMING = "euclidean", "hamming"
+"""The keys of `distances`; `mean`, `maximum` and `largest_met` are rationals, as text."""
 _WORDS, _SLOTS, _VECTORS, _CODES = "words.arrow", "slots.npy", "vectors.npy", "codes.npy"
+FILES = (_WORDS, _SLOTS, _VECTORS, _CODES)
 _BLOCK = 1 << 20
 
 
@@ -100,8 +105,56 @@ class Manifest:
         names = {field.name for field in fields(cls)}
         if set(content) != names:
             wrong = ", ".join(sorted(set(content) ^ names))
-            raise ArtefactError(f"has a {MANIFEST} with missing or unknown keys ({wrong})")
+            raise ArtefactError(
+                f"has a {MANIFEST} with missing or unknown keys ({wrong}); build it again"
+            )
+        if content["tokenizer"] != NAME:
+            raise ArtefactError(
+                f"was made for the tokenizer {content['tokenizer']!r}, and this is {NAME}: build it "
+                "again"
+            )
+        if _listed(content["files"]) != sorted(FILES):
+            raise ArtefactError(
+                f"has a {MANIFEST} that does not list each of {', '.join(FILES)} once; build it "
+                "again"
+            )
+        if not _is_possible(content):
+            raise ArtefactError(f"has a {MANIFEST} with values that no index has; build it again")
         return cls(**content | {"files": tuple(content["files"])})
+
+
+_NUMBERS = ("words", "dimensions", "bits")
+_MAPPINGS = ("source", "measures", "distances")
+
+
+def _listed(files: Any) -> list[str] | None:
+    """The names of a manifest's files, or None if it lists something else."""
+    try:
+        return sorted(file["path"] for file in files)
+    except (KeyError, TypeError):
+        return None
+
+
+def _is_possible(content: dict[str, Any]) -> bool:
+    """Whether every value of a manifest is of its kind."""
+    try:
+        distances = [
+            Fraction(str(content["distances"][metric][name]))
+            for metric in METRICS
+            for name in ("mean", "maximum", "largest_met")
+        ]
+        return (
+            all(type(content[name]) is int and content[name] > 0 for name in _NUMBERS)
+            and content["bits"] % 64 == 0
+            and type(content["seed"]) is int
+            and isinstance(content["builder"], str)
+            and all(isinstance(content[name], dict) for name in _MAPPINGS)
+            and isinstance(content["guarantee"], dict | None)
+            and all(isinstance(file["sha256"], str) for file in content["files"])
+            and all(distance > 0 for distance in distances)
+        )
+    except (KeyError, TypeError, ValueError, ZeroDivisionError):
+        return False
 
 
 @dataclass(frozen=True)
@@ -135,7 +188,7 @@ def save(
             "bytes": os.path.getsize(f"{folder}/{name}"),
             "sha256": _sha256(folder, name),
         }
-        for name in (_WORDS, _SLOTS, _VECTORS, _CODES)
+        for name in FILES
     ]
     complete = Manifest(**{**_shallow(manifest), "files": tuple(files)})
     with open(f"{folder}/{MANIFEST}", "w", encoding="utf-8") as stream:
@@ -186,21 +239,39 @@ def open_index(folder: str, digest: str | None = None) -> WordIndex:
         )
         # One chunk each; putting chunks together would copy them out of the map.
         terms, hashes = (words[name].chunk(0) for name in ("word", "hash"))
+        if not _is_table(terms, hashes, slots):
+            raise ValueError
         vocabulary = Vocabulary.mapped(terms, hashes.to_numpy(), slots)
-    except (OSError, ValueError, KeyError, pa.ArrowException):
+    except (OSError, ValueError, KeyError, IndexError, pa.ArrowException):
         raise ArtefactError("holds files that cannot be read; build it again") from None
-    shapes = ((len(vocabulary), manifest.dimensions), (len(vocabulary), manifest.bits // 64))
-    if (vectors.shape, codes.shape) != shapes or len(vocabulary) != manifest.words:
+    count = manifest.words
+    kinds = [
+        (vectors, "<f4", (count, manifest.dimensions)),
+        (codes, "<u8", (count, manifest.bits // 64)),
+        (slots, "<i4", slots.shape[:1]),
+    ]
+    if len(vocabulary) != count or any(
+        (array.dtype, array.shape) != (np.dtype(kind), shape) for array, kind, shape in kinds
+    ):
         raise ArtefactError(f"holds files of other sizes than its {MANIFEST} says; build it again")
     return WordIndex(manifest, vocabulary, vectors.view(np.ndarray), codes.view(np.ndarray))
 
 
-def names(manifest: Manifest) -> Iterable[str]:
-    """The files of an index besides its manifest; raises ArtefactError for a path out of it."""
-    for file in manifest.files:
-        if file["path"] not in (_WORDS, _SLOTS, _VECTORS, _CODES):
-            raise ArtefactError(f"lists a file that no index has ({file['path']}); build it again")
-        yield file["path"]
+def _is_table(terms: pa.Array, hashes: pa.Array, slots: npt.NDArray[np.int32]) -> bool:
+    """Whether a look-up in these arrays stays within them, and ends."""
+    kinds = (pa.large_string(), pa.uint64())
+    if (terms.type, hashes.type) != kinds or terms.null_count or hashes.null_count:
+        return False
+    terms.validate(full=True)
+    whole = slots.dtype == np.dtype("<i4") and slots.ndim == 1
+    size = len(slots)
+    return (
+        whole
+        and 0 < len(terms) < size
+        and size & (size - 1) == 0
+        and int(slots.min()) == -1
+        and int(slots.max()) < len(terms)
+    )
 
 
 def _sha256(folder: str, name: str) -> str:

@@ -17,6 +17,7 @@ _WORDS_AT_ONCE = 1024
 _GROUP = 64  # words that are ruled out, or looked at again, together
 _HALF_ULP = 2.0**-24
 _HALF_ULP_64 = 2.0**-53
+_LONGEST_VECTOR, _LONGEST_QUERY = 2.0**40, 2.0**80  # their product is within float32
 
 
 class EuclideanSearch:
@@ -26,7 +27,10 @@ class EuclideanSearch:
     """
 
     def __init__(self, vectors: npt.NDArray[np.float32]) -> None:
-        """`vectors`: float32 (V, d); they are kept as they are, so that they may be mapped."""
+        """`vectors`: float32 (V, d); they are kept as they are, so that they may be mapped.
+
+        Raises ValueError for vectors so long that products with them might overflow.
+        """
         self._vectors = vectors
         halves = [
             np.square(vectors[start : start + _WORDS_AT_ONCE], dtype=np.float64).sum(axis=1) / 2
@@ -35,16 +39,20 @@ class EuclideanSearch:
         half = np.concatenate(halves)
         self._half = half.astype(np.float32)
         self._longest = float(np.sqrt(2 * half.max()))
+        if not self._longest <= _LONGEST_VECTOR:
+            raise ValueError(f"a vector is longer than {_LONGEST_VECTOR:g}, or not finite")
 
     def nearest(self, queries: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
-        """The id of the vector nearest to each query, int32 (n,); queries: float32 (n, d)."""
+        """The id of the vector nearest to each query, int32 (n,); queries: float32 (n, d).
+
+        Raises ValueError for a query that is not finite, or longer than any noise makes one.
+        """
         found = np.empty(len(queries), dtype=np.int32)
         for start in range(0, len(queries), _QUERIES_AT_ONCE):
             chunk = queries[start : start + _QUERIES_AT_ONCE]
+            margin = 2 * self._error(chunk)
             maxima = self._group_maxima(chunk)
-            found[start : start + _QUERIES_AT_ONCE] = _decide(
-                self._vectors, chunk, maxima, 2 * self._error(chunk)
-            )
+            found[start : start + _QUERIES_AT_ONCE] = _decide(self._vectors, chunk, maxima, margin)
         return found
 
     def _group_maxima(self, queries: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
@@ -63,13 +71,15 @@ class EuclideanSearch:
         """How far a score may be off, float64 (n,).
 
         A product of d terms errs by at most gamma(d) ||q|| ||y||, however it is added up (Higham,
-        section 3.1), and halving, rounding and subtracting ||y||^2 by three more half-ulps of
-        either size. The last term is the error of the float64 sums that decide in the end, and
-        of products that underflow.
+        section 3.1; with fused operations or without, but in float32 throughout), and halving,
+        rounding and subtracting ||y||^2 by three more half-ulps of either size. The last term is
+        the error of the float64 sums that decide in the end, and of products that underflow.
         """
         terms = queries.shape[1] + 4
         gamma = terms * _HALF_ULP / (1 - terms * _HALF_ULP)
         length = np.sqrt(np.square(queries, dtype=np.float64).sum(axis=1))
+        if not (length <= _LONGEST_QUERY).all():
+            raise ValueError("a query is not finite, or too long")
         rounding = gamma * self._longest * (length + self._longest)
         rest = terms * (_HALF_ULP_64 * (length + self._longest) ** 2 + 2.0**-120)
         error: npt.NDArray[np.float64] = rounding + rest

@@ -55,6 +55,8 @@ class _Flip(Law):
     def survival(self, index: int, bits: int) -> Bounds:
         if index > 0:
             return 0, 0
+        if self.epsilon > bits:  # p < exp(-bits), for which nobody needs an exponential
+            return 0, 1
         low, high = exp_bounds(self.epsilon, bits)
         one = 1 << bits
         # p = x / (1 + x), which increases with x = exp(-epsilon)

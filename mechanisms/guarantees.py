@@ -51,9 +51,10 @@ class LimitedPrecision:
 class MetricPrivacy:
     """epsilon * d metric differential privacy of the words of one document.
 
-    For every two documents of L words, w and w', at the same place of two corpora that are equal
-    otherwise, and for every set S of outputs, Pr[M(w) in S] <= exp(loss) Pr[M(w') in S], where the
-    loss is epsilon times the sum of d(w_i, w'_i), divided by L if epsilon is `per` document.
+    For every two documents at the same place of two corpora that are equal otherwise, of which
+    words of the vocabulary, w_i, are replaced by others of it, w'_i, and for every set S of
+    outputs, Pr[M(w) in S] <= exp(loss) Pr[M(w') in S], where the loss is epsilon times the sum of
+    d(w_i, w'_i), divided by the number of released words if epsilon is `per` document.
     """
 
     metric: str

@@ -85,7 +85,7 @@ def unit_noise(dimensions: int, stream: Keystream, addresses: Addresses) -> npt.
 
 @inlined
 def _uniform(word):  # type: ignore[no-untyped-def]
-    """A uniform in (0, 1), precise where it is small."""
+    """A uniform in (0, 1], precise where it is small: near 1 it steps by 2^-53."""
     return (np.float64(word) + 0.5) * 2.0**-64
 
 

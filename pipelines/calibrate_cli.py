@@ -13,8 +13,11 @@ if TYPE_CHECKING:
     from evaluation.demands import Demand
 
 
+_SMALLEST, _LARGEST = 1e-6, 1e6
+
+
 class _Number(click.ParamType):
-    """A number above zero, exactly as it is written."""
+    """A number above zero, within reason, exactly as it is written."""
 
     name = "number"
 
@@ -25,8 +28,8 @@ class _Number(click.ParamType):
             number = Fraction(value)
         except (ValueError, ZeroDivisionError):
             self.fail(f"{value!r} is not a number", param, ctx)
-        if number <= 0:
-            self.fail(f"{value} is not above 0", param, ctx)
+        if not _SMALLEST <= number <= _LARGEST:
+            self.fail(f"{value} is not between {_SMALLEST:g} and {_LARGEST:g}", param, ctx)
         return number
 
 

@@ -113,10 +113,15 @@ class Stage(_Part):
 
 
 class Budget(_Part):
-    """What was spent, stage by stage, and in all."""
+    """What was spent, stage by stage, and in all.
+
+    `inherited` comes on top: what the making of private artefacts cost, each under a definition
+    of its own that does not add to this one's.
+    """
 
     stages: list[Stage]
     total: Parameters
+    inherited: list[dict[str, Any]] = []
 
 
 class PapersFigure(_Part):
@@ -141,11 +146,13 @@ class Artefact(_Part):
 
 
 class Spread(_Part):
-    """A figure's 5 %, 50 % and 95 % quantiles over a sample of words."""
+    """A figure over a sample of words: its 5 %, 50 % and 95 % quantiles, and its extremes."""
 
+    least: float
     low: float
     median: float
     high: float
+    largest: float
 
 
 class Typical(_Part):
@@ -154,16 +161,29 @@ class Typical(_Part):
     document_words: int | None = Field(None, description="for an epsilon that a document shares")
     epsilon: float = Field(description="of every word")
     unchanged: Spread = Field(description="N_w, the chance that a word is released as it is")
-    set_size: Spread = Field(description="S_w, how many words hold 95 % of the chance")
+    set_size: Spread = Field(
+        description="S_w, how many words hold 95 % of the chance; a lower estimate, which cannot "
+        "exceed `set_size_limit`"
+    )
+    set_size_limit: int = Field(description="the most that so many draws can show")
 
 
 class Meaning(_Part):
     """What epsilon means for the words of this index."""
 
     mean_distance: float = Field(description="of two different words of the vocabulary")
-    maximum_distance: float = Field(description="between any two words, or an upper bound of it")
-    loss_at_mean: float = Field(description="epsilon times the mean distance")
-    loss_at_maximum: float = Field(description="epsilon times the maximum distance")
+    mean_interval: list[float] | None = Field(
+        None, description="95 % interval of the mean, where it is from a sample of pairs"
+    )
+    maximum_distance: float = Field(description="no two words are farther apart; rounded up")
+    loss_at_mean: float = Field(
+        description="epsilon times the mean distance: of one word, or where epsilon is a "
+        "document's, of the whole document"
+    )
+    loss_at_maximum: float = Field(description="the same at the maximum distance; rounded up")
+    loss_of_documents: dict[int, float] | None = Field(
+        None, description="number of words: the loss if all are replaced at the mean distance"
+    )
     typical: list[Typical]
     sample: str = Field(description="what the estimates are made from")
 
@@ -212,30 +232,53 @@ def schema() -> str:
     return json.dumps(content | Card.model_json_schema(), indent=2) + "\n"
 
 
-def budget(spendings: Sequence[Spending[Any]], total: Guarantee) -> Budget:
+def budget(
+    spendings: Sequence[Spending[Any]], total: Guarantee, artefacts: Sequence[Artefact]
+) -> Budget:
     """The budget part of a card."""
     return Budget(
         stages=[Stage(stage=s.stage, parameters=parameters(s.guarantee)) for s in spendings],
         total=parameters(total),
+        inherited=inherited(artefacts),
     )
 
 
-def guarantee(total: Guarantee, not_protected: Sequence[str]) -> GuaranteePart:
+def inherited(artefacts: Sequence[Artefact]) -> list[dict[str, Any]]:
+    """The guarantees under which private artefacts were made."""
+    return [{"artefact": a.name, **a.guarantee} for a in artefacts if a.guarantee is not None]
+
+
+def guarantee(
+    total: Guarantee, not_protected: Sequence[str], artefacts: Sequence[Artefact]
+) -> GuaranteePart:
     """The guarantee part of a card."""
     return GuaranteePart(
         definition=total.definition,
         adjacency=total.adjacency,
         unit=total.unit,
         parameters=parameters(total),
-        statement=statement(total),
+        statement=statement(total, artefacts),
         not_protected=list(not_protected),
     )
 
 
-def statement(total: Guarantee) -> str:
-    """The guarantee in one sentence."""
-    if isinstance(total, MetricPrivacy):
-        return _metric_statement(total)
+def statement(total: Guarantee, artefacts: Sequence[Artefact] = ()) -> str:
+    """The guarantee in one sentence, and one more for each private artefact."""
+    own = (
+        _metric_statement(total)
+        if isinstance(total, MetricPrivacy)
+        else _precision_statement(total)
+    )
+    extra = (
+        f" This takes the {a.name} as given; it was made from private data, whose cost comes on "
+        f"top: {a.guarantee.get('statement')}"
+        for a in artefacts
+        if a.guarantee is not None
+    )
+    return own + "".join(extra)
+
+
+def _precision_statement(total: LimitedPrecision) -> str:
     delta = f", up to a chance of {ceiling(total.delta)}" if total.delta else ""
     return (
         f"Two versions of a document ({_changes(total.precision)}) make any outcome of this "
@@ -245,7 +288,8 @@ def statement(total: Guarantee) -> str:
 
 
 def _metric_statement(total: MetricPrivacy) -> str:
-    shared = ", divided by its number of words" if total.per == "document" else ""
+    document = total.per == "document"
+    shared = ", divided by the number of words of its released text" if document else ""
     return (
         "Replacing any words of a document by others of the vocabulary makes any outcome of this "
         f"release likelier by a factor of at most exp({ceiling(total.epsilon)} * d), where d is "

@@ -22,13 +22,15 @@ from transforms.shards import Tally, Written
 def describe(spec: Spec, kind: Kind, files: Sequence[Written], tally: Tally) -> Card:
     """The card of a release that wrote these files."""
     account = kind.account(files)
-    resolved = {"tokenizer": DESCRIPTION} | dict(account.resolved)
+    resolved = {name: _resolved(value) for name, value in account.resolved.items()}
     return Card(
         release=spec.release,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        mechanism=_resolved(spec.mechanism) | resolved,
-        guarantee=card.guarantee(account.total, [*_not_protected(spec), *account.not_protected]),
-        budget=card.budget(account.spendings, account.total),
+        mechanism=_resolved(spec.mechanism) | {"tokenizer": DESCRIPTION} | resolved,
+        guarantee=card.guarantee(
+            account.total, [*_not_protected(spec), *account.not_protected], kind.artefacts
+        ),
+        budget=card.budget(account.spendings, account.total, kind.artefacts),
         papers_figure=account.papers_figure,
         meaning=account.meaning,
         artefacts=list(kind.artefacts),

@@ -19,12 +19,12 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from evaluation.distances import euclidean_distances, hamming_distances
 from indexes import artefact, binarisation
-from indexes.artefact import MANIFEST, Manifest, WordIndex
+from indexes.artefact import EUCLIDEAN, HAMMING, MANIFEST, Manifest, WordIndex
 from indexes.tokenizer import NAME
 from indexes.vectors import VectorsError, WordVectors, reachable, read
 from indexes.vocabulary import Vocabulary
 from pipelines import card, storage
-from pipelines.matching import EUCLIDEAN, HAMMING, summary
+from pipelines.matching import summary
 from pipelines.spec_values import absolute
 from pipelines.version import quietcorpus_version
 from transforms.artefacts import Artefact
@@ -63,6 +63,12 @@ def build(
     except ValueError as error:  # of numbers alone
         raise InputError(f"SOURCE: {source} cannot be made into codes: {error}") from None
     codes = encoder.encode(vectors.values)
+    distances = {
+        EUCLIDEAN: summary(euclidean_distances(vectors.values, seed)),
+        HAMMING: summary(hamming_distances(codes)),
+    }
+    if distances[HAMMING]["mean"] == "0.0":
+        raise InputError(f"SOURCE: {source} holds too few or too similar words to make codes of")
     manifest = Manifest(
         provenance=provenance,
         guarantee=promised,
@@ -73,10 +79,7 @@ def build(
         tokenizer=NAME,
         seed=seed,
         measures=asdict(binarisation.quality(vectors.values, codes, encoder, seed)),
-        distances={
-            EUCLIDEAN: summary(euclidean_distances(vectors.values, seed)),
-            HAMMING: summary(hamming_distances(codes)),
-        },
+        distances=distances,
         builder=f"quietcorpus {quietcorpus_version()}",
     )
     with _folder(output) as folder:

@@ -6,11 +6,8 @@ from fractions import Fraction
 from typing import Any
 
 from evaluation.distances import Distances, privacy_ratio
-from indexes.artefact import Manifest
+from indexes.artefact import EUCLIDEAN, HAMMING, Manifest
 from transforms.words import WordMechanism
-
-EUCLIDEAN, HAMMING = "euclidean", "hamming"
-"""The metrics' names in a manifest's `distances`."""
 
 _METRICS = {WordMechanism.MADLIB: EUCLIDEAN, WordMechanism.BRR: HAMMING}
 
@@ -38,9 +35,15 @@ def _text(value: Fraction) -> str:
     return repr(float(value)) if Fraction(float(value)) == value else str(value)
 
 
-def distance(manifest: Manifest, mechanism: WordMechanism, by: str) -> Fraction:
+def distance(manifest: Manifest, mechanism: WordMechanism, name: str) -> Fraction:
     """The `mean` or `maximum` distance of two words, exactly as the manifest has it."""
-    return Fraction(str(manifest.distances[_METRICS[mechanism]][by]))
+    return Fraction(str(manifest.distances[_METRICS[mechanism]][name]))
+
+
+def mean_interval(manifest: Manifest, mechanism: WordMechanism) -> list[float] | None:
+    """The 95 % interval of the mean distance, or None where it is exact."""
+    given = manifest.distances[_METRICS[mechanism]].get("mean_interval")
+    return None if given is None else [float(Fraction(end)) for end in given]
 
 
 def matched(
@@ -50,7 +53,17 @@ def matched(
 
     The privacy ratio R = P_theirs / P_ours compares the mean (or maximum) distances of two words
     under either metric; at R * epsilon, epsilon times that distance is the same for both (Carvalho
-    et al., BRR, section 4).
+    et al., BRR, section 4). Where a distance is not known exactly, R errs downwards.
     """
-    ratio = privacy_ratio(distance(manifest, theirs, by), distance(manifest, ours, by))
-    return epsilon * ratio
+    low, _ = _ends(manifest, theirs, by)
+    _, high = _ends(manifest, ours, by)
+    return epsilon * privacy_ratio(low, high)
+
+
+def _ends(manifest: Manifest, mechanism: WordMechanism, by: str) -> tuple[Fraction, Fraction]:
+    """Between what the mean (with 95 % confidence) or the maximum distance lies."""
+    if by == "maximum":
+        return distance(manifest, mechanism, "largest_met"), distance(manifest, mechanism, by)
+    mean = distance(manifest, mechanism, by)
+    low, high = manifest.distances[_METRICS[mechanism]].get("mean_interval", (mean, mean))
+    return Fraction(low), Fraction(high)

@@ -10,8 +10,9 @@ import numpy.typing as npt
 from evaluation.calibration import choose_words, held_draws, measure
 from evaluation.simulation import BrrSimulator, MadlibSimulator, Simulator
 from indexes.artefact import WordIndex
+from mechanisms.guarantees import round_up
 from pipelines.card import Meaning, Spread, Typical
-from pipelines.matching import distance
+from pipelines.matching import distance, mean_interval
 from transforms.words import WordMechanism, WordsParameters
 
 _WORDS, _DRAWS, _ETA = 256, 256, Fraction(1, 20)
@@ -46,22 +47,33 @@ def explain(parameters: WordsParameters, index: WordIndex) -> Meaning:
     unchanged, sizes = measured.unchanged_share, measured.set_size
     return Meaning(
         mean_distance=float(mean),
-        maximum_distance=float(maximum),
-        loss_at_mean=float(mean * parameters.epsilon),
-        loss_at_maximum=float(maximum * parameters.epsilon),
+        mean_interval=mean_interval(index.manifest, parameters.mechanism),
+        maximum_distance=round_up(maximum),
+        loss_at_mean=round_up(mean * parameters.epsilon),
+        loss_at_maximum=round_up(maximum * parameters.epsilon),
+        loss_of_documents={
+            length: round_up(mean * parameters.epsilon * length) for length in _DOCUMENT_WORDS
+        }
+        if parameters.per == "word"
+        else None,
         typical=[
             Typical(
                 document_words=length,
                 epsilon=epsilons[i],
                 unchanged=_spread(unchanged[i]),
                 set_size=_spread(sizes[i]),
+                set_size_limit=measured.held,
             )
             for i, length in enumerate(lengths)
         ],
-        sample=f"estimates from {_DRAWS} draws for each of {len(words)} words of the index",
+        sample=(
+            f"estimates from {_DRAWS} draws for each of {len(words)} words of the index, every "
+            f"word alike, not as frequent as in a text; S_w errs downwards, and {measured.held} means "
+            "that or more"
+        ),
     )
 
 
 def _spread(values: npt.NDArray[np.number]) -> Spread:
-    low, median, high = np.quantile(values, [0.05, 0.5, 0.95])
-    return Spread(low=float(low), median=float(median), high=float(high))
+    least, low, median, high, largest = map(float, np.quantile(values, [0, 0.05, 0.5, 0.95, 1]))
+    return Spread(least=least, low=low, median=median, high=high, largest=largest)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 
+from mechanisms.guarantees import ceiling
 from pipelines.card import (
     Artefact,
     Card,
@@ -108,12 +110,27 @@ def _artefact(artefact: Artefact) -> str:
 
 def _meaning(meaning: Meaning) -> str:
     """Losses and what becomes of words, for people."""
+    whose = "one word replaced" if meaning.loss_of_documents else "all of a document replaced"
+    between = (
+        ""
+        if meaning.mean_interval is None
+        else " (95 % interval {:.4g} to {:.4g}, from a sample of pairs)".format(
+            *meaning.mean_interval
+        )
+    )
     losses = _table(
         [
-            ("distance of two words, on average", f"{meaning.mean_distance:.4g}"),
-            ("epsilon times that", f"{meaning.loss_at_mean:.4g}"),
-            ("distance of two words, at most", f"{meaning.maximum_distance:.4g}"),
-            ("epsilon times that", f"{meaning.loss_at_maximum:.4g}"),
+            ("distance of two words, on average", f"{meaning.mean_distance:.4g}{between}"),
+            ("distance of two words, at most", _up(meaning.maximum_distance)),
+            (f"loss (log of the factor), {whose} at the mean distance", _up(meaning.loss_at_mean)),
+            (f"loss, {whose} at the greatest distance", _up(meaning.loss_at_maximum)),
+            *(
+                (
+                    f"loss, all {words:,} words of a document replaced at the mean distance",
+                    _up(loss),
+                )
+                for words, loss in (meaning.loss_of_documents or {}).items()
+            ),
         ]
     )
     rows = [
@@ -125,11 +142,19 @@ def _meaning(meaning: Meaning) -> str:
         "| words of the document | epsilon of a word | released as it is (N_w) | words that hold "
         "95 % of the chance (S_w) |\n|---|---|---|---|\n"
     )
-    return f"{losses}\n{head}{''.join(rows)}\nMedian, and 5 % to 95 % of words: {meaning.sample}.\n"
+    note = "Median word, and in brackets the middle 90 % and the extremes: "
+    return f"{losses}\n{head}{''.join(rows)}\n{note}{meaning.sample}.\n"
 
 
 def _spread(spread: Spread) -> str:
-    return f"{spread.median:.3g} ({spread.low:.3g} to {spread.high:.3g})"
+    return (
+        f"{spread.median:.3g} ({spread.low:.3g} to {spread.high:.3g}; "
+        f"{spread.least:.3g} to {spread.largest:.3g})"
+    )
+
+
+def _up(value: float) -> str:
+    return ceiling(Fraction(value), 4)
 
 
 def _shown(value: object) -> str:

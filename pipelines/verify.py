@@ -14,7 +14,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from mechanisms.guarantees import Spending, compose
 from pipelines import storage
-from pipelines.card import Card, parameters, statement
+from pipelines.card import Card, inherited, parameters, statement
 from pipelines.spec_values import absolute
 from transforms.errors import InputError
 
@@ -75,7 +75,11 @@ def _check_sum(output: str, card: Card) -> None:
     # Equal parameters are rounded alike, so that no decimal understates its rational.
     if total is None or not (parameters(total) == card.budget.total == card.guarantee.parameters):
         raise InputError(f"{output}/{storage.CARD}: budget: the stages do not add up to the total")
-    if card.guarantee.statement != statement(total):
+    if card.budget.inherited != inherited(card.artefacts):
+        raise InputError(
+            f"{output}/{storage.CARD}: budget: what private artefacts cost is not as they say"
+        )
+    if card.guarantee.statement != statement(total, card.artefacts):
         raise InputError(f"{output}/{storage.CARD}: guarantee: the statement is not the budget's")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import apache_beam as beam
 
@@ -79,19 +80,22 @@ class WordsKind:
         """What the run cost, and what that means for the words of this index."""
         spendings = [Spending("documents", self.parameters.guarantee(self.index))]
         total = compose(spendings)
-        resolved = {
-            "epsilon" if total.per == "word" else "document_epsilon": round_up(total.epsilon),
+        resolved: dict[str, Any] = {
+            _key(self.spec): round_up(total.epsilon),
             "epsilon_exact": str(total.epsilon),
             "words": self.index.manifest.words,
         }
+        given = getattr(self.spec, _key(self.spec))
+        if isinstance(given, MatchedEpsilon):
+            resolved["matched"] = given.matching
         explained = meaning.explain(self.parameters, self.index)
         return Account(spendings, total, resolved, self._not_protected(), meaning=explained)
 
     def _not_protected(self) -> list[str]:
         draws = self.spec.out_of_vocabulary == "draw"
         length = (
-            "how many words a document has, and (statistically) which of them the index lacks: "
-            "for those a word is drawn uniformly"
+            "how many words (runs of letters) a document has, that is the length of its text, and "
+            "(statistically) which of them the index lacks: for those a word is drawn uniformly"
             if draws
             else "how many of a document's words the index knows: that is the length of its text"
         )
@@ -104,25 +108,35 @@ class WordsKind:
         ]
         if self.spec.mechanism == "madlib":
             lines.append(
-                "anything that the rounding of floating-point noise gives away: the proof is for "
-                "real numbers; only nearest words are released, and tests bound what is seen"
+                "what floating-point noise gives away: the proof is for real numbers. The noise "
+                "that runs is bounded, so that the guarantee fails with a probability of order "
+                "10^-20 a word, and rounded; only nearest words are seen, and what rounding does "
+                "to them is tested, not bounded"
+            )
+        if self.index.manifest.provenance == "private":
+            lines.append(
+                "the people whose data the index was made from, beyond the guarantee that it came "
+                "with; if that is this corpus, both costs are theirs"
             )
         return lines
 
 
+def _key(spec: WordsSpec) -> str:
+    return "epsilon" if spec.document_epsilon is None else "document_epsilon"
+
+
 def _epsilon(spec: WordsSpec, index: WordIndex) -> Fraction:
-    key, given = "epsilon", spec.epsilon
-    if given is None:
-        key, given = "document_epsilon", spec.document_epsilon
-    assert given is not None
+    key = _key(spec)
+    given = getattr(spec, key)
+    found: Fraction = given
     if isinstance(given, MatchedEpsilon):
         matching = given.matching
-        given = matched(
+        found = matched(
             matching.epsilon, matching.mechanism, spec.mechanism, matching.by, index.manifest
         )
-    if given < _SMALLEST_EPSILON:
+    if found < _SMALLEST_EPSILON:
         raise InputError(
-            f"mechanism.{key}: {float(given):g} is so little that nothing of a word is left; give "
+            f"mechanism.{key}: {float(found):g} is so little that nothing of a word is left; give "
             f"at least {float(_SMALLEST_EPSILON):g}"
         )
-    return given
+    return found

@@ -83,7 +83,7 @@ def _fetch(uri: str, folder: Path, digest: str) -> None:
     try:
         _copy(uri, folder, MANIFEST)
         manifest = artefact.read_manifest(str(folder), digest)
-        for name in artefact.names(manifest):
+        for name in artefact.FILES:
             _copy(uri, folder, name)
     except ArtefactError:
         raise

@@ -312,9 +312,7 @@ def test_an_epsilon_for_the_document(
     assert workspace.run("verify", "released/out").returncode == 0
 
 
-@pytest.mark.parametrize(
-    ("key", "by"), [("epsilon", None), ("epsilon", "maximum"), ("document_epsilon", "mean")]
-)
+@pytest.mark.parametrize(("key", "by"), [("epsilon", None), ("document_epsilon", "maximum")])
 def test_a_matched_epsilon_is_exactly_the_ratio_times_the_other(
     workspace: Workspace,
     words: Callable[..., dict[str, Any]],

@@ -117,8 +117,15 @@ def test_a_sample_repeats_with_its_seed() -> None:
     assert one.mean != other.mean
 
 
+def test_twins_are_at_no_distance() -> None:
+    # Kills: the root of a square that rounding took below zero.
+    vectors = np.repeat(vectors_of(400), 3, axis=0)
+    found = euclidean_distances(vectors, SEED)
+    assert float(found.mean.value) == pytest.approx(pdist(vectors.astype(np.float64)).mean())
+
+
 def test_equal_words_are_at_no_distance() -> None:
-    # Kills: the root of a negative rounding error, an endless search.
+    # Kills: an endless search, a division by zero.
     found = euclidean_distances(np.full((5, 3), 0.1, dtype=np.float32), SEED)
     assert float(found.mean.value) == pytest.approx(0, abs=1e-6)
     assert float(found.maximum.value) == pytest.approx(0, abs=1e-6)

@@ -79,6 +79,52 @@ def judged(
     return validate(simulator, demands, Fraction(epsilon), design, level, seed)
 
 
+class Given(Known):
+    """Every word comes out as itself `unchanged` times and as each of `others` others equally."""
+
+    def __init__(self, words: int, counts: Sequence[int]) -> None:
+        super().__init__(np.ones(words))
+        self.counts = counts
+
+    def outputs(
+        self,
+        words: npt.NDArray[np.int64],
+        epsilons: Sequence[float],
+        draws: int,
+        generator: np.random.Generator,
+    ) -> npt.NDArray[np.int32]:
+        own, *others = self.counts
+        drawn = np.repeat(self.size + np.arange(len(others)), others)
+        return np.stack([np.concatenate([np.full(own, word), drawn]) for word in words])[
+            None
+        ].astype(np.int32)
+
+
+class Optimist(Known):
+    """Shows planning four fifths of the true epsilon; keeps the words measured at each one."""
+
+    def __init__(self, scales: npt.ArrayLike) -> None:
+        super().__init__(scales)
+        self.measured: dict[float, set[int]] = {}
+
+    def outputs(
+        self,
+        words: npt.NDArray[np.int64],
+        epsilons: Sequence[float],
+        draws: int,
+        generator: np.random.Generator,
+    ) -> npt.NDArray[np.int32]:
+        (epsilon,) = epsilons
+        self.measured.setdefault(epsilon, set()).update(words.tolist())
+        shown = epsilon if is_short(epsilon) else 0.8 * epsilon
+        return super().outputs(words, [shown], draws, generator)
+
+
+def is_short(epsilon: float) -> bool:
+    """Whether it has three digits, as what is validated has, and what is planned has not."""
+    return float(f"{epsilon:.3g}") == epsilon
+
+
 def spread(words: int = 5000) -> Known:
     """Scales from 1/e to e; 9 words of 10 have N_w <= 1/2 up to epsilon = exp(-0.8)."""
     return Known(np.exp(np.linspace(-1, 1, words)))
@@ -147,6 +193,25 @@ def test_set_sizes_are_certified_from_below(size: int, certified: int) -> None:
     assert found.verdicts[0].certified == certified
 
 
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_words_are_certified_up_to_the_last_count(beyond: int) -> None:
+    # Kills: c for c + 1 held, `<` for `<=`, a level that is not divided among the words. With 300
+    # words at level .05 a word's own level is .01 / 300; of 400 draws of 1/2, 159 are the most.
+    words, draws, level = 300, 400, 0.01 / 300
+    most = int(stats.binom.ppf(level, draws, 0.5)) - 1
+    assert stats.binom.cdf(most, draws, 0.5) <= level < stats.binom.cdf(most + 1, draws, 0.5)
+    own = most + beyond
+    found = judged(Given(words, [own, draws - own]), 1.0, 0.05).verdicts[0]
+    assert found.certified == (0 if beyond else words)
+    most = int(stats.binom.ppf(level, draws, 0.95)) - 1
+    assert stats.binom.cdf(most, draws, 0.95) <= level < stats.binom.cdf(most + 1, draws, 0.95)
+    demand = SetSizeAtLeast(3, Fraction(9, 10))
+    two = most + beyond  # what the two most frequent outputs hold
+    counts = [two - two // 2, two // 2, draws - two]
+    found = judged(Given(words, counts), 1.0, 0.05, [demand]).verdicts[0]
+    assert found.certified == (0 if beyond else words)
+
+
 def test_everybody_is_judged_without_a_sample() -> None:
     # Kills: a sampling error where nobody was left out. A share of 1 can be shown.
     simulator = Known(np.full(130, 9.0))
@@ -197,6 +262,24 @@ def test_a_solution_meets_every_demand_and_says_how() -> None:
     assert solution.confidence == 0.95
     tried = [validation.epsilon for validation in solution.validations]
     assert tried == sorted(set(tried), reverse=True)
+
+
+def test_validation_does_not_believe_planning() -> None:
+    # Kills: validation on the planning set or with its words, a level that is not halved with
+    # every attempt, an epsilon that does not go down. What planning is shown makes its epsilon a
+    # quarter too large, at which a tenth of the words fewer meet the demand: attempts must fail.
+    simulator = Optimist(spread().scales)
+    solution = solve(simulator, [HALF], Design(300, 400, ETA), 0.9, np.random.SeedSequence())
+    tried = [float(validation.epsilon) for validation in solution.validations]
+    assert len(tried) > 2
+    levels = [validation.level for validation in solution.validations]
+    np.testing.assert_allclose(levels, 0.05 / 2.0 ** np.arange(len(levels)))
+    np.testing.assert_allclose(
+        tried, tried[0] * 0.98 ** np.cumsum(np.arange(len(tried))), rtol=0.01
+    )
+    planned = next(words for epsilon, words in simulator.measured.items() if not is_short(epsilon))
+    samples = [planned, *(simulator.measured[epsilon] for epsilon in tried)]
+    assert len({frozenset(words) for words in samples}) == len(samples)
 
 
 def test_solutions_repeat_with_their_seed() -> None:

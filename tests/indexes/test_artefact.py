@@ -196,10 +196,7 @@ def test_a_file_that_is_listed_twice_is_refused(folder: Path) -> None:
 )
 def test_a_manifest_names_no_file_but_an_indexs(folder: Path, path: str) -> None:
     edit(folder, lambda m: m["files"].append(m["files"][0] | {"path": path}))
-    with pytest.raises(ArtefactError, match="lists a file that no index has"):
-        list(artefact.names(artefact.read_manifest(str(folder))))
-    # Also where it lies already, and nothing is fetched.
-    refusal(folder)
+    assert "does not list each of words.arrow, slots.npy, vectors.npy, codes.npy" in refusal(folder)
 
 
 def test_the_manifest_is_the_one_of_the_digest(folder: Path) -> None:
@@ -243,8 +240,8 @@ def test_no_manifest(folder: Path) -> None:
         (lambda m: m.update(words=8), "holds files of other sizes than its manifest.json says"),
         (lambda m: m.update(dimensions=2), "holds files of other sizes than its manifest.json"),
         (lambda m: m.update(bits=64), "holds files of other sizes than its manifest.json says"),
-        (lambda m: m.update(bits=129), "holds files of other sizes than its manifest.json says"),
-        (lambda m: m.update(tokenizer="bpe"), "tokenizer"),
+        (lambda m: m.update(bits=129), "has a manifest.json with values that no index has"),
+        (lambda m: m.update(tokenizer="bpe"), "was made for the tokenizer 'bpe'"),
     ],
 )
 def test_manifests_that_are_refused(
@@ -252,7 +249,7 @@ def test_manifests_that_are_refused(
 ) -> None:
     edit(folder, change)
     found = refusal(folder)
-    assert found.startswith(message) or message == "tokenizer" in found
+    assert found.startswith(message)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"3", b"null", b'"x"', b"\xff", b"{}"])
@@ -273,11 +270,10 @@ def places(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]
 JUNK = [None, True, -1, 0, 1.5, 1 << 70, "", "x", [], ["x"], {}, {"x": 1}]
 
 
-@pytest.mark.parametrize("promise", [{}, PRIVATE], ids=["public", "private"])
-def test_a_manifest_is_good_or_refused(folder: Path, promise: dict[str, Any]) -> None:
+def test_a_manifest_is_good_or_refused(folder: Path) -> None:
     # Kills: a value of another type that fails a run as an unexpected error. Every value of a
     # manifest in turn becomes each of the above.
-    edit(folder, lambda m: m.update(promise))
+    edit(folder, lambda m: m.update(PRIVATE))
     whole = json.loads((folder / "manifest.json").read_text())
     unexpected = []
     for *parents, last in places(whole):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -276,15 +277,17 @@ def test_what_is_shown(workspace: Workspace, word_index: Path) -> None:
 
 
 def test_what_cannot_be_shown(workspace: Workspace, word_index: Path) -> None:
-    def message(*arguments: str) -> str:
-        return workspace.error_of(workspace.run("index", "show", *arguments))
-
-    assert message(str(word_index), "--word", "Police") == "--word: 'Police' is not in the index"
+    done = workspace.run("index", "show", str(word_index), "--word", "Police")
+    assert workspace.error_of(done) == "--word: 'Police' is not in the index"
     nothing = "no index: it has no manifest.json that can be read; make one with `quietcorpus index"
-    assert nothing in message("input")
-    assert nothing in message("input/corpus.jsonl")
-    assert nothing in message("absent")
-    assert nothing in message("foo://bucket/index")
     copy = shutil.copytree(word_index, workspace.folder / "copy")
     (copy / "codes.npy").write_bytes(b"x")
-    assert f"INDEX: {copy} is damaged: codes.npy is not the file that" in message("copy")
+    for uri, message in (
+        (str(workspace.input), nothing),
+        (str(workspace.input / "corpus.jsonl"), nothing),
+        (str(workspace.folder / "absent"), nothing),
+        ("foo://bucket/index", nothing),
+        (str(copy), f"INDEX: {copy} is damaged: codes.npy is not the file that"),
+    ):
+        with pytest.raises(InputError, match=re.escape(message)):
+            index.show(uri, [])
