@@ -88,7 +88,7 @@ class Manifest:
             raise ArtefactError(
                 f"has a {MANIFEST} that is not one of an index; build it again"
             ) from None
-        if not isinstance(content.get("version"), int) or content["version"] > VERSION:
+        if content.get("version") != VERSION:
             raise ArtefactError(
                 f"was built by a newer version ({content.get('builder', 'unknown')}, format "
                 f"{content.get('version')}; this one reads up to {VERSION}): update quietcorpus"
@@ -110,8 +110,8 @@ class Manifest:
             )
         if content["tokenizer"] != NAME:
             raise ArtefactError(
-                f"was made for the tokenizer {content['tokenizer']!r}, and this is {NAME}: build it "
-                "again"
+                f"was made for the tokenizer {content['tokenizer']!r}, and this is {NAME}: build "
+                "it again"
             )
         if _listed(content["files"]) != sorted(FILES):
             raise ArtefactError(
@@ -270,7 +270,7 @@ def _is_table(terms: pa.Array, hashes: pa.Array, slots: npt.NDArray[np.int32]) -
         and 0 < len(terms) < size
         and size & (size - 1) == 0
         and int(slots.min()) == -1
-        and int(slots.max()) < len(terms)
+        and np.array_equal(np.sort(slots[slots >= 0]), np.arange(len(terms)))
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 Vectors = npt.NDArray[np.float32]
 """A vector a row, float32 (n, d)."""
@@ -97,14 +98,16 @@ def train(values: Vectors, bits: int, seed: int) -> Autoencoder:
     gain, rate = _gain(bits, dimensions), min(RATE, 1 / dimensions)
     velocity, drift = np.zeros_like(weights), np.zeros_like(bias)
     steps = _steps(len(values))
-    for step, rows in enumerate(_batches(len(values), steps, generator)):
-        batch = (values[rows] - centre) / np.float32(scale)
-        towards, shift = _gradient(weights, bias, batch, gain)
-        pace = np.float32(rate * (1 - step / steps))
-        velocity = np.float32(MOMENTUM) * velocity - pace * towards
-        drift = np.float32(MOMENTUM) * drift - pace * shift
-        weights += velocity
-        bias += drift
+    # One thread, or the order of sums, and so the codes, would depend on the number of cores.
+    with threadpool_limits(1, "blas"):
+        for step, rows in enumerate(_batches(len(values), steps, generator)):
+            batch = (values[rows] - centre) / np.float32(scale)
+            towards, shift = _gradient(weights, bias, batch, gain)
+            pace = np.float32(rate * (1 - step / steps))
+            velocity = np.float32(MOMENTUM) * velocity - pace * towards
+            drift = np.float32(MOMENTUM) * drift - pace * shift
+            weights += velocity
+            bias += drift
     bias -= gain / 2 * weights.sum(axis=0)
     return Autoencoder(weights, bias, centre, scale)
 

@@ -79,7 +79,7 @@ def unit_noise(dimensions: int, stream: Keystream, addresses: Addresses) -> npt.
     words = 2 * -(-dimensions // 2) + (dimensions + 1) // 2 + 2 * ((dimensions + 1) % 2)
     blocks = -(-words * 8 // BLOCK_BYTES)
     raw = stream.blocks(addresses, blocks, lane=_NOISE_LANE).view("<u8")
-    noise: npt.NDArray[np.float64] = _mix(raw.reshape(len(addresses), -1), dimensions)
+    noise: npt.NDArray[np.float64] = _mix(raw.reshape(len(addresses), 2 * blocks), dimensions)
     return noise
 
 

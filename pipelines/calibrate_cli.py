@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from evaluation.demands import Demand
 
 
-_SMALLEST, _LARGEST = 1e-6, 1e6
+_SMALLEST, _LARGEST = Decimal("0.000001"), Decimal(1_000_000)
 
 
 class _Number(click.ParamType):
@@ -25,12 +26,12 @@ class _Number(click.ParamType):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> Fraction:
         try:
-            number = Fraction(value)
-        except (ValueError, ZeroDivisionError):
+            number = Decimal(value)
+        except InvalidOperation:
             self.fail(f"{value!r} is not a number", param, ctx)
-        if not _SMALLEST <= number <= _LARGEST:
-            self.fail(f"{value} is not between {_SMALLEST:g} and {_LARGEST:g}", param, ctx)
-        return number
+        if not (number.is_finite() and _SMALLEST <= number <= _LARGEST):
+            self.fail(f"{value} is not between {_SMALLEST} and {_LARGEST}", param, ctx)
+        return Fraction(number)
 
 
 class _Numbers(_Number):
@@ -72,7 +73,7 @@ class _Words(click.ParamType):
     "--draws",
     default=1000,
     show_default=True,
-    type=click.IntRange(1),
+    type=click.IntRange(1, 1_000_000),
     help="For each word and epsilon.",
 )
 @click.option(

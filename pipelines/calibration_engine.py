@@ -79,7 +79,7 @@ def _ray(count: int) -> Iterator[Run]:
         import ray
     except ImportError:
         raise InputError(
-            "--engine: ray is not installed; pip install 'quietcorpus[ray]', or leave --engine out"
+            "--engine: ray is not installed; install the extra [ray], or leave --engine out"
         ) from None
     ours = not ray.is_initialized()
     if ours:

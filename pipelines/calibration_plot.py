@@ -25,9 +25,7 @@ def require() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise InputError(
-            "matplotlib is not installed; pip install 'quietcorpus[calibrate]'"
-        ) from None
+        raise InputError("matplotlib is not installed; install the extra [calibrate]") from None
 
 
 def pictures(content: dict[str, Any]) -> dict[str, bytes]:

@@ -115,6 +115,8 @@ def _print_card(card: Card) -> None:
     precision = getattr(total, "precision", None)
     at = "" if precision is None else f" at N = {precision}"
     click.echo(f"cost      {costs(total)}{at} ({' + '.join(stages)})")
+    for other in card.budget.inherited:
+        click.echo(f"and       for the data of its {other['artefact']}: {other['statement']}")
 
 
 main.add_command(index)

@@ -54,7 +54,10 @@ def build(
     promised = _promise(provenance, guarantee)
     if bits < 1 or bits % 64:
         raise InputError(f"--bits: {bits} is not allowed; give a positive multiple of 64")
+    if seed < 0:
+        raise InputError(f"--seed: {seed} is not allowed; give a whole number from 0 on")
     storage.refuse_existing(output)
+    storage.probe("output", posixpath.dirname(output))  # before the work, not after it
     found = Artefact.found("SOURCE", source)
     vectors = _read(source)
     vocabulary = Vocabulary(vectors.words)
@@ -131,11 +134,16 @@ def _promise(provenance: str, guarantee: str | None) -> dict[str, Any] | None:
         with open(guarantee, encoding="utf-8") as stream:
             content = json.load(stream)
         content = content.get("guarantee", content)
-        return {key: content[key] for key in _GUARANTEE_KEYS}
+        promised = {key: content[key] for key in _GUARANTEE_KEYS}
     except (OSError, ValueError, AttributeError, KeyError, TypeError):
+        promised = {}
+    texts = [promised.get(key) for key in _GUARANTEE_KEYS if key != "parameters"]
+    if not promised.get("parameters") or not all(isinstance(t, str) and t.strip() for t in texts):
         raise InputError(
-            f"--guarantee: {guarantee} is no JSON file with the keys {', '.join(_GUARANTEE_KEYS)}"
-        ) from None
+            f"--guarantee: {guarantee} is no JSON file that has texts for definition, unit and "
+            "statement, and parameters (a release.json will do)"
+        )
+    return promised
 
 
 def _read(source: str) -> WordVectors:
@@ -169,14 +177,22 @@ def _folder(output: str) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         yield folder
         names = sorted(os.listdir(folder), key=lambda name: name == MANIFEST)
-        for name in names:
-            with (
-                open(f"{folder}/{name}", "rb") as content,
-                FileSystems.create(
-                    f"{output}/{name}", compression_type=CompressionTypes.UNCOMPRESSED
-                ) as sink,
-            ):
-                shutil.copyfileobj(content, sink, 1 << 22)
+        try:
+            for name in names:
+                _upload(f"{folder}/{name}", f"{output}/{name}")
+        except BaseException as error:
+            storage.delete(names, output)
+            if isinstance(error, Exception):  # every object store's client has its own
+                raise InputError(
+                    f"output: {output} cannot be written to; check the path and the permissions"
+                ) from None
+            raise
+
+
+def _upload(path: str, uri: str) -> None:
+    sink = FileSystems.create(uri, compression_type=CompressionTypes.UNCOMPRESSED)
+    with open(path, "rb") as content, sink as stream:
+        shutil.copyfileobj(content, stream, 1 << 22)
 
 
 def _shown(value: object) -> str:

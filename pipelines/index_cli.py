@@ -28,7 +28,13 @@ def index() -> None:
     help="For private vectors: JSON with the guarantee under which they were made.",
 )
 @click.option("--bits", default=256, show_default=True, help="Of a code; a multiple of 64.")
-@click.option("--seed", default=1, show_default=True, help="Of the training of the codes.")
+@click.option(
+    "--seed",
+    default=1,
+    show_default=True,
+    type=click.IntRange(0),
+    help="Of the training of the codes.",
+)
 def build(
     source: str,
     output: str,
@@ -45,17 +51,17 @@ def build(
     (capitals, digits, punctuation, phrases) are left out.
     """
 
-    def run() -> list[str]:
+    def run() -> None:
         from pipelines.logs import configure_logging
 
         configure_logging("INFO")
         from pipelines import index as job
 
         job.build(source, output, provenance=provenance, guarantee=guarantee, bits=bits, seed=seed)
-        return job.show(output, [])
 
-    lines = guarded(run, "; nothing was written")
-    click.echo("\n".join([f"index         {output}", *lines]))
+    guarded(run, "; nothing was written")
+    click.echo(f"index         {output}")
+    _show(output, [])
 
 
 @index.command("show", short_help="Print an index's manifest, a few neighbours and norms.")
@@ -64,12 +70,16 @@ def build(
 def show(uri: str, words: tuple[str, ...]) -> None:
     """Verify the index at INDEX (a folder or an object-store URI) and say what is in it."""
 
+    _show(uri, list(words))
+
+
+def _show(uri: str, words: list[str]) -> None:
     def run() -> list[str]:
         from pipelines.logs import configure_logging
 
         configure_logging("INFO")
         from pipelines import index as job
 
-        return job.show(uri, list(words))
+        return job.show(uri, words)
 
     click.echo("\n".join(guarded(run)))

@@ -68,8 +68,8 @@ def explain(parameters: WordsParameters, index: WordIndex) -> Meaning:
         ],
         sample=(
             f"estimates from {_DRAWS} draws for each of {len(words)} words of the index, every "
-            f"word alike, not as frequent as in a text; S_w errs downwards, and {measured.held} means "
-            "that or more"
+            "word alike, not as frequent as in a text; S_w errs downwards, and cannot be seen "
+            f"beyond {measured.held}"
         ),
     )
 

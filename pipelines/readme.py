@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from fractions import Fraction
 
 from mechanisms.guarantees import ceiling
@@ -135,7 +136,8 @@ def _meaning(meaning: Meaning) -> str:
     )
     rows = [
         f"| {'any' if t.document_words is None else format(t.document_words, ',')} "
-        f"| {t.epsilon:.4g} | {_spread(t.unchanged)} | {_spread(t.set_size)} |\n"
+        f"| {t.epsilon:.4g} | {_spread(t.unchanged, none='none seen')} "
+        f"| {_spread(t.set_size, most=t.set_size_limit)} |\n"
         for t in meaning.typical
     ]
     head = (
@@ -146,11 +148,18 @@ def _meaning(meaning: Meaning) -> str:
     return f"{losses}\n{head}{''.join(rows)}\n{note}{meaning.sample}.\n"
 
 
-def _spread(spread: Spread) -> str:
-    return (
-        f"{spread.median:.3g} ({spread.low:.3g} to {spread.high:.3g}; "
-        f"{spread.least:.3g} to {spread.largest:.3g})"
+def _spread(spread: Spread, *, none: str = "0", most: float = math.inf) -> str:
+    """Quantiles; estimates from draws know nothing beyond what that many draws can show."""
+
+    def shown(value: float) -> str:
+        if value == 0:
+            return none
+        return f"{most:g} or more" if value > 0.9 * most else f"{value:.3g}"
+
+    median, low, high, least, largest = (
+        shown(getattr(spread, name)) for name in ("median", "low", "high", "least", "largest")
     )
+    return f"{median} ({low} to {high}; {least} to {largest})"
 
 
 def _up(value: float) -> str:

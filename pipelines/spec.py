@@ -134,7 +134,9 @@ def load_spec(path: str) -> Spec:
 
 def _one_line(error: pydantic.ValidationError) -> str:
     """The first error as `key: value problem; remedy`."""
-    first = error.errors(include_url=False)[0]
+    errors = error.errors(include_url=False)
+    # A key that is misspelt is unknown, and the right one missing: the first says more.
+    first = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
     location = [str(part) for part in first["loc"] if part not in _UNSAID]
     key = ".".join(location)
     value, kind, message = first["input"], first["type"], first["msg"]

@@ -144,11 +144,11 @@ class MatchedEpsilon(Strict):
 
 
 def _is_matched(value: object) -> str:
-    return "matching" if isinstance(value, dict | MatchedEpsilon) else "number"
+    return "<matching>" if isinstance(value, dict | MatchedEpsilon) else "<number>"
 
 
 WordEpsilon = Annotated[
-    Annotated[Epsilon, Tag("number")] | Annotated[MatchedEpsilon, Tag("matching")],
+    Annotated[Epsilon, Tag("<number>")] | Annotated[MatchedEpsilon, Tag("<matching>")],
     Discriminator(_is_matched),
 ]
 
@@ -176,7 +176,8 @@ class WordsSpec(Strict):
         if isinstance(given, MatchedEpsilon) and given.matching.mechanism is self.mechanism:
             raise PydanticCustomError(
                 "matching",
-                "matching.mechanism: is this mechanism itself; give its epsilon as a number",
+                f"{'epsilon' if self.epsilon else 'document_epsilon'}.matching.mechanism: "
+                f"{self.mechanism.value} is this mechanism itself; give epsilon as a number",
             )
         return self
 
@@ -187,5 +188,5 @@ KINDS: dict[str, type[BaseModel]] = {
     "histogram": HistogramSpec,
     "words": WordsSpec,
 }
-TAGS = {"number": None, "matching": MatchedEpsilon}
+TAGS = {"<number>": None, "<matching>": MatchedEpsilon}
 """The ways to write an epsilon, by the names that errors give them."""

@@ -9,6 +9,8 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
+from transforms.errors import InputError
+
 _LARGEST = 10**9  # nothing is private long before this
 
 
@@ -33,17 +35,26 @@ def _count(value: object) -> int:
     return value
 
 
-def absolute(value: str) -> str:
-    """Local paths become absolute, so that positions do not depend on the working directory."""
+def _place(value: str) -> str:
     if not value.strip():
         raise PydanticCustomError("path", "is not allowed; give a path or a URI")
+    return absolute(value)
+
+
+def absolute(value: str) -> str:
+    """Local paths become absolute, so that positions do not depend on the working directory.
+
+    Raises InputError for an empty one.
+    """
+    if not value.strip():
+        raise InputError(f"{value!r} is no path; give a path or a URI")
     return value.rstrip("/") if "://" in value else str(Path(value).expanduser().absolute())
 
 
 Epsilon = Annotated[Fraction, BeforeValidator(_exact)]
 Delta = Annotated[Fraction, BeforeValidator(_exact), AfterValidator(_probability)]
 Count = Annotated[int, BeforeValidator(_count)]
-Location = Annotated[str, AfterValidator(absolute)]
+Location = Annotated[str, AfterValidator(_place)]
 Column = Annotated[str, Field(min_length=1)]
 
 

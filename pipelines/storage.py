@@ -47,7 +47,9 @@ def write_bytes(uri: str, content: bytes) -> None:
 
 
 def refuse_existing(output: str) -> None:
-    """Raise InputError if something is at the output already."""
+    """Raise InputError if something is at the output already, or it is a whole bucket."""
+    if not is_local(output) and "/" not in output.split("://")[1]:
+        raise InputError(f"output: {output} is a whole bucket; name a path inside it")
     try:
         released, occupied = exists(f"{output}/{CARD}"), _is_occupied(output)
     except ValueError:
@@ -133,7 +135,7 @@ def publish(output: str, staging: str, files: Sequence[Written], texts: dict[str
     try:
         _place(output, files, texts)
     except BaseException:
-        _delete([*(file.path for file in files), *texts], output)
+        delete([*(file.path for file in files), *texts], output)
         raise
 
 
@@ -143,7 +145,7 @@ def _place(target: str, files: Sequence[Written], texts: dict[str, str]) -> None
         write_bytes(f"{target}/{name}", text.encode())
 
 
-def _delete(names: Sequence[str], folder: str) -> None:
+def delete(names: Sequence[str], folder: str) -> None:
     """Delete what there is of these files; raises InputError if something may be left."""
     uris = [f"{folder}/{name}" for name in names]
     try:

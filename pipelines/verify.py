@@ -70,10 +70,11 @@ def _check_sum(output: str, card: Card) -> None:
     """The stages must add up to the total, and the guarantee must be that total."""
     try:
         total = compose(Spending(s.stage, s.parameters.guarantee) for s in card.budget.stages)
-    except (TypeError, ValueError):  # stages of different definitions, or none
-        total = None
-    # Equal parameters are rounded alike, so that no decimal understates its rational.
-    if total is None or not (parameters(total) == card.budget.total == card.guarantee.parameters):
+        # Equal parameters are rounded alike, so that no decimal understates its rational.
+        agree = parameters(total) == card.budget.total == card.guarantee.parameters
+    except (ArithmeticError, TypeError, ValueError):  # of different definitions, or impossible
+        agree = False
+    if not agree:
         raise InputError(f"{output}/{storage.CARD}: budget: the stages do not add up to the total")
     if card.budget.inherited != inherited(card.artefacts):
         raise InputError(
@@ -87,13 +88,24 @@ def _check_completeness(output: str, card: Card) -> None:
     """A release of bags has a vocabulary, and one of documents as many rows as documents."""
     uri = f"{output}/{storage.CARD}"
     kind = card.mechanism.get("kind")
-    if kind not in _DATA:
+    if not isinstance(kind, str) or kind not in _DATA:
         raise InputError(f"{uri}: mechanism: {kind!r} is no kind that this version knows")
     if kind != "words" and storage.VOCABULARY not in [file.path for file in card.files]:
         raise InputError(f"{uri}: files: {storage.VOCABULARY} is missing")
+    if kind == "words":
+        _check_words(uri, card)
     rows = sum(file.rows for file in card.files if file.path.startswith("data/"))
     if _DATA[kind] and rows != card.counts.documents:
         raise InputError(f"{uri}: counts: {card.counts.documents} documents, but {rows} rows")
+
+
+def _check_words(uri: str, card: Card) -> None:
+    """A guarantee in a metric means nothing without the index that has it."""
+    if [artefact.name for artefact in card.artefacts] != ["index"] or card.meaning is None:
+        raise InputError(f"{uri}: artefacts: the index, or what epsilon means there, is missing")
+    stated = card.mechanism.get("epsilon_exact")
+    if stated != getattr(card.budget.total, "epsilon_exact", None):
+        raise InputError(f"{uri}: mechanism: epsilon_exact is not the budget's")
 
 
 def _check_readme(uri: str, card: Card) -> None:
@@ -113,7 +125,7 @@ def _check_table(uri: str, path: str, rows: int, content: bytes, card: Card) -> 
     if file.metadata.num_rows != rows:
         raise InputError(f"{uri}: {file.metadata.num_rows} rows, but release.json says {rows}")
     name = path.split("/", maxsplit=1)[0]
-    tables = _TABLES | {"data": _DATA.get(card.mechanism.get("kind", ""), [])}
+    tables = _TABLES | {"data": _DATA.get(str(card.mechanism.get("kind")), [])}
     if not tables.get(name):
         raise InputError(f"{uri}: no such file belongs to a release")
     allowed = {*tables[name], *(card.columns if name == "data" else [])}

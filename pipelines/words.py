@@ -11,11 +11,12 @@ import apache_beam as beam
 
 from indexes.artefact import WordIndex
 from mechanisms.guarantees import Spending, compose, round_up
-from pipelines import card, meaning
+from pipelines import card
 from pipelines.job import Job, release_documents
 from pipelines.kind import Account
 from pipelines.manifest import WriteManifest
 from pipelines.matching import matched
+from pipelines.meaning import explain
 from pipelines.spec_mechanisms import MatchedEpsilon, WordsSpec
 from transforms.errors import InputError
 from transforms.shards import TALLIES, Tally, Written
@@ -32,6 +33,7 @@ class WordsKind:
     spec: WordsSpec
     parameters: WordsParameters
     index: WordIndex
+    meaning: card.Meaning
 
     passes = 1
 
@@ -47,7 +49,8 @@ class WordsKind:
             spec.out_of_vocabulary,
             source,
         )
-        return cls(spec, parameters, index)
+        # Public data alone, so it need not wait for the end of a long run.
+        return cls(spec, parameters, index, explain(parameters, index))
 
     @property
     def artefacts(self) -> Sequence[card.Artefact]:
@@ -88,8 +91,7 @@ class WordsKind:
         given = getattr(self.spec, _key(self.spec))
         if isinstance(given, MatchedEpsilon):
             resolved["matched"] = given.matching
-        explained = meaning.explain(self.parameters, self.index)
-        return Account(spendings, total, resolved, self._not_protected(), meaning=explained)
+        return Account(spendings, total, resolved, self._not_protected(), meaning=self.meaning)
 
     def _not_protected(self) -> list[str]:
         draws = self.spec.out_of_vocabulary == "draw"

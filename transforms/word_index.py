@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import shutil
+import stat
 import tempfile
+import threading
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,24 +59,52 @@ class IndexSource:
             raise InputError(f"{self.key}: {self.uri} {error}") from None
 
 
-@functools.lru_cache(maxsize=2)
+_threads = threading.Lock()  # the lock between processes does not part a process's threads
+
+
 def _open(uri: str, digest: str) -> WordIndex:
+    with _threads:
+        return _open_once(uri, digest)
+
+
+@functools.lru_cache(maxsize=2)
+def _open_once(uri: str, digest: str) -> WordIndex:
     if "://" not in uri:
         return artefact.open_index(uri, digest)
     folder = _cache() / digest
-    with fasteners.InterProcessLock(f"{folder}.lock"):  # or every worker of a host would fetch it
-        if folder.is_dir():
-            with contextlib.suppress(ArtefactError):
-                return artefact.open_index(str(folder), digest)
-            shutil.rmtree(folder)  # somebody's disk or hand has damaged it
-        torn = folder.with_name(f"{digest}.{uuid.uuid4().hex}")
-        torn.mkdir()
-        try:
-            _fetch(uri, torn, digest)
-            torn.rename(folder)
-        finally:
-            shutil.rmtree(torn, ignore_errors=True)
-    return artefact.open_index(str(folder), digest)
+    try:
+        with fasteners.InterProcessLock(f"{folder}.lock"):  # or every worker would fetch it
+            if not _is_intact(folder, digest):
+                _replace(folder, uri, digest)
+        return artefact.open_index(str(folder), digest)
+    except OSError:
+        raise ArtefactError(
+            f"cannot be kept in {folder.parent}; see to its permissions and its room, or set "
+            f"${CACHE} to another folder"
+        ) from None
+
+
+def _is_intact(folder: Path, digest: str) -> bool:
+    """Whether a copy is there already; somebody's disk or hand may have damaged it."""
+    try:
+        artefact.verify(str(folder), artefact.read_manifest(str(folder), digest))
+    except ArtefactError:
+        return False
+    return True
+
+
+def _replace(folder: Path, uri: str, digest: str) -> None:
+    """Fetch a copy beside the folder and have it appear whole; what was torn before goes."""
+    for left in folder.parent.glob(f"{digest}.*.torn"):
+        shutil.rmtree(left, ignore_errors=True)
+    torn = folder.with_name(f"{digest}.{uuid.uuid4().hex}.torn")
+    torn.mkdir()
+    try:
+        _fetch(uri, torn, digest)
+        shutil.rmtree(folder, ignore_errors=True)
+        torn.rename(folder)
+    finally:
+        shutil.rmtree(torn, ignore_errors=True)
 
 
 def _fetch(uri: str, folder: Path, digest: str) -> None:
@@ -108,13 +137,26 @@ def _cache() -> Path:
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError:
             continue
-        if place.stat().st_uid == os.getuid() and os.access(place, os.W_OK):
+        # A link in a shared temporary folder may be anybody's, and be turned at any time.
+        found = place.lstat() if place.parent == _temporary() else place.stat()
+        safe = stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o022
+        if safe and found.st_uid == os.getuid() and os.access(place, os.W_OK):
             return place
-    raise ArtefactError(f"cannot be kept anywhere; set ${CACHE} to a folder that can be written to")
+    raise ArtefactError(
+        f"cannot be kept anywhere; set ${CACHE} to a folder that you, and nobody else, can write to"
+    )
 
 
 def _places() -> list[Path]:
     if named := os.environ.get(CACHE):
         return [Path(named)]
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "quietcorpus"
-    return [home, Path(tempfile.gettempdir()) / f"quietcorpus-{os.getuid()}"]
+    temporary = _temporary() / f"quietcorpus-{os.getuid()}"
+    try:
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:  # a container's user may have no home
+        return [temporary]
+    return [home / "quietcorpus", temporary]
+
+
+def _temporary() -> Path:
+    return Path(tempfile.gettempdir())

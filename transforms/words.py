@@ -56,7 +56,7 @@ class WordsParameters:
     out_of_vocabulary: Literal["drop", "draw"]
     index: IndexSource
 
-    fields = (pa.field("text", pa.string()),)
+    fields = (pa.field("text", pa.large_string()),)  # texts of a row group may exceed 2 GB
 
     def guarantee(self, index: WordIndex) -> MetricPrivacy:
         """What holds for the words of one document."""
@@ -147,11 +147,11 @@ class WordPrivatizer:
 
     def _joined(
         self, offsets: npt.NDArray[np.int64], words: npt.NDArray[np.int32]
-    ) -> pa.StringArray:
+    ) -> pa.LargeStringArray:
         """Each document's words with single spaces between them."""
         spelled = self._index.vocabulary.terms.take(pa.array(words)).cast(pa.string())
         lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), spelled)
-        return pc.binary_join(lists, " ")
+        return pc.binary_join(lists, " ").cast(pa.large_string())
 
     def take(self, rows: pa.Table, order: npt.NDArray[np.int64]) -> pa.Table:
         """The rows in another order."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -176,6 +177,9 @@ def test_the_card_says_what_epsilon_means(release: Workspace, index: WordIndex) 
     epsilon = EPSILON[mechanism]
     assert meaning["loss_at_mean"] == pytest.approx(epsilon * distances.mean(), rel=1e-9)
     assert meaning["loss_at_maximum"] == pytest.approx(epsilon * distances.max(), rel=1e-9)
+    assert meaning["loss_of_documents"] == {
+        str(n): pytest.approx(n * epsilon * distances.mean()) for n in (10, 100, 1000)
+    }
     (typical,) = meaning["typical"]
     assert typical["epsilon"] == epsilon
     # N_w from draws of our own, 100 for every word: the quantiles of the two samples agree within
@@ -184,8 +188,11 @@ def test_the_card_says_what_epsilon_means(release: Workspace, index: WordIndex) 
     same = (simulated(index, mechanism, epsilon, words) == words).reshape(-1, 100).mean(axis=1)
     for name, quantile in (("low", 0.05), ("median", 0.5), ("high", 0.95)):
         assert abs(typical["unchanged"][name] - np.quantile(same, quantile)) < 0.15
-    assert 1 <= typical["set_size"]["low"] <= typical["set_size"]["median"]
-    assert typical["set_size"]["median"] <= typical["set_size"]["high"] < 256
+    for part in ("unchanged", "set_size"):
+        names = ("least", "low", "median", "high", "largest")
+        assert sorted(typical[part].values()) == [typical[part][name] for name in names]
+    assert 1 <= typical["set_size"]["least"]
+    assert typical["set_size"]["largest"] <= typical["set_size_limit"] <= 256
 
 
 def test_the_card_says_what_is_promised(release: Workspace, index: WordIndex) -> None:
@@ -203,6 +210,7 @@ def test_the_card_says_what_is_promised(release: Workspace, index: WordIndex) ->
     assert card["budget"] == {
         "stages": [{"stage": "documents", "parameters": parameters}],
         "total": parameters,
+        "inherited": [],
     }
     assert promised["definition"] == "metric differential privacy"
     # A document's words compose: the statement is about the sum over them.
@@ -233,18 +241,23 @@ def test_the_readme_says_it_to_people(release: Workspace) -> None:
     for line in card["guarantee"]["not_protected"]:
         assert f"- {line}\n" in text
     section = text.split("## What epsilon means here\n")[1].split("\n## ")[0]
+    cells = dict(re.findall(r"^\| (.*?) \| (.*?) \|$", section, re.MULTILINE))
     for name, value in [
         ("distance of two words, on average", meaning["mean_distance"]),
         ("distance of two words, at most", meaning["maximum_distance"]),
-        ("epsilon times that", meaning["loss_at_mean"]),
-        ("epsilon times that", meaning["loss_at_maximum"]),
+        ("loss (log of the factor), one word replaced at the mean", meaning["loss_at_mean"]),
+        ("loss, one word replaced at the greatest distance", meaning["loss_at_maximum"]),
     ]:
-        assert f"| {name} | {value:.4g} |" in section
+        (shown,) = (cell for label, cell in cells.items() if label.startswith(name))
+        assert float(shown) == pytest.approx(value, rel=1e-3)
+        # Nothing that is promised is rounded down.
+        assert "average" in name or float(shown) >= value
+    for length in (10, 100, 1000):
+        assert f"all {length:,} words of a document replaced" in section
     (typical,) = meaning["typical"]
     for spread, column in ((typical["unchanged"], "(N_w)"), (typical["set_size"], "(S_w)")):
         assert column in section
-        shown = f"{spread['median']:.3g} ({spread['low']:.3g} to {spread['high']:.3g})"
-        assert f"| {shown} |" in section
+        assert f"{spread['median']:.3g} (" in section
     assert card["guarantee"]["parameters"]["metric"] in text.split("## What epsilon means")[0]
     assert card["artefacts"][0]["digest"] in text
     assert "`text`, the released words" in text
@@ -303,7 +316,7 @@ def test_an_epsilon_for_the_document(
     assert card["guarantee"]["parameters"]["per"] == "document"
     assert card["mechanism"]["document_epsilon"] == total
     assert "epsilon" not in card["mechanism"]
-    assert "divided by its number of words" in card["guarantee"]["statement"]
+    assert "divided by the number of words of its released text" in card["guarantee"]["statement"]
     assert [(t["document_words"], t["epsilon"]) for t in card["meaning"]["typical"]] == [
         (words, total / words) for words in (10, 100, 1000)
     ]

@@ -23,6 +23,7 @@ from evaluation.distances import euclidean_distances, hamming_distances
 from evaluation.tallies import child
 from indexes import artefact
 from indexes.artefact import Manifest, WordIndex
+from indexes.tokenizer import NAME
 from indexes.vocabulary import Vocabulary
 from pipelines.calibrate import Settings, calibrate, read_weights
 from pipelines.calibration_content import lines
@@ -50,7 +51,7 @@ def make_index(folder: Path, count: int = 300) -> WordIndex:
         words=count,
         dimensions=8,
         bits=128,
-        tokenizer="letters",
+        tokenizer=NAME,
         seed=1,
         measures={},
         distances={
@@ -328,7 +329,7 @@ def test_extras_that_are_not_installed(
     # Kills: an ImportError, or one after all the work is done. None is how Python itself notes
     # that a module is not there.
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(InputError, match=rf"quietcorpus\[{remedy}\]"):
+    with pytest.raises(InputError, match=rf"extra \[{remedy}\]"):
         calibrate(index, str(tmp_path / "out"), small(WordMechanism.MADLIB), by=by)
     assert list(tmp_path.iterdir()) == []
 
@@ -388,7 +389,7 @@ def test_the_command(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (("--epsilons", "1,two"), "'two' is not a number"),
-        (("--epsilons", "0"), "not above 0"),
+        (("--epsilons", "0"), "not between"),
         (("--epsilons", "1", "--words", "none"), "--words"),
         (("--epsilons", "1", "--set-size-at-least", "1"), "--set-size-at-least"),
         (("--epsilons", "1", "--weights", "missing.parquet"), "--weights: missing.parquet"),

@@ -218,7 +218,7 @@ EXAMPLE: dict[str, Any] = {
     "software": {"quietcorpus": "0"},
 }
 METRIC = {"metric": "m", "epsilon": 3.0, "epsilon_exact": "3", "per": "word"}
-SPREAD = {"low": 0.1, "median": 0.5, "high": 1.0}
+SPREAD = {"least": 0.0, "low": 0.1, "median": 0.5, "high": 1.0, "largest": 1.0}
 WORDS_EXAMPLE = EXAMPLE | {
     "mechanism": {"kind": "words"},
     "guarantee": EXAMPLE["guarantee"] | {"parameters": METRIC},
@@ -229,7 +229,13 @@ WORDS_EXAMPLE = EXAMPLE | {
         "loss_at_mean": 4.5,
         "loss_at_maximum": 6,
         "typical": [
-            {"document_words": n, "epsilon": 3.0, "unchanged": SPREAD, "set_size": SPREAD}
+            {
+                "document_words": n,
+                "epsilon": 3.0,
+                "unchanged": SPREAD,
+                "set_size": SPREAD,
+                "set_size_limit": 244,
+            }
             for n in (10, 100)
         ],
         "sample": "s",

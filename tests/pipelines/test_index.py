@@ -221,7 +221,7 @@ def test_private_vectors_need_a_guarantee(tmp_path: Path) -> None:
     promise = {"provenance": "private"}
     assert refusal(tmp_path, text(*GOOD), **promise).startswith("--guarantee: give one for `--prov")
     promise["guarantee"] = f"{tmp_path}/absent.json"
-    assert "absent.json is no JSON file with" in refusal(tmp_path, text(*GOOD), **promise)
+    assert "absent.json is no JSON file that" in refusal(tmp_path, text(*GOOD), **promise)
 
 
 def test_private_vectors_with_a_guarantee(workspace: Workspace) -> None:
@@ -241,6 +241,11 @@ def test_private_vectors_with_a_guarantee(workspace: Workspace) -> None:
     workspace.release({"mechanism": block})
     (source,) = workspace.card()["artefacts"]
     assert (source["provenance"], source["guarantee"]) == ("private", GUARANTEE)
+    budget = workspace.card()["budget"]
+    assert budget["inherited"] == [{"artefact": "index"} | GUARANTEE]
+    promised = workspace.card()["guarantee"]
+    assert promised["statement"].endswith(str(GUARANTEE["statement"]))
+    assert any("data the index was made from" in line for line in promised["not_protected"])
     readme = (workspace.output / "README.md").read_text()
     assert f"private; what it cost comes on top of this release's: {GUARANTEE['statement']}" in (
         readme

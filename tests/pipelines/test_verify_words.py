@@ -96,10 +96,18 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "no number": (everywhere(epsilon_exact="ten"), "release.json: "),
     "division by zero": (everywhere(epsilon_exact="1/0"), "release.json: "),
     "negative": (everywhere(epsilon_exact="-10"), "release.json: "),
-    "no meaning": (card(lambda c: c.pop("meaning")), "release.json: meaning"),
+    "no meaning": (card(lambda c: c.pop("meaning")), "what epsilon means there, is missing"),
     "smaller loss": (
         card(lambda c: c["meaning"].update(loss_at_maximum=0.1)),
         "release.json: meaning",
+    ),
+    "another epsilon of the mechanism": (
+        card(lambda c: c["mechanism"].update(epsilon_exact="1")),
+        "mechanism: epsilon_exact is not the budget's",
+    ),
+    "an inherited cost": (
+        card(lambda c: c["budget"].update(inherited=[{"statement": "s"}])),
+        "budget: what private artefacts cost is not as they say",
     ),
     "no index": (card(lambda c: c.update(artefacts=[])), "release.json: artefacts"),
     "no guarantee of the index": (

@@ -109,7 +109,7 @@ def test_what_is_good(loaded: Callable[..., WordsSpec], workspace: Workspace) ->
         ),
         (
             {"mechanism": "madlib", "epsilon": {"matching": MATCHING}},
-            "mechanism.epsilon.matching.mechanism: is this mechanism itself; give its epsilon as a",
+            "mechanism.epsilon.matching.mechanism: madlib is this mechanism itself; give epsilon ",
         ),
         # The rest.
         ({"mechanism": "tem"}, "mechanism.mechanism: 'tem' is not allowed: "),
