@@ -57,7 +57,8 @@ def build(
     if seed < 0:
         raise InputError(f"--seed: {seed} is not allowed; give a whole number from 0 on")
     storage.refuse_existing(output)
-    storage.probe("output", posixpath.dirname(output))  # before the work, not after it
+    if not storage.is_local(output):
+        storage.probe("output", posixpath.dirname(output))  # before the work, not after it
     found = Artefact.found("SOURCE", source)
     vectors = _read(source)
     vocabulary = Vocabulary(vectors.words)

@@ -11,14 +11,14 @@ from pydantic_core import PydanticCustomError
 
 from transforms.errors import InputError
 
-_LARGEST = 10**9  # nothing is private long before this
+LARGEST_EPSILON = 10**9  # nothing is private long before this
 
 
 def _exact(value: object) -> Fraction:
     """The decimal as written: 0.1 is 1/10, not the nearest binary fraction."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise PydanticCustomError("number", "is not a number; give a positive number")
-    if not 0 < value < _LARGEST:
+    if not 0 < value < LARGEST_EPSILON:
         raise PydanticCustomError("positive", "is not allowed; give a positive, finite number")
     return Fraction(repr(value))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import posixpath
 
 import pyarrow as pa
@@ -103,6 +104,16 @@ def _check_words(uri: str, card: Card) -> None:
     """A guarantee in a metric means nothing without the index that has it."""
     if [artefact.name for artefact in card.artefacts] != ["index"] or card.meaning is None:
         raise InputError(f"{uri}: artefacts: the index, or what epsilon means there, is missing")
+    if (card.artefacts[0].provenance == "private") != (card.artefacts[0].guarantee is not None):
+        raise InputError(f"{uri}: artefacts: a private index, and no other, has a guarantee")
+    total = card.budget.total
+    meaning = card.meaning
+    for name, distance, loss in (
+        ("mean", meaning.mean_distance, meaning.loss_at_mean),
+        ("maximum", meaning.maximum_distance, meaning.loss_at_maximum),
+    ):
+        if not math.isclose(loss, distance * total.epsilon, rel_tol=1e-9):
+            raise InputError(f"{uri}: meaning: loss_at_{name} is not epsilon times the distance")
     stated = card.mechanism.get("epsilon_exact")
     if stated != getattr(card.budget.total, "epsilon_exact", None):
         raise InputError(f"{uri}: mechanism: epsilon_exact is not the budget's")
@@ -125,7 +136,8 @@ def _check_table(uri: str, path: str, rows: int, content: bytes, card: Card) -> 
     if file.metadata.num_rows != rows:
         raise InputError(f"{uri}: {file.metadata.num_rows} rows, but release.json says {rows}")
     name = path.split("/", maxsplit=1)[0]
-    tables = _TABLES | {"data": _DATA.get(str(card.mechanism.get("kind")), [])}
+    kind = str(card.mechanism.get("kind"))
+    tables = ({} if kind == "words" else _TABLES) | {"data": _DATA.get(kind, [])}
     if not tables.get(name):
         raise InputError(f"{uri}: no such file belongs to a release")
     allowed = {*tables[name], *(card.columns if name == "data" else [])}

@@ -18,6 +18,7 @@ from pipelines.manifest import WriteManifest
 from pipelines.matching import matched
 from pipelines.meaning import explain
 from pipelines.spec_mechanisms import MatchedEpsilon, WordsSpec
+from pipelines.spec_values import LARGEST_EPSILON
 from transforms.errors import InputError
 from transforms.shards import TALLIES, Tally, Written
 from transforms.word_index import IndexSource
@@ -135,6 +136,10 @@ def _epsilon(spec: WordsSpec, index: WordIndex) -> Fraction:
         matching = given.matching
         found = matched(
             matching.epsilon, matching.mechanism, spec.mechanism, matching.by, index.manifest
+        )
+    if found > LARGEST_EPSILON:
+        raise InputError(
+            f"mechanism.{key}: {float(found):g} protects nothing; give at most {LARGEST_EPSILON:g}"
         )
     if found < _SMALLEST_EPSILON:
         raise InputError(
