@@ -162,19 +162,21 @@ def shortened(text: str) -> str:
 def report(results: dict[str, dict[str, float]], draws: int, folder: Path) -> None:
     """The table and the plot."""
     lines = [
-        "| Madlib's epsilon | way | epsilon | unchanged | accuracy | 95 % interval | prototype |",
-        "|---|---|---|---|---|---|---|",
+        "| Madlib's epsilon | way | epsilon | draws | unchanged | accuracy | 95 % interval "
+        "| prototype |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     curves: dict[str, list[tuple[float, float, float, float]]] = {way: [] for way in WAYS}
     for position, epsilon in enumerate(EPSILONS):
         for way, title in WAYS.items():
-            runs = [results[f"{way} {epsilon} {draw}"] for draw in range(draws)]
+            names = [f"{way} {epsilon} {draw}" for draw in range(draws)]
+            runs = [results[name] for name in names if name in results]
             accuracy, half = interval([run["accuracy"] for run in runs])
             unchanged = float(np.mean([run["unchanged"] for run in runs]))
             prototype = {"madlib": "madlib", "mean": "brr"}.get(way)
             before = f"{PROTOTYPE[prototype][position]:.3f}" if prototype else ""
             lines.append(
-                f"| {epsilon} | {title} | {runs[0]['epsilon']:.3g} | {unchanged:.3f} "
+                f"| {epsilon} | {title} | {runs[0]['epsilon']:.3g} | {len(runs)} | {unchanged:.3f} "
                 f"| {accuracy:.3f} | {accuracy - half:.3f} to {accuracy + half:.3f} | {before} |"
             )
             curves[way].append((epsilon, unchanged, accuracy, half))

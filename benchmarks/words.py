@@ -25,9 +25,10 @@ import psutil
 from gensim.models import KeyedVectors
 
 from indexes import artefact, binarisation
-from indexes.artefact import Manifest
+from indexes.artefact import METRICS, Manifest
 from indexes.euclidean import EuclideanSearch
 from indexes.hamming import HammingSearch
+from indexes.tokenizer import NAME
 from indexes.vectors import read
 from indexes.vocabulary import Vocabulary
 from mechanisms import brr, madlib
@@ -162,9 +163,19 @@ def memory(name: str, values: np.ndarray) -> None:
     names = [spelled(number) for number in range(count)]  # not all real words are ones to us
     codes = np.random.default_rng().integers(0, 1 << 63, (count, 4), dtype=np.uint64)
     with tempfile.TemporaryDirectory() as folder:
-        empty: dict[str, object] = {}
+        some = {"mean": "1", "maximum": "1", "largest_met": "1"}
         manifest = Manifest(
-            "public", None, {}, count, dimensions, 256, "unicode-words-v1", 1, empty, empty, ""
+            provenance="public",
+            guarantee=None,
+            source={},
+            words=count,
+            dimensions=dimensions,
+            bits=256,
+            tokenizer=NAME,
+            seed=1,
+            measures={},
+            distances=dict.fromkeys(METRICS, some),
+            builder="benchmark",
         )
         artefact.save(folder, manifest, Vocabulary(names), values, codes)
         sizes = {path.name: path.stat().st_size for path in Path(folder).iterdir()}

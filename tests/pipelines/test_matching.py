@@ -105,6 +105,7 @@ def test_an_epsilon_that_leaves_nothing(spec: Callable[..., Any], index: Path) -
     assert WordsKind.found(spec(epsilon=1e-6)).parameters.epsilon == Fraction(1, 10**6)
 
 
+@pytest.mark.xfail(strict=True, reason="a matched epsilon has a least value, but no greatest")
 def test_an_epsilon_that_matching_makes_absurd(spec: Callable[..., Any], index: Path) -> None:
     # Where a number is written, 1e9 is the limit.
     matching = {"matching": {"mechanism": "brr", "epsilon": 9e8}}
