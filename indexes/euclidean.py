@@ -17,7 +17,7 @@ _WORDS_AT_ONCE = 1024
 _GROUP = 64  # words that are ruled out, or looked at again, together
 _HALF_ULP = 2.0**-24
 _HALF_ULP_64 = 2.0**-53
-_LONGEST_VECTOR, _LONGEST_QUERY = 2.0**40, 2.0**80  # their product is within float32
+LONGEST_VECTOR, _LONGEST_QUERY = 2.0**40, 2.0**80  # their product is within float32
 
 
 class EuclideanSearch:
@@ -39,8 +39,8 @@ class EuclideanSearch:
         half = np.concatenate(halves)
         self._half = half.astype(np.float32)
         self._longest = float(np.sqrt(2 * half.max()))
-        if not self._longest <= _LONGEST_VECTOR:
-            raise ValueError(f"a vector is longer than {_LONGEST_VECTOR:g}, or not finite")
+        if not self._longest <= LONGEST_VECTOR:
+            raise ValueError(f"a vector is longer than {LONGEST_VECTOR:g}, or not finite")
 
     def nearest(self, queries: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
         """The id of the vector nearest to each query, int32 (n,); queries: float32 (n, d).

@@ -20,6 +20,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from evaluation.distances import euclidean_distances, hamming_distances
 from indexes import artefact, binarisation
 from indexes.artefact import EUCLIDEAN, HAMMING, MANIFEST, Manifest, WordIndex
+from indexes.euclidean import LONGEST_VECTOR
 from indexes.tokenizer import NAME
 from indexes.vectors import VectorsError, WordVectors, reachable, read
 from indexes.vocabulary import Vocabulary
@@ -61,6 +62,10 @@ def build(
         storage.probe("output", posixpath.dirname(output))  # before the work, not after it
     found = Artefact.found("SOURCE", source)
     vectors = _read(source)
+    if not np.linalg.norm(vectors.values.astype(np.float64), axis=1).max() <= LONGEST_VECTOR:
+        raise InputError(
+            f"SOURCE: {source} holds vectors longer than {LONGEST_VECTOR:g}; scale them down"
+        )
     vocabulary = Vocabulary(vectors.words)
     try:
         encoder = binarisation.train(vectors.values, bits, seed)

@@ -8,9 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-LARGEST = 2.0**30
-"""No value may reach it: sums of squares of such values stay well within float32."""
-
 _LONGEST_QUOTE = 40
 
 
@@ -45,9 +42,6 @@ class Rows:
             raise VectorsError("holds vectors of dimension 0; give at least one value a word")
         self._require(np.isfinite(self.values).all(axis=1), "has a value that is not finite")
         self._require(self.values.any(axis=1), "has a vector of zeros")
-        self._require(
-            (np.abs(self.values) < LARGEST).all(axis=1), f"has a value beyond {LARGEST:g}"
-        )
         self._require(self._first_of_its_kind(), "stands there more than once")
 
     def _first_of_its_kind(self) -> npt.NDArray[np.bool_]:

@@ -116,14 +116,17 @@ def test_a_uniform_that_leaves_the_probability_late() -> None:
 
 @pytest.mark.parametrize("width", [1, 2, 4, 8])
 def test_only_undecided_codes_are_read_again(width: int) -> None:
-    # Code 0 is decided at once, code 1 in the second round. Kills: rows mixed up once some leave.
-    p = probability(Fraction(1), 48)
+    # Code 0 is decided at once, code 1 in the second round, code 2 in the third, each by an epsilon
+    # of its own. Kills: rows or epsilons mixed up once some leave.
+    epsilons = [Fraction(1), Fraction(1, 2), Fraction(5)]
     digits = np.full((3, width, 64), "1" * 48, dtype=object)
-    digits[1, width - 1, 63] = p[:20] + ("0" if p[20] == "1" else "1") + "0" * 27
-    digits[2, 0, 0] = p[:40] + ("0" if p[40] == "1" else "1") + "0" * 7
-    found, planted = flips([Fraction(1)] * 3, digits)
     expected = np.zeros(digits.shape, dtype=bool)
-    expected[1, width - 1, 63], expected[2, 0, 0] = p[20] == "1", p[40] == "1"
+    for code, last in ((1, 20), (2, 40)):
+        p = probability(epsilons[code], 48)
+        place = (code, width - 1, 63) if code == 1 else (code, 0, 0)
+        digits[place] = p[:last] + "01"[p[last] == "0"] + "0" * (47 - last)
+        expected[place] = p[last] == "1"
+    found, planted = flips(epsilons, digits)
     np.testing.assert_array_equal(found, expected)
     assert planted.asked == [(3, 0), (2, 8 * width), (1, 16 * width)]
 

@@ -166,8 +166,7 @@ def test_madlibs_law_keeps_its_bound(name: str, epsilon: Fraction) -> None:
 @pytest.mark.parametrize("epsilon", MADLIB, ids=str)
 @pytest.mark.parametrize("name", VOCABULARIES)
 def test_madlib_draws_its_law(name: str, epsilon: Fraction, checks: Any) -> None:
-    # Kills: a wrong scale, a search that is not exact or not over all words, ties to a later word,
-    # a query that is rounded before the noise is added.
+    # Kills: a wrong scale, a search that is not exact or not over all words, ties to a later word.
     points, laws_of = VOCABULARIES[name]
     laws = laws_of(points, float(epsilon))
     for word, law in enumerate(laws):
