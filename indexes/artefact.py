@@ -139,9 +139,15 @@ def _is_possible(content: dict[str, Any]) -> bool:
     """Whether every value of a manifest is of its kind."""
     try:
         distances = [
-            Fraction(str(content["distances"][metric][name]))
+            Fraction(str(value))
             for metric in METRICS
-            for name in ("mean", "maximum", "largest_met")
+            for given in [content["distances"][metric]]
+            for value in (
+                given["mean"],
+                given["maximum"],
+                given["largest_met"],
+                *_pair(given.get("mean_interval", ["1", "1"])),
+            )
         ]
         return (
             all(type(content[name]) is int and content[name] > 0 for name in _NUMBERS)
@@ -255,6 +261,13 @@ def open_index(folder: str, digest: str | None = None) -> WordIndex:
     ):
         raise ArtefactError(f"holds files of other sizes than its {MANIFEST} says; build it again")
     return WordIndex(manifest, vocabulary, vectors.view(np.ndarray), codes.view(np.ndarray))
+
+
+def _pair(ends: list[str]) -> tuple[str, str]:
+    low, high = ends
+    if not isinstance(ends, list):
+        raise TypeError
+    return low, high
 
 
 def _is_table(terms: pa.Array, hashes: pa.Array, slots: npt.NDArray[np.int32]) -> bool:
