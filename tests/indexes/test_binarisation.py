@@ -237,8 +237,11 @@ def test_bits_that_fill_no_words(bits: int) -> None:
         (np.array([[1, np.inf], [2, -np.inf]]), "finite"),
     ],
 )
-def test_vectors_that_cannot_be_told_apart(values: npt.NDArray[np.float64], message: str) -> None:
-    # Kills: a division by zero, codes of NaN.
+def test_vectors_that_cannot_be_told_apart(
+    values: npt.NDArray[np.float64], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Kills: a division by zero, codes of NaN, a look at some blocks alone.
+    monkeypatch.setattr(binarisation, "_BLOCK", 1)
     with pytest.raises(ValueError, match=message):
         train(values.astype(np.float32), 64, 0)
 
