@@ -85,14 +85,14 @@ def _ray(count: int) -> Iterator[Run]:
     if ours:
         _start(ray, count)
     measured = ray.remote(_measured)
-    stored: dict[int, Any] = {}
+    stored: dict[int, tuple[Simulator, Any]] = {}  # kept, so that an id stays its own
 
     def run(task: Task, blocks: Sequence[Block]) -> Iterator[Tally]:
         key = id(task.simulator)
         if key not in stored:  # the index goes into the object store once
-            stored[key] = ray.put(task.simulator)
+            stored[key] = task.simulator, ray.put(task.simulator)
         rest = (task.epsilons, task.draws, task.held)
-        pending = [measured.remote(stored[key], *rest, block) for block in blocks]
+        pending = [measured.remote(stored[key][1], *rest, block) for block in blocks]
         while pending:
             done, pending = ray.wait(pending)
             yield from ray.get(done)

@@ -68,8 +68,8 @@ def explain(parameters: WordsParameters, index: WordIndex) -> Meaning:
         ],
         sample=(
             f"estimates from {_DRAWS} draws for each of {len(words)} words of the index, every "
-            "word alike, not as frequent as in a text; S_w errs downwards, and cannot be seen "
-            f"beyond {measured.held}"
+            "word alike, not as frequent as in a text; on average S_w errs downwards, and it is "
+            f"not seen beyond {measured.held}"
         ),
     )
 
