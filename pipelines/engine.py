@@ -33,6 +33,7 @@ from apache_beam.runners.portability.portable_runner import JobServiceHandle
 from apache_beam.runners.runner import PipelineState, create_runner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
+from pipelines import cluster
 from pipelines.progress import Observer
 from transforms.errors import InputError, StageError
 from transforms.metrics import NAMESPACE, watched
@@ -55,6 +56,7 @@ class Engine:
         self._workers = workers
         if not self.local and workers != 1:
             raise InputError("--workers: for the local engine alone; use the runner's own option")
+        cluster.prepare(self._options)
 
     @property
     def local(self) -> bool:
@@ -70,7 +72,7 @@ class Engine:
             else:
                 self._run_remotely(build)
         except Exception as error:
-            raise translated(error) from None
+            raise cluster.meaning(self._options, str(error)) or translated(error) from None
 
     def _run_remotely(self, build: Callable[[beam.Pipeline], None]) -> None:
         pipeline = beam.Pipeline(options=self._options)

@@ -1,12 +1,20 @@
-"""A local worker process: Beam's harness, which logs to its launcher alone."""
+"""A worker process: Beam's harness, which logs to its launcher alone.
+
+The local engine starts it with its endpoints in the environment. A cluster's executors start it by
+Beam's container contract, `quietcorpus-worker --id=... --provision_endpoint=...`, as the command of
+a PROCESS environment: it asks that endpoint for the others, and needs no container.
+"""
 
 from __future__ import annotations
 
+import argparse
 import logging
 import os
 import sys
 import threading
 import time
+
+_PATIENCE_SECONDS = 60
 
 
 def main() -> None:
@@ -23,6 +31,47 @@ def main() -> None:
         # An interrupted bundle may still be in compiled code, which the interpreter's own way
         # out would abort, with a message; the launcher knows already how the bundle ended.
         os._exit(0)
+
+
+def boot() -> None:
+    """Run the harness that a cluster's executor asks for."""
+    parser = argparse.ArgumentParser(prog="quietcorpus-worker", description=__doc__)
+    parser.add_argument("--id", required=True)
+    parser.add_argument("--provision_endpoint", required=True)
+    given, _ = parser.parse_known_args()
+    os.environ.update(provisioned(given.id, given.provision_endpoint))
+    main()
+
+
+def provisioned(worker: str, endpoint: str) -> dict[str, str]:
+    """What Beam's harness reads from its environment, as the executor at `endpoint` has it."""
+    import grpc
+    from apache_beam.portability.api import (
+        beam_provision_api_pb2,
+        beam_provision_api_pb2_grpc,
+        endpoints_pb2,
+    )
+    from google.protobuf import json_format, text_format
+
+    with grpc.insecure_channel(endpoint) as channel:
+        answer = beam_provision_api_pb2_grpc.ProvisionServiceStub(channel).GetProvisionInfo(
+            beam_provision_api_pb2.GetProvisionInfoRequest(),
+            metadata=(("worker_id", worker),),
+            timeout=_PATIENCE_SECONDS,
+            wait_for_ready=True,
+        )
+
+    def text(described: endpoints_pb2.ApiServiceDescriptor) -> str:
+        return str(text_format.MessageToString(described))
+
+    info = answer.info
+    return {
+        "WORKER_ID": worker,
+        "PIPELINE_OPTIONS": json_format.MessageToJson(info.pipeline_options),
+        "LOGGING_API_SERVICE_DESCRIPTOR": text(info.logging_endpoint),
+        "CONTROL_API_SERVICE_DESCRIPTOR": text(info.control_endpoint),
+        "RUNNER_CAPABILITIES": " ".join(info.runner_capabilities),
+    }
 
 
 def _end_with(launcher: int) -> None:

@@ -1,0 +1,139 @@
+"""Clusters behind Beam's portable runners: what to check before a job, and what failures mean."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import zipfile
+from urllib.parse import urlsplit
+
+from apache_beam.options.pipeline_options import (
+    FlinkRunnerOptions,
+    JobServerOptions,
+    PipelineOptions,
+    PortableOptions,
+    SparkRunnerOptions,
+    StandardOptions,
+)
+
+from transforms.errors import InputError
+
+WORKER = "quietcorpus-worker"
+_OLDEST_JAVA = 11
+_PATIENCE_SECONDS = 10
+# What failures of a cluster look like in the text that its job server passes on.
+_NO_WORKER = re.compile(rf"Cannot run program .{{0,200}}?{WORKER}")
+_STRANGE_CODE = re.compile(
+    r"No module named '(?:pipelines|transforms|mechanisms|indexes|compiled)\b"
+    r"|Can't get attribute '\w+' on <module '(?:pipelines|transforms|mechanisms|indexes)\b"
+    r"|ImportError: cannot import name .{0,80} from '(?:pipelines|transforms|mechanisms|indexes)\b"
+)
+_NO_SPARK = re.compile(r"All masters are unresponsive|Spark cluster looks down")
+
+
+def prepare(options: PipelineOptions) -> None:
+    """Have workers be processes unless told otherwise; raises InputError for a cluster that is not.
+
+    Beam's own default is a container of its own, which has no quietcorpus in it.
+    """
+    runner = _runner(options)
+    if runner not in ("spark", "flink", "portable"):
+        return
+    master = _master(options)
+    portable = options.view_as(PortableOptions)
+    embedded = portable.job_endpoint == "embed" if runner == "portable" else master is None
+    if not (embedded or portable.environment_type or portable.environment_config):
+        portable.environment_type = "PROCESS"
+        portable.environment_config = json.dumps({"command": WORKER})
+    if runner != "portable" and not portable.job_endpoint:
+        _check_java(options.view_as(JobServerOptions).job_server_java_launcher)
+        _check_jar(*_job_server_jar(options))
+        if master is not None:
+            _check_master(*master)
+
+
+def meaning(options: PipelineOptions, failure: str) -> InputError | None:
+    """What a person can mend about a cluster, out of the text of a failure."""
+    if _NO_WORKER.search(failure):
+        return InputError(
+            f"workers: {WORKER} is not on the PATH of the cluster's executors; install quietcorpus "
+            "there, or name the command in --environment_config"
+        )
+    if _STRANGE_CODE.search(failure):
+        return InputError(
+            "workers: they have another version of quietcorpus than this launcher, or none; "
+            "install the same one on both sides"
+        )
+    if _NO_SPARK.search(failure):
+        _, jar = _job_server_jar(options)
+        return InputError(
+            f"--spark_master_url: {options.view_as(SparkRunnerOptions).spark_master_url} does not "
+            f"take the job; it must run Spark {_spark_of(jar)}, the version of the job server"
+        )
+    return None
+
+
+def _runner(options: PipelineOptions) -> str:
+    name = options.view_as(StandardOptions).runner or ""
+    return str(name).rpartition(".")[2].lower().removesuffix("runner")
+
+
+def _master(options: PipelineOptions) -> tuple[str, str] | None:
+    """The option and the address of the cluster's master, or None for one inside the job server."""
+    if _runner(options) == "spark":
+        given = options.view_as(SparkRunnerOptions).spark_master_url or ""
+        return ("--spark_master_url", given) if given.startswith("spark://") else None
+    given = options.view_as(FlinkRunnerOptions).flink_master or ""
+    local = not given or given.startswith("[")
+    return None if local else ("--flink_master", given if "://" in given else f"http://{given}")
+
+
+def _job_server_jar(options: PipelineOptions) -> tuple[str, str | None]:
+    if _runner(options) == "spark":
+        return "--spark_job_server_jar", options.view_as(SparkRunnerOptions).spark_job_server_jar
+    return "--flink_job_server_jar", options.view_as(FlinkRunnerOptions).flink_job_server_jar
+
+
+def _check_java(launcher: str) -> None:
+    remedy = f"install Java {_OLDEST_JAVA} or 17, or name one in --job_server_java_launcher"
+    if shutil.which(launcher) is None:
+        raise InputError(f"--job_server_java_launcher: {launcher} is not installed; {remedy}")
+    done = subprocess.run(
+        [launcher, "-version"], capture_output=True, text=True, check=False, timeout=60
+    )
+    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
+    if found is None or int(found[1]) < _OLDEST_JAVA:
+        which = f"is Java {found[1]}" if found else "does not say its version"
+        raise InputError(f"--job_server_java_launcher: {launcher} {which}; {remedy}")
+
+
+def _check_jar(key: str, jar: str | None) -> None:
+    """Beam fetches its own from a registry if none is given."""
+    if jar is not None and "://" not in jar and not zipfile.is_zipfile(jar):
+        state = "is not a jar" if os.path.exists(jar) else "does not exist"
+        raise InputError(f"{key}: {jar} {state}; make one as deploy/README.md says")
+
+
+def _check_master(key: str, url: str) -> None:
+    place = urlsplit(url)
+    try:
+        socket.create_connection(
+            (place.hostname or "", place.port or 80), timeout=_PATIENCE_SECONDS
+        ).close()
+    except (OSError, ValueError):
+        raise InputError(
+            f"{key}: nothing answers at {url}; start the cluster, and check host and port"
+        ) from None
+
+
+def _spark_of(jar: str | None) -> str:
+    if jar is None or "://" in jar:
+        return "3.5"
+    with zipfile.ZipFile(jar) as archive:
+        text = archive.read("spark-version-info.properties").decode()
+    found = re.search(r"^version=(\S+)", text, re.MULTILINE)
+    return found[1] if found else "3.5"
