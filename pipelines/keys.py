@@ -10,10 +10,11 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mechanisms.keystream import KEY_BYTES, ReleaseKey
+from pipelines.version import code_digest, quietcorpus_version
 from transforms.errors import InputError
 
 VARIABLE = "QUIETCORPUS_MASTER_KEY"
@@ -74,12 +75,22 @@ def master_key(*, local: bool) -> Iterator[bytes]:
 
 @dataclass(frozen=True)
 class WorkerKey:
-    """Fetches the release key in a worker, and checks that it is the launcher's."""
+    """Fetches the release key in a worker, and checks that key and code are the launcher's.
+
+    Other code may draw by another law from the same stream, and two laws of one noise can tell
+    more than either.
+    """
 
     release: str
     fingerprint: str
+    code: str = field(default_factory=code_digest)
 
     def __call__(self) -> ReleaseKey:
+        if code_digest() != self.code:
+            raise InputError(
+                "workers: a worker has another quietcorpus than the launcher (it has "
+                f"{quietcorpus_version()}); install the same one on both sides"
+            )
         master = configured_master_key()
         if master is None:
             raise InputError(f"{VARIABLE}: not set in a worker; set it on every worker")

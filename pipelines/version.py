@@ -1,10 +1,14 @@
-"""The version of quietcorpus and of what it runs on, for the card."""
+"""The version of quietcorpus and of what it runs on, for the card and for workers."""
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import platform
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
+_PACKAGES = ("mechanisms", "indexes", "transforms", "pipelines")
 _DEPENDENCIES = ("apache-beam", "cryptography", "numba", "numpy", "pyarrow", "scipy")
 
 
@@ -20,3 +24,17 @@ def software() -> dict[str, str]:
     """What ran: name and version of each part."""
     parts = {name: version(name) for name in _DEPENDENCIES}
     return {"quietcorpus": quietcorpus_version(), "python": platform.python_version()} | parts
+
+
+@functools.cache
+def code_digest() -> str:
+    """The SHA-256 of the modules that run here, by name and content, hexadecimal."""
+    root = Path(__file__).resolve().parents[1]
+    modules = [root / "compiled.py"]
+    for package in _PACKAGES:
+        modules += sorted((root / package).rglob("*.py"))
+    digest = hashlib.sha256()
+    for module in modules:
+        content = module.read_bytes()
+        digest.update(f"{module.relative_to(root).as_posix()}:{len(content)}:".encode() + content)
+    return digest.hexdigest()

@@ -1,0 +1,224 @@
+"""One release, whatever runs it: bags of words and words, from and to S3, byte by byte."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from s3_server import BUCKET, S3Server
+
+from tests.conftest import MASTER_KEY
+
+if TYPE_CHECKING:
+    from tests.clusters.conftest import Cluster
+    from tests.conftest import Workspace
+
+CANARY = "zqxcanaryvoice"
+FILES = 4
+ENGINES: dict[str, tuple[str, ...]] = {"in-process": (), "multi-process": ("--workers", "2")}
+CLUSTERS = ("spark", "flink")
+SPARK_DRIVER = "http://127.0.0.1:4040"
+
+
+@pytest.fixture(scope="module")
+def remote(
+    tmp_path_factory: pytest.TempPathFactory,
+    new_workspace: Callable[[Path], Workspace],
+    s3: S3Server,
+    lee_texts: list[str],
+    word_index: Path,
+) -> Workspace:
+    """A workspace whose corpus, 300 news texts with a canary in each, lies on S3 with the rest."""
+    workspace = new_workspace(tmp_path_factory.mktemp("conformance"))
+    workspace.environment |= s3.environment
+    client = s3.client()
+    for number in range(FILES):
+        texts = [f"{text} {CANARY}" for text in lee_texts[number::FILES]]
+        table = pa.table({"article": range(number, number + FILES * len(texts), FILES), "text": texts})
+        sink = io.BytesIO()
+        pq.write_table(table, sink, row_group_size=20)
+        client.put_object(Bucket=BUCKET, Key=f"in/{number}.parquet", Body=sink.getvalue())
+    words = sorted({word.lower() for text in lee_texts for word in text.split() if word.isalpha()})
+    vocabulary = "\n".join(words).encode()
+    client.put_object(Bucket=BUCKET, Key="vocabulary.txt", Body=vocabulary)
+    for path in word_index.iterdir():
+        client.put_object(Bucket=BUCKET, Key=f"index/{path.name}", Body=path.read_bytes())
+    return workspace
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "bags": {
+        "kind": "bag-of-words",
+        "precision": 5,
+        "epsilon": 10,
+        "histogram_epsilon": 1,
+        "vocabulary": {"public": f"s3://{BUCKET}/vocabulary.txt"},
+        "compression": {"method": "frequency", "size": 100},
+    },
+    "words": {
+        "kind": "words",
+        "mechanism": "madlib",
+        "epsilon": 5,
+        "index": f"s3://{BUCKET}/index",
+        "out_of_vocabulary": "draw",
+    },
+}
+
+
+def released(
+    remote: Workspace, server: S3Server, kind: str, name: str, *options: str
+) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """A release's Parquet files by their path, and its card."""
+    place = f"out/{kind}-{name}"
+    remote.release(
+        {
+            "release": f"conformance-{kind}",
+            "input": {"path": f"s3://{BUCKET}/in/*.parquet", "id": "article", "keep": ["article"]},
+            "output": f"s3://{BUCKET}/{place}",
+            "rejects": {"path": f"s3://{BUCKET}/rejects"},
+            "mechanism": KINDS[kind],
+        },
+        *options,
+    )
+    done = remote.run("verify", f"s3://{BUCKET}/{place}")
+    assert done.returncode == 0, done.stderr
+    files = {
+        key.removeprefix(f"{place}/"): server.read(key)
+        for key in server.keys(f"{place}/")
+        if key.endswith(".parquet")
+    }
+    return files, json.loads(server.read(f"{place}/release.json"))
+
+
+def rows(files: dict[str, bytes]) -> set[str]:
+    """The released documents, however they are spread over files."""
+    found: set[str] = set()
+    for path, content in files.items():
+        if path.startswith("data/"):
+            table = pq.read_table(io.BytesIO(content))
+            found |= {json.dumps(row, sort_keys=True) for row in table.to_pylist()}
+    return found
+
+
+def without_timings(card: dict[str, Any]) -> dict[str, Any]:
+    """A card but for what tells when it was made; its README carries the same time."""
+    return {k: v for k, v in card.items() if k not in ("created", "readme_sha256")}
+
+
+@pytest.fixture(scope="module")
+def reference(
+    remote: Workspace, s3: S3Server
+) -> dict[str, tuple[dict[str, bytes], dict[str, Any]]]:
+    """What one process on this machine releases."""
+    return {kind: released(remote, s3, kind, "reference") for kind in KINDS}
+
+
+def assert_conforms(
+    made: tuple[dict[str, bytes], dict[str, Any]], expected: tuple[dict[str, bytes], dict[str, Any]]
+) -> None:
+    assert len(rows(made[0])) == made[1]["counts"]["documents"] == 300
+    assert rows(made[0]) == rows(expected[0])
+    assert made[0] == expected[0]
+    assert without_timings(made[1]) == without_timings(expected[1])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_local_engines_agree(
+    remote: Workspace,
+    s3: S3Server,
+    reference: dict[str, tuple[dict[str, bytes], dict[str, Any]]],
+    engine: str,
+    kind: str,
+) -> None:
+    made = released(remote, s3, kind, engine, *ENGINES[engine])
+    assert_conforms(made, reference[kind])
+
+
+def test_another_key_does_not_conform(
+    remote: Workspace,
+    s3: S3Server,
+    reference: dict[str, tuple[dict[str, bytes], dict[str, Any]]],
+) -> None:
+    # The negative control.
+    remote.environment["QUIETCORPUS_MASTER_KEY"] = "ab" * 32
+    try:
+        made = released(remote, s3, "words", "other-key")
+    finally:
+        remote.environment["QUIETCORPUS_MASTER_KEY"] = MASTER_KEY
+    with pytest.raises(AssertionError):
+        assert_conforms(made, reference["words"])
+
+
+class DriverPages(threading.Thread):
+    """Reads the pages of Spark's driver, which are there only as long as the job."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.text = ""
+        self.done = False
+
+    def run(self) -> None:
+        while not self.done:
+            for page in ("environment", "jobs", "stages", "storage", "executors"):
+                try:
+                    with urllib.request.urlopen(f"{SPARK_DRIVER}/{page}/", timeout=2) as answer:
+                        self.text += answer.read().decode("utf-8", "replace")
+                except (OSError, urllib.error.URLError):
+                    continue
+            time.sleep(2)
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS, indirect=True)
+def test_a_cluster_conforms_and_keeps_secrets(
+    cluster: Cluster,
+    remote: Workspace,
+    s3: S3Server,
+    reference: dict[str, tuple[dict[str, bytes], dict[str, Any]]],
+) -> None:
+    driver = DriverPages()
+    driver.start()
+    for kind in KINDS:
+        options = (*cluster.options, "--log-level", "DEBUG")
+        remote.environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+        made = released(remote, s3, kind, cluster.name, *options)
+        assert_conforms(made, reference[kind])
+    driver.done = True
+    assert [key for key in s3.keys() if "/." in key] == []
+    assert_no_secret(cluster, s3, remote.folder, driver.text)
+
+
+def assert_no_secret(
+    cluster: Cluster, server: S3Server, workspace: Path, driver: str
+) -> None:
+    """No log, spool, card or page holds the storage's secret, the master key or the canary."""
+    secrets = (
+        MASTER_KEY.encode(),
+        server.environment["AWS_SECRET_ACCESS_KEY"].encode(),
+        CANARY.encode(),
+    )
+    places = {"the driver's pages": driver.encode(), "the cluster's pages": cluster.pages().encode()}
+    for folder in (cluster.folder, workspace):
+        for path in folder.rglob("*"):
+            if path.is_file() and path.suffix != ".jar":
+                places[str(path)] = path.read_bytes()
+    for key in server.keys():
+        if not key.startswith("in/"):
+            places[key] = server.read(key)
+    if cluster.name == "spark":
+        assert b"spark.app.name" in places["the driver's pages"]
+    assert len(places["the cluster's pages"]) > 1000
+    assert any("worker" in place or "taskmanager" in place for place in places)
+    for place, content in places.items():
+        for secret in secrets:
+            assert secret not in content, place
