@@ -6,12 +6,17 @@ BENCH_CORPUS ?= ../shared/data/cfpb_complaints.parquet
 BENCH_REVIEWS ?= ../shared/data/imdb_reviews.parquet
 
 .PHONY: help demo demo-words test check bench utility utility-words clean
+.PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release airflow
+.PHONY: azurite clusters faults soak
 
 help:
 	@echo "make demo     a real corpus becomes a release"
 	@echo "make demo-words  sentences before and after, word by word, at three epsilons"
 	@echo "make test     all tests"
 	@echo "make check    formatting, lint, types, layers"
+	@echo "make clusters what the tests need to run on Spark, Flink, Airflow and Azure's emulator"
+	@echo "make spark-up | flink-up       a cluster on this machine (spark-down, flink-down stop it)"
+	@echo "make spark-release SPEC=...    a release on it; make flink-release likewise"
 	@echo "make bench    speed and memory, as ratios in one run"
 	@echo "make utility  the paper's comparison on a labelled corpus (an hour)"
 	@echo "make utility-words  the same for text, word by word (an hour)"
@@ -45,6 +50,65 @@ check: $(VENV)/.check
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Clusters on this machine's loopback. Java 11 or 17 and Maven make the job servers; the clusters
+# themselves come in Python packages, whose Python parts are of no use here.
+SPARK := build/pyspark/pyspark
+FLINK := build/pyflink/pyflink
+FETCH := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target
+
+$(SPARK): $(VENV)/.cluster
+	$(FETCH) build/pyspark pyspark==3.5.7
+	@touch $@
+
+$(FLINK): $(VENV)/.cluster
+	$(FETCH) build/pyflink apache-flink-libraries==1.19.0
+	@touch $@
+
+build/%/job-server.jar: deploy/%/pom.xml
+	mvn --quiet --batch-mode --file $< package
+
+spark: $(SPARK) build/spark/job-server.jar
+flink: $(FLINK) build/flink/job-server.jar
+
+# Workers inherit the environment of these: the master key, and credentials for storage.
+ON_CLUSTER := PATH="$(abspath $(BIN)):$$PATH"
+SPARK_CLUSTER := $(ON_CLUSTER) SPARK_HOME=$(abspath $(SPARK)) deploy/spark/cluster.sh
+FLINK_CLUSTER := $(ON_CLUSTER) FLINK_LIB=$(abspath $(FLINK)/lib) deploy/flink/cluster.sh
+
+spark-up: spark
+	$(SPARK_CLUSTER) up
+
+spark-down:
+	$(SPARK_CLUSTER) down
+
+spark-release: spark
+	SPARK_LOCAL_IP=127.0.0.1 $(BIN)/quietcorpus release $(SPEC) --runner=SparkRunner \
+		--spark_job_server_jar=build/spark/job-server.jar --spark_master_url=spark://127.0.0.1:7077
+
+flink-up: flink
+	$(FLINK_CLUSTER) up
+
+flink-down:
+	$(FLINK_CLUSTER) down
+
+flink-release: flink
+	$(BIN)/quietcorpus release $(SPEC) --runner=FlinkRunner --flink_version=1.19 --parallelism=2 \
+		--flink_job_server_jar=build/flink/job-server.jar --flink_master=127.0.0.1:8081
+
+# Airflow's requirements clash with Beam's, so it has an environment of its own.
+build/airflow/.installed: deploy/airflow/requirements.txt
+	$(PYTHON) -m venv build/airflow
+	build/airflow/bin/pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+airflow: build/airflow/.installed
+
+azurite: build/azurite/node_modules
+build/azurite/node_modules:
+	npm install --silent --no-fund --no-audit --prefix build/azurite azurite@3.37.0
+
+clusters: spark flink airflow azurite
 
 # The peer asks for a NumPy of its own, and works without.
 build/peer: $(VENV)/.bench

@@ -9,6 +9,7 @@ import click
 from pipelines.calibrate_cli import calibrate
 from pipelines.command import guarded
 from pipelines.index_cli import index
+from pipelines.patience import be_patient
 from pipelines.processor import prefer_avx512
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ def main() -> None:
     A release is described by a YAML spec, made by `quietcorpus release`, and checked by
     `quietcorpus verify`. Releases of text need a word index (`quietcorpus index`), and
     `quietcorpus calibrate` says what an epsilon does to its words. Bad input ends with exit code 2
-    and one line that says what to change; any other failure ends with exit code 1. A failed run
-    publishes nothing.
+    and one line that says what to change; an interruption with 130, and any other failure with 1.
+    A failed run publishes nothing.
 
     \b
     Environment:
@@ -33,6 +34,7 @@ def main() -> None:
     Without one, a fresh key is drawn, and the run cannot be repeated with the same noise.
     """
     prefer_avx512()
+    be_patient()
 
 
 @main.command(
@@ -44,6 +46,13 @@ def main() -> None:
 @click.option(
     "--workers", default=1, show_default=True, type=click.IntRange(1), help="Local processes."
 )
+@click.option(
+    "--if-exists",
+    type=click.Choice(["refuse", "ok"]),
+    default="refuse",
+    show_default=True,
+    help="If the output holds this very release already.",
+)
 @click.option("--quiet", is_flag=True, help="No progress bar; plain log lines.")
 @click.option(
     "--log-level",
@@ -53,13 +62,20 @@ def main() -> None:
     help="What is logged; DEBUG includes Beam's own log.",
 )
 def release(
-    spec: str, beam_options: tuple[str, ...], workers: int, quiet: bool, log_level: str
+    spec: str,
+    beam_options: tuple[str, ...],
+    workers: int,
+    if_exists: str,
+    quiet: bool,
+    log_level: str,
 ) -> None:
     """Make the release that SPEC describes.
 
     The spec is checked in full before anything is read, every record is privatised, and the
     release is published once all of it is made. By default everything runs in this process;
-    --workers uses several, and Beam's own options, given after the spec, any other engine:
+    --workers uses several, and Beam's own options, given after the spec, any other engine. A run
+    that died is repeated by the same command with the same master key; with --if-exists=ok that
+    succeeds, and does nothing, if the release is complete already.
 
     \b
       quietcorpus release spec.yaml
@@ -67,19 +83,31 @@ def release(
       quietcorpus release spec.yaml --runner=DataflowRunner --project=... --region=...
     """
 
-    def run() -> tuple[str, Card]:
+    def run() -> tuple[str, Card, bool] | None:
         from pipelines.logs import configure_logging
 
         configure_logging(log_level)
-        from pipelines.engine import Engine
+        from pipelines.completed import complete
+        from pipelines.engine import Engine, GraphIsValid
+        from pipelines.reachable import check as check_places
         from pipelines.release import release as make
         from pipelines.spec import load_spec
 
         loaded = load_spec(spec)
-        return loaded.output, make(loaded, Engine(beam_options, workers), quiet=quiet)
+        engine = Engine(beam_options, workers)
+        check_places(loaded)
+        card = complete(loaded) if if_exists == "ok" else None
+        try:
+            return loaded.output, card or make(loaded, engine, quiet=quiet), card is not None
+        except GraphIsValid:
+            return None
 
-    output, card = guarded(run, "; nothing was published")
-    click.echo(f"release   {output}")
+    done = guarded(run, "; nothing was published")
+    if done is None:
+        click.echo("graph     valid; nothing was run, and nothing was published")
+        return
+    output, card, existed = done
+    click.echo(f"release   {output}{' (complete already; nothing was done)' if existed else ''}")
     _print_card(card)
 
 

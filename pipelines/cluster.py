@@ -9,7 +9,9 @@ import shutil
 import socket
 import subprocess
 import zipfile
+from http.client import HTTPException
 from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 from apache_beam.options.pipeline_options import (
     FlinkRunnerOptions,
@@ -26,13 +28,15 @@ WORKER = "quietcorpus-worker"
 _OLDEST_JAVA = 11
 _PATIENCE_SECONDS = 10
 # What failures of a cluster look like in the text that its job server passes on.
-_NO_WORKER = re.compile(rf"Cannot run program .{{0,200}}?{WORKER}")
+_NO_WORKER = re.compile(r"java\.io\.IOException: .{0,300}error=2, No such file or directory")
 _STRANGE_CODE = re.compile(
     r"No module named '(?:pipelines|transforms|mechanisms|indexes|compiled)\b"
     r"|Can't get attribute '\w+' on <module '(?:pipelines|transforms|mechanisms|indexes)\b"
     r"|ImportError: cannot import name .{0,80} from '(?:pipelines|transforms|mechanisms|indexes)\b"
 )
 _NO_SPARK = re.compile(r"All masters are unresponsive|Spark cluster looks down")
+_PAGE_PORT = "SPARK_MASTER_WEBUI_PORT"  # Spark's own variable for where the master has its page
+_PAGE_VERSION = re.compile(r'class="version"[^>]*>\s*([\d.]+)')
 
 
 def prepare(options: PipelineOptions) -> None:
@@ -49,19 +53,21 @@ def prepare(options: PipelineOptions) -> None:
     if not (embedded or portable.environment_type or portable.environment_config):
         portable.environment_type = "PROCESS"
         portable.environment_config = json.dumps({"command": WORKER})
+    _command(options)
     if runner != "portable" and not portable.job_endpoint:
         _check_java(options.view_as(JobServerOptions).job_server_java_launcher)
         _check_jar(*_job_server_jar(options))
         if master is not None:
             _check_master(*master)
+            _check_spark(options)
 
 
 def meaning(options: PipelineOptions, failure: str) -> InputError | None:
     """What a person can mend about a cluster, out of the text of a failure."""
     if _NO_WORKER.search(failure):
         return InputError(
-            f"workers: {WORKER} is not on the PATH of the cluster's executors; install quietcorpus "
-            "there, or name the command in --environment_config"
+            f"--environment_config: {_command(options)!r} is not a program that the cluster's "
+            "executors find; install quietcorpus there, on their PATH, or name its place"
         )
     if _STRANGE_CODE.search(failure):
         return InputError(
@@ -69,12 +75,25 @@ def meaning(options: PipelineOptions, failure: str) -> InputError | None:
             "install the same one on both sides"
         )
     if _NO_SPARK.search(failure):
-        _, jar = _job_server_jar(options)
         return InputError(
             f"--spark_master_url: {options.view_as(SparkRunnerOptions).spark_master_url} does not "
-            f"take the job; it must run Spark {_spark_of(jar)}, the version of the job server"
+            f"take the job; it must run Spark {_spark_of_jar(options)}, the job server's version"
         )
     return None
+
+
+def _command(options: PipelineOptions) -> str | None:
+    """The program that executors start as their worker, where they start one."""
+    portable = options.view_as(PortableOptions)
+    if portable.environment_type != "PROCESS" or not portable.environment_config:
+        return None
+    try:
+        return str(json.loads(portable.environment_config)["command"])
+    except (ValueError, KeyError, TypeError):
+        raise InputError(
+            f"--environment_config: {portable.environment_config!r} is not of the form "
+            '{"command": "' + WORKER + '"}'
+        ) from None
 
 
 def _runner(options: PipelineOptions) -> str:
@@ -102,7 +121,7 @@ def _check_java(launcher: str) -> None:
     remedy = f"install Java {_OLDEST_JAVA} or 17, or name one in --job_server_java_launcher"
     if shutil.which(launcher) is None:
         raise InputError(f"--job_server_java_launcher: {launcher} is not installed; {remedy}")
-    done = subprocess.run(
+    done = subprocess.run(  # noqa: S603
         [launcher, "-version"], capture_output=True, text=True, check=False, timeout=60
     )
     found = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
@@ -115,7 +134,7 @@ def _check_jar(key: str, jar: str | None) -> None:
     """Beam fetches its own from a registry if none is given."""
     if jar is not None and "://" not in jar and not zipfile.is_zipfile(jar):
         state = "is not a jar" if os.path.exists(jar) else "does not exist"
-        raise InputError(f"{key}: {jar} {state}; make one as deploy/README.md says")
+        raise InputError(f"{key}: {jar} {state}; make one, with `make spark` or `make flink`")
 
 
 def _check_master(key: str, url: str) -> None:
@@ -130,10 +149,38 @@ def _check_master(key: str, url: str) -> None:
         ) from None
 
 
-def _spark_of(jar: str | None) -> str:
+def _check_spark(options: PipelineOptions) -> None:
+    """A cluster of another Spark than the job server's takes the job, and never begins it."""
+    url = options.view_as(SparkRunnerOptions).spark_master_url or ""
+    jar = _spark_of_jar(options)
+    master = _spark_of_master(url) if url.startswith("spark://") else None
+    if jar and master and jar.split(".")[:2] != master.split(".")[:2]:
+        raise InputError(
+            f"--spark_master_url: {url} runs Spark {master}, the job server Spark {jar}; "
+            "make one for the cluster's version (spark.version in deploy/spark/pom.xml)"
+        )
+
+
+def _spark_of_jar(options: PipelineOptions) -> str | None:
+    jar = options.view_as(SparkRunnerOptions).spark_job_server_jar
     if jar is None or "://" in jar:
-        return "3.5"
-    with zipfile.ZipFile(jar) as archive:
-        text = archive.read("spark-version-info.properties").decode()
+        return None
+    try:
+        with zipfile.ZipFile(jar) as archive:
+            text = archive.read("spark-version-info.properties").decode()
+    except KeyError:
+        return None
     found = re.search(r"^version=(\S+)", text, re.MULTILINE)
-    return found[1] if found else "3.5"
+    return found[1] if found else None
+
+
+def _spark_of_master(url: str) -> str | None:
+    """The version on the master's page, where that can be read and is this master's."""
+    page = f"http://{urlsplit(url).hostname}:{os.environ.get(_PAGE_PORT, '8080')}/"
+    try:
+        with urlopen(page, timeout=_PATIENCE_SECONDS) as answer:
+            text = answer.read(1 << 20).decode("utf-8", "replace")
+    except (OSError, ValueError, HTTPException):
+        return None
+    found = _PAGE_VERSION.search(text)
+    return found[1] if found and url in text else None

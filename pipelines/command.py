@@ -13,6 +13,7 @@ _T = TypeVar("_T")
 
 _EXIT_BAD_INPUT = 2
 _EXIT_FAILURE = 1
+_EXIT_INTERRUPTED = 130  # neither bad input nor a failure: worth another try
 
 
 def guarded(run: Callable[[], _T], aftermath: str = "") -> _T:
@@ -26,7 +27,7 @@ def guarded(run: Callable[[], _T], aftermath: str = "") -> _T:
     except InputError as error:
         _fail(str(error), _EXIT_BAD_INPUT)
     except KeyboardInterrupt:
-        _fail(f"interrupted{aftermath}", _EXIT_BAD_INPUT)
+        _fail(f"interrupted{aftermath}", _EXIT_INTERRUPTED)
     except StageError as error:
         _fail(f"{error}{aftermath}", _EXIT_FAILURE)
     except Exception as error:  # its message may quote private text, so only its type is shown

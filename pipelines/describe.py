@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
@@ -19,14 +18,14 @@ from pipelines.version import software
 from transforms.shards import Tally, Written
 
 
-def describe(spec: Spec, kind: Kind, files: Sequence[Written], tally: Tally) -> Card:
-    """The card of a release that wrote these files."""
+def describe(spec: Spec, kind: Kind, files: Sequence[Written], tally: Tally, created: str) -> Card:
+    """The card of a release that was begun at a time (UTC, ISO 8601) and wrote these files."""
     account = kind.account(files)
     resolved = {name: _resolved(value) for name, value in account.resolved.items()}
     return Card(
         release=spec.release,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        mechanism=_resolved(spec.mechanism) | {"tokenizer": DESCRIPTION} | resolved,
+        created=created,
+        mechanism=stated(spec) | resolved,
         guarantee=card.guarantee(
             account.total, [*_not_protected(spec), *account.not_protected], kind.artefacts
         ),
@@ -40,6 +39,11 @@ def describe(spec: Spec, kind: Kind, files: Sequence[Written], tally: Tally) -> 
         readme_sha256="0" * 64,  # of a text that is rendered from the rest of this card
         software=software(),
     )
+
+
+def stated(spec: Spec) -> dict[str, Any]:
+    """What the card says of the mechanism that the spec alone tells."""
+    return {**_resolved(spec.mechanism), "tokenizer": DESCRIPTION}
 
 
 def _resolved(value: Any) -> Any:

@@ -22,8 +22,10 @@ import grpc
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.metrics import monitoring_infos
 from apache_beam.options.pipeline_options import (
+    GoogleCloudOptions,
     PipelineOptions,
     StandardOptions,
+    TestOptions,
     _BeamArgumentParser,
 )
 from apache_beam.portability.api import beam_provision_api_pb2
@@ -46,6 +48,10 @@ _RAISED = re.compile(
 )
 
 
+class GraphIsValid(Exception):
+    """A dry run ended: nothing was run, and there is nothing to publish."""
+
+
 class Engine:
     """Where pipelines run."""
 
@@ -56,6 +62,13 @@ class Engine:
         self._workers = workers
         if not self.local and workers != 1:
             raise InputError("--workers: for the local engine alone; use the runner's own option")
+        self._dry = bool(self._options.view_as(TestOptions).dry_run)
+        if self._dry and not self._is_dataflow:
+            raise InputError("--dry_run: for the DataflowRunner alone; others would run the job")
+        if self._is_dataflow and self._options.view_as(GoogleCloudOptions).template_location:
+            raise InputError(
+                "--template_location: nobody would publish what a template's job makes; drop it"
+            )
         cluster.prepare(self._options)
 
     @property
@@ -64,6 +77,11 @@ class Engine:
         name = self._options.view_as(StandardOptions).runner or _LOCAL_RUNNERS[0]
         return name.lower().removesuffix("runner") in _LOCAL_RUNNERS
 
+    @property
+    def _is_dataflow(self) -> bool:
+        name = self._options.view_as(StandardOptions).runner or ""
+        return name.lower().removesuffix("runner") == "dataflow"
+
     def run(self, build: Callable[[beam.Pipeline], None], observer: Observer) -> None:
         """Build and run a pipeline to its end; raises InputError or StageError if it fails."""
         try:
@@ -71,6 +89,8 @@ class Engine:
                 self._run_locally(build, observer)
             else:
                 self._run_remotely(build)
+        except GraphIsValid:
+            raise
         except Exception as error:
             raise cluster.meaning(self._options, str(error)) or translated(error) from None
 
@@ -78,13 +98,15 @@ class Engine:
         pipeline = beam.Pipeline(options=self._options)
         build(pipeline)
         result = pipeline.run()
+        if self._dry:
+            raise GraphIsValid
         try:
             state = result.wait_until_finish()
         except KeyboardInterrupt:
             result.cancel()  # or its workers go on writing where nobody looks any more
             raise
         if state != PipelineState.DONE:
-            raise StageError(f"the job ended as {state}; see the runner's log")
+            raise StageError(f"the job ended as {state}; --log-level DEBUG shows the runner's log")
 
     def _run_locally(self, build: Callable[[beam.Pipeline], None], observer: Observer) -> None:
         options = self._options.get_all_options(drop_default=True) | {"runner": None}
@@ -149,7 +171,9 @@ def translated(error: BaseException) -> InputError | StageError:
     ours = isinstance(error, InputError | StageError)
     found = _RAISED.findall(f"{type(error).__name__}: {error}" if ours else str(error))
     if not found:
-        return StageError(f"the engine failed ({type(error).__name__}); see its log")
+        return StageError(
+            f"the engine failed ({type(error).__name__}); --log-level DEBUG shows its log"
+        )
     kind, message = found[-1]
     return InputError(message) if kind == "InputError" else StageError(message)
 

@@ -76,7 +76,7 @@ class Spec(Strict):
     @model_validator(mode="after")
     def _places(self) -> Spec:
         source = self.input.path
-        if _inside(self.output, _root(source)) or _inside(source, self.output):
+        if _inside(self.output, root(source)) or _inside(source, self.output):
             raise PydanticCustomError(
                 "output", f"output: {self.output} overlaps with the input {source}; keep them apart"
             )
@@ -89,7 +89,7 @@ class Spec(Strict):
         return self
 
     def _check_rejects(self, path: str) -> None:
-        for place, name in ((self.output, "output"), (_root(self.input.path), "input")):
+        for place, name in ((self.output, "output"), (root(self.input.path), "input")):
             if _inside(path, place) or _inside(f"{path}/{self.release}", place):
                 raise PydanticCustomError(
                     "rejects", f"rejects.path: {path} lies in the {name}; name a restricted place"
@@ -100,7 +100,7 @@ class Spec(Strict):
 _UNSAID: dict[str, Any] = {**KINDS, **TAGS}
 
 
-def _root(pattern: str) -> str:
+def root(pattern: str) -> str:
     """The file itself, or the folder in which a glob looks for files."""
     literal = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
     return pattern if literal == pattern else posixpath.dirname(literal)

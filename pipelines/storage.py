@@ -1,4 +1,4 @@
-"""Where a release is put together and how it appears: the staging area, and publishing."""
+"""Files wherever they are; staging areas; and how a local release appears."""
 
 from __future__ import annotations
 
@@ -31,7 +31,13 @@ def is_local(path: str) -> bool:
 
 def exists(uri: str) -> bool:
     """Whether a file exists."""
-    return bool(FileSystems.exists(uri))
+    try:
+        return bool(FileSystems.exists(uri))
+    except BeamIOError as error:
+        # Beam's Azure file system raises for what is not there, with the answer's status.
+        if [getattr(e, "code", None) for e in (error.exception_details or {}).values()] == [404]:
+            return False
+        raise
 
 
 def read_bytes(uri: str) -> bytes:
@@ -51,7 +57,7 @@ def refuse_existing(output: str) -> None:
     if not is_local(output) and "/" not in output.split("://")[1]:
         raise InputError(f"output: {output} is a whole bucket; name a path inside it")
     try:
-        released, occupied = exists(f"{output}/{CARD}"), _is_occupied(output)
+        released, occupied = exists(f"{output}/{CARD}"), is_occupied(output)
     except ValueError:
         raise InputError(
             f"output: {output} is on a file system that is not known here; check the scheme, and "
@@ -67,7 +73,8 @@ def refuse_existing(output: str) -> None:
         raise InputError(f"output: {output} exists already and is not empty; name another place")
 
 
-def _is_occupied(output: str) -> bool:
+def is_occupied(output: str) -> bool:
+    """Whether anything lies at an output."""
     if is_local(output):
         return os.path.lexists(output) and not (os.path.isdir(output) and not os.listdir(output))
     (found,) = FileSystems.match([f"{output}/**"], limits=[1])
@@ -107,42 +114,29 @@ def staging_area(output: str) -> Iterator[str]:
         if is_local(staging):
             shutil.rmtree(staging, ignore_errors=True)
         else:
-            _delete_folder(staging)
+            delete_folder(staging)
 
 
-def _delete_folder(folder: str) -> None:
+def delete_folder(folder: str) -> bool:
+    """Delete what lies under a prefix; whether that worked, and if not a warning says so."""
     try:
         (found,) = FileSystems.match([f"{folder}/**"])
         FileSystems.delete([metadata.path for metadata in found.metadata_list])
     except Exception:  # the run's own error, if there is one, is what the operator must see
         _LOGGER.warning("%s could not be deleted; delete it", folder)
+        return False
+    return True
 
 
 def publish(output: str, staging: str, files: Sequence[Written], texts: dict[str, str]) -> None:
-    """Make the release appear: all files first, `release.json` (the last of `texts`) last.
-
-    On a local file system the whole folder appears at once. Object stores have no such move: there
-    a release exists once its `release.json` does, and what a failure left is deleted.
-    """
-    if is_local(output):
-        target = f"{staging}/release"
-        for folder in {posixpath.dirname(f"{target}/{file.path}") for file in files}:
-            os.makedirs(folder, exist_ok=True)
-        _place(target, files, texts)
-        move(target, output)
-        return
-    refuse_existing(output)
-    try:
-        _place(output, files, texts)
-    except BaseException:
-        delete([*(file.path for file in files), *texts], output)
-        raise
-
-
-def _place(target: str, files: Sequence[Written], texts: dict[str, str]) -> None:
+    """Have the whole folder of a local release appear at once."""
+    target = f"{staging}/release"
+    for folder in {posixpath.dirname(f"{target}/{file.path}") for file in files}:
+        os.makedirs(folder, exist_ok=True)
     FileSystems.rename([file.staged for file in files], [f"{target}/{file.path}" for file in files])
     for name, text in texts.items():
         write_bytes(f"{target}/{name}", text.encode())
+    move(target, output)
 
 
 def delete(names: Sequence[str], folder: str) -> None:

@@ -23,6 +23,9 @@ def main() -> None:
     logging.basicConfig(handlers=[logging.NullHandler()])
     from apache_beam.runners.worker import sdk_worker_main
 
+    from pipelines.patience import be_patient
+
+    be_patient()
     # Beam prints the traceback of every failed bundle, which the launcher is told of anyhow.
     sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     try:

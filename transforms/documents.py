@@ -103,10 +103,14 @@ class Documents:
 
 @dataclass(frozen=True)
 class Plan:
-    """The splits of a corpus, in file order, and the types of its other columns."""
+    """The splits of a corpus, in file order, and the types of its other columns.
+
+    `files` tells each file's URI, size in bytes and time of change (seconds), as the listing did.
+    """
 
     splits: list[Split]
     schema: pa.Schema
+    files: tuple[tuple[str, int, float], ...] = ()
 
     @property
     def documents(self) -> int | None:

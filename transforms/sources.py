@@ -58,7 +58,8 @@ def plan(corpus: Corpus) -> Plan:
     splits = [split for part in planned for split in part.splits]
     if not splits:
         raise InputError(f"input.path: {corpus.pattern} holds no documents")
-    return Plan(splits, schema)
+    states = ((m.path, m.size_in_bytes, m.last_updated_in_seconds) for m in files)
+    return Plan(splits, schema, tuple(states))
 
 
 def _is_folder(path: str) -> bool:

@@ -72,7 +72,8 @@ def test_ctrl_c_in_the_middle(
     process = running("--workers", workers)
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=PATIENCE_SECONDS)
-    message = workspace.error_of(subprocess.CompletedProcess([], process.returncode, out, err))
+    done = subprocess.CompletedProcess([], process.returncode, out, err)
+    message = workspace.error_of(done, code=130)
     assert message == "interrupted; nothing was published"
     assert members(process.pid) == []
     time.sleep(1)  # whatever still ran would write now

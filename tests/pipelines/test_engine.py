@@ -42,7 +42,9 @@ def test_a_workers_error_is_found_in_the_runners_text(
     found = translated(RuntimeError(text))
     assert type(found) is kind
     assert "private" not in str(found)
-    assert str(found) == (message or "the engine failed (RuntimeError); see its log")
+    assert str(found) == (
+        message or "the engine failed (RuntimeError); --log-level DEBUG shows its log"
+    )
 
 
 class Raise(beam.DoFn):

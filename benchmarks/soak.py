@@ -1,0 +1,113 @@
+"""A million documents through Spark: memory of every process, and two workers against one.
+
+python benchmarks/soak.py --corpus ../shared/data/imdb_reviews.parquet
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import threading
+import time
+from collections import defaultdict
+from contextlib import ExitStack
+from pathlib import Path
+
+import psutil
+from faults import Lab
+
+from tests.clusters.conftest import Cluster, spark, stop
+
+SAMPLE_SECONDS = 1.0
+MEGABYTE = 1 << 20
+
+
+class Memory(threading.Thread):
+    """Samples the resident memory of a release's processes, the cluster's and the launcher's."""
+
+    def __init__(self, roots: list[int]) -> None:
+        super().__init__(daemon=True)
+        self._roots = roots
+        self.samples: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        self.done = False
+
+    def run(self) -> None:
+        begun = time.monotonic()
+        while not self.done:
+            for root in self._roots:
+                try:
+                    parent = psutil.Process(root)
+                    for process in [parent, *parent.children(recursive=True)]:
+                        name = f"{role(process.cmdline())} {process.pid}"
+                        size = process.memory_info().rss / MEGABYTE
+                        self.samples[name].append((time.monotonic() - begun, size))
+                except psutil.Error:
+                    continue
+            time.sleep(SAMPLE_SECONDS)
+
+    def table(self) -> str:
+        """Each process's memory by the quarter of the run, and its growth in the second half."""
+        lines = ["| process | 1/4 | 1/2 | 3/4 | end | most |", "|---|---|---|---|---|---|"]
+        for name, samples in self.samples.items():
+            if len(samples) > 20:
+                sizes = [size for _, size in samples]
+                quarters = [sizes[len(sizes) * i // 4 - 1] for i in (1, 2, 3, 4)]
+                cells = " | ".join(f"{size:,.0f}" for size in (*quarters, max(sizes)))
+                lines.append(f"| {name.rsplit(' ', 1)[0]} | {cells} |")
+        return "\n".join(lines)
+
+
+def role(command: list[str]) -> str:
+    """What a process is, by its command line."""
+    text = " ".join(command)
+    for part, name in {
+        "deploy.master.Master": "Spark master",
+        "deploy.worker.Worker": "Spark worker",
+        "CoarseGrainedExecutorBackend": "executor",
+        "job-server.jar": "job server",
+        "quietcorpus-worker": "Python worker",
+        "quietcorpus": "launcher",
+    }.items():
+        if part in text:
+            return name
+    return "other"
+
+
+def measure(lab: Lab, cluster: Cluster, name: str) -> tuple[float, Memory]:
+    """A release's seconds, and its memory."""
+    run = lab.start(name, *cluster.options)
+    memory = Memory([*cluster.pids(), run.process.pid])
+    memory.start()
+    code, line = run.finish()
+    memory.done = True
+    assert code == 0, line
+    return time.monotonic() - run.begun, memory
+
+
+def main() -> None:
+    """Print the table and the ratio."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--corpus", required=True, help="Parquet with a column `text`")
+    parser.add_argument("--copies", type=int, default=20, help="how often the corpus is repeated")
+    given = parser.parse_args()
+    seconds = {}
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        lab = Lab(Path(folder), stack)
+        documents = lab.upload(given.corpus, given.copies)
+        for workers in (2, 1):
+            place = Path(folder) / f"spark-{workers}"
+            place.mkdir()
+            cluster = spark(place, lab.s3.environment, WORKERS=str(workers))
+            try:
+                seconds[workers], memory = measure(lab, cluster, f"soak-{workers}")
+            finally:
+                stop(cluster)
+            rate = documents / seconds[workers]
+            print(f"{workers} workers: {seconds[workers]:.0f} s, {rate:,.0f} documents/s")
+            print(memory.table(), flush=True)
+    print(f"two workers against one: {seconds[1] / seconds[2]:.2f}x")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,136 @@
+"""One quietcorpus release per data interval.
+
+The task renders a spec template for the interval, runs `quietcorpus release` on it, and streams
+the command's log lines into its own. docs/schedules.md says how to set it up; in short:
+
+- Airflow Variables (or AIRFLOW_VAR_<NAME> in the workers' environment):
+  quietcorpus_template, the spec template; quietcorpus_command (default: quietcorpus on PATH);
+  quietcorpus_options, more options of the command, Beam's among them;
+  quietcorpus_key_connection, a connection whose password is the master key.
+- Environment of the DAG processor and the workers: QUIETCORPUS_SCHEDULE (default @daily),
+  QUIETCORPUS_TIMEZONE (default UTC), QUIETCORPUS_START_DATE (default: no catch-up).
+- Environment of the workers, unless there is a connection: QUIETCORPUS_MASTER_KEY or
+  QUIETCORPUS_MASTER_KEY_FILE.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pendulum
+import yaml
+from airflow.providers.standard.hooks.subprocess import SubprocessHook
+from airflow.sdk import DAG, BaseHook, BaseOperator, CronDataIntervalTimetable
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+KEY, KEY_FILE = "QUIETCORPUS_MASTER_KEY", "QUIETCORPUS_MASTER_KEY_FILE"
+SCHEDULE = os.environ.get("QUIETCORPUS_SCHEDULE", "@daily")
+TIMEZONE = os.environ.get("QUIETCORPUS_TIMEZONE", "UTC")
+START_DATE = os.environ.get("QUIETCORPUS_START_DATE")
+
+
+def values(start: pendulum.DateTime, end: pendulum.DateTime) -> dict[str, Any]:
+    """All that a template may use; no two intervals have the same `interval`."""
+    start, end = start.in_timezone(TIMEZONE), end.in_timezone(TIMEZONE)
+    interval = ds = start.to_date_string()
+    if start != start.start_of("day") or end != start.add(days=1):
+        in_utc = (f"{t.in_timezone('UTC').format('YYYYMMDD[T]HHmmss')}Z" for t in (start, end))
+        interval = "-".join(in_utc)
+    return {"interval": interval, "ds": ds, "data_interval_start": start, "data_interval_end": end}
+
+
+class QuietcorpusRelease(BaseOperator):
+    """Release one data interval; a retry makes the same release, byte for byte, or finds it."""
+
+    template_fields = ("template", "command", "options", "key_connection")
+
+    def __init__(
+        self, *, template: str, command: str, options: str, key_connection: str, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.template, self.command, self.options = template, command, options
+        self.key_connection = key_connection
+        self.hook: SubprocessHook | None = None
+
+    def execute(self, context: Any) -> None:
+        """Run the command; bad input (exit code 2) fails for good, anything else is retried."""
+        start, end = context.get("data_interval_start"), context.get("data_interval_end")
+        if not start or not end or not start < end <= pendulum.now():
+            raise AirflowFailException("the run has no data interval, or one that has not ended")
+        spec = self.render(start, end)
+        # A date that somebody wrote out follows one interval, but not this one.
+        self.render(start.subtract(weeks=1), end.subtract(weeks=1))
+        self.log.info("the interval is %s", values(start, end)["interval"])
+        self.hook = SubprocessHook()
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:  # 0600
+            file.write(spec)
+            file.flush()
+            command = [self.command, "release", file.name, "--if-exists=ok", "--quiet"]
+            folder = str(Path(self.template).resolve().parent)
+            code = self.hook.run_command(
+                [*command, *shlex.split(self.options)], env=self.environment(), cwd=folder
+            ).exit_code
+        if code == 2:
+            raise AirflowFailException("refused; the last line of the command's log says why")
+        if code != 0:
+            raise AirflowException(f"exit code {code}; a retry makes the same release")
+
+    def on_kill(self) -> None:
+        """Pass SIGTERM on; the command then ends without publishing anything."""
+        if self.hook:
+            self.hook.send_sigterm()
+
+    def render(self, start: pendulum.DateTime, end: pendulum.DateTime) -> str:
+        """The spec of an interval, which must be in its release id and in its output."""
+        given = values(start, end)
+        template = Path(self.template).read_text(encoding="utf-8")
+        try:
+            text = self.get_template_env().from_string(template).render(given)
+            spec = yaml.safe_load(text)
+        except (jinja2.TemplateError, yaml.YAMLError) as error:
+            raise AirflowFailException(f"{self.template}: {' '.join(str(error).split())}") from None
+        for key in ("release", "output"):
+            value = spec.get(key) if isinstance(spec, dict) else None
+            if given["interval"] not in str(value):
+                raise AirflowFailException(
+                    f"{self.template}: {key}: {value!r} does not follow the interval "
+                    f"{given['interval']}; put {{{{ interval }}}} into it"
+                )
+        return text
+
+    def environment(self) -> dict[str, str]:
+        """The worker's environment, with the key; Airflow logs and stores none of it."""
+        environment = dict(os.environ)
+        if self.key_connection:
+            environment[KEY] = BaseHook.get_connection(self.key_connection).password or ""
+        if not (environment.get(KEY) or environment.get(KEY_FILE)):
+            raise AirflowFailException(f"no master key, so no retry would be safe: set {KEY_FILE}")
+        return environment
+
+
+with DAG(
+    dag_id="quietcorpus_release",
+    description="A differentially private release per data interval",
+    # Not the bare expression: to Airflow that is a trigger, whose runs have empty intervals.
+    schedule=CronDataIntervalTimetable(SCHEDULE, timezone=TIMEZONE),
+    start_date=pendulum.parse(START_DATE or "2020-01-01", tz=TIMEZONE),
+    catchup=START_DATE is not None,
+    max_active_runs=1,
+    tags=["quietcorpus"],
+) as dag:
+    QuietcorpusRelease(
+        task_id="release",
+        template="{{ var.value.quietcorpus_template }}",
+        command="{{ var.value.get('quietcorpus_command', 'quietcorpus') }}",
+        options="{{ var.value.get('quietcorpus_options', '') }}",
+        key_connection="{{ var.value.get('quietcorpus_key_connection', '') }}",
+        retries=3,  # the delay begins at Airflow's default_task_retry_delay, 5 minutes
+        retry_exponential_backoff=2,
+        max_retry_delay=timedelta(hours=1),
+    )

@@ -1,0 +1,12 @@
+# The image of the flex template: the worker's, and Google's launcher.
+#   docker build -f deploy/dataflow/launcher.Dockerfile --build-arg WORKER_IMAGE=... -t ... .
+ARG WORKER_IMAGE
+FROM gcr.io/dataflow-templates-base/python311-template-launcher-base:latest AS template
+FROM ${WORKER_IMAGE}
+
+COPY --from=template /opt/google/dataflow/python_template_launcher /opt/google/dataflow/python_template_launcher
+COPY deploy/dataflow/launch.py /template/launch.py
+ENV FLEX_TEMPLATE_PYTHON_PY_FILE=/template/launch.py
+
+# The launcher builds a graph of one step and needs no key; the step's worker fetches it.
+ENTRYPOINT ["/opt/google/dataflow/python_template_launcher"]

@@ -1,0 +1,122 @@
+"""Claims: which run may publish to an output on an object store, and what it must tidy up.
+
+A claim is an object beside the output that only one run can create. It names the run by its
+identity, a keyed digest of all that its bytes depend on: the run that a crash cut short can be
+taken over by its own repetition, and by no other run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+import uuid
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+
+import orjson
+
+from mechanisms.keystream import ReleaseKey
+from pipelines import object_stores, storage
+from pipelines.card import Artefact
+from pipelines.spec import Spec
+from pipelines.version import software
+from transforms.documents import Plan
+from transforms.errors import InputError
+
+_ATTEMPTS = 16
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a claim says.
+
+    Attributes:
+        release: the release's id, for people.
+        run: the run's identity; equal ones make equal bytes.
+        created: when the run first began, which its card repeats.
+        stagings: the staging areas of this run and of those it took over; the last is its own, and
+            makes the claim differ from every other.
+    """
+
+    release: str
+    run: str
+    created: str
+    stagings: tuple[str, ...]
+
+    @property
+    def content(self) -> bytes:
+        """The content of the object."""
+        return orjson.dumps(asdict(self))
+
+
+def identity(spec: Spec, plan: Plan, artefacts: Sequence[Artefact], key: ReleaseKey) -> str:
+    """A digest of all that a release's bytes depend on; it tells nothing without the key."""
+    parts = (spec, list(plan.splits), list(plan.files), list(artefacts), software())
+    canonical = "\0".join(map(repr, parts)).encode()
+    digest = hashlib.sha256(canonical).digest()
+    return key.stage("claim", b"").addresses("", [0], [digest]).tobytes().hex()
+
+
+def claim_of(output: str) -> str:
+    """The URI of an output's claim."""
+    folder, name = posixpath.split(output)
+    return f"{folder}/.{name}.claim"
+
+
+def read(output: str) -> tuple[Claim, str] | None:
+    """An output's claim and its version, or None; raises InputError if it cannot be read."""
+    uri = claim_of(output)
+    found = object_stores.read(uri)
+    if found is None:
+        return None
+    try:
+        content = orjson.loads(found[0])
+        return Claim(**content | {"stagings": tuple(content["stagings"])}), found[1]
+    except (ValueError, TypeError, KeyError):
+        raise InputError(
+            f"output: {uri} is not a claim that this version knows; delete it"
+        ) from None
+
+
+def take(output: str, release: str, run: str) -> Claim:
+    """Claim an output, or take over the claim of the same run; raises InputError otherwise."""
+    uri = claim_of(output)
+    folder, name = posixpath.split(output)
+    staging = f"{folder}/.{name}.staging-{uuid.uuid4().hex[:12]}"
+    for _ in range(_ATTEMPTS):
+        found = read(output)
+        if found is None:
+            claim = Claim(release, run, datetime.now(UTC).isoformat(timespec="seconds"), (staging,))
+            taken = object_stores.create_exclusively(uri, claim.content)
+        else:
+            before, version = found
+            _refuse_other(before, run, output)
+            claim = replace(before, stagings=(*before.stagings, staging))
+            taken = object_stores.replace(uri, claim.content, version)
+        if taken:
+            return claim
+    raise InputError(f"output: {uri} changes again and again; run again once other runs are done")
+
+
+def _refuse_other(claim: Claim, run: str, output: str) -> None:
+    if claim.run != run:
+        raise InputError(
+            f"output: {output} is being written by another run, of release {claim.release}; wait "
+            f"for it, or if it died, delete its claim {claim_of(output)}"
+        )
+
+
+def is_held(output: str, claim: Claim) -> bool:
+    """Whether this claim still stands."""
+    found = read(output)
+    return found is not None and found[0] == claim
+
+
+def drop(output: str, claim: Claim) -> None:
+    """Delete the staging areas of a claim, and then the claim itself, if it still stands."""
+    found = read(output)
+    if found is None or found[0] != claim:
+        storage.delete_folder(claim.stagings[-1])
+    elif not [staging for staging in claim.stagings if not storage.delete_folder(staging)]:
+        object_stores.delete(claim_of(output), found[1])

@@ -1,0 +1,88 @@
+"""Whether the output holds this very release already, whole, by its card alone."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import pydantic
+from apache_beam.io.filesystem import BeamIOError
+
+from pipelines import claims, object_stores, storage
+from pipelines.card import Card
+from pipelines.describe import stated
+from pipelines.spec import Spec
+from transforms.errors import InputError
+
+_LOGGER = logging.getLogger("quietcorpus.completed")
+
+
+def complete(spec: Spec) -> Card | None:
+    """The card of this very release if the output holds it; None if it holds no release.
+
+    Raises InputError for another release.
+    """
+    card = _card_at(spec.output)
+    if card is None:
+        return None
+    if (difference := _difference(card, spec)) is not None:
+        raise InputError(
+            f"output: {spec.output} holds another release ({difference}); name another place"
+        )
+    _tidy(spec)
+    return card
+
+
+def refuse_existing(spec: Spec) -> None:
+    """Raise InputError if the output is taken, but by a run that this one may take over."""
+    card = _card_at(spec.output)
+    if card is not None and _difference(card, spec) is None:
+        raise InputError(
+            f"output: {spec.output} holds a release already, which is complete and this very one; "
+            "accept it with --if-exists=ok, or name another place"
+        )
+    if not (storage.is_local(spec.output) or object_stores.is_supported(spec.output)):
+        storage.refuse_existing(spec.output)  # what Beam does not know says so better
+    # Who has a claim may have left files; that they are this run's own is seen once it has it.
+    unclaimed = storage.is_local(spec.output) or claims.read(spec.output) is None
+    if card is not None or unclaimed:
+        storage.refuse_existing(spec.output)
+
+
+def _card_at(output: str) -> Card | None:
+    try:
+        if not storage.exists(uri := f"{output}/{storage.CARD}"):
+            return None
+        return Card.model_validate_json(storage.read_bytes(uri))
+    except (pydantic.ValidationError, OSError, BeamIOError, ValueError):
+        return None
+
+
+def _difference(card: Card, spec: Spec) -> str | None:
+    """What on the card is not as in the spec."""
+    if card.release != spec.release:
+        return f"release: {card.release}"
+    if card.columns != list(spec.input.keep):
+        return "other input.keep"
+    for name, value in json.loads(json.dumps(stated(spec))).items():
+        if not _agrees(card.mechanism, name, value):
+            return f"other mechanism.{name}"
+    return None
+
+
+def _agrees(block: dict[str, Any], name: str, value: Any) -> bool:
+    """Whether a card has a key of the spec; it has the number that `matching` came to beside it."""
+    if isinstance(value, dict) and "matching" in value:
+        return bool(block.get("matched") == value["matching"])
+    return bool(block.get(name) == value)
+
+
+def _tidy(spec: Spec) -> None:
+    """Delete what a run left that was cut short after it had published this release."""
+    if storage.is_local(spec.output):
+        return
+    found = claims.read(spec.output)
+    if found is not None and found[0].release == spec.release:
+        claims.drop(spec.output, found[0])
+        _LOGGER.info("deleted the claim of the run that was cut short after it had published")

@@ -1,0 +1,154 @@
+"""Whether the stores that a spec names answer, and permit what a run needs, before anything else.
+
+Beam's file systems retry for minutes and tell little; here each place is asked once, by the same
+clients, and what it answers becomes one line.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from indexes.artefact import MANIFEST
+from pipelines import object_stores
+from pipelines.object_stores import is_supported, stored
+from pipelines.spec import Spec, root
+from pipelines.store_clients import status_of
+from transforms.errors import InputError
+
+DEADLINE_SECONDS = 20
+_PEEKED_AT_NOTHING = (404, 416)  # what is missing or empty is told apart by who reads it
+_NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
+_CREDENTIALS = (
+    "AuthenticationFailed",
+    "ExpiredToken",
+    "InvalidAccessKeyId",
+    "InvalidToken",
+    "NoAuthenticationInformation",
+    "SignatureDoesNotMatch",
+)
+
+
+@dataclass(frozen=True)
+class Need:
+    """Something that a run does at a place: `list`, `read` or `write`."""
+
+    key: str
+    uri: str
+    verb: str
+
+    def ask(self) -> None:
+        """Do it once, without consequences; raises what the store's client raises."""
+        if self.verb == "list":
+            stored(f"{self.uri}/").list_one()
+        elif self.verb == "read":
+            _peek(self.uri)
+        else:
+            _probe(self)
+
+
+def check(spec: Spec) -> None:
+    """Raise InputError for the first place of a spec that does not answer or permit."""
+    require([need for need in _needs(spec) if is_supported(need.uri)])
+
+
+def require(needs: list[Need]) -> None:
+    """Raise InputError for the first need that is not met within the deadline."""
+    questions = [_Question(need) for need in needs]
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    for question in questions:
+        question.join(max(0, deadline - time.monotonic()))
+        failure = TimeoutError() if question.is_alive() else question.failure
+        if isinstance(failure, InputError):
+            raise failure
+        if failure is not None:
+            raise _error(question.need, failure, question.host)
+
+
+class _Question(threading.Thread):
+    """Asks in the background: clients wait for longer than people do."""
+
+    def __init__(self, need: Need) -> None:
+        super().__init__(daemon=True)
+        self.need = need
+        self.host = "the store"
+        self.failure: Exception | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self.host = urlsplit(stored(self.need.uri).host).netloc.rpartition("@")[2]
+            self.need.ask()
+        except Exception as error:
+            self.failure = error
+
+
+def _needs(spec: Spec) -> Iterator[Need]:
+    yield Need("output", spec.output, "list")
+    yield Need("output", spec.output, "write")
+    yield Need("input.path", root(spec.input.path), "list")
+    vocabulary = getattr(spec.mechanism, "vocabulary", None)
+    if vocabulary and vocabulary.public:
+        yield Need("mechanism.vocabulary.public", vocabulary.public, "read")
+    embedding = getattr(getattr(spec.mechanism, "compression", None), "embedding", None)
+    if embedding:
+        yield Need("mechanism.compression.embedding.public", embedding.public, "read")
+    if index := getattr(spec.mechanism, "index", None):
+        yield Need("mechanism.index", f"{index}/{MANIFEST}", "read")
+    if spec.rejects:
+        yield Need("rejects.path", f"{spec.rejects.path}/{spec.release}", "write")
+
+
+def _peek(uri: str) -> None:
+    try:
+        stored(uri).peek()
+    except Exception as error:
+        if status_of(error) not in _PEEKED_AT_NOTHING or _code(error) in _NO_BUCKET:
+            raise
+
+
+def _probe(need: Need) -> None:
+    """Write a file beside the place and delete it; see that a second may not take its name."""
+    folder, name = posixpath.split(need.uri)
+    uri = f"{folder}/.{name}.probe-{uuid.uuid4().hex[:12]}"
+    object_stores.create_exclusively(uri, b"first")
+    exclusive = not object_stores.create_exclusively(uri, b"second")
+    found = object_stores.read(uri)
+    if found is not None:
+        object_stores.delete(uri, found[1])
+    if not exclusive:
+        raise InputError(
+            f"{need.key}: the store of {need.uri} ignores conditional writes (If-None-Match), by "
+            "which runs keep out of each other's way; name a place on another store"
+        )
+
+
+def _error(need: Need, failure: BaseException, host: str) -> InputError:
+    status, code = status_of(failure), _code(failure)
+    problem = f"{host} fails ({code or status}); run again later"
+    if status is None:
+        problem = f"{host} does not answer; check the endpoint and the network"
+    if isinstance(failure, ImportError | AssertionError):
+        problem = "an extra is not installed; install quietcorpus with [aws], [gcp] or [azure]"
+    elif code in _CREDENTIALS or status == 401:
+        problem = f"{host} rejects the credentials ({code or status}); check key id and secret"
+    elif status is None and any(word in code for word in ("Credential", "Refresh")):
+        problem = f"no credentials are found ({code}); set them in the environment"
+    elif status == 403:
+        problem = f"the credentials do not permit to {need.verb} there; have that granted"
+    elif status == 404:
+        problem = "the bucket does not exist; create it, or check the spelling"
+    return InputError(f"{need.key}: {need.uri} cannot be used: {problem}")
+
+
+def _code(error: BaseException) -> str:
+    """The store's own name for an error, or the error's type."""
+    answer = getattr(error, "response", None)
+    if isinstance(answer, dict):
+        return str(answer.get("Error", {}).get("Code", ""))
+    return str(getattr(error, "error_code", None) or type(error).__name__)

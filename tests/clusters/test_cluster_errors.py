@@ -1,0 +1,161 @@
+"""What is wrong with a cluster is said in one line. Spark runs inside the job server here."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import stat
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+from tests.clusters.conftest import ROOT, found
+
+QUICK_SECONDS = 30
+
+
+def local_spark(**environment: str) -> list[str]:
+    """Options for Spark inside the job server, whose workers' environment is changed."""
+    worker = str(Path(sys.executable).with_name("quietcorpus-worker"))
+    config = json.dumps({"command": worker, "env": environment})
+    return [
+        "--runner=SparkRunner",
+        f"--spark_job_server_jar={found('spark/job-server.jar', 'spark')}",
+        "--spark_master_url=local[1]",
+        "--environment_type=PROCESS",
+        f"--environment_config={config}",
+    ]
+
+
+@pytest.fixture
+def loopback(workspace: Workspace) -> Workspace:
+    workspace.environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+    # Beam leaves what it would ship to workers, none of it ours, in the temporary folder.
+    spool = workspace.folder / "spool"
+    spool.mkdir()
+    workspace.environment["TMPDIR"] = str(spool)
+    return workspace
+
+
+def script(folder: Path, text: str) -> Path:
+    path = folder / "java"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+def quickly_refused(workspace: Workspace, *options: str) -> str:
+    begun = time.monotonic()
+    message = workspace.refused(None, *options)
+    assert time.monotonic() - begun < QUICK_SECONDS
+    return message
+
+
+def test_a_jar_that_is_missing_or_none(loopback: Workspace) -> None:
+    found("spark/job-server.jar", "spark")
+    for runner, key in (("Spark", "spark"), ("Flink", "flink")):
+        options = [f"--runner={runner}Runner", f"--{key}_job_server_jar=absent.jar"]
+        message = quickly_refused(loopback, *options)
+        assert message.startswith(f"--{key}_job_server_jar: absent.jar does not exist; make one")
+    options = ["--runner=SparkRunner", "--spark_job_server_jar=spec.yaml"]
+    message = quickly_refused(loopback, *options)
+    assert message.startswith("--spark_job_server_jar: spec.yaml is not a jar; make one")
+
+
+def test_java_that_is_missing_or_too_old(loopback: Workspace) -> None:
+    absent = "--job_server_java_launcher=absent-java"
+    message = quickly_refused(loopback, *local_spark(), absent)
+    assert message == (
+        "--job_server_java_launcher: absent-java is not installed; install Java 11 or 17, or name "
+        "one in --job_server_java_launcher"
+    )
+    # What a Java 8 prints.
+    old = script(loopback.folder, """echo 'openjdk version "1.8.0_412"' >&2""")
+    message = quickly_refused(loopback, *local_spark(), f"--job_server_java_launcher={old}")
+    assert f"{old} is Java 8; install Java 11 or 17" in message
+    mute = script(loopback.folder, "exit 1")
+    message = quickly_refused(loopback, *local_spark(), f"--job_server_java_launcher={mute}")
+    assert f"{mute} does not say its version; install Java" in message
+
+
+@pytest.mark.parametrize(
+    ("runner", "option"), [("spark", "--spark_master_url=spark://"), ("flink", "--flink_master=")]
+)
+def test_a_master_that_does_not_answer(loopback: Workspace, runner: str, option: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    jar = found(f"{runner}/job-server.jar", runner)
+    options = [f"--runner={runner}Runner".replace("=s", "=S").replace("=f", "=F")]
+    options += [f"--{runner}_job_server_jar={jar}", f"{option}127.0.0.1:{port}"]
+    message = quickly_refused(loopback, *options)
+    assert (
+        f": nothing answers at {'spark' if runner == 'spark' else 'http'}://127.0.0.1:" in message
+    )
+    assert message.endswith("start the cluster, and check host and port")
+
+
+@pytest.mark.parametrize("config", ["worker", "[]", "{}", '{"command"'])
+def test_an_environment_that_names_no_command(loopback: Workspace, config: str) -> None:
+    options = [*local_spark()[:-1], f"--environment_config={config}"]
+    message = quickly_refused(loopback, *options)
+    assert message == (
+        f'--environment_config: {config!r} is not of the form {{"command": "quietcorpus-worker"}}'
+    )
+
+
+def test_workers_without_the_command(loopback: Workspace) -> None:
+    options = [*local_spark()[:-1], '--environment_config={"command": "/absent/worker"}']
+    message = loopback.refused(None, *options)
+    assert message.startswith(
+        "--environment_config: '/absent/worker' is not a program that the cluster's executors find"
+    )
+
+
+def changed_code(folder: Path) -> Path:
+    """A copy of the packages in which one line of one module differs."""
+    for name in ("mechanisms", "indexes", "evaluation", "transforms", "pipelines"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "compiled.py", folder)
+    module = folder / "mechanisms" / "geometric.py"
+    module.write_text(module.read_text("utf-8") + "\n# another version\n", "utf-8")
+    return folder
+
+
+def test_workers_that_do_not_fit(loopback: Workspace, tmp_path: Path) -> None:
+    # Kills: a worker that draws by other code, with another key, or with none.
+    (tmp_path / "other").mkdir()
+    other = str(changed_code(tmp_path / "other"))
+    cases: dict[str, dict[str, str]] = {
+        "workers: a worker has another quietcorpus than the launcher": {"PYTHONPATH": other},
+        "QUIETCORPUS_MASTER_KEY: not set in a worker; set it": {"QUIETCORPUS_MASTER_KEY": ""},
+        "QUIETCORPUS_MASTER_KEY: a worker has another master key than the launcher": {
+            "QUIETCORPUS_MASTER_KEY": "ab" * 32
+        },
+    }
+    for message, environment in cases.items():
+        assert message in loopback.refused(None, *local_spark(**environment))
+
+
+def test_an_artefact_that_workers_do_not_reach(loopback: Workspace, words: Any, s3: Any) -> None:
+    # The launcher has the index already; workers have neither a copy nor the credentials.
+    for path in Path(words()["mechanism"]["index"]).iterdir():
+        s3.client().upload_file(str(path), "corpus", f"unreached/{path.name}")
+    loopback.environment |= s3.environment
+    options = local_spark(
+        AWS_SECRET_ACCESS_KEY="wrong", QUIETCORPUS_CACHE=str(loopback.folder / "cache")
+    )
+    message = loopback.refused(words(index="s3://corpus/unreached"), *options)
+    assert message.startswith("mechanism.index: s3://corpus/unreached cannot be fetched")
+
+
+def test_spark_inside_the_job_server(loopback: Workspace) -> None:
+    # The positive control of all of the above.
+    loopback.release(None, *local_spark())
+    assert loopback.run("verify", "released/out").returncode == 0

@@ -1,0 +1,343 @@
+"""The DAG of deploy/airflow in a real Airflow, which has an environment of its own.
+
+QUIETCORPUS_AIRFLOW names its `airflow` (by default build/airflow/bin/airflow). Where there is none
+these tests are skipped, and fail with QUIETCORPUS_REQUIRE_CLUSTERS=1.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+DAGS = REPOSITORY / "deploy" / "airflow"
+AIRFLOW = Path(
+    os.environ.get("QUIETCORPUS_AIRFLOW") or REPOSITORY / "build" / "airflow" / "bin" / "airflow"
+)
+CANARY = "zanzibarcanary"
+DAYS = ["2024-03-01", "2024-03-02", "2024-03-03"]
+MANY, FEW = 60_000, 40  # documents of the second day, which is interrupted, and of any other
+PATIENCE_SECONDS = 120
+TEMPLATE = {
+    "release": "complaints-{{ ds }}",
+    "input.path": "input/{{ data_interval_start | ds }}/*.parquet",
+    "input.keep": ["day"],
+    "output": "released/{{ interval }}",
+}
+
+
+class Airflow:
+    """An AIRFLOW_HOME, and a `quietcorpus` that notes its calls and fails when it is told to."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self.home = workspace.folder / "airflow"
+        self.key = workspace.environment["QUIETCORPUS_MASTER_KEY"]
+        self.calls = workspace.folder / "calls"
+        self.failure = workspace.folder / "fail"
+        wrapper = workspace.folder / "wrapper.sh"
+        wrapper.write_text(
+            f"""#!/bin/sh
+echo "$(stat -c %a "$2") $*" >> {shlex.quote(str(self.calls))}
+rm {shlex.quote(str(self.failure))} 2>/dev/null && exit 1
+exec {shlex.quote(*workspace.command())} "$@"
+"""
+        )
+        wrapper.chmod(0o755)
+        inherited = workspace.environment.items()
+        self.environment = {k: v for k, v in inherited if not k.startswith("AIRFLOW")} | {
+            "AIRFLOW_HOME": str(self.home),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(DAGS),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "1",
+            "AIRFLOW_VAR_QUIETCORPUS_TEMPLATE": str(workspace.folder / "template.yaml"),
+            "AIRFLOW_VAR_QUIETCORPUS_COMMAND": str(wrapper),
+            "QUIETCORPUS_START_DATE": "2024-01-01",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+
+    def start(self, *arguments: str, **variables: str | None) -> subprocess.Popen[str]:
+        """Start Airflow's command line."""
+        named = self.environment | variables
+        return subprocess.Popen(
+            [AIRFLOW, *arguments],
+            cwd=self.workspace.folder,
+            env={name: value for name, value in named.items() if value is not None},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def end(self, process: subprocess.Popen[str]) -> tuple[int, str]:
+        """Wait for a command; what it says and keeps holds neither the key nor the corpus."""
+        said, _ = process.communicate(timeout=PATIENCE_SECONDS)
+        texts = [said.encode(), *(p.read_bytes() for p in self.home.rglob("*") if p.is_file())]
+        for text in texts:
+            assert self.key.encode() not in text
+            assert CANARY.encode() not in text
+        assert not list(self.workspace.temporary.glob("*.yaml"))
+        return process.returncode, said
+
+    def run(self, *arguments: str, **variables: str | None) -> str:
+        """Run a command that must succeed; what it says."""
+        code, said = self.end(self.start(*arguments, **variables))
+        assert code == 0, said
+        return said
+
+    def test(self, day: str, **variables: str | None) -> tuple[int, str]:
+        """`airflow dags test` of the day's interval, and what it says."""
+        return self.end(self.start(*dags_test(day), **variables))
+
+    def commands(self) -> list[str]:
+        """The calls of the `quietcorpus` command since this was last asked."""
+        calls = self.calls.read_text().splitlines() if self.calls.exists() else []
+        self.calls.unlink(missing_ok=True)
+        return calls
+
+
+def dags_test(day: str) -> list[str]:
+    """A run by hand is of the last interval that has ended, so it is given the day after."""
+    following = f"{day[:-1]}{int(day[-1]) + 1}"
+    return ["dags", "test", "quietcorpus_release", following]
+
+
+@pytest.fixture(scope="module")
+def airflow(
+    tmp_path_factory: pytest.TempPathFactory, new_workspace: Callable[[Path], Workspace]
+) -> Airflow:
+    """A fresh Airflow with an SQLite database, and a corpus in a folder per day."""
+    if not AIRFLOW.exists():
+        missing = f"no Airflow at {AIRFLOW}; deploy/airflow/requirements.txt says how to install it"
+        if os.environ.get("QUIETCORPUS_REQUIRE_CLUSTERS") == "1":
+            pytest.fail(missing)
+        pytest.skip(missing)
+    workspace = new_workspace(tmp_path_factory.mktemp("airflow"))
+    for day in DAYS:
+        (workspace.input / day).mkdir()
+        count = MANY if day == DAYS[1] else FEW
+        text = f"hello quiet world {CANARY} alpha beta gamma delta"
+        columns = {"text": [text] * count, "day": [day] * count}
+        workspace.parquet(columns, f"{day}/part.parquet", row_group_size=1 << 12)
+    made = Airflow(workspace)
+    made.run("db", "migrate")
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _template(airflow: Airflow) -> Iterator[None]:
+    """The template as it should be, and a count of calls that begins with the test."""
+    airflow.workspace.spec(TEMPLATE, "template.yaml")
+    airflow.commands()
+    yield
+    assert not airflow.failure.exists()
+
+
+def content(output: Path) -> dict[str, bytes]:
+    """Every file of a release."""
+    files = (path for path in output.rglob("*") if path.is_file())
+    return {str(path.relative_to(output)): path.read_bytes() for path in files}
+
+
+def repeatable(output: Path) -> dict[str, Any]:
+    """A release but for the time at which it was made, which two files say."""
+    files: dict[str, Any] = content(output)
+    del files["README.md"]
+    card = json.loads(files.pop("release.json"))
+    del card["created"], card["readme_sha256"]
+    return files | {"card": card}
+
+
+def released(airflow: Airflow, day: str) -> Path:
+    """The release of a day, which is as its card says and of that day's documents alone."""
+    output = airflow.workspace.folder / "released" / day
+    assert airflow.workspace.run("verify", str(output)).returncode == 0
+    count = MANY if day == DAYS[1] else FEW
+    assert [row["day"] for row in airflow.workspace.rows(output)] == [day] * count
+    assert airflow.workspace.card(output)["release"] == f"complaints-{day}"
+    return output
+
+
+def undisturbed(airflow: Airflow, day: str) -> Path:
+    """The release that the command makes of a day when nothing schedules it."""
+    workspace = airflow.workspace
+    changes: dict[str, Any] = {
+        "release": f"complaints-{day}",
+        "input.path": f"input/{day}/*.parquet",
+        "input.keep": ["day"],
+        "output": f"elsewhere/{day}",
+    }
+    done = workspace.run("release", str(workspace.spec(changes, "by-hand.yaml")))
+    assert done.returncode == 0, done.stderr
+    return workspace.folder / "elsewhere" / day
+
+
+def test_the_dag_is_loaded(airflow: Airflow) -> None:
+    assert airflow.run("dags", "list-import-errors", "--local", "-o", "json").endswith("[]\n")
+
+
+def in_airflow(airflow: Airflow, code: str, *arguments: str, **variables: str) -> Any:
+    """What a piece of Python that has Airflow and the DAG says, as JSON."""
+    done = subprocess.run(
+        [AIRFLOW.with_name("python"), "-c", code, *arguments],
+        env=airflow.environment | variables | {"PYTHONPATH": str(DAGS)},
+        stdout=subprocess.PIPE,
+        check=True,
+        timeout=PATIENCE_SECONDS,
+    )
+    return json.loads(done.stdout)
+
+
+NAMES = """
+import json, pendulum
+from quietcorpus_release import values
+first = pendulum.datetime(2024, 3, 25, tz="Europe/London")
+at = [first.add(hours=n) for n in range(5400)]
+on = [first.add(days=n) for n in range(400)]
+pairs = [*zip(at, at[1:]), *zip(at, at[24:]), *zip(on, on[1:]), *zip(on, on[7:])]
+assert all(values(a, b)["interval"] == a.format("YYYY-MM-DD") for a, b in zip(on, on[1:]))
+by_seconds = {(a.timestamp(), b.timestamp()): values(a, b)["interval"] for a, b in pairs}
+print(json.dumps(list(by_seconds.values())))
+"""
+
+
+def test_no_two_intervals_have_the_same_name(airflow: Airflow) -> None:
+    """Hours, days and weeks through both changes of the clock; a day goes by its date."""
+    names = in_airflow(airflow, NAMES, QUIETCORPUS_TIMEZONE="Europe/London")
+    assert len(set(names)) == len(names) > 10_000
+    assert all(re.fullmatch("[A-Za-z0-9._-]{10,33}", name) for name in names)
+
+
+TEMPLATES = """
+import json, sys, pathlib, pendulum
+from airflow.sdk.exceptions import AirflowFailException
+from quietcorpus_release import dag
+task, said = dag.get_task("release"), []
+task.template = sys.argv[1]
+start = pendulum.datetime(2024, 3, 3)
+for days, template in json.loads(sys.argv[2]):
+    pathlib.Path(sys.argv[1]).write_text(template)
+    try:
+        said.append(task.render(start, start.add(days=days)))
+    except AirflowFailException as error:
+        said.append(str(error).removeprefix(f"{sys.argv[1]}: "))
+print(json.dumps(said))
+"""
+REMEDY = "put {{ interval }} into it"
+
+
+@pytest.mark.parametrize("field", ["release", "output"])
+def test_an_id_and_an_output_follow_the_interval(airflow: Airflow, field: str) -> None:
+    other = "output" if field == "release" else "release"
+    week = "20240303T000000Z-20240310T000000Z"
+    cases = [
+        (1, "x-{{ ds }}", "x-2024-03-03"),
+        (7, "x-{{ interval }}", f"x-{week}"),
+        (1, "x", f"{field}: 'x' does not follow the interval 2024-03-03; {REMEDY}"),
+        (7, "{{ ds }}", f"{field}: '2024-03-03' does not follow the interval {week}; {REMEDY}"),
+        (
+            1,
+            "{{ ds[:7] }}",
+            f"{field}: '2024-03' does not follow the interval 2024-03-03; {REMEDY}",
+        ),
+        (1, "{{ day }}", "'day' is undefined"),
+        (1, "{{ var.value.key }}", "'var' is undefined"),
+    ]
+    templates = [
+        (days, f"{field}: '{value}'\n{other}: '{{{{ interval }}}}'\n") for days, value, _ in cases
+    ]
+    path = str(airflow.workspace.folder / "template.yaml")
+    said = in_airflow(airflow, TEMPLATES, path, json.dumps(templates))
+    for (_, _, expected), text in zip(cases, said, strict=True):
+        assert text == expected or text.startswith(f"{field}: '{expected}'\n{other}: '")
+
+
+def test_an_interval_is_released_once(airflow: Airflow) -> None:
+    day = DAYS[0]
+    key = airflow.workspace.folder / "key"
+    key.write_text(airflow.key)
+    code, said = airflow.test(
+        day, QUIETCORPUS_MASTER_KEY=None, QUIETCORPUS_MASTER_KEY_FILE=str(key)
+    )
+    assert code == 0, said
+    output = released(airflow, day)
+    before = content(output)
+    assert repeatable(output) == repeatable(undisturbed(airflow, day))
+    (call,) = airflow.commands()
+    mode, _, _, *options = call.split()
+    assert mode == "600"
+    assert options == ["--if-exists=ok", "--quiet"]
+
+    code, said = airflow.test(day)
+    assert code == 0, said
+    assert "complete already; nothing was done" in said
+    assert len(airflow.commands()) == 1
+    assert content(output) == before
+
+    airflow.workspace.spec(TEMPLATE | {"mechanism.epsilon": 8}, "template.yaml")
+    code, said = airflow.test(day)
+    assert code != 0
+    assert "holds another release (other mechanism.epsilon)" in said
+    assert len(airflow.commands()) == 1  # bad input is not tried again
+    assert content(output) == before
+
+
+def test_disturbed_tries_are_repeated(airflow: Airflow) -> None:
+    """The first try fails, the second is killed, and the third gets its key like they did."""
+    day = DAYS[1]
+    airflow.failure.touch()
+    process = airflow.start(
+        *dags_test(day),
+        QUIETCORPUS_MASTER_KEY=None,
+        AIRFLOW_VAR_QUIETCORPUS_KEY_CONNECTION="release_key",
+        AIRFLOW_CONN_RELEASE_KEY=json.dumps({"conn_type": "generic", "password": airflow.key}),
+        AIRFLOW_VAR_QUIETCORPUS_OPTIONS="--workers 2",
+    )
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    folder = airflow.workspace.folder / "released"
+    while not list(folder.glob(f".{day}.staging-*/data/*")):
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.communicate()[0]
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    code, said = airflow.end(process)
+    assert code == 0, said
+    assert "quietcorpus: error: interrupted; nothing was published" in said
+    calls = airflow.commands()
+    assert len(calls) == 3
+    assert all(call.endswith(" --if-exists=ok --quiet --workers 2") for call in calls)
+    assert not list(folder.glob(".*"))
+    assert repeatable(released(airflow, day)) == repeatable(undisturbed(airflow, day))
+
+
+@pytest.mark.parametrize(
+    ("day", "release", "variables", "message"),
+    [
+        (DAYS[2], "complaints", {}, "release: 'complaints' does not follow the interval"),
+        # Right for this day, and for no other.
+        (DAYS[2], f"complaints-{DAYS[2]}", {}, REMEDY),
+        (DAYS[2], TEMPLATE["release"], {"QUIETCORPUS_MASTER_KEY": None}, "no master key"),
+        ("2999-01-01", TEMPLATE["release"], {}, "one that has not ended"),
+    ],
+)
+def test_what_would_not_be_safe_is_refused(
+    airflow: Airflow, day: str, release: str, variables: dict[str, str | None], message: str
+) -> None:
+    airflow.workspace.spec(TEMPLATE | {"release": release}, "template.yaml")
+    code, said = airflow.test(day, **variables)
+    assert code != 0
+    assert message in said
+    assert airflow.commands() == []
+    assert not (airflow.workspace.folder / "released" / day).exists()

@@ -1,0 +1,287 @@
+"""Runs that meet at one output of an object store, and runs that die there."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from s3_server import BUCKET
+
+if TYPE_CHECKING:
+    from s3_server import S3Server
+
+    from tests.conftest import CommandServer, Workspace
+
+OTHER_KEY = "1b" * 32
+ROUNDS = 6
+OUTPUT = f"s3://{BUCKET}/claimed/out"
+PREFIX = "claimed/out/"
+CLAIM = "claimed/.out.claim"
+SPEC = {
+    "input": {"path": f"s3://{BUCKET}/in/*.parquet"},
+    "output": OUTPUT,
+    "mechanism.vocabulary": {"public": f"s3://{BUCKET}/vocabulary.txt"},
+}
+
+# Runs the command, and kills it where it calls a function with an argument that holds a word.
+KILLED = """
+import importlib, os, signal, sys
+module, name, word = sys.argv[1:4]
+del sys.argv[1:4]
+from pipelines.cli import main
+place = importlib.import_module(module)
+original = getattr(place, name)
+def fatal(*arguments, **options):
+    if word in repr(arguments):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return original(*arguments, **options)
+setattr(place, name, fatal)
+main()
+"""
+IN_THE_MIDDLE = ("pipelines.release", "read_manifest", "staging")
+COPIED = ("pipelines.storage", "write_bytes", "README.md")
+TEXTS_WRITTEN = ("pipelines.object_stores", "create_exclusively", "release.json")
+PUBLISHED = ("pipelines.claims", "drop", "claimed")
+
+
+@pytest.fixture
+def remote(workspace: Workspace, s3: S3Server) -> Workspace:
+    """A workspace with a corpus of two shards in the store, and nothing else there."""
+    client = s3.client()
+    for key in s3.keys(""):
+        client.delete_object(Bucket=BUCKET, Key=key)
+    workspace.environment |= s3.environment
+    path = workspace.parquet({"text": ["quiet world"] * 6000}, row_group_size=3000)
+    client.upload_file(str(path), BUCKET, "in/corpus.parquet")
+    client.upload_file(str(workspace.folder / "vocabulary.txt"), BUCKET, "vocabulary.txt")
+    workspace.spec(SPEC)
+    return workspace
+
+
+def killed(remote: Workspace, module: str, name: str, word: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, module, name, word, "release", "spec.yaml"],
+        cwd=remote.folder,
+        env=remote.environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+def contents(s3: S3Server) -> dict[str, bytes]:
+    return {key: s3.read(key) for key in s3.keys(PREFIX)}
+
+
+def assert_released(remote: Workspace, s3: S3Server) -> None:
+    """A release that is as its card says, and nothing of any run beside it."""
+    assert remote.run("verify", OUTPUT).returncode == 0
+    assert s3.keys("claimed/.") == []
+
+
+@pytest.fixture
+def both(
+    remote: Workspace, second_command_server: CommandServer
+) -> Callable[[Mapping[str, str]], list[subprocess.CompletedProcess[str]]]:
+    """Runs two releases at once, the second with other variables."""
+
+    def run(changes: Mapping[str, str]) -> list[subprocess.CompletedProcess[str]]:
+        done: list[subprocess.CompletedProcess[str]] = []
+        arguments = ("release", "spec.yaml")
+        rival = threading.Thread(
+            target=lambda: done.append(
+                second_command_server.run(
+                    arguments, remote.folder, remote.environment | dict(changes)
+                )
+            )
+        )
+        rival.start()
+        done.append(remote.run(*arguments))
+        rival.join()
+        return sorted(done, key=lambda one: one.returncode)
+
+    return run
+
+
+def test_of_two_different_runs_one_publishes(
+    remote: Workspace, s3: S3Server, both: Callable[..., Any]
+) -> None:
+    """Kills: a claim that is written without a condition, or that nobody checks."""
+    for _ in range(ROUNDS):
+        winner, loser = both({"QUIETCORPUS_MASTER_KEY": OTHER_KEY})
+        assert (winner.returncode, loser.returncode) == (0, 2), loser.stderr
+        message = remote.error_of(loser)
+        assert (
+            "is being written by another run, of release test" in message
+            or "holds a release already" in message
+        )
+        assert_released(remote, s3)
+        for key in s3.keys("claimed/"):
+            s3.client().delete_object(Bucket=BUCKET, Key=key)
+
+
+def test_of_two_equal_runs_both_may_end_well(
+    remote: Workspace, s3: S3Server, both: Callable[..., Any]
+) -> None:
+    """Kills: a takeover that leaves the earlier run's staging area, or harms what it published."""
+    for _ in range(ROUNDS // 3):
+        first, second = both({})
+        assert first.returncode == 0, first.stderr
+        if second.returncode:
+            message = remote.error_of(second)
+            assert any(
+                reason in message
+                for reason in ("taken over by another run", "holds a release", "appeared meanwhile")
+            ), message
+        assert_released(remote, s3)
+        for key in s3.keys("claimed/"):
+            s3.client().delete_object(Bucket=BUCKET, Key=key)
+
+
+def test_a_killed_run_is_repeated_by_itself_alone(remote: Workspace, s3: S3Server) -> None:
+    """Kills: an identity that leaves out the key; staging areas that are never deleted."""
+    killed(remote, *IN_THE_MIDDLE)
+    claim = s3.read(CLAIM)
+    assert remote.environment["QUIETCORPUS_MASTER_KEY"].encode() not in claim
+    # Another key; and none at all, which is the key of a run that nothing can repeat.
+    for key in (OTHER_KEY, None):
+        message = remote.error_of(
+            remote.run("release", "spec.yaml", environment={"QUIETCORPUS_MASTER_KEY": key})
+        )
+        assert "is being written by another run, of release test" in message
+        assert message.endswith(f"delete its claim s3://{BUCKET}/{CLAIM}")
+    assert s3.read(CLAIM) == claim
+    # The same run.
+    done = remote.run("release", "spec.yaml", "--if-exists=ok")
+    assert done.returncode == 0, done.stderr
+    assert_released(remote, s3)
+
+
+@pytest.mark.parametrize("place", [COPIED, TEXTS_WRITTEN])
+def test_a_run_that_died_while_it_published(
+    remote: Workspace, s3: S3Server, place: tuple[str, str, str]
+) -> None:
+    """Kills: a repetition with other bytes, or that takes its own files for a stranger's."""
+    killed(remote, *place)
+    left = contents(s3)
+    assert f"{PREFIX}data/part-00001-of-00002.parquet" in left
+    assert (f"{PREFIX}README.md" in left) == (place == TEXTS_WRITTEN)
+    assert f"{PREFIX}release.json" not in left
+    assert remote.run("release", "spec.yaml").returncode == 0
+    assert_released(remote, s3)
+    assert {key: s3.read(key) for key in left} == left
+
+
+def test_a_stranger_among_what_a_crash_left(remote: Workspace, s3: S3Server) -> None:
+    """Kills: a takeover that publishes among files it does not know."""
+    killed(remote, *COPIED)
+    s3.client().put_object(Bucket=BUCKET, Key="claimed/out/stranger", Body=b"x")
+    message = remote.error_of(remote.run("release", "spec.yaml"))
+    assert f"{OUTPUT}/stranger appeared meanwhile" in message
+    assert s3.read("claimed/out/stranger") == b"x"
+    # That run failed, and so can its own repetition: the claim stays with what lies there.
+    s3.client().delete_object(Bucket=BUCKET, Key="claimed/out/stranger")
+    assert remote.run("release", "spec.yaml").returncode == 0
+    assert_released(remote, s3)
+
+
+def test_an_altered_corpus_is_another_run(remote: Workspace, s3: S3Server) -> None:
+    """Kills: an identity of the spec alone."""
+    killed(remote, *IN_THE_MIDDLE)
+    path = remote.parquet({"text": ["quiet hello"] * 6000}, row_group_size=3000)
+    s3.client().upload_file(str(path), BUCKET, "in/corpus.parquet")
+    message = remote.error_of(remote.run("release", "spec.yaml"))
+    assert "is being written by another run" in message
+
+
+def test_a_run_that_died_after_publishing(remote: Workspace, s3: S3Server) -> None:
+    """Kills: an --if-exists=ok that does not tidy, or needs the input or the key."""
+    killed(remote, *PUBLISHED)
+    released = contents(s3)
+    assert CLAIM in s3.keys("claimed/")
+    message = remote.error_of(remote.run("release", "spec.yaml"))
+    assert "which is complete and this very one; accept it with --if-exists=ok" in message
+    client = s3.client()
+    client.delete_object(Bucket=BUCKET, Key="in/corpus.parquet")
+    done = remote.run(
+        "release", "spec.yaml", "--if-exists=ok", environment={"QUIETCORPUS_MASTER_KEY": None}
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == f"release   {OUTPUT} (complete already; nothing was done)"
+    assert done.stdout.splitlines()[1] == "documents 6,000 (0 records rejected)"
+    assert contents(s3) == released
+    assert_released(remote, s3)
+
+
+def test_a_claim_that_is_lost_publishes_nothing(remote: Workspace, s3: S3Server) -> None:
+    """Kills: a publisher that does not look at its claim again."""
+    script = KILLED.replace(
+        "os.kill(os.getpid(), signal.SIGKILL)",
+        f"import boto3; boto3.client('s3').delete_object(Bucket={BUCKET!r}, Key={CLAIM!r})",
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, *IN_THE_MIDDLE, "release", "spec.yaml"],
+        cwd=remote.folder,
+        env=remote.environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 2
+    message = done.stderr.splitlines()[-1]
+    assert "was taken over by another run of this release, or deleted" in message
+    assert s3.keys("claimed/") == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "difference"),
+    [
+        ({"release": "other"}, "release: test"),
+        ({"input.keep": ["text2"]}, "other input.keep"),
+        ({"mechanism.epsilon": 5}, "other mechanism.epsilon"),
+        ({"mechanism.vocabulary": {"public": "v2.txt"}}, "other mechanism.vocabulary"),
+    ],
+)
+def test_another_release_is_not_accepted(
+    workspace: Workspace, changes: dict[str, Any], difference: str
+) -> None:
+    workspace.release()
+    done = workspace.run("release", str(workspace.spec(changes)), "--if-exists=ok")
+    assert done.returncode == 2
+    assert f"released/out holds another release ({difference}); name another" in done.stderr
+    done = workspace.run("release", "spec.yaml")
+    assert done.returncode == 2
+    assert "released/out holds a release already; name another place" in done.stderr
+
+
+def test_a_complete_local_release_is_accepted(workspace: Workspace) -> None:
+    first = workspace.release()
+    card = (workspace.output / "release.json").read_bytes()
+    done = workspace.run("release", "spec.yaml")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "which is complete and this very one; accept it with --if-exists=ok" in done.stderr
+    done = workspace.release(None, "--if-exists=ok")
+    assert done.stdout.splitlines()[1:] == first.stdout.splitlines()[1:]
+    assert (workspace.output / "release.json").read_bytes() == card
+    # A card that cannot be read is no complete release.
+    (workspace.output / "release.json").write_bytes(card[:-10])
+    done = workspace.run("release", "spec.yaml", "--if-exists=ok")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "holds a release already; name another place" in done.stderr
+    # Nothing there: a release as ever.
+    workspace.release({"output": "released/other"}, "--if-exists=ok")
+
+
+def test_a_damaged_claim_is_named(remote: Workspace, s3: S3Server) -> None:
+    s3.client().put_object(Bucket=BUCKET, Key=CLAIM, Body=json.dumps({"run": 1}).encode())
+    message = remote.error_of(remote.run("release", "spec.yaml"))
+    assert f"s3://{BUCKET}/{CLAIM} is not a claim that this version knows; delete it" in message

@@ -1,0 +1,335 @@
+"""Dataflow: the graphs that would be sent there, and the files under deploy/dataflow.
+
+`--dry_run` builds a job's description with Beam's own Dataflow runner, and sends it nowhere. The
+images are not built and no service is asked.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mechanisms.keystream import ReleaseKey
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy" / "dataflow"
+CANARY = "zqxcanaryvoice"
+OPTIONS = (
+    "--runner=DataflowRunner",
+    "--project=quiet-project",
+    "--region=europe-west1",
+    "--temp_location=gs://quiet-dataflow/tmp",
+    "--sdk_container_image=europe-west1-docker.pkg.dev/quiet-project/quietcorpus/worker:1",
+    "--sdk_location=container",
+    "--service_account_email=quietcorpus@quiet-project.iam.gserviceaccount.com",
+    "--dry_run=True",
+)
+# The command, which also writes what the runner would send.
+DRY_RUN = """
+import base64, bz2, json, re, sys
+from apache_beam.runners.dataflow.dataflow_runner import DataflowRunner
+from apache_beam.runners.dataflow.internal.apiclient import Environment
+from google.protobuf import json_format
+run = DataflowRunner.run_pipeline
+def recorded(self, *args, **kwargs):
+    result = run(self, *args, **kwargs)
+    job = result.job
+    content = job.proto_pipeline.SerializeToString()
+    sent = Environment([], job.options, "8", "gs://quiet-dataflow/pipeline.pb", job.proto_pipeline)
+    pickles = [
+        bz2.decompress(base64.b64decode(found))
+        for found in re.findall(rb"QlpoO[A-Za-z0-9+/]+={0,2}", content)  # b"BZh" in base 64
+    ]
+    transforms = job.proto_pipeline.components.transforms.values()
+    with open("graph.json", "w") as sink:
+        json.dump({
+            "stages": [transform.unique_name for transform in transforms],
+            "job": job.json() + json_format.MessageToJson(sent.proto._pb),
+            "content": (content + b"".join(pickles)).decode("latin-1"),
+            "pickles": len(pickles),
+        }, sink)
+    return result
+DataflowRunner.run_pipeline = recorded
+from pipelines.cli import main
+main()
+"""
+KINDS: dict[str, tuple[dict[str, Any], set[str]]] = {
+    "bag of words": (
+        {
+            "mechanism.histogram_epsilon": 1,
+            "mechanism.compression": {"method": "frequency", "size": 3},
+        },
+        {"splits", "shards", "spread", "documents", "histogram", "codebook", "manifest"},
+    ),
+    "histogram": (
+        {
+            "mechanism": {
+                "kind": "histogram",
+                "precision": 2,
+                "epsilon": 4,
+                "vocabulary": {"public": "vocabulary.txt"},
+            }
+        },
+        {"splits", "histogram", "manifest"},
+    ),
+    "words": ({}, {"shards", "spread", "documents", "manifest"}),
+}
+
+
+def required(reason: str) -> None:
+    """Skip for a reason, or fail for it where nothing may be skipped."""
+    if os.environ.get("QUIETCORPUS_REQUIRE_CLUSTERS") == "1":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture
+def gcp() -> None:
+    try:
+        found = importlib.util.find_spec("google.cloud.dataflow")
+    except ImportError:
+        found = None
+    if found is None:
+        required("apache-beam[gcp] is not installed")
+
+
+def run(workspace: Workspace, *arguments: str, **environment: str) -> Any:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=workspace.folder,
+        # Without an account anywhere, and without looking for one on Google's machines.
+        env=workspace.environment | {"NO_GCE_CHECK": "true"} | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.usefixtures("gcp")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_dry_run_checks_the_graph(
+    workspace: Workspace, words: Callable[..., dict[str, Any]], kind: str
+) -> None:
+    changes, stages = KINDS[kind]
+    workspace.parquet({"text": [f"quiet {CANARY}"] * 20, "key": range(20)}, row_group_size=5)
+    changes = (changes or words()) | {"input": {"path": "input/*.parquet", "id": "key"}}
+    done = run(workspace, "-c", DRY_RUN, "release", str(workspace.spec(changes)), *OPTIONS)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "graph     valid; nothing was run, and nothing was published\n"
+    # Beam's own stager leaves folders in the temporary one; there may be nothing of the release.
+    assert list(workspace.output.parent.iterdir()) == []
+    graph = json.loads((workspace.folder / "graph.json").read_text())
+    assert stages <= set(graph["stages"])
+    assert '"DataflowRunner"' in graph["job"]
+    assert "quietcorpus/worker:1" in graph["job"]
+    # Stages are pickled, and must be unpacked to be searched: the place of the corpus is in one.
+    assert graph["pickles"] > 5
+    assert "input/corpus.parquet" in graph["content"]
+    master = workspace.environment["QUIETCORPUS_MASTER_KEY"]
+    raw = bytes.fromhex(master)
+    derived = [value for value in vars_of(ReleaseKey.derive(raw, "test")) if len(value) >= 16]
+    assert derived
+    for secret in (master, master.upper(), CANARY, *(k.decode("latin-1") for k in (raw, *derived))):
+        assert secret not in graph["content"]
+        assert secret not in graph["job"]
+        assert secret not in done.stderr
+
+
+def vars_of(key: ReleaseKey) -> list[bytes]:
+    """The bytes that a key holds."""
+    names = {*getattr(key, "__dict__", {}), *getattr(key, "__slots__", ())}
+    return [found for name in names if isinstance(found := getattr(key, name), bytes)]
+
+
+@pytest.mark.parametrize("runner", ["FnApiRunner", "SparkRunner"])
+def test_no_other_runner_knows_a_dry_run(workspace: Workspace, runner: str) -> None:
+    message = workspace.refused({}, f"--runner={runner}", "--dry_run=True")
+    assert message.startswith("--dry_run: ")
+
+
+@pytest.mark.usefixtures("gcp")
+def test_a_template_would_be_published_by_nobody(workspace: Workspace) -> None:
+    template = "--template_location=gs://quiet-dataflow/template"
+    message = workspace.refused({}, *OPTIONS[:-1], template)
+    assert message.startswith("--template_location: ")
+
+
+@pytest.mark.usefixtures("gcp")
+def test_the_templates_step_makes_a_release(workspace: Workspace) -> None:
+    folder = workspace.folder
+    spec = workspace.spec(
+        {
+            "input.path": str(folder / "input" / "corpus.jsonl"),
+            "output": str(workspace.output),
+            "mechanism.vocabulary": {"public": str(folder / "vocabulary.txt")},
+        }
+    )
+    launch = (str(DEPLOY / "launch.py"), "--runner=FnApiRunner", "--max_num_workers=50")
+    done = run(workspace, *launch, f"--spec={spec}", "--job_name=once")
+    assert done.returncode == 0, done.stderr
+    assert workspace.card()["release"] == "test"
+    # The command's one line is the job's error; the output is taken now.
+    done = run(workspace, *launch, f"--spec={spec}", "--job_name=twice")
+    assert done.returncode != 0
+    assert "quietcorpus: error: output: " in done.stderr
+    done = run(workspace, *launch)
+    assert done.returncode == 1
+    assert done.stderr == "quietcorpus: error: --spec: missing; give the spec's URI\n"
+
+
+@pytest.mark.parametrize(
+    "name", ["", "quietcorpus-master-key", "projects/p/secrets/s/versions/latest"]
+)
+def test_a_secret_is_named_by_its_version(workspace: Workspace, name: str) -> None:
+    done = run(
+        workspace,
+        str(DEPLOY / "with_master_key.py"),
+        "env",
+        QUIETCORPUS_MASTER_KEY_SECRET=name,
+    )
+    assert done.returncode == 1
+    assert "QUIETCORPUS_MASTER_KEY_SECRET: name one version" in done.stderr
+    assert done.stdout == ""
+
+
+# A Secret Manager on this machine, spoken to by Google's client: its answers are a test's.
+SECRETS = """
+import importlib.util, sys
+from concurrent import futures
+import google_crc32c, grpc
+from google.cloud import secretmanager
+from google.cloud.secretmanager_v1.services.secret_manager_service.transports import (
+    SecretManagerServiceGrpcTransport as Transport,
+)
+kind = secretmanager.AccessSecretVersionResponse
+asked = secretmanager.AccessSecretVersionRequest
+def access(request, context):
+    content = (sys.argv[2] + "\\n").encode()
+    wrong = request.name.endswith("/666")
+    checksum = int(google_crc32c.value(content)) + wrong
+    return kind(payload={"data": content, "data_crc32c": checksum})
+handler = grpc.unary_unary_rpc_method_handler(access, asked.deserialize, kind.serialize)
+server = grpc.server(futures.ThreadPoolExecutor(1))
+service = "google.cloud.secretmanager.v1.SecretManagerService"
+server.add_generic_rpc_handlers(
+    [grpc.method_handlers_generic_handler(service, {"AccessSecretVersion": handler})]
+)
+port = server.add_insecure_port("127.0.0.1:0")
+server.start()
+client = secretmanager.SecretManagerServiceClient
+secretmanager.SecretManagerServiceClient = lambda: client(
+    transport=Transport(channel=grpc.insecure_channel(f"127.0.0.1:{port}"))
+)
+spec = importlib.util.spec_from_file_location("entry", sys.argv[1])
+entry = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(entry)
+entry.main([sys.executable, "-c", sys.argv[3]])
+"""
+BECOMES = """
+import os, stat
+from pipelines.keys import configured_master_key
+path = os.environ["QUIETCORPUS_MASTER_KEY_FILE"]
+for found in (path, os.path.dirname(path)):
+    print(oct(stat.S_IMODE(os.stat(found).st_mode)))
+print(path.startswith("/dev/shm/"), "QUIETCORPUS_MASTER_KEY" in os.environ)
+print(configured_master_key().hex())
+os.unlink(path)
+os.rmdir(os.path.dirname(path))
+"""
+
+
+@pytest.mark.usefixtures("gcp")
+def test_a_workers_key_comes_from_secret_manager(workspace: Workspace) -> None:
+    key = "ab" * 32
+    arguments = ("-c", SECRETS, str(DEPLOY / "with_master_key.py"), key, BECOMES)
+    name = "projects/p/secrets/s/versions/"
+    done = run(workspace, *arguments, QUIETCORPUS_MASTER_KEY_SECRET=f"{name}1")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["0o600", "0o700", "True", "False", key]
+    done = run(workspace, *arguments, QUIETCORPUS_MASTER_KEY_SECRET=f"{name}666")
+    assert done.returncode == 1
+    assert done.stderr.endswith(f"{name}666 cannot be read (ValueError)\n")
+    assert key not in done.stdout + done.stderr
+
+
+def test_the_templates_parameters() -> None:
+    metadata = json.loads((DEPLOY / "metadata.json").read_text())
+    assert set(metadata) == {"name", "description", "parameters"}
+    names = [parameter["name"] for parameter in metadata["parameters"]]
+    assert len(set(names)) == len(names)
+    for parameter in metadata["parameters"]:
+        assert re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", parameter["name"])
+        assert {"name", "label", "helpText"} <= set(parameter)
+        assert set(parameter) <= {
+            "name", "label", "helpText", "paramType", "isOptional", "regexes"
+        }  # fmt: skip
+        assert parameter["paramType"] in {"TEXT", "GCS_READ_FILE"}
+        example = parameter["helpText"].rpartition("Example: ")[2]
+        for regex in parameter["regexes"]:
+            assert re.fullmatch(regex, example), (regex, example)
+            assert not re.fullmatch(regex, "")
+            assert not re.fullmatch(regex, f"{example}\n")
+    (spec,) = metadata["parameters"][0]["regexes"]
+    assert not re.fullmatch(spec, "spec.yaml")
+    assert not re.fullmatch(spec, "s3://specs/spec.yaml")
+    (image,) = metadata["parameters"][1]["regexes"]
+    assert not re.fullmatch(image, "europe-west1-docker.pkg.dev/p/quietcorpus/worker:latest")
+
+
+def instructions(name: str) -> list[list[str]]:
+    text = (DEPLOY / name).read_text().replace("\\\n", " ")
+    lines = [line.strip() for line in text.splitlines()]
+    return [line.split() for line in lines if line and not line.startswith("#")]
+
+
+def test_the_images_agree_with_the_repository() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    pinned = dict(
+        line.split("==")
+        for line in (ROOT / "constraints.txt").read_text().splitlines()
+        if "==" in line
+    )
+    worker, launcher = instructions("worker.Dockerfile"), instructions("launcher.Dockerfile")
+    (image,) = [line[1] for line in worker if line[0] == "FROM"]
+    found = re.fullmatch(r"apache/beam_python(\d)\.(\d+)_sdk:(.+)", image)
+    assert found is not None
+    assert found[3] == pinned["apache-beam"]
+    least = re.findall(r"\d+", project["project"]["requires-python"])
+    assert (int(found[1]), int(found[2])) >= (int(least[0]), int(least[1]))
+    template = next(line[1] for line in launcher if line[0] == "FROM")
+    assert f"/python{found[1]}{found[2]}-template-launcher-base:" in template
+    copied: list[str] = []
+    for instruction in [*worker, *launcher]:
+        if instruction[0] == "COPY" and not instruction[1].startswith("--from="):
+            copied += instruction[1:-1]
+    assert all((ROOT / source).exists() for source in copied), copied
+    # All of the package, and nothing of what a release needs is left behind.
+    packages = {name.split(".")[0] for name in project["tool"]["setuptools"]["packages"]}
+    modules = {f"{name}.py" for name in project["tool"]["setuptools"]["py-modules"]}
+    assert packages | modules <= set(copied)
+    text = " ".join(" ".join(line) for line in [*worker, *launcher])
+    assert "-c constraints.txt" in text
+    assert "/opt/apache/beam/boot" in text
+    assert not re.search(r"QUIETCORPUS_MASTER_KEY(_FILE)?[ =]", text)
+
+
+def test_the_runbook_names_files_that_exist() -> None:
+    text = (DEPLOY / "README.md").read_text()
+    for name in re.findall(r"`([\w.]+\.(?:py|json|yaml|Dockerfile))`", text):
+        assert (DEPLOY / name).exists(), name
+    for path in re.findall(r"deploy/dataflow/[\w.]+", text):
+        assert (ROOT / path).exists(), path

@@ -1,0 +1,160 @@
+"""A calibration on a Ray cluster that runs beforehand, and the file by which one is launched."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import psutil
+import pyarrow.parquet as pq
+import pytest
+from ruamel.yaml import YAML
+from s3_server import free_ports
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+ROOT = Path(__file__).resolve().parents[2]
+CLUSTER = ROOT / "deploy" / "ray" / "cluster.yaml"
+RAY = Path(sys.executable).with_name("ray")
+PATIENCE_SECONDS = 180
+SETTINGS = ("--mechanism", "madlib", "--epsilons", "5,10", "--words", "200", "--draws", "100")
+
+
+def required(reason: str) -> None:
+    """Skip for a reason, or fail for it where nothing may be skipped."""
+    if os.environ.get("QUIETCORPUS_REQUIRE_CLUSTERS") == "1":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture
+def head(workspace: Workspace) -> Iterator[str]:
+    """The address of a cluster of one node on this machine's loopback, with two processors."""
+    if not RAY.exists():
+        required("ray is not installed")
+    folder = Path("/tmp") / f"qcr{os.getpid()}"  # sockets' paths are short
+    (port,) = free_ports(1)
+    done = subprocess.run(
+        [
+            str(RAY),
+            "start",
+            "--head",
+            "--node-ip-address=127.0.0.1",
+            f"--port={port}",
+            f"--temp-dir={folder}",
+            "--num-cpus=2",
+            "--include-dashboard=false",
+            "--disable-usage-stats",
+            f"--object-store-memory={200 * 2**20}",
+        ],
+        env=workspace.environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    try:
+        assert done.returncode == 0, done.stdout + done.stderr
+        yield f"127.0.0.1:{port}"
+    finally:
+        end(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def end(folder: Path) -> None:
+    """End the processes of the cluster with this folder; `ray stop` would end every cluster's."""
+    ours = [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if str(folder) in " ".join(process.info["cmdline"] or [])
+    ]
+    for process in ours:
+        process.terminate()
+    _, left = psutil.wait_procs(ours, timeout=10)
+    for process in left:
+        process.kill()
+
+
+def test_a_cluster_gives_the_local_engines_numbers(
+    workspace: Workspace, word_index: Path, head: str
+) -> None:
+    def calibrate(output: str, *more: str, **environment: str) -> None:
+        done = workspace.run(
+            "calibrate",
+            str(word_index),
+            *SETTINGS,
+            "--output",
+            output,
+            *more,
+            environment=environment,
+        )
+        assert done.returncode == 0, done.stderr
+
+    calibrate("local")
+    calibrate("cluster", "--engine", "ray", RAY_ADDRESS=head)
+    assert content(workspace.folder / "local") == content(workspace.folder / "cluster")
+    one, other = (
+        pq.read_table(workspace.folder / name / "calibration.parquet")
+        for name in ("local", "cluster")
+    )
+    assert one.num_rows == 400
+    assert one.equals(other)
+    # The cluster was there before, and goes on.
+    host, port = head.split(":")
+    socket.create_connection((host, int(port)), PATIENCE_SECONDS).close()
+
+
+def content(folder: Path) -> Any:
+    return json.loads((folder / "calibration.json").read_text())
+
+
+def test_a_cluster_that_is_not_there(workspace: Workspace, word_index: Path) -> None:
+    if not RAY.exists():
+        required("ray is not installed")
+    (port,) = free_ports(1)
+    done = workspace.run(
+        "calibrate",
+        str(word_index),
+        *SETTINGS,
+        "--output",
+        "never",
+        "--engine",
+        "ray",
+        environment={"RAY_ADDRESS": f"127.0.0.1:{port}"},
+    )
+    assert done.returncode == 2
+    assert f"RAY_ADDRESS: no Ray cluster answers at 127.0.0.1:{port}" in done.stderr
+    assert not (workspace.folder / "never").exists()
+
+
+def test_the_launchers_file_is_one() -> None:
+    if not RAY.exists():
+        required("ray is not installed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from ray.autoscaler._private.util import prepare_config, validate_config
+
+        config = YAML(typ="safe").load(CLUSTER)
+        prepared = prepare_config(config)
+        validate_config(prepared)
+        with pytest.raises(jsonschema.ValidationError, match="unknown_key"):
+            validate_config(prepared | {"unknown_key": 1})
+    assert prepared["max_workers"] == len(config["provider"]["worker_ips"])
+    assert prepared["provider"]["type"] == "local"
+    pinned = re.search(r"(?m)^ray==(.+)$", (ROOT / "constraints.txt").read_text())
+    assert pinned is not None
+    assert "constraints.txt" in " ".join(config["setup_commands"])
+    for target, source in config["file_mounts"].items():
+        assert target.startswith("~/")
+        assert (ROOT / source).exists(), source

@@ -1,0 +1,167 @@
+"""A real S3 server (SeaweedFS) on this machine, which demands signatures and can go away."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import boto3
+import botocore.exceptions
+from botocore.config import Config
+
+WEED = shutil.which("weed", path=str(Path(sys.executable).parent)) or shutil.which("weed")
+BUCKET = "corpus"
+_ACTIONS = {
+    "full": ["Admin"],
+    "unlisted": ["Read", "Write"],
+    "reader": ["Read", "List"],
+    "stranger": ["Read:other", "List"],
+}
+_SERVICES = ("master", "volume", "filer", "s3")
+_PATIENCE_SECONDS = 60
+
+
+class S3Server:
+    """A server with one bucket, `corpus`, and four identities.
+
+    Attributes:
+        endpoint: its URL.
+        environment: the variables of an identity that may do everything.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._ports = free_ports(2 * len(_SERVICES) + 2)
+        self._process: subprocess.Popen[bytes] | None = None
+        self.endpoint = f"http://127.0.0.1:{self._ports[3]}"
+        self.environment = self.environment_of("full")
+        identities = [
+            {"name": name, "credentials": [_credentials(name)], "actions": actions}
+            for name, actions in _ACTIONS.items()
+        ]
+        (folder / "config.json").write_text(json.dumps({"identities": identities}))
+
+    def environment_of(self, identity: str) -> dict[str, str]:
+        """The variables of `full`, or of one that may not list (`unlisted`), write (`reader`), read
+        (`stranger`)."""
+        credentials = _credentials(identity)
+        return {
+            "AWS_ACCESS_KEY_ID": credentials["accessKey"],
+            "AWS_SECRET_ACCESS_KEY": credentials["secretKey"],
+            "AWS_ENDPOINT_URL_S3": self.endpoint,
+            "AWS_REGION": "us-east-1",
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }
+
+    def client(self) -> Any:
+        """A client that does not retry."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return boto3.client(
+                "s3",
+                endpoint_url=self.endpoint,
+                aws_access_key_id=self.environment["AWS_ACCESS_KEY_ID"],
+                aws_secret_access_key=self.environment["AWS_SECRET_ACCESS_KEY"],
+                region_name="us-east-1",
+                config=Config(retries={"max_attempts": 1}, connect_timeout=2, read_timeout=10),
+            )
+
+    def keys(self, prefix: str) -> list[str]:
+        """The names of the objects whose names begin with a prefix."""
+        pages = (
+            self.client().get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix)
+        )
+        return sorted(entry["Key"] for page in pages for entry in page.get("Contents", []))
+
+    def read(self, key: str) -> bytes:
+        """An object's content."""
+        content: bytes = self.client().get_object(Bucket=BUCKET, Key=key)["Body"].read()
+        return content
+
+    def start(self) -> None:
+        """Start the server, with the data that it had; returns once it takes objects."""
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command(), stdout=log, stderr=log, cwd=self._folder
+            )
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while not self._ready():
+            assert self._process.poll() is None, (self._folder / "log").read_text()[-2000:]
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+    def stop(self) -> None:
+        """End the server at once; connections break."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(timeout=_PATIENCE_SECONDS)
+            self._process = None
+
+    def freeze(self) -> None:
+        """Have the server accept connections, and answer nothing."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Have a frozen server go on."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
+    def _ready(self) -> bool:
+        s3 = self.client()
+        try:
+            if BUCKET not in [bucket["Name"] for bucket in s3.list_buckets()["Buckets"]]:
+                s3.create_bucket(Bucket=BUCKET)
+            s3.put_object(Bucket=BUCKET, Key="ready", Body=b"x")
+            s3.get_object(Bucket=BUCKET, Key="ready")["Body"].read()
+        except (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError):
+            return False
+        return True
+
+    def _command(self) -> list[str]:
+        ports = [
+            flag
+            for name, port, grpc_port in zip(
+                _SERVICES, self._ports[:4], self._ports[4:8], strict=True
+            )
+            for flag in (f"-{name}.port={port}", f"-{name}.port.grpc={grpc_port}")
+        ]
+        return [
+            str(WEED),
+            "server",
+            "-ip=127.0.0.1",
+            "-ip.bind=127.0.0.1",
+            f"-dir={self._folder}",
+            "-master.volumeSizeLimitMB=64",
+            "-volume.max=200",
+            "-master.telemetry=false",
+            "-s3",
+            f"-s3.config={self._folder / 'config.json'}",
+            "-s3.autoCreateBucket=false",
+            f"-s3.port.iceberg={self._ports[8]}",
+            f"-s3.port.lance={self._ports[9]}",
+            *ports,
+        ]
+
+
+def _credentials(identity: str) -> dict[str, str]:
+    return {
+        "accessKey": f"quietcorpus-{identity}",
+        "secretKey": f"S3cretThatNobodyMayLog-{identity}",
+    }
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [opened.getsockname()[1] for opened in sockets]
+    for opened in sockets:
+        opened.close()
+    return ports
