@@ -18,6 +18,7 @@ help:
 	@echo "make spark-up | flink-up       a cluster on this machine (spark-down, flink-down stop it)"
 	@echo "make spark-release SPEC=...    a release on it; make flink-release likewise"
 	@echo "make bench    speed and memory, as ratios in one run"
+	@echo "make faults   what breaking things does to a release (an hour); make soak: a million documents"
 	@echo "make utility  the paper's comparison on a labelled corpus (an hour)"
 	@echo "make utility-words  the same for text, word by word (an hour)"
 
@@ -57,11 +58,11 @@ SPARK := build/pyspark/pyspark
 FLINK := build/pyflink/pyflink
 FETCH := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target
 
-$(SPARK): $(VENV)/.cluster
+$(SPARK): | $(VENV)/.cluster
 	$(FETCH) build/pyspark pyspark==3.5.7
 	@touch $@
 
-$(FLINK): $(VENV)/.cluster
+$(FLINK): | $(VENV)/.cluster
 	$(FETCH) build/pyflink apache-flink-libraries==1.19.0
 	@touch $@
 
@@ -83,6 +84,7 @@ spark-down:
 	$(SPARK_CLUSTER) down
 
 spark-release: spark
+	@test -n "$(SPEC)" || { echo "make spark-release SPEC=spec.yaml"; exit 2; }
 	SPARK_LOCAL_IP=127.0.0.1 $(BIN)/quietcorpus release $(SPEC) --runner=SparkRunner \
 		--spark_job_server_jar=build/spark/job-server.jar --spark_master_url=spark://127.0.0.1:7077
 
@@ -93,13 +95,14 @@ flink-down:
 	$(FLINK_CLUSTER) down
 
 flink-release: flink
+	@test -n "$(SPEC)" || { echo "make flink-release SPEC=spec.yaml"; exit 2; }
 	$(BIN)/quietcorpus release $(SPEC) --runner=FlinkRunner --flink_version=1.19 --parallelism=2 \
 		--flink_job_server_jar=build/flink/job-server.jar --flink_master=127.0.0.1:8081
 
 # Airflow's requirements clash with Beam's, so it has an environment of its own.
 build/airflow/.installed: deploy/airflow/requirements.txt
-	$(PYTHON) -m venv build/airflow
-	build/airflow/bin/pip install --quiet --disable-pip-version-check -r $<
+	$(PYTHON) -m venv --clear build/airflow
+	build/airflow/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
 airflow: build/airflow/.installed
@@ -127,6 +130,15 @@ bench: $(VENV)/.bench $(VECTORS) build/peer build/wide.npz
 	$(BIN)/python benchmarks/pipeline.py --corpus $(BENCH_CORPUS)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/words.py \
 		--glove $(VECTORS) --wide build/wide.npz --peer build/peer
+
+# What breaking things does to a release (an hour), and a million documents through Spark.
+RUNNING := PYTHONPATH=.:tests:benchmarks PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python
+
+faults: $(VENV)/.test spark
+	$(RUNNING) benchmarks/faults.py --corpus $(BENCH_REVIEWS) --output docs/faults.md
+
+soak: $(VENV)/.test spark
+	$(RUNNING) benchmarks/soak.py --corpus $(BENCH_REVIEWS)
 
 utility: $(VENV)/.bench
 	$(BIN)/python benchmarks/utility.py --corpus $(BENCH_CORPUS) --output docs/utility.md

@@ -19,17 +19,16 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 import pyarrow.parquet as pq
-
-from tests.clusters.conftest import Cluster, spark, stop
-from tests.conftest import MASTER_KEY
-from tests.s3_server import BUCKET, S3Server
+from machine import MASTER_KEY
+from running_clusters import Cluster, spark, stop
+from s3_server import BUCKET, S3Server
 
 COMMAND = str(Path(sys.executable).with_name("quietcorpus"))
 TERMS = 20_000
@@ -37,14 +36,14 @@ ROW_GROUP = 2500
 LIMIT_SECONDS = 900
 SPEC = """
 release: faults
-input: {{path: 's3://{bucket}/in/*.parquet', text: text}}
+input: {{path: '{place}/in/*.parquet', text: text}}
 output: {output}
 mechanism:
   kind: bag-of-words
   precision: 10
   epsilon: 5
   histogram_epsilon: 0.5
-  vocabulary: {{public: 's3://{bucket}/vocabulary.txt'}}
+  vocabulary: {{public: '{place}/vocabulary.txt'}}
   compression: {{method: frequency, size: 100}}
 """
 MULTI_PROCESS = "two processes"
@@ -164,20 +163,28 @@ class Lab:
             }
         )
 
-    def upload(self, corpus: str, copies: int) -> int:
-        """Put the corpus and its vocabulary on the server; the number of documents."""
+    def keep(self, corpus: str, copies: int) -> int:
+        """Put the corpus and its vocabulary into the folder; the number of documents."""
         texts = pq.read_table(corpus, columns=["text"])
         path = self.folder / "corpus.parquet"
         pq.write_table(texts, path, row_group_size=ROW_GROUP)
         counted: Counter[str] = Counter()
         for text in texts["text"].slice(0, 5000).to_pylist():
             counted.update(word.lower() for word in text.split() if word.isalpha())
-        vocabulary = "\n".join(word for word, _ in counted.most_common(TERMS)).encode()
-        client = self.s3.client()
+        vocabulary = "\n".join(word for word, _ in counted.most_common(TERMS))
+        (self.folder / "vocabulary.txt").write_text(vocabulary)
+        (self.folder / "in").mkdir()
         for copy in range(copies):
-            client.upload_file(str(path), BUCKET, f"in/{copy:02d}.parquet")
-        client.put_object(Bucket=BUCKET, Key="vocabulary.txt", Body=vocabulary)
+            (self.folder / "in" / f"{copy:02d}.parquet").symlink_to(path)
         return copies * len(texts)
+
+    def upload(self, corpus: str, copies: int) -> int:
+        """Put the corpus and its vocabulary on the server; the number of documents."""
+        documents = self.keep(corpus, copies)
+        for path in [self.folder / "vocabulary.txt", *(self.folder / "in").iterdir()]:
+            key = str(path.relative_to(self.folder))
+            self.s3.client().upload_file(str(path), BUCKET, key)
+        return documents
 
     def on_spark(self) -> tuple[str, ...]:
         """The options for the cluster, which is started at the first call."""
@@ -189,20 +196,27 @@ class Lab:
             self.stack.callback(stop, self.cluster)
         return self.cluster.options
 
-    def start(self, name: str, *options: str, output: str | None = None, **environment: str) -> Run:
-        """Start a release."""
+    def start(self, name: str, *options: str, output: str | None = None) -> Run:
+        """Start a release from the server, and to it unless told otherwise."""
         place = output or f"s3://{BUCKET}/out/{name}"
+        return self._start(name, f"s3://{BUCKET}", place, options)
+
+    def start_locally(self, name: str, *options: str) -> Run:
+        """Start a release from a folder to a folder."""
+        return self._start(name, str(self.folder), f"{self.folder}/out/{name}", options)
+
+    def _start(self, name: str, place: str, output: str, options: Sequence[str]) -> Run:
         spec = self.folder / f"{name}.yaml"
-        spec.write_text(SPEC.format(bucket=BUCKET, output=place))
+        spec.write_text(SPEC.format(place=place, output=output))
         process = subprocess.Popen(
             [COMMAND, "release", str(spec), "--quiet", *options],
             cwd=self.folder,
-            env=self.environment | environment,
+            env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
-        return Run(self, process, name, place)
+        return Run(self, process, name, output)
 
     def content(self, name: str) -> dict[str, bytes]:
         """A release's files, its card without the time."""

@@ -16,8 +16,7 @@ from pathlib import Path
 
 import psutil
 from faults import Lab
-
-from tests.clusters.conftest import Cluster, spark, stop
+from running_clusters import Cluster, spark, stop
 
 SAMPLE_SECONDS = 1.0
 MEGABYTE = 1 << 20
@@ -76,7 +75,7 @@ def role(command: list[str]) -> str:
 
 def measure(lab: Lab, cluster: Cluster, name: str) -> tuple[float, Memory]:
     """A release's seconds, and its memory."""
-    run = lab.start(name, *cluster.options)
+    run = lab.start_locally(name, *cluster.options)
     memory = Memory([*cluster.pids(), run.process.pid])
     memory.start()
     code, line = run.finish()
@@ -94,7 +93,7 @@ def main() -> None:
     seconds = {}
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         lab = Lab(Path(folder), stack)
-        documents = lab.upload(given.corpus, given.copies)
+        documents = lab.keep(given.corpus, given.copies)
         for workers in (2, 1):
             place = Path(folder) / f"spark-{workers}"
             place.mkdir()

@@ -35,6 +35,8 @@ class BagOfWordsKind:
     vocabulary: VocabularyStep
     embedding: Artefact | None
 
+    has_documents = True
+
     @classmethod
     def found(cls, spec: BagOfWordsSpec) -> BagOfWordsKind:
         """Raises InputError for artefacts that cannot be used, or more bins than terms."""

@@ -190,7 +190,7 @@ def calibrate(
             lines(job.calibrate(opened, place, settings, by=engine, workers=workers, quiet=quiet))
         )
 
-    for line in guarded(run, "; nothing was written"):
+    for line in guarded(run, lambda: "; nothing was written"):
         click.echo(line)
 
 

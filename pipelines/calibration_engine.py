@@ -108,7 +108,13 @@ def _start(ray: Any, count: int) -> None:
     address = os.environ.get("RAY_ADDRESS")
     quietly = {"log_to_driver": False, "logging_level": logging.ERROR}
     if not address:
-        ray.init("local", num_cpus=count, include_dashboard=False, **quietly)
+        ray.init(
+            "local",
+            num_cpus=count,
+            include_dashboard=False,
+            _node_ip_address="127.0.0.1",  # it asks for no password
+            **quietly,
+        )
         return
     try:
         if ":" in address:  # Ray itself would try for minutes

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
+import re
 import uuid
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -20,11 +21,13 @@ from mechanisms.keystream import ReleaseKey
 from pipelines import object_stores, storage
 from pipelines.card import Artefact
 from pipelines.spec import Spec
-from pipelines.version import software
+from pipelines.version import environment_digest
 from transforms.documents import Plan
-from transforms.errors import InputError
+from transforms.errors import InputError, Unavailable
 
 _ATTEMPTS = 16
+WITHDRAWN = "withdrawn"
+"""The run of a claim whose files are being deleted; no identity is equal to it."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class Claim:
 
 def identity(spec: Spec, plan: Plan, artefacts: Sequence[Artefact], key: ReleaseKey) -> str:
     """A digest of all that a release's bytes depend on; it tells nothing without the key."""
-    parts = (spec, list(plan.splits), list(plan.files), list(artefacts), software())
+    parts = (spec, list(plan.splits), list(plan.files), list(artefacts), environment_digest())
     canonical = "\0".join(map(repr, parts)).encode()
     digest = hashlib.sha256(canonical).digest()
     return key.stage("claim", b"").addresses("", [0], [digest]).tobytes().hex()
@@ -70,9 +73,15 @@ def read(output: str) -> tuple[Claim, str] | None:
     found = object_stores.read(uri)
     if found is None:
         return None
+    folder, name = posixpath.split(output)
     try:
         content = orjson.loads(found[0])
-        return Claim(**content | {"stagings": tuple(content["stagings"])}), found[1]
+        claim = Claim(**content | {"stagings": tuple(content["stagings"])})
+        # They will be deleted, so a forged claim must not name anything else.
+        own = re.compile(re.escape(f"{folder}/.{name}.staging-") + "[0-9a-f]{12}")
+        if not claim.stagings or not all(own.fullmatch(staging) for staging in claim.stagings):
+            raise ValueError
+        return claim, found[1]
     except (ValueError, TypeError, KeyError):
         raise InputError(
             f"output: {uri} is not a claim that this version knows; delete it"
@@ -80,7 +89,7 @@ def read(output: str) -> tuple[Claim, str] | None:
 
 
 def take(output: str, release: str, run: str) -> Claim:
-    """Claim an output, or take over the claim of the same run; raises InputError otherwise."""
+    """Claim an output, or take over the claim of the same run; raises Unavailable otherwise."""
     uri = claim_of(output)
     folder, name = posixpath.split(output)
     staging = f"{folder}/.{name}.staging-{uuid.uuid4().hex[:12]}"
@@ -96,12 +105,12 @@ def take(output: str, release: str, run: str) -> Claim:
             taken = object_stores.replace(uri, claim.content, version)
         if taken:
             return claim
-    raise InputError(f"output: {uri} changes again and again; run again once other runs are done")
+    raise Unavailable(f"output: {uri} changes again and again; run again once other runs are done")
 
 
 def _refuse_other(claim: Claim, run: str, output: str) -> None:
     if claim.run != run:
-        raise InputError(
+        raise Unavailable(
             f"output: {output} is being written by another run, of release {claim.release}; wait "
             f"for it, or if it died, delete its claim {claim_of(output)}"
         )
@@ -111,6 +120,20 @@ def is_held(output: str, claim: Claim) -> bool:
     """Whether this claim still stands."""
     found = read(output)
     return found is not None and found[0] == claim
+
+
+def withdraw(output: str, claim: Claim) -> Claim | None:
+    """A claim that nobody takes over, in the place of this one; None if this one is lost.
+
+    What a run has published may be deleted under such a claim alone: by the time that takes, its
+    repetition could have published the same files again.
+    """
+    found = read(output)
+    if found is None or found[0] != claim:
+        return None
+    withdrawn = replace(claim, run=WITHDRAWN)
+    done = object_stores.replace(claim_of(output), withdrawn.content, found[1])
+    return withdrawn if done else None
 
 
 def drop(output: str, claim: Claim) -> None:

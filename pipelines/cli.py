@@ -51,7 +51,8 @@ def main() -> None:
     type=click.Choice(["refuse", "ok"]),
     default="refuse",
     show_default=True,
-    help="If the output holds this very release already.",
+    help="If the output holds a release of this id, mechanism and columns. The input of that one "
+    "is not compared.",
 )
 @click.option("--quiet", is_flag=True, help="No progress bar; plain log lines.")
 @click.option(
@@ -83,6 +84,12 @@ def release(
       quietcorpus release spec.yaml --runner=DataflowRunner --project=... --region=...
     """
 
+    aftermath = "; nothing was published"
+
+    def begins() -> None:
+        nonlocal aftermath
+        aftermath = "; the release may be published: run again, with --if-exists=ok"
+
     def run() -> tuple[str, Card, bool] | None:
         from pipelines.logs import configure_logging
 
@@ -98,11 +105,12 @@ def release(
         check_places(loaded)
         card = complete(loaded) if if_exists == "ok" else None
         try:
-            return loaded.output, card or make(loaded, engine, quiet=quiet), card is not None
+            made = card or make(loaded, engine, begins, quiet=quiet)
+            return loaded.output, made, card is not None
         except GraphIsValid:
             return None
 
-    done = guarded(run, "; nothing was published")
+    done = guarded(run, lambda: aftermath)
     if done is None:
         click.echo("graph     valid; nothing was run, and nothing was published")
         return

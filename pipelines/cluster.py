@@ -22,7 +22,8 @@ from apache_beam.options.pipeline_options import (
     StandardOptions,
 )
 
-from transforms.errors import InputError
+from pipelines.keys import VARIABLE
+from transforms.errors import InputError, StageError, Unavailable
 
 WORKER = "quietcorpus-worker"
 _OLDEST_JAVA = 11
@@ -44,7 +45,7 @@ def prepare(options: PipelineOptions) -> None:
 
     Beam's own default is a container of its own, which has no quietcorpus in it.
     """
-    runner = _runner(options)
+    runner = runner_name(options)
     if runner not in ("spark", "flink", "portable"):
         return
     master = _master(options)
@@ -62,7 +63,7 @@ def prepare(options: PipelineOptions) -> None:
             _check_spark(options)
 
 
-def meaning(options: PipelineOptions, failure: str) -> InputError | None:
+def meaning(options: PipelineOptions, failure: str) -> InputError | StageError | None:
     """What a person can mend about a cluster, out of the text of a failure."""
     if _NO_WORKER.search(failure):
         return InputError(
@@ -75,9 +76,9 @@ def meaning(options: PipelineOptions, failure: str) -> InputError | None:
             "install the same one on both sides"
         )
     if _NO_SPARK.search(failure):
-        return InputError(
+        return Unavailable(
             f"--spark_master_url: {options.view_as(SparkRunnerOptions).spark_master_url} does not "
-            f"take the job; it must run Spark {_spark_of_jar(options)}, the job server's version"
+            f"take the job; it must run Spark {_spark_of_jar(options) or 3.5}, the job server's"
         )
     return None
 
@@ -88,22 +89,28 @@ def _command(options: PipelineOptions) -> str | None:
     if portable.environment_type != "PROCESS" or not portable.environment_config:
         return None
     try:
-        return str(json.loads(portable.environment_config)["command"])
-    except (ValueError, KeyError, TypeError):
-        raise InputError(
-            f"--environment_config: {portable.environment_config!r} is not of the form "
-            '{"command": "' + WORKER + '"}'
+        config = json.loads(portable.environment_config)
+        if config.get("env", {}).get(VARIABLE):
+            raise InputError(
+                f"--environment_config: {VARIABLE} is in it, and so would be in the job; set it in "
+                "the environment of the workers"
+            )
+        return str(config["command"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InputError(  # it is not quoted: it may name secrets
+            '--environment_config: is not of the form {"command": "' + WORKER + '"}'
         ) from None
 
 
-def _runner(options: PipelineOptions) -> str:
+def runner_name(options: PipelineOptions) -> str:
+    """The runner's name as `spark`, `flink`, `dataflow`, ...; empty for Beam's default."""
     name = options.view_as(StandardOptions).runner or ""
     return str(name).rpartition(".")[2].lower().removesuffix("runner")
 
 
 def _master(options: PipelineOptions) -> tuple[str, str] | None:
     """The option and the address of the cluster's master, or None for one inside the job server."""
-    if _runner(options) == "spark":
+    if runner_name(options) == "spark":
         given = options.view_as(SparkRunnerOptions).spark_master_url or ""
         return ("--spark_master_url", given) if given.startswith("spark://") else None
     given = options.view_as(FlinkRunnerOptions).flink_master or ""
@@ -112,7 +119,7 @@ def _master(options: PipelineOptions) -> tuple[str, str] | None:
 
 
 def _job_server_jar(options: PipelineOptions) -> tuple[str, str | None]:
-    if _runner(options) == "spark":
+    if runner_name(options) == "spark":
         return "--spark_job_server_jar", options.view_as(SparkRunnerOptions).spark_job_server_jar
     return "--flink_job_server_jar", options.view_as(FlinkRunnerOptions).flink_job_server_jar
 
@@ -138,15 +145,18 @@ def _check_jar(key: str, jar: str | None) -> None:
 
 
 def _check_master(key: str, url: str) -> None:
-    place = urlsplit(url)
-    try:
-        socket.create_connection(
-            (place.hostname or "", place.port or 80), timeout=_PATIENCE_SECONDS
-        ).close()
-    except (OSError, ValueError):
-        raise InputError(
-            f"{key}: nothing answers at {url}; start the cluster, and check host and port"
-        ) from None
+    scheme, _, places = url.partition("://")
+    for place in places.split(","):  # one of several masters leads
+        at = urlsplit(f"{scheme}://{place}")
+        try:
+            port = at.port or {"spark": 7077, "https": 443}.get(scheme, 80)
+            socket.create_connection((at.hostname or "", port), _PATIENCE_SECONDS).close()
+        except (OSError, ValueError):
+            continue
+        return
+    raise Unavailable(
+        f"{key}: nothing answers at {url}; start the cluster, and check host and port"
+    )
 
 
 def _check_spark(options: PipelineOptions) -> None:
@@ -154,7 +164,7 @@ def _check_spark(options: PipelineOptions) -> None:
     url = options.view_as(SparkRunnerOptions).spark_master_url or ""
     jar = _spark_of_jar(options)
     master = _spark_of_master(url) if url.startswith("spark://") else None
-    if jar and master and jar.split(".")[:2] != master.split(".")[:2]:
+    if jar and master and jar != master:
         raise InputError(
             f"--spark_master_url: {url} runs Spark {master}, the job server Spark {jar}; "
             "make one for the cluster's version (spark.version in deploy/spark/pom.xml)"

@@ -16,8 +16,8 @@ _EXIT_FAILURE = 1
 _EXIT_INTERRUPTED = 130  # neither bad input nor a failure: worth another try
 
 
-def guarded(run: Callable[[], _T], aftermath: str = "") -> _T:
-    """Turn every failure into one line and an exit code."""
+def guarded(run: Callable[[], _T], aftermath: Callable[[], str] = str) -> _T:
+    """Turn every failure into one line and an exit code; `aftermath` ends the line."""
     from transforms.errors import InputError, StageError
 
     # A scheduler ends a job with SIGTERM; like Ctrl-C, it must leave nothing behind.
@@ -27,11 +27,11 @@ def guarded(run: Callable[[], _T], aftermath: str = "") -> _T:
     except InputError as error:
         _fail(str(error), _EXIT_BAD_INPUT)
     except KeyboardInterrupt:
-        _fail(f"interrupted{aftermath}", _EXIT_INTERRUPTED)
+        _fail(f"interrupted{aftermath()}", _EXIT_INTERRUPTED)
     except StageError as error:
-        _fail(f"{error}{aftermath}", _EXIT_FAILURE)
+        _fail(f"{error}{aftermath()}", _EXIT_FAILURE)
     except Exception as error:  # its message may quote private text, so only its type is shown
-        _fail(f"unexpected {type(error).__name__}{aftermath}", _EXIT_FAILURE)
+        _fail(f"unexpected {type(error).__name__}{aftermath()}", _EXIT_FAILURE)
 
 
 def _fail(message: str, code: int) -> NoReturn:

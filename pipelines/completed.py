@@ -8,10 +8,12 @@ from typing import Any
 
 import pydantic
 from apache_beam.io.filesystem import BeamIOError
+from apache_beam.io.filesystems import FileSystems
 
 from pipelines import claims, object_stores, storage
 from pipelines.card import Card
 from pipelines.describe import stated
+from pipelines.kinds import prepare
 from pipelines.spec import Spec
 from transforms.errors import InputError
 
@@ -26,10 +28,14 @@ def complete(spec: Spec) -> Card | None:
     card = _card_at(spec.output)
     if card is None:
         return None
-    if (difference := _difference(card, spec)) is not None:
+    difference = _difference(card, spec)
+    if difference is None and list(prepare(spec).artefacts) != card.artefacts:
+        difference = "other artefacts"
+    if difference is not None:
         raise InputError(
             f"output: {spec.output} holds another release ({difference}); name another place"
         )
+    _refuse_incomplete(card, spec.output)
     _tidy(spec)
     return card
 
@@ -39,8 +45,8 @@ def refuse_existing(spec: Spec) -> None:
     card = _card_at(spec.output)
     if card is not None and _difference(card, spec) is None:
         raise InputError(
-            f"output: {spec.output} holds a release already, which is complete and this very one; "
-            "accept it with --if-exists=ok, or name another place"
+            f"output: {spec.output} holds a release already, of the same id, columns and "
+            "mechanism; accept it with --if-exists=ok, or name another place"
         )
     if not (storage.is_local(spec.output) or object_stores.is_supported(spec.output)):
         storage.refuse_existing(spec.output)  # what Beam does not know says so better
@@ -65,8 +71,9 @@ def _difference(card: Card, spec: Spec) -> str | None:
         return f"release: {card.release}"
     if card.columns != list(spec.input.keep):
         return "other input.keep"
-    for name, value in json.loads(json.dumps(stated(spec))).items():
-        if not _agrees(card.mechanism, name, value):
+    block = json.loads(json.dumps(stated(spec)))
+    for name in [*type(spec.mechanism).model_fields, *block]:
+        if not _agrees(card.mechanism, name, block.get(name)):
             return f"other mechanism.{name}"
     return None
 
@@ -78,11 +85,24 @@ def _agrees(block: dict[str, Any], name: str, value: Any) -> bool:
     return bool(block.get(name) == value)
 
 
+def _refuse_incomplete(card: Card, output: str) -> None:
+    (found,) = FileSystems.match([f"{output}/**"])
+    there = {metadata.path for metadata in found.metadata_list}
+    missing = [file.path for file in card.files if f"{output}/{file.path}" not in there]
+    if missing:
+        raise InputError(
+            f"output: {output} holds a release that lacks {missing[0]}; delete it and run again"
+        )
+
+
 def _tidy(spec: Spec) -> None:
     """Delete what a run left that was cut short after it had published this release."""
     if storage.is_local(spec.output):
         return
-    found = claims.read(spec.output)
-    if found is not None and found[0].release == spec.release:
-        claims.drop(spec.output, found[0])
-        _LOGGER.info("deleted the claim of the run that was cut short after it had published")
+    try:
+        found = claims.read(spec.output)
+        if found is not None and found[0].release == spec.release:
+            claims.drop(spec.output, found[0])
+            _LOGGER.info("deleted the claim of the run that was cut short after it had published")
+    except Exception:  # the release is complete all the same
+        _LOGGER.warning("%s could not be deleted; delete it", claims.claim_of(spec.output))

@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import apache_beam as beam
@@ -33,6 +33,7 @@ from apache_beam.runners.portability import local_job_service
 from apache_beam.runners.portability.fn_api_runner import fn_runner, worker_handlers
 from apache_beam.runners.portability.portable_runner import JobServiceHandle
 from apache_beam.runners.runner import PipelineState, create_runner
+from apache_beam.runners.worker import worker_pool_main
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from pipelines import cluster
@@ -42,6 +43,7 @@ from transforms.metrics import NAMESPACE, watched
 
 _LOCAL_RUNNERS = ("direct", "fnapi", "bundlebaseddirect")
 _POLL_SECONDS = 0.5
+_SECRETS = ("s3_secret_access_key", "s3_session_token", "azure_connection_string")
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 _RAISED = re.compile(
     r"^(?:[\w.]*\.)?(InputError|StageError): (.*?)(?: \[while running .*)?$", re.MULTILINE
@@ -62,10 +64,11 @@ class Engine:
         self._workers = workers
         if not self.local and workers != 1:
             raise InputError("--workers: for the local engine alone; use the runner's own option")
-        self._dry = bool(self._options.view_as(TestOptions).dry_run)
-        if self._dry and not self._is_dataflow:
+        self.dry = bool(self._options.view_as(TestOptions).dry_run)
+        dataflow = cluster.runner_name(self._options) == "dataflow"
+        if self.dry and not dataflow:
             raise InputError("--dry_run: for the DataflowRunner alone; others would run the job")
-        if self._is_dataflow and self._options.view_as(GoogleCloudOptions).template_location:
+        if dataflow and self._options.view_as(GoogleCloudOptions).template_location:
             raise InputError(
                 "--template_location: nobody would publish what a template's job makes; drop it"
             )
@@ -74,13 +77,7 @@ class Engine:
     @property
     def local(self) -> bool:
         """Whether the pipeline runs on this machine, without a runner of the user's choice."""
-        name = self._options.view_as(StandardOptions).runner or _LOCAL_RUNNERS[0]
-        return name.lower().removesuffix("runner") in _LOCAL_RUNNERS
-
-    @property
-    def _is_dataflow(self) -> bool:
-        name = self._options.view_as(StandardOptions).runner or ""
-        return name.lower().removesuffix("runner") == "dataflow"
+        return (cluster.runner_name(self._options) or _LOCAL_RUNNERS[0]) in _LOCAL_RUNNERS
 
     def run(self, build: Callable[[beam.Pipeline], None], observer: Observer) -> None:
         """Build and run a pipeline to its end; raises InputError or StageError if it fails."""
@@ -97,14 +94,16 @@ class Engine:
     def _run_remotely(self, build: Callable[[beam.Pipeline], None]) -> None:
         pipeline = beam.Pipeline(options=self._options)
         build(pipeline)
-        result = pipeline.run()
-        if self._dry:
-            raise GraphIsValid
-        try:
-            state = result.wait_until_finish()
-        except KeyboardInterrupt:
-            result.cancel()  # or its workers go on writing where nobody looks any more
-            raise
+        with _on_loopback():
+            result = pipeline.run()
+            if self.dry:
+                raise GraphIsValid
+            try:
+                state = result.wait_until_finish()
+            except BaseException:
+                with suppress(Exception):  # what ended the wait says more
+                    result.cancel()  # or workers go on writing where nobody looks any more
+                raise
         if state != PipelineState.DONE:
             raise StageError(f"the job ended as {state}; --log-level DEBUG shows the runner's log")
 
@@ -188,6 +187,12 @@ def _parse(arguments: Sequence[str]) -> PipelineOptions:
         raise InputError(f"{error.argument_name}: {error.message}") from None
     if unknown:
         raise InputError(f"{unknown[0]}: neither an option of this command nor of Beam's")
+    for name in _SECRETS:
+        if getattr(known, name, None):
+            raise InputError(
+                f"--{name}: a secret in a command is seen on the machine and logged with the job; "
+                "set it in the environment of the launcher and of every worker"
+            )
     try:
         create_runner(known.runner or "FnApiRunner")
     except (ValueError, ImportError, AttributeError):
@@ -260,7 +265,7 @@ def _on_loopback() -> Iterator[None]:
             server.add_insecure_port = lambda address: bind(address.replace("[::]", "localhost"))
             return server
 
-    modules = (worker_handlers, local_job_service)
+    modules = (worker_handlers, local_job_service, worker_pool_main)
     for module in modules:
         module.grpc = Loopback()
     try:

@@ -31,6 +31,8 @@ class HistogramKind:
     spec: HistogramSpec
     vocabulary: VocabularyStep
 
+    has_documents = False
+
     @classmethod
     def found(cls, spec: HistogramSpec) -> HistogramKind:
         """Raises InputError for a vocabulary that cannot be used."""

@@ -59,7 +59,7 @@ def build(
 
         job.build(source, output, provenance=provenance, guarantee=guarantee, bits=bits, seed=seed)
 
-    guarded(run, "; nothing was written")
+    guarded(run, lambda: "; nothing was written")
     click.echo(f"index         {output}")
     _show(output, [])
 

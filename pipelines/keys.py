@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mechanisms.keystream import KEY_BYTES, ReleaseKey
-from pipelines.version import code_digest, quietcorpus_version
+from pipelines.version import environment_digest, software
 from transforms.errors import InputError
 
 VARIABLE = "QUIETCORPUS_MASTER_KEY"
@@ -47,6 +47,10 @@ def configured_master_key() -> bytes | None:
             "`openssl rand -hex 32`"
         )
     return key
+
+
+def _said(versions: dict[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
 @contextmanager
@@ -83,13 +87,13 @@ class WorkerKey:
 
     release: str
     fingerprint: str
-    code: str = field(default_factory=code_digest)
+    environment: str = field(default_factory=environment_digest)
 
     def __call__(self) -> ReleaseKey:
-        if code_digest() != self.code:
+        if environment_digest() != self.environment:
             raise InputError(
-                "workers: a worker has another quietcorpus than the launcher (it has "
-                f"{quietcorpus_version()}); install the same one on both sides"
+                "workers: a worker has another quietcorpus than the launcher, or other versions of "
+                f"what it runs on (it has {_said(software())}); install the same on both sides"
             )
         master = configured_master_key()
         if master is None:

@@ -40,10 +40,14 @@ class Kind(Protocol):
 
     Attributes:
         passes: how often every document is read.
+        has_documents: whether every document becomes a row of the release.
     """
 
     @property
     def passes(self) -> int: ...
+
+    @property
+    def has_documents(self) -> bool: ...
 
     @property
     def artefacts(self) -> Sequence[card.Artefact]:

@@ -1,4 +1,4 @@
-"""Progress of a local run: a bar on a terminal, plain log lines elsewhere."""
+"""Progress of a run: a bar on a terminal, plain log lines elsewhere and for clusters."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 
+from apache_beam.io.filesystems import FileSystems
 from tqdm import tqdm
 
 _LOG_EVERY_SECONDS = 10.0
+_LOOK_EVERY_SECONDS = 30.0
 _LOGGER = logging.getLogger("quietcorpus.progress")
 # Latest stage first: the one that shows is the latest that has begun.
 _STAGES = {"release": "releasing", "histogram": "counting terms", "vocabulary": "counting words"}
@@ -75,3 +78,23 @@ class Observer:
             if done and self._bar.total is not None:
                 self._bar.update(self._bar.total - self._bar.n)
             self._bar.close()
+
+
+@contextmanager
+def shards_counted(staging: str, shards: int) -> Iterator[None]:
+    """Log how many shards are written: a cluster tells nothing else until its job is done."""
+    done = threading.Event()
+
+    def count() -> None:
+        while not done.wait(_LOOK_EVERY_SECONDS):
+            with suppress(Exception):  # a store that fails now will be asked again
+                (found,) = FileSystems.match([f"{staging}/data/part-*"])
+                # A shard that was tried twice has two files.
+                paths = {metadata.path.rpartition(".")[0] for metadata in found.metadata_list}
+                _LOGGER.info("%d of %d shards are written", len(paths), shards)
+
+    threading.Thread(target=count, daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()

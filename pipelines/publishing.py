@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ from typing import Protocol
 from apache_beam.io.filesystems import FileSystems
 
 from pipelines import claims, object_stores, storage
-from transforms.errors import InputError
+from transforms.errors import InputError, Unavailable
 from transforms.shards import Written
 
 _LOGGER = logging.getLogger("quietcorpus.publishing")
@@ -33,8 +33,13 @@ class Area(Protocol):
     @property
     def created(self) -> str: ...
 
-    def publish(self, files: Sequence[Written], texts: dict[str, str]) -> None:
-        """Make the release appear; raises InputError if another got there first."""
+    def publish(
+        self, files: Sequence[Written], texts: dict[str, str], begins: Callable[[], None]
+    ) -> None:
+        """Make the release appear; raises InputError or Unavailable if another got there first.
+
+        `begins` is called when the release may exist from then on.
+        """
 
 
 @contextmanager
@@ -64,8 +69,10 @@ class _Folder:
         self.staging = staging
         self.created = datetime.now(UTC).isoformat(timespec="seconds")
 
-    def publish(self, files: Sequence[Written], texts: dict[str, str]) -> None:
-        storage.publish(self._output, self.staging, files, texts)
+    def publish(
+        self, files: Sequence[Written], texts: dict[str, str], begins: Callable[[], None]
+    ) -> None:
+        storage.publish(self._output, self.staging, files, texts, begins)
 
 
 class _Claimed:
@@ -87,23 +94,27 @@ class _Claimed:
             storage.delete_folder(staging)
 
     def require(self) -> None:
-        """Raise InputError unless the claim still stands."""
+        """Raise Unavailable unless the claim still stands."""
         if not claims.is_held(self._output, self._claim):
-            raise InputError(
+            raise Unavailable(
                 f"output: the claim on {self._output} was taken over by another run of this "
                 "release, or deleted; wait for the other run, or run again"
             )
 
     def blame_takeover(self) -> None:
-        """Raise InputError if the claim is lost: what a run then trips over is no failure."""
+        """Raise Unavailable if the claim is lost: what a run then trips over is no failure."""
+        if self._claim.run == claims.WITHDRAWN:
+            return
         try:
             self.require()
-        except InputError:
+        except Unavailable:
             raise
         except Exception:  # the store is gone too; the run's own error says more
             _LOGGER.debug("the claim could not be read")
 
-    def publish(self, files: Sequence[Written], texts: dict[str, str]) -> None:
+    def publish(
+        self, files: Sequence[Written], texts: dict[str, str], begins: Callable[[], None]
+    ) -> None:
         self.require()
         names = [*(file.path for file in files), *texts]
         self._refuse_strangers(names)
@@ -112,7 +123,7 @@ class _Claimed:
             _copy(files, self._output)
             for name, text in texts.items():
                 if name != storage.CARD:
-                    storage.write_bytes(f"{self._output}/{name}", text.encode())
+                    self._create(name, text)
             self.require()
         except BaseException:
             self._undo(names)
@@ -120,10 +131,19 @@ class _Claimed:
         # From here on the release may exist: nothing of it is deleted, and if it is not known
         # whether it does, the claim stays for the run's repetition.
         self._settled = False
-        created = object_stores.create_exclusively(f"{self._output}/{storage.CARD}", card.encode())
+        begins()
+        try:
+            self._create(storage.CARD, card)
+        except Unavailable:
+            self._settled = True  # it exists, and is another run's
+            raise
         self._settled = True
-        if not created:
-            raise InputError(f"output: {self._output} appeared meanwhile; name another place")
+
+    def _create(self, name: str, text: str) -> None:
+        if not object_stores.create_exclusively(f"{self._output}/{name}", text.encode()):
+            raise Unavailable(
+                f"output: {self._output} appeared meanwhile; see whose it is, or name another place"
+            )
 
     def end(self) -> None:
         """Leave nothing behind but a release; the claim stays with what may be part of one."""
@@ -148,7 +168,9 @@ class _Claimed:
     def _undo(self, names: Sequence[str]) -> None:
         """Delete what was published; if that fails, the claim stays for the run's repetition."""
         self._settled = False
-        if claims.is_held(self._output, self._claim):
+        withdrawn = claims.withdraw(self._output, self._claim)
+        if withdrawn is not None:
+            self._claim = withdrawn
             storage.delete([name for name in names if name != storage.CARD], self._output)
             self._settled = True
 

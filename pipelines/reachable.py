@@ -11,6 +11,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -19,7 +20,7 @@ from pipelines import object_stores
 from pipelines.object_stores import is_supported, stored
 from pipelines.spec import Spec, root
 from pipelines.store_clients import status_of
-from transforms.errors import InputError
+from transforms.errors import InputError, Unavailable
 
 DEADLINE_SECONDS = 20
 _PEEKED_AT_NOTHING = (404, 416)  # what is missing or empty is told apart by who reads it
@@ -59,6 +60,9 @@ def check(spec: Spec) -> None:
 
 def require(needs: list[Need]) -> None:
     """Raise InputError for the first need that is not met within the deadline."""
+    for need in needs:  # before the clock starts: a client's import may take seconds
+        with suppress(Exception):  # which the question meets again
+            stored(need.uri)
     questions = [_Question(need) for need in needs]
     deadline = time.monotonic() + DEADLINE_SECONDS
     for question in questions:
@@ -117,10 +121,12 @@ def _probe(need: Need) -> None:
     folder, name = posixpath.split(need.uri)
     uri = f"{folder}/.{name}.probe-{uuid.uuid4().hex[:12]}"
     object_stores.create_exclusively(uri, b"first")
-    exclusive = not object_stores.create_exclusively(uri, b"second")
-    found = object_stores.read(uri)
-    if found is not None:
-        object_stores.delete(uri, found[1])
+    try:
+        exclusive = not object_stores.create_exclusively(uri, b"second")
+    finally:
+        found = object_stores.read(uri)
+        if found is not None:
+            object_stores.delete(uri, found[1])
     if not exclusive:
         raise InputError(
             f"{need.key}: the store of {need.uri} ignores conditional writes (If-None-Match), by "
@@ -128,11 +134,10 @@ def _probe(need: Need) -> None:
         )
 
 
-def _error(need: Need, failure: BaseException, host: str) -> InputError:
+def _error(need: Need, failure: BaseException, host: str) -> InputError | Unavailable:
     status, code = status_of(failure), _code(failure)
-    problem = f"{host} fails ({code or status}); run again later"
-    if status is None:
-        problem = f"{host} does not answer; check the endpoint and the network"
+    kind: type[InputError | Unavailable] = InputError
+    problem = f"{host} refuses it ({code or status}); check the endpoint and the region"
     if isinstance(failure, ImportError | AssertionError):
         problem = "an extra is not installed; install quietcorpus with [aws], [gcp] or [azure]"
     elif code in _CREDENTIALS or status == 401:
@@ -143,7 +148,11 @@ def _error(need: Need, failure: BaseException, host: str) -> InputError:
         problem = f"the credentials do not permit to {need.verb} there; have that granted"
     elif status == 404:
         problem = "the bucket does not exist; create it, or check the spelling"
-    return InputError(f"{need.key}: {need.uri} cannot be used: {problem}")
+    elif status is None:
+        kind, problem = Unavailable, f"{host} does not answer; check the endpoint and the network"
+    elif status == 429 or status >= 500:
+        kind, problem = Unavailable, f"{host} fails ({code or status}); run again later"
+    return kind(f"{need.key}: {need.uri} cannot be used: {problem}")
 
 
 def _code(error: BaseException) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 
 from mechanisms.keystream import ReleaseKey
 from pipelines import completed, readme, storage
@@ -16,18 +18,21 @@ from pipelines.keys import WorkerKey, master_key
 from pipelines.kind import Kind
 from pipelines.kinds import prepare
 from pipelines.manifest import read_manifest
-from pipelines.progress import Observer
+from pipelines.progress import Observer, shards_counted
 from pipelines.publishing import Area, area
 from pipelines.spec import Spec
-from transforms.errors import InputError
-from transforms.shards import Tally, make_shards
+from transforms.errors import InputError, StageError
+from transforms.shards import Tally, Written, data_file, make_shards
 from transforms.sources import plan
 
 _LOGGER = logging.getLogger("quietcorpus.release")
 
 
-def release(spec: Spec, engine: Engine, *, quiet: bool) -> Card:
-    """Make and publish a release; raises InputError for anything that a person can mend."""
+def release(spec: Spec, engine: Engine, begins: Callable[[], None], *, quiet: bool) -> Card:
+    """Make and publish a release; raises InputError for anything that a person can mend.
+
+    `begins` is called when the release may exist from then on.
+    """
     completed.refuse_existing(spec)
     kind = prepare(spec)
     if spec.rejects and storage.is_local(spec.rejects.path):
@@ -36,25 +41,45 @@ def release(spec: Spec, engine: Engine, *, quiet: bool) -> Card:
     with master_key(local=engine.local) as master:
         key = ReleaseKey.derive(master, spec.release)
         run = identity(spec, planned, kind.artefacts, key)
+        shards = make_shards(planned.splits, key.stage("shards", b""))
+        source = WorkerKey(spec.release, key.fingerprint)
+        observer = Observer(planned.documents, kind.passes, quiet=quiet)
+
+        def make(staging: str) -> None:
+            job = Job(spec, planned, shards, source, staging)
+            with nullcontext() if engine.local else shards_counted(staging, len(shards)):
+                engine.run(lambda pipeline: kind.build(pipeline, job), observer)
+
+        if engine.dry:  # it claims nothing: this very release may be under way
+            make(f"{spec.output}.dry-run")
         with area(spec.output, spec.release, run) as place:
-            shards = make_shards(planned.splits, key.stage("shards", b""))
-            source = WorkerKey(spec.release, key.fingerprint)
-            job = Job(spec, planned, shards, source, place.staging)
-            observer = Observer(planned.documents, kind.passes, quiet=quiet)
-            engine.run(lambda pipeline: kind.build(pipeline, job), observer)
-            return _publish(spec, kind, place)
+            make(place.staging)
+            return _publish(spec, kind, len(shards), place, begins)
 
 
-def _publish(spec: Spec, kind: Kind, place: Area) -> Card:
+def _publish(spec: Spec, kind: Kind, shards: int, place: Area, begins: Callable[[], None]) -> Card:
     """Publish what the job wrote, if it makes a release."""
     files, tally = read_manifest(place.staging)
     _check_tally(tally, spec)
+    if kind.has_documents:
+        _check_files(files, tally, shards)
     kind.check(tally)
     made = describe(spec, kind, files, tally, place.created)
     text = readme.render(made)
     made = made.model_copy(update={"readme_sha256": hashlib.sha256(text.encode()).hexdigest()})
-    place.publish(files, {storage.README: text, storage.CARD: made.to_json()})
+    place.publish(files, {storage.README: text, storage.CARD: made.to_json()}, begins)
     return made
+
+
+def _check_files(files: Sequence[Written], tally: Tally, shards: int) -> None:
+    """An engine may retry and repeat, but must neither lose nor double a shard."""
+    data = sorted(file.path for file in files if file.path.startswith("data/"))
+    rows = sum(file.rows for file in files if file.path.startswith("data/"))
+    if data != [data_file(number, shards) for number in range(shards)] or rows != tally.documents:
+        raise StageError(
+            f"the engine lost or doubled a part: {len(data)} files of {shards}, {rows} rows of "
+            f"{tally.documents}; run again, on another engine if that repeats"
+        )
 
 
 def _check_tally(tally: Tally, spec: Spec) -> None:

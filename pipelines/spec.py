@@ -76,6 +76,12 @@ class Spec(Strict):
     @model_validator(mode="after")
     def _places(self) -> Spec:
         source = self.input.path
+        for key, place in (
+            ("output", self.output),
+            ("rejects", self.rejects and self.rejects.path),
+        ):
+            if place and re.search(r"[*?\[\]]", place):
+                raise PydanticCustomError(key, f"{key}: {place} is a glob; name one folder")
         if _inside(self.output, root(source)) or _inside(source, self.output):
             raise PydanticCustomError(
                 "output", f"output: {self.output} overlaps with the input {source}; keep them apart"

@@ -8,7 +8,7 @@ import os
 import posixpath
 import shutil
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
@@ -128,7 +128,13 @@ def delete_folder(folder: str) -> bool:
     return True
 
 
-def publish(output: str, staging: str, files: Sequence[Written], texts: dict[str, str]) -> None:
+def publish(
+    output: str,
+    staging: str,
+    files: Sequence[Written],
+    texts: dict[str, str],
+    begins: Callable[[], None],
+) -> None:
     """Have the whole folder of a local release appear at once."""
     target = f"{staging}/release"
     for folder in {posixpath.dirname(f"{target}/{file.path}") for file in files}:
@@ -136,6 +142,7 @@ def publish(output: str, staging: str, files: Sequence[Written], texts: dict[str
     FileSystems.rename([file.staged for file in files], [f"{target}/{file.path}" for file in files])
     for name, text in texts.items():
         write_bytes(f"{target}/{name}", text.encode())
+    begins()
     move(target, output)
 
 

@@ -136,10 +136,13 @@ class _GoogleCloud:
         self._bucket.blob(self._name).delete(if_generation_match=int(version))
 
     def copy_to(self, uri: str) -> None:
+        from google.cloud.storage.retry import DEFAULT_RETRY
+
         target = _GoogleCloud(uri, self._options)
         blob, token = target._bucket.blob(target._name), None
+        source = self._bucket.blob(self._name)
         while True:
-            token, _, _ = blob.rewrite(self._bucket.blob(self._name), token=token)
+            token, _, _ = blob.rewrite(source, token=token, retry=DEFAULT_RETRY)
             if token is None:
                 return
 

@@ -27,13 +27,13 @@ def software() -> dict[str, str]:
 
 
 @functools.cache
-def code_digest() -> str:
-    """The SHA-256 of the modules that run here, by name and content, hexadecimal."""
+def environment_digest() -> str:
+    """The SHA-256 of our modules, by name and content, and of the versions of all they run on."""
     root = Path(__file__).resolve().parents[1]
     modules = [root / "compiled.py"]
     for package in _PACKAGES:
         modules += sorted((root / package).rglob("*.py"))
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(repr(sorted(software().items())).encode())
     for module in modules:
         content = module.read_bytes()
         digest.update(f"{module.relative_to(root).as_posix()}:{len(content)}:".encode() + content)

@@ -37,6 +37,7 @@ class WordsKind:
     meaning: card.Meaning
 
     passes = 1
+    has_documents = True
 
     @classmethod
     def found(cls, spec: WordsSpec) -> WordsKind:

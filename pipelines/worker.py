@@ -19,7 +19,11 @@ _PATIENCE_SECONDS = 60
 
 def main() -> None:
     """Run the harness that the launcher's environment describes, for as long as it lives."""
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    _run(os.getppid())
+
+
+def _run(launcher: int) -> None:
+    threading.Thread(target=_end_with, args=(launcher,), daemon=True).start()
     logging.basicConfig(handlers=[logging.NullHandler()])
     from apache_beam.runners.worker import sdk_worker_main
 
@@ -42,8 +46,9 @@ def boot() -> None:
     parser.add_argument("--id", required=True)
     parser.add_argument("--provision_endpoint", required=True)
     given, _ = parser.parse_known_args()
+    executor = os.getppid()  # before it has time to die
     os.environ.update(provisioned(given.id, given.provision_endpoint))
-    main()
+    _run(executor)
 
 
 def provisioned(worker: str, endpoint: str) -> dict[str, str]:

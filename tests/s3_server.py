@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +16,7 @@ from typing import Any
 import boto3
 import botocore.exceptions
 from botocore.config import Config
+from machine import free_ports
 
 WEED = shutil.which("weed", path=str(Path(sys.executable).parent)) or shutil.which("weed")
 BUCKET = "corpus"
@@ -39,20 +40,32 @@ class S3Server:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._ports = free_ports(2 * len(_SERVICES) + 2)
         self._process: subprocess.Popen[bytes] | None = None
-        self.endpoint = f"http://127.0.0.1:{self._ports[3]}"
-        self.environment = self.environment_of("full")
+        self._started = False
+        # Another server at a port that was to be this one's does not take these credentials.
+        self._own = secrets.token_hex(4)
+        self._choose_ports()
         identities = [
-            {"name": name, "credentials": [_credentials(name)], "actions": actions}
+            {"name": name, "credentials": [self._credentials(name)], "actions": actions}
             for name, actions in _ACTIONS.items()
         ]
         (folder / "config.json").write_text(json.dumps({"identities": identities}))
 
+    def _choose_ports(self) -> None:
+        self._ports = free_ports(2 * len(_SERVICES) + 2)
+        self.endpoint = f"http://127.0.0.1:{self._ports[3]}"
+        self.environment = self.environment_of("full")
+
+    def _credentials(self, identity: str) -> dict[str, str]:
+        return {
+            "accessKey": f"quietcorpus-{identity}",
+            "secretKey": f"S3cretThatNobodyMayLog-{identity}-{self._own}",
+        }
+
     def environment_of(self, identity: str) -> dict[str, str]:
         """The variables of `full`, or of one that may not list (`unlisted`), write (`reader`), read
         (`stranger`)."""
-        credentials = _credentials(identity)
+        credentials = self._credentials(identity)
         return {
             "AWS_ACCESS_KEY_ID": credentials["accessKey"],
             "AWS_SECRET_ACCESS_KEY": credentials["secretKey"],
@@ -86,16 +99,45 @@ class S3Server:
         content: bytes = self.client().get_object(Bucket=BUCKET, Key=key)["Body"].read()
         return content
 
+    def empty(self) -> None:
+        """Leave nothing in the bucket, nor uploads of parts that nobody completed."""
+        client = self.client()
+        for key in self.keys(""):
+            client.delete_object(Bucket=BUCKET, Key=key)
+        for page in client.get_paginator("list_multipart_uploads").paginate(Bucket=BUCKET):
+            for upload in page.get("Uploads", []):
+                client.abort_multipart_upload(
+                    Bucket=BUCKET, Key=upload["Key"], UploadId=upload["UploadId"]
+                )
+
     def start(self) -> None:
-        """Start the server, with the data that it had; returns once it takes objects."""
+        """Start the server, with the data that it had; returns once it takes objects.
+
+        The first start is tried once more on other ports if another process took one meanwhile.
+        """
+        try:
+            self._come_up()
+        except AssertionError as error:
+            if self._started or "address already in use" not in str(error):
+                raise
+            self.stop()
+            shutil.rmtree(self._folder / "data")
+            self._choose_ports()
+            self._come_up()
+        self._started = True
+
+    def _come_up(self) -> None:
+        (self._folder / "data").mkdir(exist_ok=True)
         with (self._folder / "log").open("ab") as log:
+            begun = log.tell()
             self._process = subprocess.Popen(
                 self._command(), stdout=log, stderr=log, cwd=self._folder
             )
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while not self._ready():
-            assert self._process.poll() is None, (self._folder / "log").read_text()[-2000:]
-            assert time.monotonic() < deadline
+            said = (self._folder / "log").read_bytes()[begun:].decode("utf-8", "replace")
+            assert self._process.poll() is None, said
+            assert time.monotonic() < deadline, said
             time.sleep(0.1)
 
     def stop(self) -> None:
@@ -139,7 +181,7 @@ class S3Server:
             "server",
             "-ip=127.0.0.1",
             "-ip.bind=127.0.0.1",
-            f"-dir={self._folder}",
+            f"-dir={self._folder / 'data'}",
             "-master.volumeSizeLimitMB=64",
             "-volume.max=200",
             "-master.telemetry=false",
@@ -150,18 +192,3 @@ class S3Server:
             f"-s3.port.lance={self._ports[9]}",
             *ports,
         ]
-
-
-def _credentials(identity: str) -> dict[str, str]:
-    return {
-        "accessKey": f"quietcorpus-{identity}",
-        "secretKey": f"S3cretThatNobodyMayLog-{identity}",
-    }
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [opened.getsockname()[1] for opened in sockets]
-    for opened in sockets:
-        opened.close()
-    return ports

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import os
 from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec
 
@@ -22,6 +23,10 @@ class StageError(Exception):
     """An unforeseen failure in a worker, without the message that might quote private text."""
 
 
+class Unavailable(StageError):
+    """Something that is not there now and may be later; the message says what, and no text."""
+
+
 def redacted(
     process: Callable[_P, Iterator[Any]],
 ) -> Callable[_P, Iterator[Any]]:
@@ -35,11 +40,17 @@ def redacted(
         except (InputError, StageError) as error:
             failure = type(error)(*error.args)
         except Exception as error:  # the message of any other error may quote a document
-            failure = StageError(f"{type(error).__name__} at {_place(error)}")
+            failure = StageError(f"{type(error).__name__}{_said(error)} at {_place(error)}")
         if failure is not None:
             raise failure
 
     return guarded
+
+
+def _said(error: BaseException) -> str:
+    """The operating system's own words for a failure, such as that a disk is full."""
+    number = error.errno if isinstance(error, OSError) else None
+    return f" ({os.strerror(number)})" if number else ""
 
 
 def _place(error: BaseException) -> str:

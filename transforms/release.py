@@ -15,7 +15,7 @@ from transforms.errors import redacted
 from transforms.identifiers import Identifiers
 from transforms.metrics import Progress
 from transforms.rows import ORDER, Parameters, Privatizer
-from transforms.shards import RejectLog, Seen, Shard, write_tables
+from transforms.shards import RejectLog, Seen, Shard, data_file, write_tables
 from transforms.sources import read
 from transforms.vocabulary import KeySource
 
@@ -50,11 +50,10 @@ class ReleaseShards(beam.DoFn):
         key = self._key()
         privatizer = self._privatizer(key, side)
         seen = Seen(Identifiers(self._corpus.id, key))
-        path = f"data/part-{shard.number:05d}-of-{self._shards:05d}.parquet"
         written = write_tables(
             self._shuffled(self._rows(shard, privatizer, seen), privatizer),
             self._schema,
-            path,
+            data_file(shard.number, self._shards),
             self._staging,
             use_dictionary=list(self._corpus.keep),
         )

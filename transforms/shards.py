@@ -75,6 +75,11 @@ class Tally:
         )
 
 
+def data_file(number: int, shards: int) -> str:
+    """The path of a shard's file in a release."""
+    return f"data/part-{number:05d}-of-{shards:05d}.parquet"
+
+
 def make_shards(splits: Sequence[Split], stream: Keystream) -> list[Shard]:
     """Group splits into shards, in an order that the key draws.
 

@@ -59,7 +59,7 @@ class SelectVocabulary(beam.PTransform):
     def expand(self, splits: beam.PCollection[Split]) -> beam.PCollection[Vocabulary]:
         return (
             splits
-            | "document frequencies" >> beam.ParDo(_CountDocuments(self._corpus))
+            | "document frequencies" >> beam.ParDo(_CountDocuments(self._corpus, self._key))
             | "over the corpus" >> beam.CombinePerKey(sum)
             | "batch" >> beam.BatchElements(min_batch_size=256, max_batch_size=1 << 16)
             | "threshold" >> beam.ParDo(_Threshold(self._selection, self._key))
@@ -71,9 +71,13 @@ class SelectVocabulary(beam.PTransform):
 class _CountDocuments(beam.DoFn):
     """(term, number of documents with it) for one split."""
 
-    def __init__(self, corpus: Corpus) -> None:
+    def __init__(self, corpus: Corpus, key: KeySource) -> None:
         self._corpus = corpus
+        self._key = key
         self._progress = Progress("vocabulary")
+
+    def setup(self) -> None:
+        self._key()  # which refuses a worker whose code counts in another way
 
     @redacted
     def process(self, split: Split) -> Iterator[tuple[str, int]]:

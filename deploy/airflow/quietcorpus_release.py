@@ -9,8 +9,8 @@ the command's log lines into its own. docs/schedules.md says how to set it up; i
   quietcorpus_key_connection, a connection whose password is the master key.
 - Environment of the DAG processor and the workers: QUIETCORPUS_SCHEDULE (default @daily),
   QUIETCORPUS_TIMEZONE (default UTC), QUIETCORPUS_START_DATE (default: no catch-up).
-- Environment of the workers, unless there is a connection: QUIETCORPUS_MASTER_KEY or
-  QUIETCORPUS_MASTER_KEY_FILE.
+- Environment of the workers: QUIETCORPUS_MASTER_KEY or QUIETCORPUS_MASTER_KEY_FILE; a connection
+  takes the place of either.
 """
 
 from __future__ import annotations
@@ -108,7 +108,14 @@ class QuietcorpusRelease(BaseOperator):
         """The worker's environment, with the key; Airflow logs and stores none of it."""
         environment = dict(os.environ)
         if self.key_connection:
-            environment[KEY] = BaseHook.get_connection(self.key_connection).password or ""
+            key = BaseHook.get_connection(self.key_connection).password
+            if not key:
+                raise AirflowFailException(
+                    f"the connection {self.key_connection} has no password; it is to be the master "
+                    "key, 64 hexadecimal digits"
+                )
+            environment[KEY] = key
+            environment.pop(KEY_FILE, None)  # of two keys the command would refuse both
         if not (environment.get(KEY) or environment.get(KEY_FILE)):
             raise AirflowFailException(f"no master key, so no retry would be safe: set {KEY_FILE}")
         return environment

@@ -48,20 +48,26 @@ class Release(beam.DoFn):
 
 
 def split(arguments: Sequence[str]) -> tuple[str, list[str], list[str]]:
-    """The spec's URI, the options of the launching job, and those of the release's."""
-    given = {
-        name.removeprefix("--"): value
-        for name, _, value in (argument.partition("=") for argument in arguments)
-    }
-    if not given.get("spec"):
+    """The spec's URI, the options of the launching job, and those of the release's.
+
+    Options keep their order and their repetitions, and values that follow as words of their own.
+    """
+    given: list[tuple[str, list[str]]] = []
+    for argument in arguments:
+        if argument.startswith("--") or not given:
+            given.append((argument.partition("=")[0].removeprefix("--"), [argument]))
+        else:
+            given[-1][1].append(argument)
+    specs = [words for name, words in given if name == "spec"]
+    # "--spec=URI", or "--spec URI"
+    spec = " ".join(specs[-1]).removeprefix("--spec")[1:] if specs else ""
+    if not spec:
         sys.exit("quietcorpus: error: --spec: missing; give the spec's URI")
 
-    def options(names: dict[str, str]) -> list[str]:
-        return [f"--{name}={value}" if value else f"--{name}" for name, value in names.items()]
+    def without(*names: str) -> list[str]:
+        return [word for name, words in given if name not in names for word in words]
 
-    mine = {k: v for k, v in given.items() if k not in ("spec", *WORKERS)}
-    theirs = {k: v for k, v in given.items() if k not in OWN}
-    return given["spec"], options(mine | {"max_num_workers": "1"}), options(theirs)
+    return spec, [*without("spec", *WORKERS), "--max_num_workers=1"], without(*OWN)
 
 
 def main() -> None:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import http.server
 import json
 import shutil
 import socket
 import stat
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from machine import ROOT
+from running_clusters import found
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
-
-from tests.clusters.conftest import ROOT, found
 
 QUICK_SECONDS = 30
 
@@ -51,9 +53,9 @@ def script(folder: Path, text: str) -> Path:
     return path
 
 
-def quickly_refused(workspace: Workspace, *options: str) -> str:
+def quickly_refused(workspace: Workspace, *options: str, code: int = 2) -> str:
     begun = time.monotonic()
-    message = workspace.refused(None, *options)
+    message = workspace.refused(None, *options, code=code)
     assert time.monotonic() - begun < QUICK_SECONDS
     return message
 
@@ -98,7 +100,47 @@ def test_a_master_that_does_not_answer(loopback: Workspace, runner: str, option:
     assert (
         f": nothing answers at {'spark' if runner == 'spark' else 'http'}://127.0.0.1:" in message
     )
-    assert message.endswith("start the cluster, and check host and port")
+    assert message.endswith("check host and port; nothing was published")
+
+
+def test_secrets_among_the_options(loopback: Workspace) -> None:
+    config = '--environment_config={"env": {"QUIETCORPUS_MASTER_KEY": "hidden"}}'
+    message = quickly_refused(loopback, *local_spark()[:-1], config)
+    assert "QUIETCORPUS_MASTER_KEY is in it, and so would be in the job" in message
+    assert "hidden" not in message
+    for name in ("s3_secret_access_key", "s3_session_token", "azure_connection_string"):
+        message = quickly_refused(loopback, f"--{name}=hidden")
+        assert message.startswith(f"--{name}: a secret in a command is seen on the machine")
+        assert "hidden" not in message
+
+
+class MasterPage(http.server.BaseHTTPRequestHandler):
+    """The page of a Spark master, as far as its version goes."""
+
+    def do_GET(self) -> None:
+        port = self.server.server_address[1]
+        body = (
+            f'<title>Spark Master at spark://127.0.0.1:{port}</title><span class="version" '
+            'style="margin-right: 15px;">3.4.4</span>'
+        ).encode()
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def test_another_spark(loopback: Workspace) -> None:
+    # Spark 3.4 takes the job of a 3.5 job server and never begins it, as was seen.
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), MasterPage) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        port = server.server_address[1]
+        loopback.environment["SPARK_MASTER_WEBUI_PORT"] = str(port)
+        options = [*local_spark()[:2], f"--spark_master_url=spark://127.0.0.1:{port}"]
+        message = quickly_refused(loopback, *options)
+        assert "runs Spark 3.4.4, the job server Spark 3.5.7; make one for" in message
+        server.shutdown()
 
 
 @pytest.mark.parametrize("config", ["worker", "[]", "{}", '{"command"'])
@@ -130,13 +172,15 @@ def changed_code(folder: Path) -> Path:
 
 def test_workers_that_do_not_fit(loopback: Workspace, tmp_path: Path) -> None:
     # Kills: a worker that draws by other code, with another key, or with none.
+    (tmp_path / "key").write_text("ab" * 32)
     (tmp_path / "other").mkdir()
     other = str(changed_code(tmp_path / "other"))
     cases: dict[str, dict[str, str]] = {
         "workers: a worker has another quietcorpus than the launcher": {"PYTHONPATH": other},
         "QUIETCORPUS_MASTER_KEY: not set in a worker; set it": {"QUIETCORPUS_MASTER_KEY": ""},
         "QUIETCORPUS_MASTER_KEY: a worker has another master key than the launcher": {
-            "QUIETCORPUS_MASTER_KEY": "ab" * 32
+            "QUIETCORPUS_MASTER_KEY": "",
+            "QUIETCORPUS_MASTER_KEY_FILE": str(tmp_path / "key"),
         },
     }
     for message, environment in cases.items():

@@ -15,19 +15,18 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from machine import MASTER_KEY, free_ports
 from s3_server import BUCKET, S3Server
 
-from tests.conftest import MASTER_KEY
-
 if TYPE_CHECKING:
-    from tests.clusters.conftest import Cluster
+    from running_clusters import Cluster
+
     from tests.conftest import Workspace
 
 CANARY = "zqxcanaryvoice"
 FILES = 4
 ENGINES: dict[str, tuple[str, ...]] = {"in-process": (), "multi-process": ("--workers", "2")}
 CLUSTERS = ("spark", "flink")
-SPARK_DRIVER = "http://127.0.0.1:4040"
 
 
 @pytest.fixture(scope="module")
@@ -165,16 +164,18 @@ def test_another_key_does_not_conform(
 class DriverPages(threading.Thread):
     """Reads the pages of Spark's driver, which are there only as long as the job."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int) -> None:
         super().__init__(daemon=True)
+        self.port = port
         self.text = ""
         self.done = False
 
     def run(self) -> None:
         while not self.done:
             for page in ("environment", "jobs", "stages", "storage", "executors"):
+                url = f"http://127.0.0.1:{self.port}/{page}/"
                 try:
-                    with urllib.request.urlopen(f"{SPARK_DRIVER}/{page}/", timeout=2) as answer:
+                    with urllib.request.urlopen(url, timeout=2) as answer:
                         self.text += answer.read().decode("utf-8", "replace")
                 except (OSError, urllib.error.URLError):
                     continue
@@ -188,14 +189,20 @@ def test_a_cluster_conforms_and_keeps_secrets(
     s3: S3Server,
     reference: dict[str, tuple[dict[str, bytes], dict[str, Any]]],
 ) -> None:
-    driver = DriverPages()
+    (port,) = free_ports(1)
+    options = [*cluster.options, "--log-level", "DEBUG"]
+    if cluster.name == "spark":
+        options.append(f"--job_server_jvm_properties=-Dspark.ui.port={port}")
+    remote.environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+    driver = DriverPages(port)
     driver.start()
-    for kind in KINDS:
-        options = (*cluster.options, "--log-level", "DEBUG")
-        remote.environment["SPARK_LOCAL_IP"] = "127.0.0.1"
-        made = released(remote, s3, kind, cluster.name, *options)
-        assert_conforms(made, reference[kind])
-    driver.done = True
+    try:
+        for kind in KINDS:
+            made = released(remote, s3, kind, cluster.name, *options)
+            assert_conforms(made, reference[kind])
+    finally:
+        driver.done = True
+        driver.join()
     assert [key for key in s3.keys("") if "/." in key] == []
     assert_no_secret(cluster, s3, remote.folder, driver.text)
 

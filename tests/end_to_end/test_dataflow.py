@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from apache_beam.options.pipeline_options import DebugOptions, PipelineOptions, WorkerOptions
 
 from mechanisms.keystream import ReleaseKey
 
@@ -191,6 +192,26 @@ def test_the_templates_step_makes_a_release(workspace: Workspace) -> None:
     assert done.stderr == "quietcorpus: error: --spec: missing; give the spec's URI\n"
 
 
+@pytest.mark.parametrize("spec", [["--spec=gs://s/a=b.yaml"], ["--spec", "gs://s/a=b.yaml"]])
+def test_the_templates_options_are_those_given(spec: list[str]) -> None:
+    """Repeated ones, and values that follow as words of their own, for one job or for both."""
+    found = importlib.util.spec_from_file_location("launch", DEPLOY / "launch.py")
+    assert found is not None
+    assert found.loader is not None
+    launch = importlib.util.module_from_spec(found)
+    found.loader.exec_module(launch)
+    both = ["--experiments=a", "--no_use_public_ips", "--experiments=b=c", "--region", "europe"]
+    uri, mine, theirs = launch.split(
+        [*both[:1], "--job_name=once", "--max_num_workers", "50", *both[1:], *spec]
+    )
+    assert uri == "gs://s/a=b.yaml"
+    assert mine == [*both[:1], "--job_name=once", *both[1:], "--max_num_workers=1"]
+    assert theirs == [*both[:1], "--max_num_workers", "50", *both[1:]]
+    options = PipelineOptions(theirs)
+    assert options.view_as(DebugOptions).experiments == ["a", "b=c"]
+    assert options.view_as(WorkerOptions).max_num_workers == 50
+
+
 @pytest.mark.parametrize(
     "name", ["", "quietcorpus-master-key", "projects/p/secrets/s/versions/latest"]
 )
@@ -312,6 +333,7 @@ def test_the_images_agree_with_the_repository() -> None:
     assert (int(found[1]), int(found[2])) >= (int(least[0]), int(least[1]))
     template = next(line[1] for line in launcher if line[0] == "FROM")
     assert f"/python{found[1]}{found[2]}-template-launcher-base:" in template
+    assert not template.endswith(":latest")
     copied: list[str] = []
     for instruction in [*worker, *launcher]:
         if instruction[0] == "COPY" and not instruction[1].startswith("--from="):
@@ -325,6 +347,30 @@ def test_the_images_agree_with_the_repository() -> None:
     assert "-c constraints.txt" in text
     assert "/opt/apache/beam/boot" in text
     assert not re.search(r"QUIETCORPUS_MASTER_KEY(_FILE)?[ =]", text)
+
+
+def test_a_build_is_sent_what_it_copies(tmp_path: Path) -> None:
+    """.gcloudignore, whose language is git's."""
+    lines = [*instructions("worker.Dockerfile"), *instructions("launcher.Dockerfile")]
+    copied = {source for line in lines if line[0] == "COPY" for source in line[1:-1]}
+    sent = {".dockerignore"}
+    for source in copied:
+        if not source.startswith(("--from=", "/")):
+            sent |= {f"{source}/__init__.py" if (ROOT / source).is_dir() else source}
+    assert {"pipelines/__init__.py", "deploy/dataflow/launch.py", "compiled.py"} <= sent
+    kept = {"master-key", "deploy/dataflow/master-key", "deploy/storage.env", "spec.yaml"}
+    kept |= {".git/config", "build/demo/corpus.jsonl", "pipelines/__pycache__/x.pyc", "tests/x"}
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    (tmp_path / ".gitignore").write_bytes((ROOT / ".gcloudignore").read_bytes())
+    done = subprocess.run(
+        ["git", "check-ignore", "--no-index", *sorted(sent | kept)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    # Git itself never speaks of .git.
+    assert set(done.stdout.splitlines()) | {".git/config"} == kept
 
 
 def test_the_runbook_names_files_that_exist() -> None:

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import re
+import socket
+import subprocess
+import time
 import tomllib
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
+from apache_beam.options.pipeline_options import JobServerOptions, PipelineOptions
 from ruamel.yaml import YAML
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy" / "kubernetes"
 ENGINES = ("spark", "flink")
+MANAGERS = ("jobManager", "taskManager")
+PODS = {"spark": ("master", "worker", "launcher"), "flink": (*MANAGERS, "launcher")}
+OURS = {"part-of": "quietcorpus"}
 
 
 def documents(engine: str) -> list[dict[str, Any]]:
@@ -24,48 +31,114 @@ def documents(engine: str) -> list[dict[str, Any]]:
     return found
 
 
-def pods(content: Any) -> Iterator[dict[str, Any]]:
-    """The pods' specs in a document, however deep."""
-    if isinstance(content, dict):
-        if "containers" in content:
-            yield content
-        for value in content.values():
-            yield from pods(value)
-    elif isinstance(content, list):
-        for value in content:
-            yield from pods(value)
+def merged(common: Any, own: Any) -> Any:
+    """Pod templates as the operator makes one of two; lists, by position, so they may not meet."""
+    if not (isinstance(common, dict) and isinstance(own, dict)):
+        assert not isinstance(common, list), common
+        return own
+    shared = {name: merged(common[name], own[name]) for name in common.keys() & own.keys()}
+    return common | own | shared
+
+
+def pods(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The pods of a document, with labels and spec, by the name of what runs in them."""
+    kind, spec = document["kind"], document["spec"]
+    if kind == "FlinkDeployment":
+        found = [merged(spec["podTemplate"], spec[m]["podTemplate"]) for m in MANAGERS]
+        return dict(zip(MANAGERS, found, strict=True))
+    if kind in ("Deployment", "Job"):
+        return {spec["template"]["spec"]["containers"][0]["name"]: spec["template"]}
+    assert kind in ("Service", "NetworkPolicy")
+    return {}
+
+
+def pods_of(engine: str) -> dict[str, dict[str, Any]]:
+    found = [pair for document in documents(engine) for pair in pods(document).items()]
+    assert [name for name, _ in found] == list(PODS[engine])
+    return dict(found)
+
+
+def containers(pod: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield from pod["spec"].get("initContainers", [])
+    yield from pod["spec"]["containers"]
+
+
+def variables(container: dict[str, Any]) -> dict[str, str]:
+    """The variables with a value of their own."""
+    return {entry["name"]: entry["value"] for entry in container.get("env", []) if "value" in entry}
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_volumes_and_secrets_resolve(engine: str) -> None:
-    with_key = 0
-    for document in documents(engine):
-        for pod in pods(document):
-            volumes = {volume["name"]: volume for volume in pod.get("volumes", [])}
-            for container in pod["containers"]:
-                mounts = {mount["name"]: mount for mount in container.get("volumeMounts", [])}
-                assert set(mounts) <= set(volumes)
-                variables = {entry["name"]: entry["value"] for entry in container.get("env", [])}
-                # The key comes as a file, out of a secret, and by no variable.
-                assert "QUIETCORPUS_MASTER_KEY" not in variables
-                for source in container.get("envFrom", []):
-                    assert source["secretRef"]["name"] == "quietcorpus-storage"
-                if "QUIETCORPUS_MASTER_KEY_FILE" not in variables:
-                    continue
-                with_key += 1
-                folder, _, name = variables["QUIETCORPUS_MASTER_KEY_FILE"].rpartition("/")
-                assert folder == mounts["key"]["mountPath"]
-                assert mounts["key"]["readOnly"]
-                assert f"--from-file={name}=" in (DEPLOY / "secrets.sh").read_text()
-                secret = volumes["key"]["secret"]
-                assert secret["secretName"] == "quietcorpus-master-key"
-                assert secret["defaultMode"] & 0o037 == 0, oct(secret["defaultMode"])
-                # Below the volume, whose own folder anybody in the pod may write to.
-                cache = variables["QUIETCORPUS_CACHE"]
-                assert cache.startswith(f"{mounts['cache']['mountPath']}/")
-            assert pod["securityContext"]["runAsNonRoot"]
-            assert pod["securityContext"]["fsGroup"] == pod["securityContext"]["runAsUser"]
-    assert with_key == 2  # what executes, and what launches
+    with_key = []
+    for name, pod in pods_of(engine).items():
+        volumes = {volume["name"]: volume for volume in pod["spec"].get("volumes", [])}
+        for container in containers(pod):
+            mounts = {mount["name"]: mount for mount in container.get("volumeMounts", [])}
+            assert set(mounts) <= set(volumes)
+            # The key comes as a file, out of a secret, and by no variable.
+            assert "QUIETCORPUS_MASTER_KEY" not in [e["name"] for e in container.get("env", [])]
+            for source in container.get("envFrom", []):
+                # A store may as well be open to the pods' own account.
+                wanted = {"name": "quietcorpus-storage", "optional": True}
+                assert source == {"secretRef": wanted}
+            given = variables(container)
+            if "QUIETCORPUS_MASTER_KEY_FILE" not in given:
+                assert "key" not in mounts
+                continue
+            with_key.append(name)
+            folder, _, file = given["QUIETCORPUS_MASTER_KEY_FILE"].rpartition("/")
+            assert folder == mounts["key"]["mountPath"]
+            assert mounts["key"]["readOnly"]
+            assert f"--from-file={file}=" in (DEPLOY / "secrets.sh").read_text()
+            secret = volumes["key"]["secret"]
+            assert secret["secretName"] == "quietcorpus-master-key"
+            assert secret["defaultMode"] & 0o037 == 0, oct(secret["defaultMode"])
+            # Below the volume, whose own folder anybody in the pod may write to.
+            assert given["QUIETCORPUS_CACHE"].startswith(f"{mounts['cache']['mountPath']}/")
+    assert with_key == [PODS[engine][1], "launcher"]  # what executes, and what launches
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_private_text_goes_to_the_volume(engine: str) -> None:
+    """What is shuffled and spilled, on the disk of a node's choice and not in a container's own."""
+    found = pods_of(engine)
+    for name in (PODS[engine][1], "launcher"):
+        (container,) = found[name]["spec"]["containers"]
+        assert variables(container)["TMPDIR"] == "/scratch"
+    if engine == "spark":
+        holders = [found["worker"], found["launcher"]]
+        for pod in holders:
+            assert variables(pod["spec"]["containers"][0])["SPARK_LOCAL_DIRS"] == "/scratch"
+        assert "--work-dir=/scratch/work" in found["worker"]["spec"]["containers"][0]["args"]
+    else:
+        holders = [found[name] for name in (*MANAGERS, "launcher")]
+        (flink,) = [d for d in documents(engine) if d["kind"] == "FlinkDeployment"]
+        assert flink["spec"]["flinkConfiguration"]["io.tmp.dirs"] == "/scratch"
+    for pod in holders:
+        (container,) = pod["spec"]["containers"]
+        assert {"name": "scratch", "mountPath": "/scratch"} in container["volumeMounts"]
+        (volume,) = [v for v in pod["spec"]["volumes"] if v["name"] == "scratch"]
+        assert "sizeLimit" in volume["emptyDir"]
+        assert "medium" not in volume["emptyDir"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_pods_may_do_little(engine: str) -> None:
+    for name, pod in pods_of(engine).items():
+        spec = pod["spec"]
+        assert spec["enableServiceLinks"] is False
+        # The job manager asks Kubernetes for the task managers' pods.
+        assert spec.get("automountServiceAccountToken") is (None if name == "jobManager" else False)
+        user = spec["securityContext"]
+        assert user["runAsNonRoot"]
+        assert user["fsGroup"] == user["runAsUser"]
+        assert user["seccompProfile"] == {"type": "RuntimeDefault"}
+        for container in containers(pod):
+            assert container["securityContext"] == {
+                "allowPrivilegeEscalation": False,
+                "capabilities": {"drop": ["ALL"]},
+            }
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -78,11 +151,7 @@ def test_images_are_what_the_dockerfile_makes(engine: str) -> None:
     assert image.endswith(f":{project['project']['version']}")
     (user,) = re.findall(r"(?m)^USER (\d+)$", text)
     assert set(re.findall(r"runAsUser: (\d+)", manifests)) == {user}
-    copied = [
-        source
-        for line in re.findall(r"(?m)^COPY (?!--from=)(.+) \S+$", text)
-        for source in line.split()
-    ]
+    copied = sources(text)
     assert f"build/{engine}/job-server.jar" in copied
     assert all((ROOT / name).exists() for name in copied if not name.startswith("build/")), copied
     packages = {name.split(".")[0] for name in project["tool"]["setuptools"]["packages"]}
@@ -90,10 +159,47 @@ def test_images_are_what_the_dockerfile_makes(engine: str) -> None:
     assert packages | modules <= set(copied)
 
 
+def sources(dockerfile: str) -> list[str]:
+    """What a Dockerfile copies out of the repository."""
+    lines = re.findall(r"(?m)^COPY (?!--from=)(.+) \S+$", dockerfile)
+    return [source for line in lines for source in line.split()]
+
+
+def let_through(path: str) -> bool:
+    """Whether .dockerignore leaves a path in a build's context: the last line that fits decides."""
+    places = [path, *(str(parent) for parent in PurePosixPath(path).parents)]
+    through = True
+    for line in (ROOT / ".dockerignore").read_text().splitlines():
+        if line and not line.startswith("#"):
+            parts = re.split(r"(\*\*/|\*)", line.removeprefix("!"))
+            meant = {"**/": "(?:.*/)?", "*": "[^/]*"}
+            pattern = "".join(meant.get(part) or re.escape(part) for part in parts)
+            if any(re.fullmatch(pattern, place) for place in places):
+                through = line.startswith("!")
+    return through
+
+
+def test_the_context_of_a_build_has_what_is_copied_alone() -> None:
+    files = sorted(ROOT.glob("deploy/*/*.Dockerfile"))
+    assert len(files) == 4
+    copied = {source for file in files for source in sources(file.read_text())}
+    assert {"pipelines", "deploy/dataflow/launch.py", "build/spark/job-server.jar"} <= copied
+    for source in copied:
+        assert let_through(source), source
+        if (ROOT / source).is_dir():
+            assert let_through(f"{source}/__init__.py")
+            assert not let_through(f"{source}/__pycache__/cli.cpython-311.pyc")
+            assert not let_through(f"{source}/master-key")
+    for name in ("master-key", "storage.env", "spec.yaml", ".git/config", ".venv/bin/python"):
+        assert not let_through(name), name
+    for name in ("build/spark/cluster/local", "deploy/kubernetes/secrets.sh", "tests/conftest.py"):
+        assert not let_through(name), name
+
+
 def test_services_are_found() -> None:
     spark = {document["metadata"]["name"]: document for document in documents("spark")}
     service = spark["quietcorpus-spark"]
-    labels = spark["quietcorpus-spark-master"]["spec"]["template"]["metadata"]["labels"]
+    labels = pods_of("spark")["master"]["metadata"]["labels"]
     assert service["spec"]["selector"].items() <= labels.items()
     (port,) = service["spec"]["ports"]
     url = f"spark://{service['metadata']['name']}:{port['port']}"
@@ -102,16 +208,84 @@ def test_services_are_found() -> None:
         deployment = spark[name]["spec"]
         wanted = deployment["selector"]["matchLabels"].items()
         assert wanted <= deployment["template"]["metadata"]["labels"].items()
-    flink, job = documents("flink")
-    (launcher,) = [container for pod in pods(job) for container in pod["containers"]]
+    (flink,) = [d for d in documents("flink") if d["kind"] == "FlinkDeployment"]
+    (launcher,) = pods_of("flink")["launcher"]["spec"]["containers"]
     assert f"--flink_master={flink['metadata']['name']}-rest:8081" in launcher["args"]
     (version,) = [value for value in launcher["args"] if value.startswith("--flink_version=")]
     assert flink["spec"]["flinkVersion"] == "v" + version.split("=")[1].replace(".", "_")
     slots = int(flink["spec"]["flinkConfiguration"]["taskmanager.numberOfTaskSlots"])
+    # As on the cluster of this machine: a lost worker's tasks are repeated.
+    local = (ROOT / "deploy" / "flink" / "cluster.sh").read_text()
+    restarts = {
+        f"{name}: {value}"
+        for name, value in flink["spec"]["flinkConfiguration"].items()
+        if name.startswith("restart-strategy")
+    }
+    assert restarts == set(re.findall(r"(?m)^restart-strategy.*$", local))
     assert f"--parallelism={slots * flink['spec']['taskManager']['replicas']}" in launcher["args"]
 
 
-def test_policy_covers_every_pod() -> None:
-    for document in documents("spark"):
-        if document["kind"] in ("Deployment", "Job"):
-            assert document["spec"]["template"]["metadata"]["labels"]["part-of"] == "quietcorpus"
+def test_an_executor_gets_what_its_worker_offers() -> None:
+    found = pods_of("spark")
+    (worker,), (launcher,) = (found[name]["spec"]["containers"] for name in ("worker", "launcher"))
+    asked = PipelineOptions(launcher["args"]).view_as(JobServerOptions).job_server_jvm_properties
+    assert asked == ["-Dspark.executor.memory=7g"]
+    (offered,) = re.findall(r"--memory=(\d+)g", " ".join(worker["args"]))
+    limit = int(worker["resources"]["limits"]["memory"].removesuffix("Gi"))
+    # One executor a worker; as much again is the Python workers'.
+    assert int(offered) / 2 < 7 < int(offered) <= limit / 2
+    # Where executors find their driver.
+    (address,) = [entry for entry in launcher["env"] if entry["name"] == "SPARK_LOCAL_IP"]
+    assert address["valueFrom"] == {"fieldRef": {"fieldPath": "status.podIP"}}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_launcher_waits_for_the_cluster(engine: str) -> None:
+    """The init container's own command, which ends once somebody listens."""
+    pod = pods_of(engine)["launcher"]["spec"]
+    (container,) = pod["initContainers"]
+    text = " ".join(container["args"])
+    host, port = re.findall(r"/dev/tcp/([\w-]+)/(\d+)'", text)[0]
+    options = pod["containers"][0]["args"]
+    assert any(re.fullmatch(rf"--\w+=(spark://)?{host}:{port}", option) for option in options)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        there = text.replace(f"/{host}/{port}'", f"/127.0.0.1/{listener.getsockname()[1]}'")
+        waiting = subprocess.Popen([*container["command"], there])
+        try:
+            time.sleep(1)
+            assert waiting.poll() is None
+            listener.listen()
+            assert waiting.wait(timeout=30) == 0
+        finally:
+            waiting.kill()
+            waiting.wait()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_bad_input_alone_is_not_tried_again(engine: str) -> None:
+    (job,) = [document for document in documents(engine) if document["kind"] == "Job"]
+    assert job["spec"]["backoffLimit"] > 0
+    (rule,) = job["spec"]["podFailurePolicy"]["rules"]
+    wanted = {"containerName": "launcher", "operator": "In", "values": [2]}
+    assert rule == {"action": "FailJob", "onExitCodes": wanted}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_policy_covers_every_pod(engine: str) -> None:
+    for name, pod in pods_of(engine).items():
+        assert pod["metadata"]["labels"].items() >= OURS.items(), name
+    (policy,) = [d["spec"] for d in documents(engine) if d["kind"] == "NetworkPolicy"]
+    assert policy["podSelector"] == {"matchLabels": OURS}
+    assert policy["policyTypes"] == ["Ingress"]
+    ours, *others = policy["ingress"]
+    assert ours == {"from": [{"podSelector": {"matchLabels": OURS}}]}
+    if engine == "spark":
+        assert others == []
+        return
+    # The operator's pods, in its namespace, may ask the job manager.
+    (operator,) = others
+    assert operator["ports"] == [{"port": 8081}]
+    (peer,) = operator["from"]
+    assert set(peer) == {"namespaceSelector", "podSelector"}
+    assert all(selector["matchLabels"] for selector in peer.values())

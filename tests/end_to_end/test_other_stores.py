@@ -1,0 +1,190 @@
+"""Input, index and output on Google's and Azure's object stores, as emulators have them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from azure_server import AzureStore, azure_store
+from gcs_server import GoogleStore, google_store
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+Store = AzureStore | GoogleStore
+STORES = {"google": google_store, "azure": azure_store}
+PATIENCE_SECONDS = 60
+RACE = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from pipelines.object_stores import create_exclusively, read
+barrier = Barrier(16)
+def race(number):
+    barrier.wait()
+    return create_exclusively(sys.argv[1], b"%d" % number)
+with ThreadPoolExecutor(16) as pool:
+    won = [number for number, mine in enumerate(pool.map(race, range(16))) if mine]
+print(won, read(sys.argv[1])[0].decode())
+"""
+
+
+@pytest.fixture(scope="module", params=STORES)
+def store(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Store]:
+    """Every store, one after another."""
+    with STORES[request.param](tmp_path_factory.mktemp(request.param)) as running:
+        yield running
+
+
+def on(store: Store, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A spec's changes by which it reads from and writes to the store."""
+    return {
+        "input": {"path": f"{store.root}/in/*.jsonl"},
+        "mechanism.vocabulary": {"public": f"{store.root}/vocabulary.txt"},
+        "mechanism.compression": {"method": "random", "size": 3},
+        "mechanism.histogram_epsilon": 1,
+        "rejects": {"path": f"{store.root}/rejects", "max_share": 0.5},
+        **changes,
+    }
+
+
+@pytest.fixture
+def remote(workspace: Workspace, store: Store) -> Workspace:
+    """A workspace that has the credentials, and a corpus with one damaged record there."""
+    workspace.environment |= store.environment
+    path = workspace.json_lines([*["quiet world"] * 50, b'{"text": "quiet world'])
+    store.put("in/corpus.jsonl", path.read_bytes())
+    store.put("vocabulary.txt", (workspace.folder / "vocabulary.txt").read_bytes())
+    return workspace
+
+
+@pytest.fixture(scope="module")
+def index(store: Store, word_index: Path) -> str:
+    """The URI of an index in the store."""
+    for path in word_index.iterdir():
+        store.put(f"index/{path.name}", path.read_bytes())
+    return f"{store.root}/index"
+
+
+def assert_tells_nothing(text: str, workspace: Workspace, store: Store) -> None:
+    for secret in (workspace.environment["QUIETCORPUS_MASTER_KEY"], *store.secrets, "quiet world"):
+        assert secret not in text
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_release_from_store_to_store(remote: Workspace, store: Store, workers: str) -> None:
+    output = f"{store.root}/released/{workers}"
+    done = remote.release(
+        on(store, {"output": output, "release": workers}),
+        "--workers",
+        workers,
+        "--log-level",
+        "DEBUG",
+    )
+    assert "DEBUG" in done.stderr
+    assert_tells_nothing(done.stdout + done.stderr, remote, store)
+    assert store.keys(f"released/{workers}/") == [
+        f"released/{workers}/{name}"
+        for name in (
+            "README.md",
+            "compression.parquet",
+            "data/part-00000-of-00001.parquet",
+            "release.json",
+            "vocabulary.parquet",
+        )
+    ]
+    assert_nothing_left(remote, store)
+    rejects = store.keys(f"rejects/{workers}")
+    assert rejects
+    assert b"corpus.jsonl" in store.get(rejects[0])
+    done = remote.run("verify", output)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"verified  {output}: 3 files are as release.json says")
+    if workers != "1":
+        return
+    # The same place again, for another release.
+    changes = on(store, {"output": output, "release": "another"})
+    assert f"output: {output} holds a release already" in remote.refused(changes)
+    # A stranger among the files.
+    store.put(f"released/{workers}/data/x", b"x")
+    assert "data/x: not part of the release" in remote.error_of(remote.run("verify", output))
+
+
+def assert_nothing_left(workspace: Workspace, store: Store) -> None:
+    """Neither a staging area nor a claim nor a probe."""
+    assert [key for key in store.keys("") if "/." in key or key.startswith(".")] == []
+    assert workspace.leftovers() == []
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_words_with_an_index_in_the_store(
+    remote: Workspace, store: Store, index: str, words: Callable[..., Any], workers: str
+) -> None:
+    output = f"{store.root}/words/{workers}"
+    remotely = on(store, {"output": output})
+    changes = {key: remotely[key] for key in ("input", "rejects", "output")}
+    done = remote.release(
+        changes | words(index=index), "--workers", workers, "--log-level", "DEBUG"
+    )
+    assert_tells_nothing(done.stdout + done.stderr, remote, store)
+    assert_nothing_left(remote, store)
+    done = remote.run("verify", output)
+    assert done.returncode == 0, done.stderr
+    card = json.loads(store.get(f"words/{workers}/release.json"))
+    assert card["counts"] == {"documents": 50, "rejected": 1}
+    # The noise is the engine's affair no more than the store's.
+    local = remote.release(changes | words() | {"output": "released/out"})
+    assert local.returncode == 0
+    (file,) = store.keys(f"words/{workers}/data/")
+    (same,) = (remote.output / "data").iterdir()
+    assert store.get(file) == same.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("key", "place", "message"),
+    [
+        ("input.path", "{absent}/in/*.jsonl", "input.path: "),
+        ("input.path", "{root}/none/*", "input.path: no file matches {root}"),
+        ("output", "{absent}/out", "output: "),
+        (
+            "mechanism.vocabulary.public",
+            "{root}/absent.txt",
+            "mechanism.vocabulary.public: {root}/absent.txt cannot be read",
+        ),
+    ],
+    ids=["input bucket", "input", "output bucket", "vocabulary"],
+)
+def test_missing_places(
+    remote: Workspace, store: Store, key: str, place: str, message: str
+) -> None:
+    names = {"root": store.root, "absent": store.absent}
+    before = time.monotonic()
+    changes = on(store, {"output": f"{store.root}/never"}) | {key: place.format_map(names)}
+    found = remote.refused(changes)
+    assert found.startswith(message.format_map(names))
+    assert "absent" in found or "none" in found
+    assert time.monotonic() - before < PATIENCE_SECONDS
+    assert store.keys("never") == []
+
+
+def test_of_sixteen_creators_one_wins(store: Store) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", RACE, f"{store.root}/raced"],
+        env=os.environ | store.environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    won, content = done.stdout.strip().rsplit(maxsplit=1)
+    assert won == f"[{content}]"

@@ -1,0 +1,43 @@
+"""What tests share that is no fixture: what this machine must have, its ports, the master key."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+BUILD = Path(os.environ.get("QUIETCORPUS_CLUSTERS") or ROOT / "build")
+MASTER_KEY = "8f3a61d07be24c95a1f06e2db7c4398e50d17f6ac2b3e48d9107f5a6b8c2d3e4"
+
+
+def required(reason: str) -> NoReturn:
+    """Skip for a reason, or fail for it where nothing may be skipped."""
+    if os.environ.get("QUIETCORPUS_REQUIRE_CLUSTERS") == "1":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def free_ports(count: int, beside: Sequence[int] = ()) -> list[int]:
+    """Ports of the loopback that are free, as are those at the distances `beside` above each.
+
+    Another process may take one before it is used.
+    """
+    ports: list[int] = []
+    with ExitStack() as opened:
+        while len(ports) < count:
+            first = opened.enter_context(socket.create_server(("127.0.0.1", 0)))
+            port = first.getsockname()[1]
+            try:
+                for distance in beside:
+                    address = ("127.0.0.1", port + distance)
+                    opened.enter_context(socket.create_server(address))
+            except (OSError, OverflowError):
+                continue
+            ports.append(port)
+    return ports
