@@ -1,6 +1,6 @@
 """What becomes of a release when something breaks in the middle of it: the table of docs/faults.md.
 
-    python benchmarks/faults.py --corpus ../shared/data/imdb_reviews.parquet --output docs/faults.md
+    make faults
 
 Every run is the real command on a real S3 server, with two processes of the local engine or on a
 Spark cluster of two workers. A fault strikes once a quarter of the shards are written. A run that
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -60,7 +61,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpus", required=True, help="Parquet with a column `text`")
     parser.add_argument("--copies", type=int, default=12, help="how often the corpus is repeated")
-    parser.add_argument("--only", default="", help="part of a fault's name")
+    parser.add_argument("--only", default="", help="a pattern for what to run")
     parser.add_argument("--output", help="the Markdown file")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
@@ -134,9 +135,13 @@ class Run:
     def executors(self) -> list[psutil.Process]:
         """The JVMs that run Spark's tasks."""
         assert self.lab.cluster
-        parents = [psutil.Process(pid) for pid in self.lab.cluster.pids()]
-        children = [child for parent in parents for child in parent.children(recursive=True)]
-        return [c for c in children if "CoarseGrainedExecutorBackend" in " ".join(c.cmdline())]
+        found = []
+        for pid in self.lab.cluster.pids():
+            for child in psutil.Process(pid).children(recursive=True):
+                with suppress(psutil.Error):  # it may have ended meanwhile
+                    if "CoarseGrainedExecutorBackend" in " ".join(child.cmdline()):
+                        found.append(child)
+        return found
 
 
 class Lab:
@@ -375,7 +380,7 @@ def outcomes(lab: Lab, only: str) -> Iterator[str]:
     )
     cases.append((SPARK, str(full_disk_on_spark.__doc__), lambda: full_disk_on_spark(lab)))
     for engine, fault, measure in cases:
-        if only not in f"{engine} {fault}":
+        if not re.search(only, f"{engine}: {fault}"):
             continue
         print(f"{engine}: {fault}", file=sys.stderr)
         try:

@@ -171,7 +171,8 @@ def translated(error: BaseException) -> InputError | StageError:
     found = _RAISED.findall(f"{type(error).__name__}: {error}" if ours else str(error))
     if not found:
         return StageError(
-            f"the engine failed ({type(error).__name__}); --log-level DEBUG shows its log"
+            f"the engine failed ({type(error).__name__}), maybe because a worker was killed or had "
+            "too little memory; --log-level DEBUG shows its log"
         )
     kind, message = found[-1]
     return InputError(message) if kind == "InputError" else StageError(message)

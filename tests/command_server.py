@@ -16,7 +16,7 @@ import pipelines.release
 import pipelines.verify  # noqa: F401
 from pipelines.cli import main
 
-_TIMEOUT_SECONDS = 180
+_TIMEOUT_SECONDS = 600
 
 
 def _become_the_command(request: dict[str, Any]) -> None:

@@ -121,7 +121,7 @@ class Workspace:
             env=variables,
             capture_output=True,
             text=True,
-            timeout=180,
+            timeout=600,
             check=False,
         )
 

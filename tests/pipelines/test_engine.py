@@ -43,7 +43,9 @@ def test_a_workers_error_is_found_in_the_runners_text(
     assert type(found) is kind
     assert "private" not in str(found)
     assert str(found) == (
-        message or "the engine failed (RuntimeError); --log-level DEBUG shows its log"
+        message
+        or "the engine failed (RuntimeError), maybe because a worker was killed or had too little "
+        "memory; --log-level DEBUG shows its log"
     )
 
 
