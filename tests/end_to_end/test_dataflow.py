@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import re
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from apache_beam.options.pipeline_options import DebugOptions, PipelineOptions, WorkerOptions
+from machine import required
 
 from mechanisms.keystream import ReleaseKey
 
@@ -88,13 +88,6 @@ KINDS: dict[str, tuple[dict[str, Any], set[str]]] = {
     ),
     "words": ({}, {"shards", "spread", "documents", "manifest"}),
 }
-
-
-def required(reason: str) -> None:
-    """Skip for a reason, or fail for it where nothing may be skipped."""
-    if os.environ.get("QUIETCORPUS_REQUIRE_CLUSTERS") == "1":
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 @pytest.fixture
