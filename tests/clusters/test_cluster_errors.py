@@ -96,7 +96,7 @@ def test_a_master_that_does_not_answer(loopback: Workspace, runner: str, option:
     jar = found(f"{runner}/job-server.jar", runner)
     options = [f"--runner={runner}Runner".replace("=s", "=S").replace("=f", "=F")]
     options += [f"--{runner}_job_server_jar={jar}", f"{option}127.0.0.1:{port}"]
-    message = quickly_refused(loopback, *options)
+    message = quickly_refused(loopback, *options, code=1)
     assert (
         f": nothing answers at {'spark' if runner == 'spark' else 'http'}://127.0.0.1:" in message
     )
@@ -147,9 +147,7 @@ def test_another_spark(loopback: Workspace) -> None:
 def test_an_environment_that_names_no_command(loopback: Workspace, config: str) -> None:
     options = [*local_spark()[:-1], f"--environment_config={config}"]
     message = quickly_refused(loopback, *options)
-    assert message == (
-        f'--environment_config: {config!r} is not of the form {{"command": "quietcorpus-worker"}}'
-    )
+    assert message == '--environment_config: is not of the form {"command": "quietcorpus-worker"}'
 
 
 def test_workers_without_the_command(loopback: Workspace) -> None:

@@ -75,7 +75,7 @@ def test_an_index_of_no_use(workspace: Workspace, words: Words, index: Path, fau
     places = {"input.path": str(workspace.input / "*"), "output": str(workspace.output)}
     spec = load_spec(str(workspace.spec(words(index=str(index)) | places)))
     with pytest.raises(InputError) as raised:
-        release(spec, Engine([], 1), quiet=True)
+        release(spec, Engine([], 1), lambda: None, quiet=True)
     found = str(raised.value)
     assert "\n" not in found
     assert found.startswith(f"mechanism.index: {index} ")
