@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
-import re
-import uuid
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -73,13 +71,12 @@ def read(output: str) -> tuple[Claim, str] | None:
     found = object_stores.read(uri)
     if found is None:
         return None
-    folder, name = posixpath.split(output)
     try:
         content = orjson.loads(found[0])
         claim = Claim(**content | {"stagings": tuple(content["stagings"])})
         # They will be deleted, so a forged claim must not name anything else.
-        own = re.compile(re.escape(f"{folder}/.{name}.staging-") + "[0-9a-f]{12}")
-        if not claim.stagings or not all(own.fullmatch(staging) for staging in claim.stagings):
+        own = [storage.is_staging(staging, output) for staging in claim.stagings]
+        if not own or not all(own):
             raise ValueError
         return claim, found[1]
     except (ValueError, TypeError, KeyError):
@@ -91,8 +88,7 @@ def read(output: str) -> tuple[Claim, str] | None:
 def take(output: str, release: str, run: str) -> Claim:
     """Claim an output, or take over the claim of the same run; raises Unavailable otherwise."""
     uri = claim_of(output)
-    folder, name = posixpath.split(output)
-    staging = f"{folder}/.{name}.staging-{uuid.uuid4().hex[:12]}"
+    staging = storage.new_staging(output)
     for _ in range(_ATTEMPTS):
         found = read(output)
         if found is None:
@@ -116,10 +112,10 @@ def _refuse_other(claim: Claim, run: str, output: str) -> None:
         )
 
 
-def is_held(output: str, claim: Claim) -> bool:
-    """Whether this claim still stands."""
+def version_of(output: str, claim: Claim) -> str | None:
+    """The version of the object in which this claim still stands, or None if it is lost."""
     found = read(output)
-    return found is not None and found[0] == claim
+    return found[1] if found is not None and found[0] == claim else None
 
 
 def withdraw(output: str, claim: Claim) -> Claim | None:
@@ -128,18 +124,18 @@ def withdraw(output: str, claim: Claim) -> Claim | None:
     What a run has published may be deleted under such a claim alone: by the time that takes, its
     repetition could have published the same files again.
     """
-    found = read(output)
-    if found is None or found[0] != claim:
+    version = version_of(output, claim)
+    if version is None:
         return None
     withdrawn = replace(claim, run=WITHDRAWN)
-    done = object_stores.replace(claim_of(output), withdrawn.content, found[1])
+    done = object_stores.replace(claim_of(output), withdrawn.content, version)
     return withdrawn if done else None
 
 
 def drop(output: str, claim: Claim) -> None:
     """Delete the staging areas of a claim, and then the claim itself, if it still stands."""
-    found = read(output)
-    if found is None or found[0] != claim:
+    version = version_of(output, claim)
+    if version is None:
         storage.delete_folder(claim.stagings[-1])
     elif not [staging for staging in claim.stagings if not storage.delete_folder(staging)]:
-        object_stores.delete(claim_of(output), found[1])
+        object_stores.delete(claim_of(output), version)

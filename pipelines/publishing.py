@@ -95,7 +95,7 @@ class _Claimed:
 
     def require(self) -> None:
         """Raise Unavailable unless the claim still stands."""
-        if not claims.is_held(self._output, self._claim):
+        if claims.version_of(self._output, self._claim) is None:
             raise Unavailable(
                 f"output: the claim on {self._output} was taken over by another run of this "
                 "release, or deleted; wait for the other run, or run again"

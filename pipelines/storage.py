@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 import posixpath
+import re
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -100,12 +101,23 @@ def rows_of(files: Sequence[Written], path: str) -> int:
     return next(file.rows for file in files if file.path == path)
 
 
+def new_staging(output: str) -> str:
+    """A name, of this call's own, for a staging area beside an output."""
+    folder, name = posixpath.split(output)
+    return f"{folder}/.{name}.staging-{uuid.uuid4().hex[:12]}"
+
+
+def is_staging(uri: str, output: str) -> bool:
+    """Whether a name is one that `new_staging` gives for an output."""
+    folder, name = posixpath.split(output)
+    return bool(re.fullmatch(re.escape(f"{folder}/.{name}.staging-") + "[0-9a-f]{12}", uri))
+
+
 @contextmanager
 def staging_area(output: str) -> Iterator[str]:
     """A place beside the output where a release is put together; it is gone afterwards."""
-    folder, name = posixpath.split(output)
-    staging = f"{folder}/.{name}.staging-{uuid.uuid4().hex[:12]}"
-    probe("output", folder)
+    staging = new_staging(output)
+    probe("output", posixpath.dirname(output))
     if is_local(staging):
         os.mkdir(staging, mode=0o700)
     try:

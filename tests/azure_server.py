@@ -6,7 +6,6 @@ import base64
 import os
 import shutil
 import subprocess
-import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from machine import BUILD, free_ports, required
+from machine import BUILD, free_ports, required, wait_for
 
 AZURITE = BUILD / "azurite" / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js"
 ACCOUNT, CONTAINER = "quietcorpustest", "corpus"
@@ -75,26 +74,21 @@ def azure_store(folder: Path) -> Iterator[AzureStore]:
     try:
         with BlobServiceClient.from_connection_string(_connection(port), retry_total=0) as service:
             container = service.get_container_client(CONTAINER)
-            _create(container, process)
+            wait_for(lambda: _created(container), process, PATIENCE_SECONDS)
             yield AzureStore(container, {"AZURE_STORAGE_CONNECTION_STRING": _connection(port)})
     finally:
         process.kill()
         process.wait(timeout=PATIENCE_SECONDS)
 
 
-def _create(container: Any, process: subprocess.Popen[bytes]) -> None:
+def _created(container: Any) -> bool:
     from azure.core.exceptions import ServiceRequestError
 
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while True:
-        try:
-            container.create_container()
-        except ServiceRequestError:
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        else:
-            return
+    try:
+        container.create_container()
+    except ServiceRequestError:
+        return False
+    return True
 
 
 def _connection(port: int) -> str:

@@ -14,7 +14,6 @@ import platform
 import re
 import subprocess
 import threading
-import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -26,7 +25,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from machine import free_ports, required
+from machine import free_ports, required, wait_for
 
 BUCKET = "quiet-bucket"
 TOKEN = "ya29TokenThatNobodyMayLog7731"
@@ -187,7 +186,8 @@ def google_store(folder: Path) -> Iterator[GoogleStore]:
         ]
         process = subprocess.Popen([str(binary), *flags], stdout=log, stderr=log, cwd=folder)
         try:
-            _wait_for(f"http://127.0.0.1:{port}", process)
+            emulator = f"http://127.0.0.1:{port}"
+            wait_for(lambda: _answers(emulator), process, PATIENCE_SECONDS)
             bucket = json.dumps({"name": BUCKET}).encode()
             _ask(f"{url}/storage/v1/b?project=quiet-project", bucket)
             environment = {
@@ -200,14 +200,9 @@ def google_store(folder: Path) -> Iterator[GoogleStore]:
             process.wait(timeout=PATIENCE_SECONDS)
 
 
-def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while True:
-        try:
-            _ask(f"{url}/storage/v1/b?project=quiet-project")
-        except OSError:
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        else:
-            return
+def _answers(url: str) -> bool:
+    try:
+        _ask(f"{url}/storage/v1/b?project=quiet-project")
+    except OSError:
+        return False
+    return True

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Sequence
+import subprocess
+import time
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NoReturn
@@ -21,6 +23,15 @@ def required(reason: str) -> NoReturn:
     if os.environ.get("QUIETCORPUS_REQUIRE_CLUSTERS") == "1":
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+def wait_for(ready: Callable[[], bool], process: subprocess.Popen[bytes], seconds: float) -> None:
+    """Wait until something is ready that a process does; fails if the process ends before."""
+    deadline = time.monotonic() + seconds
+    while not ready():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def free_ports(count: int, beside: Sequence[int] = ()) -> list[int]:

@@ -22,9 +22,8 @@ done
 start() { # name, heap, class, settings
     local name=$1 heap=$2
     shift 2
-    nohup java "-Xmx$heap" "-Dlog4j.configurationFile=file:$CLUSTER/log4j.properties" \
-        "${opens[@]}" -cp "$FLINK_LIB/*" "$@" > "$CLUSTER/$name.log" 2>&1 < /dev/null &
-    echo $! > "$CLUSTER/$name.pid"
+    background "$name" java "-Xmx$heap" "-Dlog4j.configurationFile=file:$CLUSTER/log4j.properties" \
+        "${opens[@]}" -cp "$FLINK_LIB/*" "$@"
 }
 
 configure() {
@@ -67,16 +66,13 @@ END
     mkdir -p "$CLUSTER/tmp"
 }
 
-answers() { (: < "/dev/tcp/127.0.0.1/$1") 2> /dev/null; }
-
 registered() {
     python3 -c 'import json, sys, urllib.request as u
 print(json.load(u.urlopen(f"http://127.0.0.1:{sys.argv[1]}/overview"))["taskmanagers"])' "$PORT" 2> /dev/null || echo 0
 }
 
-case "${1:-}" in
-up)
-    ! answers "$PORT" || { echo "cluster.sh: port $PORT is taken" >&2; exit 1; }
+up() {
+    refuse_taken_port
     configure
     start jobmanager 600m org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint \
         --configDir "$CLUSTER"
@@ -84,25 +80,8 @@ up)
         start "taskmanager-$number" 640m org.apache.flink.runtime.taskexecutor.TaskManagerRunner \
             --configDir "$CLUSTER" -D "taskmanager.resource-id=taskmanager-$number"
     done
-    for _ in $(seq 120); do
-        if [ "$(registered)" -ge "$WORKERS" ]; then
-            echo "127.0.0.1:$PORT is up with $WORKERS task managers; pages at http://127.0.0.1:$PORT"
-            exit 0
-        fi
-        sleep 0.5
-    done
-    echo "cluster.sh: the task managers did not come up; see $CLUSTER/*.log" >&2
-    exit 1
-    ;;
-down)
-    for file in "$CLUSTER"/*.pid; do
-        [ -e "$file" ] || continue
-        kill "$(cat "$file")" 2> /dev/null || true
-        rm "$file"
-    done
-    ;;
-*)
-    sed -n '2,8p' "$0" >&2
-    exit 2
-    ;;
-esac
+    await_workers "task managers" \
+        "127.0.0.1:$PORT is up with $WORKERS task managers; pages at http://127.0.0.1:$PORT"
+}
+
+. "$(dirname "$0")/../local_cluster.sh"

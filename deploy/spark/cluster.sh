@@ -16,42 +16,22 @@ export SPARK_WORKER_DIR="$CLUSTER/work"
 start() { # name, class, arguments
     local name=$1
     shift
-    nohup "$SPARK_HOME/bin/spark-class" "$@" > "$CLUSTER/$name.log" 2>&1 < /dev/null &
-    echo $! > "$CLUSTER/$name.pid"
+    background "$name" "$SPARK_HOME/bin/spark-class" "$@"
 }
 
-answers() { (: < "/dev/tcp/127.0.0.1/$1") 2> /dev/null; }
+registered() { cat "$CLUSTER"/worker-*.log | grep -c "Successfully registered" || true; }
 
-case "${1:-}" in
-up)
+up() {
     mkdir -p "$CLUSTER"
-    ! answers "$PORT" || { echo "cluster.sh: port $PORT is taken" >&2; exit 1; }
+    refuse_taken_port
     start master org.apache.spark.deploy.master.Master \
         --host 127.0.0.1 --port "$PORT" --webui-port "$UI_PORT"
     for number in $(seq "$WORKERS"); do
         start "worker-$number" org.apache.spark.deploy.worker.Worker "spark://127.0.0.1:$PORT" \
             --host 127.0.0.1 --cores 1 --memory "$WORKER_MEMORY" --webui-port $((UI_PORT + 10 + number))
     done
-    for _ in $(seq 120); do
-        registered=$(cat "$CLUSTER"/worker-*.log | grep -c "Successfully registered" || true)
-        if [ "$registered" -ge "$WORKERS" ]; then
-            echo "spark://127.0.0.1:$PORT is up with $WORKERS workers; page at http://127.0.0.1:$UI_PORT"
-            exit 0
-        fi
-        sleep 0.5
-    done
-    echo "cluster.sh: the workers did not come up; see $CLUSTER/*.log" >&2
-    exit 1
-    ;;
-down)
-    for file in "$CLUSTER"/*.pid; do
-        [ -e "$file" ] || continue
-        kill "$(cat "$file")" 2> /dev/null || true
-        rm "$file"
-    done
-    ;;
-*)
-    sed -n '2,8p' "$0" >&2
-    exit 2
-    ;;
-esac
+    await_workers workers \
+        "spark://127.0.0.1:$PORT is up with $WORKERS workers; page at http://127.0.0.1:$UI_PORT"
+}
+
+. "$(dirname "$0")/../local_cluster.sh"

@@ -63,9 +63,12 @@ def remote(workspace: Workspace, s3: S3Server) -> Workspace:
     return workspace
 
 
-def killed(remote: Workspace, module: str, name: str, word: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, module, name, word, "release", "spec.yaml"],
+def disturbed(
+    remote: Workspace, place: tuple[str, str, str], script: str
+) -> subprocess.CompletedProcess[str]:
+    """A release that a script meddles with where it calls a function with a word."""
+    return subprocess.run(
+        [sys.executable, "-c", script, *place, "release", "spec.yaml"],
         cwd=remote.folder,
         env=remote.environment,
         capture_output=True,
@@ -73,6 +76,10 @@ def killed(remote: Workspace, module: str, name: str, word: str) -> None:
         timeout=120,
         check=False,
     )
+
+
+def killed(remote: Workspace, place: tuple[str, str, str], script: str = KILLED) -> None:
+    done = disturbed(remote, place, script)
     assert done.returncode == -signal.SIGKILL, done.stderr
 
 
@@ -147,7 +154,7 @@ def test_of_two_equal_runs_both_may_end_well(
 
 def test_a_killed_run_is_repeated_by_itself_alone(remote: Workspace, s3: S3Server) -> None:
     """Kills: an identity that leaves out the key; staging areas that are never deleted."""
-    killed(remote, *IN_THE_MIDDLE)
+    killed(remote, IN_THE_MIDDLE)
     claim = s3.read(CLAIM)
     assert remote.environment["QUIETCORPUS_MASTER_KEY"].encode() not in claim
     # Another key; and none at all, which is the key of a run that nothing can repeat.
@@ -168,7 +175,7 @@ def test_a_run_that_died_while_it_published(
     remote: Workspace, s3: S3Server, place: tuple[str, str, str]
 ) -> None:
     """Kills: a repetition with other bytes, or that takes its own files for a stranger's."""
-    killed(remote, *place)
+    killed(remote, place)
     left = contents(s3)
     assert f"{PREFIX}data/part-00001-of-00002.parquet" in left
     assert (f"{PREFIX}README.md" in left) == (place == TEXTS_WRITTEN)
@@ -180,7 +187,7 @@ def test_a_run_that_died_while_it_published(
 
 def test_a_stranger_among_what_a_crash_left(remote: Workspace, s3: S3Server) -> None:
     """Kills: a takeover that publishes among files it does not know."""
-    killed(remote, *COPIED)
+    killed(remote, COPIED)
     s3.client().put_object(Bucket=BUCKET, Key="claimed/out/stranger", Body=b"x")
     message = remote.error_of(remote.run("release", "spec.yaml"))
     assert f"{OUTPUT}/stranger appeared meanwhile" in message
@@ -193,7 +200,7 @@ def test_a_stranger_among_what_a_crash_left(remote: Workspace, s3: S3Server) -> 
 
 def test_an_altered_corpus_is_another_run(remote: Workspace, s3: S3Server) -> None:
     """Kills: an identity of the spec alone."""
-    killed(remote, *IN_THE_MIDDLE)
+    killed(remote, IN_THE_MIDDLE)
     path = remote.parquet({"text": ["quiet hello"] * 6000}, row_group_size=3000)
     s3.client().upload_file(str(path), BUCKET, "in/corpus.parquet")
     message = remote.error_of(remote.run("release", "spec.yaml"), code=1)
@@ -202,7 +209,7 @@ def test_an_altered_corpus_is_another_run(remote: Workspace, s3: S3Server) -> No
 
 def test_a_run_that_died_after_publishing(remote: Workspace, s3: S3Server) -> None:
     """Kills: an --if-exists=ok that does not tidy, or needs the input or the key."""
-    killed(remote, *PUBLISHED)
+    killed(remote, PUBLISHED)
     released = contents(s3)
     assert CLAIM in s3.keys("claimed/")
     message = remote.error_of(remote.run("release", "spec.yaml"))
@@ -225,15 +232,7 @@ def test_a_claim_that_is_lost_publishes_nothing(remote: Workspace, s3: S3Server)
         "os.kill(os.getpid(), signal.SIGKILL)",
         f"import boto3; boto3.client('s3').delete_object(Bucket={BUCKET!r}, Key={CLAIM!r})",
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script, *IN_THE_MIDDLE, "release", "spec.yaml"],
-        cwd=remote.folder,
-        env=remote.environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = disturbed(remote, IN_THE_MIDDLE, script)
     assert done.returncode == 1
     message = done.stderr.splitlines()[-1]
     assert "was taken over by another run of this release, or deleted" in message
@@ -301,7 +300,7 @@ def test_what_the_card_does_not_tell_is_compared_too(workspace: Workspace) -> No
 
 def test_a_forged_claim_deletes_nothing(remote: Workspace, s3: S3Server) -> None:
     """Kills: a takeover that believes what a claim says is to be deleted."""
-    killed(remote, *IN_THE_MIDDLE)
+    killed(remote, IN_THE_MIDDLE)
     claim = json.loads(s3.read(CLAIM))
     for forged in (f"s3://{BUCKET}/in", f"{claim['stagings'][0]}/../../in", OUTPUT):
         body = json.dumps(claim | {"stagings": [forged, *claim["stagings"]]}).encode()
@@ -319,17 +318,7 @@ def test_what_is_published_is_undone_under_a_claim_of_its_own(
 ) -> None:
     """Kills: an undo beside which the run's own repetition may publish the same files."""
     # The run fails once its files are copied, and is killed when it has begun to undo that.
-    script = KILLED.replace("original = getattr", FAILING + "original = getattr")
-    done = subprocess.run(
-        [sys.executable, "-c", script, *UNDOING, "release", "spec.yaml"],
-        cwd=remote.folder,
-        env=remote.environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    killed(remote, UNDOING, KILLED.replace("original = getattr", FAILING + "original = getattr"))
     assert json.loads(s3.read(CLAIM))["run"] == "withdrawn"
     message = remote.error_of(remote.run("release", "spec.yaml"), code=1)
     assert f"delete its claim s3://{BUCKET}/{CLAIM}" in message

@@ -1,0 +1,40 @@
+# What spark/cluster.sh and flink/cluster.sh share; they source it, with CLUSTER, PORT and WORKERS set.
+
+background() { # name, command...: run it, with a log and its process id in the cluster's folder
+    local name=$1
+    shift
+    nohup "$@" > "$CLUSTER/$name.log" 2>&1 < /dev/null &
+    echo $! > "$CLUSTER/$name.pid"
+}
+
+refuse_taken_port() {
+    ! (: < "/dev/tcp/127.0.0.1/$PORT") 2> /dev/null || { echo "cluster.sh: port $PORT is taken" >&2; exit 1; }
+}
+
+await_workers() { # what they are called, what to say once all of them are there
+    for _ in $(seq 120); do
+        if [ "$(registered)" -ge "$WORKERS" ]; then
+            echo "$2"
+            return
+        fi
+        sleep 0.5
+    done
+    echo "cluster.sh: the $1 did not come up; see $CLUSTER/*.log" >&2
+    exit 1
+}
+
+down() {
+    for file in "$CLUSTER"/*.pid; do
+        [ -e "$file" ] || continue
+        kill "$(cat "$file")" 2> /dev/null || true
+        rm "$file"
+    done
+}
+
+case "${1:-}" in
+up | down) "$1" ;;
+*)
+    sed -n '2,8p' "$0" >&2
+    exit 2
+    ;;
+esac
