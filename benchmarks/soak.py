@@ -6,12 +6,14 @@ python benchmarks/soak.py --corpus ../shared/data/imdb_reviews.parquet
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import threading
 import time
 from collections import defaultdict
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psutil
@@ -28,32 +30,37 @@ class Memory(threading.Thread):
     def __init__(self, roots: list[int]) -> None:
         super().__init__(daemon=True)
         self._roots = roots
-        self.samples: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        self.sizes: dict[str, list[float]] = defaultdict(list)
+        self.busy: dict[str, float] = {}
         self.done = False
 
     def run(self) -> None:
-        begun = time.monotonic()
         while not self.done:
-            for root in self._roots:
-                try:
-                    parent = psutil.Process(root)
-                    for process in [parent, *parent.children(recursive=True)]:
-                        name = f"{role(process.cmdline())} {process.pid}"
-                        size = process.memory_info().rss / MEGABYTE
-                        self.samples[name].append((time.monotonic() - begun, size))
-                except psutil.Error:
-                    continue
+            for process in self._processes():
+                with suppress(psutil.Error):  # it may have ended meanwhile
+                    name = f"{role(process.cmdline())} {process.pid}"
+                    self.sizes[name].append(process.memory_info().rss / MEGABYTE)
+                    times = process.cpu_times()
+                    self.busy[name] = times.user + times.system
             time.sleep(SAMPLE_SECONDS)
 
+    def _processes(self) -> Iterator[psutil.Process]:
+        for root in self._roots:
+            with suppress(psutil.Error):
+                parent = psutil.Process(root)
+                yield from (parent, *parent.children(recursive=True))
+
     def table(self) -> str:
-        """Each process's memory by the quarter of the run, and its growth in the second half."""
-        lines = ["| process | 1/4 | 1/2 | 3/4 | end | most |", "|---|---|---|---|---|---|"]
-        for name, samples in self.samples.items():
-            if len(samples) > 20:
-                sizes = [size for _, size in samples]
+        """Each process's memory by the quarter of its life, and the processor's time it took."""
+        lines = [
+            "| process | 1/4 | 1/2 | 3/4 | end | most, MB | processor, s |",
+            "|---|---|---|---|---|---|---|",
+        ]
+        for name, sizes in self.sizes.items():
+            if len(sizes) > 20:
                 quarters = [sizes[len(sizes) * i // 4 - 1] for i in (1, 2, 3, 4)]
                 cells = " | ".join(f"{size:,.0f}" for size in (*quarters, max(sizes)))
-                lines.append(f"| {name.rsplit(' ', 1)[0]} | {cells} |")
+                lines.append(f"| {name.rsplit(' ', 1)[0]} | {cells} | {self.busy[name]:.0f} |")
         return "\n".join(lines)
 
 
@@ -61,16 +68,24 @@ def role(command: list[str]) -> str:
     """What a process is, by its command line."""
     text = " ".join(command)
     for part, name in {
+        "quietcorpus release": "launcher",
+        "pipelines.guardian": "guardian",
         "deploy.master.Master": "Spark master",
         "deploy.worker.Worker": "Spark worker",
         "CoarseGrainedExecutorBackend": "executor",
         "job-server.jar": "job server",
         "quietcorpus-worker": "Python worker",
-        "quietcorpus": "launcher",
     }.items():
         if part in text:
             return name
     return "other"
+
+
+def pin(workers: list[int]) -> None:
+    """Hold a worker, and all that it starts, to one core: Spark counts cores, and no more."""
+    for core, pid in enumerate(workers):
+        for thread in psutil.Process(pid).threads():
+            os.sched_setaffinity(thread.id, {core})
 
 
 def measure(lab: Lab, cluster: Cluster, name: str) -> tuple[float, Memory]:
@@ -89,6 +104,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpus", required=True, help="Parquet with a column `text`")
     parser.add_argument("--copies", type=int, default=20, help="how often the corpus is repeated")
+    parser.add_argument("--pin", action="store_true", help="hold each worker to a core of its own")
     given = parser.parse_args()
     seconds = {}
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
@@ -99,6 +115,8 @@ def main() -> None:
             place.mkdir()
             cluster = spark(place, lab.s3.environment, WORKERS=str(workers))
             try:
+                if given.pin:
+                    pin(cluster.pids()[-workers:])
                 seconds[workers], memory = measure(lab, cluster, f"soak-{workers}")
             finally:
                 stop(cluster)

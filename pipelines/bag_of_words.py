@@ -71,18 +71,17 @@ class BagOfWordsKind:
         """Add the job to a pipeline."""
         splits = splits_of(pipeline, job)
         vocabulary = beam.pvalue.AsSingleton(self.vocabulary.build(pipeline, splits, job))
-        sides = [vocabulary]
         if self._histogram:
             released = splits | "histogram" >> ReleaseHistogram(
                 job.corpus, vocabulary, self._histogram, job.key
             )
-            sides.append(beam.pvalue.AsSingleton(released["weights"]))
+            weights = released["weights"]
+        else:
+            weights = pipeline | "no weights" >> beam.Create([None])
         given = self.spec.compression
         compression = Compression(given.method, given.size, self.embedding)
-        codebook = (
-            pipeline
-            | "start" >> beam.Create([None])
-            | "codebook" >> beam.ParDo(BuildCodebook(compression, job.key), *sides)
+        codebook = weights | "codebook" >> beam.ParDo(
+            BuildCodebook(compression, job.key), vocabulary
         )
         documents = release_documents(pipeline, job, self._parameters, codebook)
         tables = codebook | "write codebook" >> beam.ParDo(_WriteCodebook(job.staging))

@@ -8,6 +8,7 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 import zipfile
 from http.client import HTTPException
 from urllib.parse import urlsplit
@@ -35,6 +36,7 @@ _STRANGE_CODE = re.compile(
     r"|Can't get attribute '\w+' on <module '(?:pipelines|transforms|mechanisms|indexes)\b"
     r"|ImportError: cannot import name .{0,80} from '(?:pipelines|transforms|mechanisms|indexes)\b"
 )
+_NO_ROOM = re.compile(r"java\.io\.\w+: .{0,300}No space left on device")
 _NO_SPARK = re.compile(r"All masters are unresponsive|Spark cluster looks down")
 _PAGE_PORT = "SPARK_MASTER_WEBUI_PORT"  # Spark's own variable for where the master has its page
 _PAGE_VERSION = re.compile(r'class="version"[^>]*>\s*([\d.]+)')
@@ -56,8 +58,10 @@ def prepare(options: PipelineOptions) -> None:
         portable.environment_config = json.dumps({"command": WORKER})
     _command(options)
     if runner != "portable" and not portable.job_endpoint:
-        _check_java(options.view_as(JobServerOptions).job_server_java_launcher)
+        server = options.view_as(JobServerOptions)
+        _check_java(server.job_server_java_launcher)
         _check_jar(*_job_server_jar(options))
+        _guard(server)
         if master is not None:
             _check_master(*master)
             _check_spark(options)
@@ -74,6 +78,11 @@ def meaning(options: PipelineOptions, failure: str) -> InputError | StageError |
         return InputError(
             "workers: they have another version of quietcorpus than this launcher, or none; "
             "install the same one on both sides"
+        )
+    if _NO_ROOM.search(failure):
+        return StageError(
+            "workers: a disk is full (No space left on device): the cluster's folders for spilled "
+            "data and logs (for Spark, SPARK_LOCAL_DIRS and SPARK_WORKER_DIR), or TMPDIR"
         )
     if _NO_SPARK.search(failure):
         return Unavailable(
@@ -135,6 +144,13 @@ def _check_java(launcher: str) -> None:
     if found is None or int(found[1]) < _OLDEST_JAVA:
         which = f"is Java {found[1]}" if found else "does not say its version"
         raise InputError(f"--job_server_java_launcher: {launcher} {which}; {remedy}")
+
+
+def _guard(server: JobServerOptions) -> None:
+    """Have the job server started through the guardian, which ends it with this process."""
+    guardian = ["-m", "pipelines.guardian", str(os.getpid()), server.job_server_java_launcher]
+    server.job_server_jvm_properties = [*guardian, *server.job_server_jvm_properties]
+    server.job_server_java_launcher = sys.executable
 
 
 def _check_jar(key: str, jar: str | None) -> None:

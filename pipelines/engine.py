@@ -36,7 +36,7 @@ from apache_beam.runners.runner import PipelineState, create_runner
 from apache_beam.runners.worker import worker_pool_main
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
-from pipelines import cluster
+from pipelines import cluster, executors
 from pipelines.progress import Observer
 from transforms.errors import InputError, StageError
 from transforms.metrics import NAMESPACE, watched
@@ -99,7 +99,8 @@ class Engine:
             if self.dry:
                 raise GraphIsValid
             try:
-                state = result.wait_until_finish()
+                with executors.limited(result.cancel):
+                    state = result.wait_until_finish()
             except BaseException:
                 with suppress(Exception):  # what ended the wait says more
                     result.cancel()  # or workers go on writing where nobody looks any more

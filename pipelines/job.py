@@ -53,26 +53,30 @@ def release_documents(
 
     `side` is what the kind's privatizer is made from besides its parameters, if anything.
     """
-    shards = pipeline | "shards" >> beam.Create(job.shards) | "spread" >> beam.Reshuffle()
-    documents = shards | "documents" >> beam.ParDo(
-        ReleaseShards(
-            job.corpus,
-            job.plan.schema,
-            parameters,
-            job.key,
-            job.staging,
-            len(job.shards),
-            job.rejects,
-        ),
-        *map(beam.pvalue.AsSingleton, side),
-    ).with_outputs(TALLIES, TAG, main="files")
+    documents = (
+        pipeline
+        | "shards" >> beam.Create(job.shards)
+        | "documents"
+        >> beam.ParDo(
+            ReleaseShards(
+                job.corpus,
+                job.plan.schema,
+                parameters,
+                job.key,
+                job.staging,
+                len(job.shards),
+                job.rejects,
+            ),
+            *map(beam.pvalue.AsSingleton, side),
+        ).with_outputs(TALLIES, TAG, main="files")
+    )
     refuse_repeated(documents[TAG], job)
     return documents
 
 
 def splits_of(pipeline: beam.Pipeline, job: Job) -> beam.PCollection[Split]:
     """The splits of the corpus, spread over the workers."""
-    return pipeline | "splits" >> beam.Create(job.plan.splits) | beam.Reshuffle()
+    return pipeline | "splits" >> beam.Create(job.plan.splits)
 
 
 def refuse_repeated(digests: beam.PCollection, job: Job) -> None:

@@ -27,7 +27,7 @@ class WriteManifest(beam.PTransform):
         return (
             parts
             | beam.Flatten()
-            | beam.CombineGlobally(beam.combiners.ToListCombineFn())
+            | beam.CombineGlobally(beam.combiners.ToListCombineFn()).without_defaults()
             | beam.ParDo(_Write(f"{self._staging}/{_NAME}"))
         )
 

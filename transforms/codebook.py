@@ -68,9 +68,7 @@ class BuildCodebook(beam.DoFn):
         self._key = key
 
     @redacted
-    def process(
-        self, _: object, vocabulary: Vocabulary, weights: Counts | None = None
-    ) -> Iterator[Codebook]:
+    def process(self, weights: Counts | None, vocabulary: Vocabulary) -> Iterator[Codebook]:
         terms = len(vocabulary)
         size = self._spec.size or terms
         check_size(size, terms)

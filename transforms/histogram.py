@@ -49,7 +49,7 @@ class ReleaseHistogram(beam.PTransform):
         ).with_outputs(TALLIES, TAG, main="counts")
         weights = (
             counted.counts
-            | "over the corpus" >> beam.CombineGlobally(_sum)
+            | "over the corpus" >> beam.CombineGlobally(_sum).without_defaults()
             | "noise" >> beam.ParDo(_AddNoise(self._mechanism, self._key), self._vocabulary)
         )
         return {"weights": weights, TALLIES: counted[TALLIES], TAG: counted[TAG]}
