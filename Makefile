@@ -138,7 +138,7 @@ faults: $(VENV)/.test spark
 	$(RUNNING) benchmarks/faults.py --corpus $(BENCH_REVIEWS) --output docs/faults.md
 
 soak: $(VENV)/.test spark
-	$(RUNNING) benchmarks/soak.py --corpus $(BENCH_REVIEWS)
+	$(RUNNING) benchmarks/soak.py --corpus $(BENCH_REVIEWS) --pin
 
 utility: $(VENV)/.bench
 	$(BIN)/python benchmarks/utility.py --corpus $(BENCH_CORPUS) --output docs/utility.md

@@ -148,7 +148,7 @@ def _check_java(launcher: str) -> None:
 
 def _guard(server: JobServerOptions) -> None:
     """Have the job server started through the guardian, which ends it with this process."""
-    guardian = ["-m", "pipelines.guardian", str(os.getpid()), server.job_server_java_launcher]
+    guardian = ["-P", "-m", "pipelines.guardian", str(os.getpid()), server.job_server_java_launcher]
     server.job_server_jvm_properties = [*guardian, *server.job_server_jvm_properties]
     server.job_server_java_launcher = sys.executable
 

@@ -115,7 +115,7 @@ class Engine:
             options |= {"direct_num_workers": self._workers}
             environment = SubprocessSDKEnvironment.from_command_string(
                 f"trap '' INT; {_threads(self._workers)} exec {shlex.quote(sys.executable)} "
-                "-m pipelines.worker"
+                "-P -m pipelines.worker"
             )
         local = PipelineOptions.from_dictionary({k: v for k, v in options.items() if v is not None})
         runner = fn_runner.FnApiRunner(

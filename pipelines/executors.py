@@ -8,53 +8,75 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from transforms.errors import StageError
 
 _JOB_SERVER = "SparkJarJobServer"  # Beam's logger of what the job server, Spark's driver, says
-_ADDED = re.compile(r" Executor added: (\S+) on ")
-_ENDED = re.compile(r" Executor updated: (\S+) is now (?:EXITED|FAILED|LOST|KILLED)\b")
+_ADDED = re.compile(r" Executor added: \S+/(\S+) on ")
+_ENDED = re.compile(r" Executor updated: \S+/(\S+) is now (?:EXITED|FAILED|LOST)\b")
+_BEGUN = re.compile(r" Starting task \S+ in stage .{0,200}?\bexecutor (\S+?),")
 _DONE = re.compile(r" Finished task \S+ in stage ")
 _MOST = 50
 
 
 class _Executors(logging.Filter):
-    """Counts, in the driver's log, executors that ended although no task was finished meanwhile."""
+    """Counts, in the driver's log, executors that ended without ever being given a task.
+
+    They are in vain once there are `_MOST` since a task was last finished, while no other executor
+    is at work: a cluster with one sick machine goes on.
+    """
 
     def __init__(self, cancel: Callable[[], None]) -> None:
         super().__init__()
         self._cancel = cancel
-        self._idle: set[str] = set()  # those that were started since a task was finished
+        self._cancelling: threading.Thread | None = None
+        self._idle: set[str] = set()
+        self._busy: set[str] = set()
         self._ended = 0
 
     @property
     def in_vain(self) -> bool:
-        return self._ended >= _MOST
+        return self._ended >= _MOST and not self._busy
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Note a line of the log; it is left alone."""
         line = record.getMessage()
         if _DONE.search(line):
-            self._idle.clear()
             self._ended = 0
         elif added := _ADDED.search(line):
             self._idle.add(added[1])
-        elif (ended := _ENDED.search(line)) and ended[1] in self._idle:
-            self._idle.remove(ended[1])
-            self._ended += 1
-            if self.in_vain:
-                with suppress(Exception):  # the next one that ends tries again
-                    self._cancel()
+        elif begun := _BEGUN.search(line):
+            self._idle.discard(begun[1])
+            self._busy.add(begun[1])
+        elif ended := _ENDED.search(line):
+            self._busy.discard(ended[1])
+            if ended[1] in self._idle:
+                self._idle.remove(ended[1])
+                self._ended += 1
+                if self.in_vain:
+                    self._try_to_cancel()
         return True
+
+    def _try_to_cancel(self) -> None:
+        """Not in this thread: the job server waits for it to read on, and may have much to say."""
+        if self._cancelling is None or not self._cancelling.is_alive():
+            self._cancelling = threading.Thread(target=self._quietly, name="cancel", daemon=True)
+            self._cancelling.start()
+
+    def _quietly(self) -> None:
+        with suppress(Exception):  # the next executor that ends tries again
+            self._cancel()
 
 
 @contextmanager
 def limited(cancel: Callable[[], None]) -> Iterator[None]:
     """Cancel a job whose executors start in vain; it then ends with StageError.
 
-    They are known from the log of the job server that this process has started, if it has.
+    They are known from the log of the job server, if this process has started one, as far as it
+    is written after this begins.
     """
     logger = logging.getLogger(_JOB_SERVER)
     executors = _Executors(cancel)
@@ -66,9 +88,9 @@ def limited(cancel: Callable[[], None]) -> Iterator[None]:
     except Exception:
         if executors.in_vain:
             raise StageError(
-                f"workers: {_MOST} of Spark's executors ended, one after another, before any task "
-                "did; see the workers' disks for room (SPARK_WORKER_DIR, SPARK_LOCAL_DIRS), their "
-                "memory and Java, and the executors' own logs"
+                f"workers: {_MOST} of Spark's executors ended, one after another, before they took "
+                "a task; see the workers' disks for room (SPARK_WORKER_DIR, SPARK_LOCAL_DIRS), "
+                "their memory and Java, and the executors' own logs"
             ) from None
         raise
     finally:

@@ -2,7 +2,8 @@
 
     python -m pipelines.guardian LAUNCHERS_PID COMMAND...
 
-Left to itself it would keep its job, and the cluster's cores, for a release that nobody publishes.
+Left to itself, Spark's driver in it would keep the job, and the cluster's cores, for a release that
+nobody publishes. A job that Flink has taken runs to its end all the same.
 """
 
 from __future__ import annotations
@@ -11,21 +12,26 @@ import os
 import signal
 import subprocess
 import sys
-import threading
+import time
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _LOOK_EVERY_SECONDS = 0.5
-_GRACE_SECONDS = 4  # Beam gives it five
+_GRACE_SECONDS = 3  # Beam gives it five
 
 
 def main(launcher: int, command: list[str]) -> int:
     """Run a command until it ends, is told to, or the launcher is gone; its exit code."""
-    told = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: told.set())
+    told = False
+
+    def tell(*_: object) -> None:
+        nonlocal told
+        told = True
+
+    for number in _SIGNALS:
+        signal.signal(number, tell)
     server = subprocess.Popen(command)  # noqa: S603
-    while server.poll() is None and os.getppid() == launcher:
-        if told.wait(_LOOK_EVERY_SECONDS):
-            break
+    while server.poll() is None and os.getppid() == launcher and not told:
+        time.sleep(_LOOK_EVERY_SECONDS)
     server.terminate()
     try:
         return server.wait(_GRACE_SECONDS)

@@ -55,7 +55,7 @@ def release_documents(
     """
     documents = (
         pipeline
-        | "shards" >> beam.Create(job.shards)
+        | "shards" >> beam.Create(job.shards)  # which spreads them over the workers itself
         | "documents"
         >> beam.ParDo(
             ReleaseShards(
@@ -76,7 +76,7 @@ def release_documents(
 
 def splits_of(pipeline: beam.Pipeline, job: Job) -> beam.PCollection[Split]:
     """The splits of the corpus, spread over the workers."""
-    return pipeline | "splits" >> beam.Create(job.plan.splits)
+    return pipeline | "splits" >> beam.Create(job.plan.splits)  # which does it itself
 
 
 def refuse_repeated(digests: beam.PCollection, job: Job) -> None:

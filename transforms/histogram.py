@@ -98,4 +98,4 @@ class _AddNoise(beam.DoFn):
     def process(self, counts: Counts, vocabulary: Vocabulary) -> Iterator[Counts]:
         parameters = repr((self._mechanism, vocabulary.digest)).encode()
         stream = self._release_key.stage("histogram", parameters)
-        yield self._mechanism.release(np.broadcast_to(counts, (len(vocabulary),)).copy(), stream)
+        yield self._mechanism.release(counts, stream)

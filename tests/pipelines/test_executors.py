@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -25,10 +26,25 @@ def start(number: int) -> None:
     JOB_SERVER.info("%s updated: app-1/%d is now RUNNING", CLIENT, number)
 
 
+def work(number: int) -> None:
+    JOB_SERVER.info(
+        "26/11/22 01:37:21 INFO TaskSetManager: Starting task 0.0 in stage 0.0 (TID 0) (127.0.0.1, "
+        "executor %d, partition 0, PROCESS_LOCAL, 9169 bytes)",
+        number,
+    )
+
+
 def end(number: int) -> None:
     JOB_SERVER.info(
         "%s updated: app-1/%d is now EXITED (Command exited with code 1)", CLIENT, number
     )
+
+
+def settle() -> None:
+    """Wait for a cancel that is under way."""
+    for thread in threading.enumerate():
+        if thread.name == "cancel":
+            thread.join()
 
 
 def start_in_vain(times: int, cancel: Callable[[], None]) -> None:
@@ -37,6 +53,7 @@ def start_in_vain(times: int, cancel: Callable[[], None]) -> None:
         for number in range(times):
             start(number)
             end(number)
+            settle()
         raise RuntimeError("Pipeline failed in state CANCELLED")
 
 
@@ -62,16 +79,39 @@ def test_a_task_begins_the_count_anew() -> None:
     assert not cancelled
 
 
-def test_many_executors_that_are_taken_away_at_once() -> None:
+def test_many_executors_that_are_taken_away_at_work() -> None:
     """Kills: a count that takes the loss of a cluster's spare machines for executors in vain."""
     cancelled: list[None] = []
     with limited(lambda: cancelled.append(None)):
         for number in range(200):
             start(number)
-        JOB_SERVER.info(DONE)
+            work(number)
         for number in range(200):
             end(number)
     assert not cancelled
+
+
+def test_a_sick_machine_beside_one_at_work() -> None:
+    """Kills: a limit that ends a long job for one full disk of many; it holds once all are."""
+    cancelled: list[None] = []
+
+    def job() -> None:
+        with limited(lambda: cancelled.append(None)):
+            start(1000)
+            work(1000)
+            for number in range(200):
+                start(number)
+                end(number)
+            assert not cancelled
+            end(1000)
+            start(1001)
+            end(1001)
+            settle()
+            raise RuntimeError
+
+    with pytest.raises(StageError):
+        job()
+    assert len(cancelled) == 1
 
 
 def test_a_cancel_that_fails_is_tried_again() -> None:

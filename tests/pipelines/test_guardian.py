@@ -57,9 +57,9 @@ def test_a_server_that_does_not_listen(tmp_path: Path) -> None:
     assert becomes(lambda: not server.is_running())
 
 
-def test_what_beam_sends_ends_the_server(tmp_path: Path) -> None:
-    """Kills: a guardian that dies of an interrupt and leaves the server."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+def test_a_signal_ends_the_server(tmp_path: Path) -> None:
+    """Kills: a guardian that dies of a signal and leaves the server."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         folder = tmp_path / number.name
         folder.mkdir()
         launcher, server = started(folder, SERVER)
@@ -69,6 +69,6 @@ def test_what_beam_sends_ends_the_server(tmp_path: Path) -> None:
 
 
 def test_the_servers_own_end_is_told(tmp_path: Path) -> None:
-    """Kills: a guardian whose exit code is always 0, which Beam takes for a server that came up."""
+    """Kills: a guardian that hides why the server did not come up."""
     command = [sys.executable, "-m", "pipelines.guardian", str(os.getpid()), "sh", "-c", "exit 7"]
     assert subprocess.run(command, check=False).returncode == 7
