@@ -80,6 +80,35 @@ class MetricPrivacy:
         return replace(self, epsilon=self.epsilon + other.epsilon)
 
 
+@dataclass(frozen=True)
+class SentencePrivacy:
+    """epsilon-sentence privacy, SentDP (Meehan et al., ACL 2022, definition 2).
+
+    For every two documents at the same place of two corpora that are equal otherwise, which have
+    equally many sentences and differ in one of them, and for every set S of outputs,
+    Pr[M(x) in S] <= exp(epsilon) Pr[M(x') in S]. For documents that differ in a of their sentences
+    the same holds with a * epsilon.
+    """
+
+    epsilon: Fraction
+
+    definition = "sentence-level privacy"
+    unit = "one sentence of one document"
+
+    @property
+    def adjacency(self) -> str:
+        """What two inputs may differ in, in words."""
+        return (
+            "the same records at the same places of the same files, with the same kept columns, "
+            "but for one document, one of whose sentences, as the splitter finds them, is replaced "
+            "by another"
+        )
+
+    def __add__(self, other: SentencePrivacy) -> SentencePrivacy:
+        """Sequential composition."""
+        return SentencePrivacy(self.epsilon + other.epsilon)
+
+
 Guarantee = LimitedPrecision | MetricPrivacy
 _G = TypeVar("_G", bound=Guarantee)
 
