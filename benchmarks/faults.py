@@ -93,9 +93,10 @@ What the table teaches:
 - Spark tries a lost part again, and keyed noise makes the repetition the same. A launcher that is
   killed takes its job server, and with it the job, along, so that the repeated command finds the
   cluster's cores free. (A job on Flink runs to its end all the same; nothing of it is published.)
-- Spark replaces an executor that cannot even start, for want of room or of memory, for ever; the
-  fiftieth in a row, with no task done in between, ends the job. Each executor keeps a copy of the
-  job server in Spark's working folder, 300 MB.
+- Spark replaces an executor that cannot even start, for want of room or of memory, for ever; fifty
+  in a row that took no task, while no other executor is at work, end the job. Each executor keeps a
+  copy of the job server in Spark's working folder, 300 MB. Where executors live on a full disk, a
+  task is tried four times, from its beginning, before the job ends.
 - `--environment_cache_millis=120000` keeps Python workers from one stage to the next, which took
   a third off a short job's time. A worker that is killed is then tried four times while it is
   dead, and the job ends with an error, so it is off by default.
