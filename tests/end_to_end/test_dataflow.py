@@ -73,7 +73,7 @@ KINDS: dict[str, tuple[dict[str, Any], set[str]]] = {
             "mechanism.histogram_epsilon": 1,
             "mechanism.compression": {"method": "frequency", "size": 3},
         },
-        {"splits", "shards", "spread", "documents", "histogram", "codebook", "manifest"},
+        {"splits", "shards", "documents", "histogram", "codebook", "manifest"},
     ),
     "histogram": (
         {
@@ -86,7 +86,7 @@ KINDS: dict[str, tuple[dict[str, Any], set[str]]] = {
         },
         {"splits", "histogram", "manifest"},
     ),
-    "words": ({}, {"shards", "spread", "documents", "manifest"}),
+    "words": ({}, {"shards", "documents", "manifest"}),
 }
 
 
