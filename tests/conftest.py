@@ -41,7 +41,7 @@ class Workspace:
         self.environment = {
             name: value
             for name, value in os.environ.items()
-            if not name.startswith(("QUIETCORPUS_", "AWS_", "PYTEST_"))
+            if not name.startswith(("QUIETCORPUS_", "AWS_", "PYTEST_", "RAY_"))
         } | {
             "HOME": str(folder / "home"),
             "TMPDIR": str(self.temporary),
