@@ -21,7 +21,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -148,17 +148,6 @@ class Run:
                 for part in command
             ):
                 found.append(process)
-        return found
-
-    def executors(self) -> list[psutil.Process]:
-        """The JVMs that run Spark's tasks."""
-        assert self.lab.cluster
-        found = []
-        for pid in self.lab.cluster.pids():
-            for child in psutil.Process(pid).children(recursive=True):
-                with suppress(psutil.Error):  # it may have ended meanwhile
-                    if "CoarseGrainedExecutorBackend" in " ".join(child.cmdline()):
-                        found.append(child)
         return found
 
 
@@ -304,7 +293,8 @@ def worker_killed(run: Run) -> None:
 
 def executor_lost(run: Run) -> None:
     """SIGKILL to an executor's JVM."""
-    run.executors()[0].kill()
+    assert run.lab.cluster
+    run.lab.cluster.executors()[0].kill()
 
 
 def server_stopped(run: Run) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from compiled import compiled
-from mechanisms.exponential import LARGEST_SET, ExponentialMechanism
+from mechanisms.exponential import ExponentialMechanism, check_set
 from mechanisms.guarantees import SentencePrivacy
 
 UNIT = 1 << 11
@@ -93,8 +93,7 @@ class Depths:
 
     def __init__(self, projected: npt.NDArray[np.float64], utility: Utility) -> None:
         """`projected`: float64 (p, m), the candidates along every projection."""
-        if not 1 <= projected.shape[1] <= LARGEST_SET:
-            raise ValueError(f"there may be 1 to {LARGEST_SET} candidates")
+        check_set(projected.shape[1])
         # A depth depends on a candidate only through its place among their distinct values.
         distinct = [np.unique(row, return_inverse=True) for row in projected]
         self._values = np.concatenate([values for values, _ in distinct])
@@ -132,8 +131,7 @@ class Similarities:
 
     def __init__(self, candidates: npt.NDArray[np.float32], low: float, high: float) -> None:
         """`candidates`: float32 (m, d), unit vectors on the grid; `low` < `high` are cosines."""
-        if not 1 <= len(candidates) <= LARGEST_SET:
-            raise ValueError(f"there may be 1 to {LARGEST_SET} candidates")
+        check_set(len(candidates))
         if not low < high:
             raise ValueError("the smallest cosine must be below the largest")
         self._candidates = np.ascontiguousarray(candidates.T)

@@ -23,6 +23,12 @@ _WEIGHT_BITS = 46  # a sum of LARGEST_SET weights has room in 63 bits, with thei
 _UNDECIDED = -1
 
 
+def check_set(size: int) -> None:
+    """Raise ValueError for no candidates, or too many."""
+    if not 1 <= size <= LARGEST_SET:
+        raise ValueError(f"one of 1 to {LARGEST_SET} candidates is drawn")
+
+
 @dataclass(frozen=True)
 class ExponentialMechanism:
     """Draws candidate f with chances proportional to exp(epsilon * u(x, f) / (2 * sensitivity)).
@@ -56,8 +62,7 @@ class ExponentialMechanism:
         Raises:
             ValueError: there are no candidates, or too many.
         """
-        if not 1 <= utilities.shape[1] <= LARGEST_SET:
-            raise ValueError(f"one of 1 to {LARGEST_SET} candidates is drawn")
+        check_set(utilities.shape[1])
         if not len(utilities):
             return np.empty(0, dtype=np.int64)
         words = stream.gather(addresses, np.zeros(len(addresses), np.uint64), lane=_DRAW_LANE)

@@ -9,13 +9,15 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = Path(os.environ.get("QUIETCORPUS_CLUSTERS") or ROOT / "build")
 MASTER_KEY = "8f3a61d07be24c95a1f06e2db7c4398e50d17f6ac2b3e48d9107f5a6b8c2d3e4"
+
+_T = TypeVar("_T")
 
 
 def required(reason: str) -> NoReturn:
@@ -25,13 +27,25 @@ def required(reason: str) -> NoReturn:
     pytest.skip(reason)
 
 
+def wait_until(found: Callable[[], _T], seconds: float) -> _T:
+    """Wait for something that is true, or not empty; fails if it does not come in time."""
+    deadline = time.monotonic() + seconds
+    while not (result := found()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return result
+
+
 def wait_for(ready: Callable[[], bool], process: subprocess.Popen[bytes], seconds: float) -> None:
     """Wait until something is ready that a process does; fails if the process ends before."""
-    deadline = time.monotonic() + seconds
-    while not ready():
+
+    def is_ready() -> bool:
+        if ready():
+            return True
         assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+        return False
+
+    wait_until(is_ready, seconds)
 
 
 def free_ports(count: int, beside: Sequence[int] = ()) -> list[int]:

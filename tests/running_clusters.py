@@ -20,6 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 from machine import BUILD, MASTER_KEY, ROOT, free_ports, required
 
 PATIENCE_SECONDS = 180
@@ -34,6 +35,16 @@ def found(path: str, target: str) -> Path:
     if not (BUILD / path).exists():
         required(f"{BUILD / path} is missing; `make {target}` brings it")
     return BUILD / path
+
+
+def below(pid: int, argument: str) -> list[psutil.Process]:
+    """The processes below one that were started with an argument."""
+    chosen = []
+    for process in psutil.Process(pid).children(recursive=True):
+        with suppress(psutil.Error):  # it may have ended meanwhile
+            if argument in process.cmdline():
+                chosen.append(process)
+    return chosen
 
 
 @dataclass(frozen=True)
@@ -57,6 +68,11 @@ class Cluster:
     def pids(self) -> list[int]:
         """Its own processes, workers last."""
         return [int(file.read_text()) for file in sorted(self.folder.glob("*.pid"))]
+
+    def executors(self) -> list[psutil.Process]:
+        """The JVMs that run Spark's tasks."""
+        name = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
+        return [process for pid in self.pids() for process in below(pid, name)]
 
     def pages(self) -> str:
         """All that its pages show, links followed."""

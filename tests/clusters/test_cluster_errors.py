@@ -11,15 +11,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import psutil
 import pytest
-from machine import ROOT
-from running_clusters import Cluster, found, spark, stop
+from machine import ROOT, wait_until
+from running_clusters import Cluster, below, found
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -207,54 +204,26 @@ def test_spark_inside_the_job_server(loopback: Workspace) -> None:
     assert loopback.run("verify", "released/out").returncode == 0
 
 
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A Spark cluster, for faults that Spark inside the job server does not have."""
-    started = spark(tmp_path_factory.mktemp("spark"), {})
-    yield started
-    stop(started)
-
-
-def test_executors_that_end_as_soon_as_they_start(loopback: Workspace, running: Cluster) -> None:
+@pytest.mark.parametrize("cluster", ["spark"], indirect=True)
+def test_executors_that_end_as_soon_as_they_start(loopback: Workspace, cluster: Cluster) -> None:
     """Kills: a launcher that waits for as long as Spark starts them again, which is for ever."""
     broken = "--job_server_jvm_properties=-Dspark.executor.extraJavaOptions=-agentlib:absent"
-    message = loopback.refused(None, *running.options, broken, code=1)
+    message = loopback.refused(None, *cluster.options, broken, code=1)
     assert message.startswith("workers: 50 of Spark's executors ended, one after another, before")
 
 
-def test_a_killed_launcher_leaves_no_job(loopback: Workspace, running: Cluster) -> None:
+@pytest.mark.parametrize("cluster", ["spark"], indirect=True)
+def test_a_killed_launcher_leaves_no_job(loopback: Workspace, cluster: Cluster) -> None:
     """Kills: a job server that outlives its launcher, with the job and the cluster's cores."""
     launcher = subprocess.Popen(
-        loopback.command("release", str(loopback.spec()), *running.options),
+        loopback.command("release", str(loopback.spec()), *cluster.options),
         cwd=loopback.folder,
         env=loopback.environment,
         stderr=subprocess.DEVNULL,
     )
-    driver = wait_until(lambda: below(launcher.pid, "-jar")[1:])[0]  # the first is its guardian
-    wait_until(lambda: executors(running))
+    # The first is its guardian.
+    driver = wait_until(lambda: below(launcher.pid, "-jar")[1:], QUICK_SECONDS)[0]
+    wait_until(cluster.executors, QUICK_SECONDS)
     launcher.kill()
     launcher.wait()
-    wait_until(lambda: not driver.is_running() and not executors(running))
-
-
-def wait_until(found: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + QUICK_SECONDS
-    while not (result := found()):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    return result
-
-
-def below(pid: int, part: str) -> list[psutil.Process]:
-    """The processes below one whose command line has a part."""
-    chosen = []
-    for process in psutil.Process(pid).children(recursive=True):
-        with suppress(psutil.Error):  # it may have ended meanwhile
-            if part in process.cmdline():
-                chosen.append(process)
-    return chosen
-
-
-def executors(cluster: Cluster) -> list[psutil.Process]:
-    name = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
-    return [process for pid in cluster.pids() for process in below(pid, name)]
+    wait_until(lambda: not driver.is_running() and not cluster.executors(), QUICK_SECONDS)

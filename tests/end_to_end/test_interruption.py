@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+from machine import wait_until
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -38,19 +39,12 @@ def running(workspace: Workspace) -> Callable[..., subprocess.Popen[str]]:
             text=True,
             start_new_session=True,
         )
-        wait_for(lambda: list(workspace.output.parent.glob(".out.staging-*/data/*")))
+        begun = workspace.output.parent
+        wait_until(lambda: list(begun.glob(".out.staging-*/data/*")), PATIENCE_SECONDS)
         assert process.poll() is None
         return process
 
     return start
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    """Wait until something holds."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def members(session: int) -> list[psutil.Process]:
@@ -87,7 +81,7 @@ def test_a_killed_run_can_be_repeated(
     os.kill(process.pid, signal.SIGKILL)
     process.communicate(timeout=PATIENCE_SECONDS)
     # Its workers find that out by themselves.
-    wait_for(lambda: members(process.pid) == [])
+    wait_until(lambda: members(process.pid) == [], PATIENCE_SECONDS)
     assert not workspace.output.exists()
     assert [path.parent for path in workspace.folder.rglob(".out.*")] == [workspace.output.parent]
     assert not [path for path in workspace.temporary.rglob("*") if path.is_file()]

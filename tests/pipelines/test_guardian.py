@@ -7,10 +7,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
+from machine import wait_until
 
 PATIENCE_SECONDS = 20
 # A launcher: it starts a guarded sleep, whose process id goes into a file, and sleeps as well.
@@ -23,19 +23,10 @@ SERVER = "echo $$ > $1.new; mv $1.new $1; exec sleep 600"
 STUBBORN = "trap '' INT TERM; echo $$ > $1.new; mv $1.new $1; while :; do sleep 1; done"
 
 
-def becomes(state: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not state():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
-
-
 def started(folder: Path, script: str) -> tuple[subprocess.Popen[bytes], psutil.Process]:
     named = folder / "pid"
     launcher = subprocess.Popen([sys.executable, "-c", LAUNCHER, script, str(named)])
-    assert becomes(named.exists)
+    wait_until(named.exists, PATIENCE_SECONDS)
     return launcher, psutil.Process(int(named.read_text()))
 
 
@@ -45,7 +36,7 @@ def test_a_killed_launcher(tmp_path: Path) -> None:
     time.sleep(2)
     assert server.is_running()  # it is the launcher's end that ends it
     launcher.kill()  # nobody waits for it until the server is gone
-    assert becomes(lambda: not server.is_running())
+    wait_until(lambda: not server.is_running(), PATIENCE_SECONDS)
     launcher.wait()
 
 
@@ -54,7 +45,7 @@ def test_a_server_that_does_not_listen(tmp_path: Path) -> None:
     launcher, server = started(tmp_path, STUBBORN)
     launcher.kill()
     launcher.wait()
-    assert becomes(lambda: not server.is_running())
+    wait_until(lambda: not server.is_running(), PATIENCE_SECONDS)
 
 
 def test_a_signal_ends_the_server(tmp_path: Path) -> None:
@@ -64,7 +55,7 @@ def test_a_signal_ends_the_server(tmp_path: Path) -> None:
         folder.mkdir()
         launcher, server = started(folder, SERVER)
         os.kill(server.ppid(), number)
-        assert becomes(lambda server=server: not server.is_running())
+        wait_until(lambda server=server: not server.is_running(), PATIENCE_SECONDS)
         launcher.wait(PATIENCE_SECONDS)
 
 
