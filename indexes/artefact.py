@@ -1,20 +1,17 @@
 """A word index as a folder of files, which workers verify and map into memory.
 
-    manifest.json   what the index is, where it comes from, and the SHA-256 of every other file
+    manifest.json   as in every artefact's folder (`indexes/folder.py`)
     words.arrow     the words, in order, with their hashes
     slots.npy       the hash table over them, int32
     vectors.npy     float32 (V, d)
     codes.npy       uint64 (V, bits / 64), little-endian
 
-The digest of an index is the SHA-256 of its manifest. Mapped files are shared by all the processes
-of a host.
+Mapped files are shared by all the processes of a host.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
@@ -24,21 +21,24 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from indexes.folder import (
+    MANIFEST,
+    ArtefactError,
+    check_listed,
+    described,
+    parse,
+    read_manifest,
+    verify,
+)
 from indexes.tokenizer import NAME
 from indexes.vocabulary import Vocabulary
 
 VERSION = 1
-MANIFEST = "manifest.json"
-PROVENANCES = ("public", "private")
+FORMAT = "quietcorpus-index"
 METRICS = EUCLIDEAN, HAMMING = "euclidean", "hamming"
 """The keys of `distances`; `mean`, `maximum` and `largest_met` are rationals, as text."""
 _WORDS, _SLOTS, _VECTORS, _CODES = "words.arrow", "slots.npy", "vectors.npy", "codes.npy"
 FILES = (_WORDS, _SLOTS, _VECTORS, _CODES)
-_BLOCK = 1 << 20
-
-
-class ArtefactError(ValueError):
-    """An index that cannot be used; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -75,64 +75,31 @@ class Manifest:
 
     def to_json(self) -> str:
         """The text of `manifest.json`."""
-        return json.dumps({"format": "quietcorpus-index", **asdict(self)}, indent=2) + "\n"
+        return json.dumps({"format": FORMAT, **asdict(self)}, indent=2) + "\n"
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Manifest:
-        """Raises ArtefactError for a manifest that is damaged, newer, or without provenance."""
-        try:
-            content = json.loads(text)
-            if content.pop("format") != "quietcorpus-index":
-                raise ValueError
-        except (ValueError, KeyError, AttributeError, TypeError):
-            raise ArtefactError(
-                f"has a {MANIFEST} that is not one of an index; build it again"
-            ) from None
-        if content.get("version") != VERSION:
-            raise ArtefactError(
-                f"was built by a newer version ({content.get('builder', 'unknown')}, format "
-                f"{content.get('version')}; this one reads up to {VERSION}): update quietcorpus"
-            )
-        if content.get("provenance") not in PROVENANCES:
-            raise ArtefactError(
-                "does not say its provenance, public or private; build it again with --provenance"
-            )
-        if content["provenance"] == "private" and not content.get("guarantee"):
-            raise ArtefactError(
-                "was made from private data and does not say under which guarantee; build it "
-                "again with --guarantee, or from public vectors"
-            )
-        names = {field.name for field in fields(cls)}
-        if set(content) != names:
-            wrong = ", ".join(sorted(set(content) ^ names))
-            raise ArtefactError(
-                f"has a {MANIFEST} with missing or unknown keys ({wrong}); build it again"
-            )
+        """Raises ArtefactError for a manifest that is not one of an index that can be used."""
+        keys = [field.name for field in fields(cls)]
+        content = parse(text, FORMAT, VERSION, keys, noun="an index", source="vectors")
         if content["tokenizer"] != NAME:
             raise ArtefactError(
                 f"was made for the tokenizer {content['tokenizer']!r}, and this is {NAME}: build "
                 "it again"
             )
-        if _listed(content["files"]) != sorted(FILES):
-            raise ArtefactError(
-                f"has a {MANIFEST} that does not list each of {', '.join(FILES)} once; build it "
-                "again"
-            )
+        check_listed(content["files"], FILES)
         if not _is_possible(content):
             raise ArtefactError(f"has a {MANIFEST} with values that no index has; build it again")
         return cls(**content | {"files": tuple(content["files"])})
 
+    @classmethod
+    def read(cls, folder: str, digest: str | None = None) -> Manifest:
+        """Raises ArtefactError for one that is missing, unusable or not the one of `digest`."""
+        return cls.from_json(read_manifest(folder, "index", digest))
+
 
 _NUMBERS = ("words", "dimensions", "bits")
 _MAPPINGS = ("source", "measures", "distances")
-
-
-def _listed(files: Any) -> list[str] | None:
-    """The names of a manifest's files, or None if it lists something else."""
-    try:
-        return sorted(file["path"] for file in files)
-    except (KeyError, TypeError):
-        return None
 
 
 def _is_possible(content: dict[str, Any]) -> bool:
@@ -188,15 +155,7 @@ def save(
     np.save(f"{folder}/{_SLOTS}", vocabulary.slots)
     np.save(f"{folder}/{_VECTORS}", np.ascontiguousarray(vectors, dtype="<f4"))
     np.save(f"{folder}/{_CODES}", np.ascontiguousarray(codes, dtype="<u8"))
-    files = [
-        {
-            "path": name,
-            "bytes": os.path.getsize(f"{folder}/{name}"),
-            "sha256": _sha256(folder, name),
-        }
-        for name in FILES
-    ]
-    complete = Manifest(**{**_shallow(manifest), "files": tuple(files)})
+    complete = Manifest(**{**_shallow(manifest), "files": described(folder, FILES)})
     with open(f"{folder}/{MANIFEST}", "w", encoding="utf-8") as stream:
         stream.write(complete.to_json())
     return complete
@@ -206,36 +165,10 @@ def _shallow(manifest: Manifest) -> dict[str, Any]:
     return {field.name: getattr(manifest, field.name) for field in fields(manifest)}
 
 
-def read_manifest(folder: str, digest: str | None = None) -> Manifest:
-    """The manifest; raises ArtefactError if it is missing, unusable or not the one of `digest`."""
-    try:
-        with open(f"{folder}/{MANIFEST}", "rb") as stream:
-            content = stream.read()
-    except OSError:
-        raise ArtefactError(f"is no index: it has no {MANIFEST} that can be read") from None
-    if digest is not None and hashlib.sha256(content).hexdigest() != digest:
-        raise ArtefactError("has changed since the release began")
-    return Manifest.from_json(content)
-
-
-def verify(folder: str, manifest: Manifest) -> None:
-    """Raise ArtefactError unless every file is what the manifest says."""
-    for file in manifest.files:
-        try:
-            digest = _sha256(folder, file["path"])
-        except OSError:
-            raise ArtefactError(f"lacks {file['path']}, or it cannot be read") from None
-        if digest != file["sha256"]:
-            raise ArtefactError(
-                f"is damaged: {file['path']} is not the file that {MANIFEST} describes (sha256 "
-                "differs); copy it again, or build it again"
-            )
-
-
 def open_index(folder: str, digest: str | None = None) -> WordIndex:
     """Verify an index and map it into memory; raises ArtefactError."""
-    manifest = read_manifest(folder, digest)
-    verify(folder, manifest)
+    manifest = Manifest.read(folder, digest)
+    verify(folder, manifest.files)
     try:
         with pa.memory_map(f"{folder}/{_WORDS}") as source:
             words = pa.ipc.open_file(source).read_all()
@@ -285,11 +218,3 @@ def _is_table(terms: pa.Array, hashes: pa.Array, slots: npt.NDArray[np.int32]) -
         and int(slots.min()) == -1
         and np.array_equal(np.sort(slots[slots >= 0]), np.arange(len(terms)))
     )
-
-
-def _sha256(folder: str, name: str) -> str:
-    digest = hashlib.sha256()
-    with open(f"{folder}/{name}", "rb") as stream:
-        while block := stream.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()

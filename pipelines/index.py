@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import posixpath
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from typing import IO, Any, Literal, cast
 
@@ -19,12 +15,13 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from evaluation.distances import euclidean_distances, hamming_distances
 from indexes import artefact, binarisation
-from indexes.artefact import EUCLIDEAN, HAMMING, MANIFEST, Manifest, WordIndex
+from indexes.artefact import EUCLIDEAN, HAMMING, Manifest, WordIndex
 from indexes.euclidean import LONGEST_VECTOR
 from indexes.tokenizer import NAME
 from indexes.vectors import VectorsError, WordVectors, reachable, read
 from indexes.vocabulary import Vocabulary
-from pipelines import card, storage
+from pipelines import card
+from pipelines.artefact_output import artefact_folder, check_output
 from pipelines.matching import summary
 from pipelines.spec_values import absolute
 from pipelines.version import quietcorpus_version
@@ -57,9 +54,7 @@ def build(
         raise InputError(f"--bits: {bits} is not allowed; give a positive multiple of 64")
     if seed < 0:
         raise InputError(f"--seed: {seed} is not allowed; give a whole number from 0 on")
-    storage.refuse_existing(output)
-    if not storage.is_local(output):
-        storage.probe("output", posixpath.dirname(output))  # before the work, not after it
+    check_output(output)
     found = Artefact.found("SOURCE", source)
     vectors = _read(source)
     if not np.linalg.norm(vectors.values.astype(np.float64), axis=1).max() <= LONGEST_VECTOR:
@@ -91,7 +86,7 @@ def build(
         distances=distances,
         builder=f"quietcorpus {quietcorpus_version()}",
     )
-    with _folder(output) as folder:
+    with artefact_folder(output) as folder:
         return artefact.save(folder, manifest, vocabulary, vectors.values, codes)
 
 
@@ -169,36 +164,6 @@ def _read(source: str) -> WordVectors:
         raise InputError(f"SOURCE: {source} {error}") from None
     except Exception:  # every object store's client has exceptions of its own
         raise InputError(f"SOURCE: {source} cannot be read; check the path") from None
-
-
-@contextmanager
-def _folder(output: str) -> Iterator[str]:
-    """A local folder whose files become `output`: all at once, or the manifest last."""
-    if storage.is_local(output):
-        with storage.staging_area(output) as staging:
-            os.mkdir(folder := f"{staging}/index")
-            yield folder
-            storage.move(folder, output)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        yield folder
-        names = sorted(os.listdir(folder), key=lambda name: name == MANIFEST)
-        try:
-            for name in names:
-                _upload(f"{folder}/{name}", f"{output}/{name}")
-        except BaseException as error:
-            storage.delete(names, output)
-            if isinstance(error, Exception):  # every object store's client has its own
-                raise InputError(
-                    f"output: {output} cannot be written to; check the path and the permissions"
-                ) from None
-            raise
-
-
-def _upload(path: str, uri: str) -> None:
-    sink = FileSystems.create(uri, compression_type=CompressionTypes.UNCOMPRESSED)
-    with open(path, "rb") as content, sink as stream:
-        shutil.copyfileobj(content, stream, 1 << 22)
 
 
 def _shown(value: object) -> str:

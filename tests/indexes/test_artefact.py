@@ -17,7 +17,8 @@ import pyarrow as pa
 import pytest
 
 from indexes import artefact
-from indexes.artefact import ArtefactError, Manifest
+from indexes.artefact import Manifest
+from indexes.folder import ArtefactError
 from indexes.tokenizer import NAME, tokenize
 from indexes.vocabulary import Vocabulary
 
@@ -237,6 +238,10 @@ def test_no_manifest(folder: Path) -> None:
         (lambda m: m.pop("files"), "has a manifest.json with missing or unknown keys (files)"),
         (lambda m: m.pop("format"), "has a manifest.json that is not one of an index; build it"),
         (lambda m: m.update(format="parquet"), "has a manifest.json that is not one of an index"),
+        (
+            lambda m: m.update(format="quietcorpus-candidates"),
+            "has a manifest.json that is not one of an index; build it again",
+        ),
         (lambda m: m.update(words=8), "holds files of other sizes than its manifest.json says"),
         (lambda m: m.update(dimensions=2), "holds files of other sizes than its manifest.json"),
         (lambda m: m.update(bits=64), "holds files of other sizes than its manifest.json says"),

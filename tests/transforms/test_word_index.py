@@ -24,6 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlparse
 
@@ -35,6 +36,8 @@ from s3_server import S3Server
 
 from indexes import artefact
 from indexes.artefact import WordIndex
+from indexes.folder import ArtefactError
+from transforms import folders
 from transforms import word_index as module
 from transforms.errors import InputError
 from transforms.word_index import IndexSource
@@ -147,7 +150,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (tmp_path / name).mkdir(exist_ok=True)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
-    for name in (module.CACHE, "XDG_CACHE_HOME"):
+    for name in (folders.CACHE, "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.setattr(Elsewhere, "opened", Counter())
@@ -271,7 +274,7 @@ def test_where_it_is_kept(
     if place != "home":
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     if place == "named":
-        monkeypatch.setenv(module.CACHE, str(cache))
+        monkeypatch.setenv(folders.CACHE, str(cache))
     for _ in range(2):
         assert_same(opened(source), word_index)
         assert Elsewhere.opened == WHOLE
@@ -411,7 +414,7 @@ def test_a_folder_of_somebody_elses_is_not_used(
     assert refusal(source).startswith("cannot be kept anywhere; set $QUIETCORPUS_CACHE to a fol")
     assert not list(theirs.iterdir())
     assert not Elsewhere.opened
-    monkeypatch.setenv(module.CACHE, str(theirs))
+    monkeypatch.setenv(folders.CACHE, str(theirs))
     assert refusal(source).startswith("cannot be kept anywhere")
 
 
@@ -434,7 +437,7 @@ def test_a_folder_that_others_can_change_is_not_used(
 
 
 def test_nowhere_to_keep_it(source: IndexSource, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(module.CACHE, "/proc/none")
+    monkeypatch.setenv(folders.CACHE, "/proc/none")
     assert refusal(source).startswith("cannot be kept anywhere; set $QUIETCORPUS_CACHE to a fol")
 
 
@@ -451,6 +454,18 @@ def test_a_manifest_that_names_other_files(
     assert "does not list each of words.arrow, slots.npy, vectors.npy, codes.n" in refusal(named)
     assert Elsewhere.opened == Counter(["manifest.json"])
     assert names_in(cache) == [f"{named.digest}.lock"]
+
+
+@pytest.mark.parametrize("path", ["../outside", "/outside", "inner/outside", "..", "", "\0"])
+def test_no_artefact_writes_beside_its_copy(cache: Path, tmp_path: Path, path: str) -> None:
+    # Kills: leaving it to each kind of artefact to say which names its files may have.
+    (tmp_path / "manifest.json").write_text("{}")
+    uri, digest = f"elsewhere:/{tmp_path}", digest_of(tmp_path)
+    listing = SimpleNamespace(files=[{"path": path, "sha256": ""}])
+    with pytest.raises(ArtefactError, match=r"lists files by other than plain names; build it"):
+        folders.local(uri, digest, lambda *_: listing)
+    assert Elsewhere.opened == Counter(["manifest.json"])
+    assert names_in(cache) == [f"{digest}.lock"]
 
 
 def test_what_is_not_in_the_store(

@@ -1,0 +1,150 @@
+"""A public artefact as a folder: its files, and a manifest that says what they are.
+
+    manifest.json   what the artefact is, where it comes from, and the SHA-256 of every other file
+
+The digest of an artefact is the SHA-256 of its manifest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+MANIFEST = "manifest.json"
+PROVENANCES = ("public", "private")
+_PLAIN_NAME = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.-]*")
+_BLOCK = 1 << 20
+
+
+class ArtefactError(ValueError):
+    """An artefact that cannot be used; the message says why and what to do."""
+
+
+def described(folder: str, names: Iterable[str]) -> tuple[dict[str, Any], ...]:
+    """A manifest's entries for these files: path, bytes and sha256 of each."""
+    return tuple(
+        {
+            "path": name,
+            "bytes": os.path.getsize(f"{folder}/{name}"),
+            "sha256": _sha256(folder, name),
+        }
+        for name in names
+    )
+
+
+def read_manifest(folder: str, noun: str, digest: str | None = None) -> bytes:
+    """The manifest's text; raises ArtefactError if it is missing or not the one of `digest`.
+
+    `noun` says what should be there, as in "index".
+    """
+    try:
+        with open(f"{folder}/{MANIFEST}", "rb") as stream:
+            content = stream.read()
+    except OSError:
+        raise ArtefactError(f"is no {noun}: it has no {MANIFEST} that can be read") from None
+    if digest is not None and hashlib.sha256(content).hexdigest() != digest:
+        raise ArtefactError("has changed since the release began")
+    return content
+
+
+def parse(
+    text: str | bytes,
+    format_name: str,
+    version: int,
+    keys: Collection[str],
+    *,
+    noun: str,
+    source: str,
+) -> dict[str, Any]:
+    """What a manifest says under its keys, which are `keys` and its format.
+
+    `noun` says what it should be of, as in "an index", and `source` what that is made from, as in
+    "vectors".
+
+    Raises ArtefactError for a manifest that is damaged, of another format, newer, without
+    provenance, private without a guarantee, or with other keys.
+    """
+    try:
+        content: dict[str, Any] = json.loads(text)
+        if content.pop("format") != format_name:
+            raise ValueError
+    except (ValueError, KeyError, AttributeError, TypeError):
+        raise ArtefactError(f"has a {MANIFEST} that is not one of {noun}; build it again") from None
+    if content.get("version") != version:
+        raise ArtefactError(
+            f"was built by a newer version ({content.get('builder', 'unknown')}, format "
+            f"{content.get('version')}; this one reads up to {version}): update quietcorpus"
+        )
+    if content.get("provenance") not in PROVENANCES:
+        raise ArtefactError(
+            "does not say its provenance, public or private; build it again with --provenance"
+        )
+    if content["provenance"] == "private" and not content.get("guarantee"):
+        raise ArtefactError(
+            "was made from private data and does not say under which guarantee; build it "
+            f"again with --guarantee, or from public {source}"
+        )
+    if wrong := set(content) ^ set(keys):
+        raise ArtefactError(
+            f"has a {MANIFEST} with missing or unknown keys ({', '.join(sorted(wrong))}); build "
+            "it again"
+        )
+    return content
+
+
+def check_listed(files: Any, names: Collection[str]) -> None:
+    """Raise ArtefactError unless the files that a manifest lists are these, each once."""
+    found = _paths(files)
+    if found is None or sorted(found) != sorted(names):
+        raise ArtefactError(
+            f"has a {MANIFEST} that does not list each of {', '.join(names)} once; build it again"
+        )
+
+
+def plain_names(files: Any) -> list[str]:
+    """The files that a manifest lists; raises ArtefactError if a path is not a plain name.
+
+    Fetched files are written under these names, beside the manifest.
+    """
+    found = _paths(files)
+    if found is None:
+        raise ArtefactError(
+            f"has a {MANIFEST} that lists files by other than plain names; build it again"
+        )
+    return found
+
+
+def verify(folder: str, files: Sequence[Mapping[str, Any]]) -> None:
+    """Raise ArtefactError unless every file is what the manifest says."""
+    for name, file in zip(plain_names(files), files, strict=True):
+        try:
+            digest = _sha256(folder, name)
+        except OSError:
+            raise ArtefactError(f"lacks {name}, or it cannot be read") from None
+        if digest != file["sha256"]:
+            raise ArtefactError(
+                f"is damaged: {name} is not the file that {MANIFEST} describes (sha256 "
+                "differs); copy it again, or build it again"
+            )
+
+
+def _paths(files: Any) -> list[str] | None:
+    """The paths of a manifest's files, or None if it lists anything but plain names."""
+    try:
+        paths = [file["path"] for file in files]
+        plain = all(_PLAIN_NAME.fullmatch(path) and path != MANIFEST for path in paths)
+    except (KeyError, TypeError):
+        return None
+    return paths if plain else None
+
+
+def _sha256(folder: str, name: str) -> str:
+    digest = hashlib.sha256()
+    with open(f"{folder}/{name}", "rb") as stream:
+        while block := stream.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
