@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import socket
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,11 +16,10 @@ from tqdm import tqdm
 from evaluation.calibration import Run, limited
 from evaluation.simulation import Simulator
 from evaluation.tallies import Block, Tally, Task
-from transforms.errors import InputError
+from pipelines.ray_session import ray_session
 
 Engine = Literal["local", "ray"]
 _LOG_EVERY_SECONDS = 10.0
-_CONNECT_SECONDS = 10.0
 _LOGGER = logging.getLogger("quietcorpus.calibrate")
 
 
@@ -73,58 +71,22 @@ def _threads(count: int) -> Iterator[Run]:
 
 @contextlib.contextmanager
 def _ray(count: int) -> Iterator[Run]:
-    # What a run does is nobody else's business.
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        import ray
-    except ImportError:
-        raise InputError(
-            "--engine: ray is not installed; install the extra [ray], or leave --engine out"
-        ) from None
-    ours = not ray.is_initialized()
-    if ours:
-        _start(ray, count)
-    measured = ray.remote(_measured)
-    stored: dict[int, tuple[Simulator, Any]] = {}  # kept, so that an id stays its own
+    missing = "--engine: ray is not installed; install the extra [ray], or leave --engine out"
+    with ray_session(missing, count) as ray:
+        measured = ray.remote(_measured)
+        stored: dict[int, tuple[Simulator, Any]] = {}  # kept, so that an id stays its own
 
-    def run(task: Task, blocks: Sequence[Block]) -> Iterator[Tally]:
-        key = id(task.simulator)
-        if key not in stored:  # the index goes into the object store once
-            stored[key] = task.simulator, ray.put(task.simulator)
-        rest = (task.epsilons, task.draws, task.held)
-        pending = [measured.remote(stored[key][1], *rest, block) for block in blocks]
-        while pending:
-            done, pending = ray.wait(pending)
-            yield from ray.get(done)
+        def run(task: Task, blocks: Sequence[Block]) -> Iterator[Tally]:
+            key = id(task.simulator)
+            if key not in stored:  # the index goes into the object store once
+                stored[key] = task.simulator, ray.put(task.simulator)
+            rest = (task.epsilons, task.draws, task.held)
+            pending = [measured.remote(stored[key][1], *rest, block) for block in blocks]
+            while pending:
+                done, pending = ray.wait(pending)
+                yield from ray.get(done)
 
-    try:
         yield run
-    finally:
-        if ours:
-            ray.shutdown()
-
-
-def _start(ray: Any, count: int) -> None:
-    address = os.environ.get("RAY_ADDRESS")
-    quietly = {"log_to_driver": False, "logging_level": logging.ERROR}
-    if not address:
-        ray.init(
-            "local",
-            num_cpus=count,
-            include_dashboard=False,
-            _node_ip_address="127.0.0.1",  # it asks for no password
-            **quietly,
-        )
-        return
-    try:
-        if ":" in address:  # Ray itself would try for minutes
-            host, port = address.rsplit("/", 1)[-1].rsplit(":", 1)
-            socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
-        ray.init(address, **quietly)
-    except (OSError, ValueError, RuntimeError):
-        raise InputError(
-            f"RAY_ADDRESS: no Ray cluster answers at {address}; start it, or unset the variable"
-        ) from None
 
 
 def _measured(

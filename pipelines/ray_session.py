@@ -1,0 +1,62 @@
+"""A Ray cluster for as long as it is needed: the one that RAY_ADDRESS names, or one of our own."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+from transforms.errors import InputError
+
+_CONNECT_SECONDS = 10.0
+
+
+@contextlib.contextmanager
+def ray_session(missing: str, count: int) -> Iterator[Any]:
+    """The module `ray`, connected; raises InputError where it or its cluster is not there.
+
+    Args:
+        missing: what to say where Ray is not installed.
+        count: processors of a cluster of our own, which ends with the context.
+    """
+    # What a run does is nobody else's business.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # it warns of what it does itself
+    try:
+        import ray
+    except ImportError:
+        raise InputError(missing) from None
+    ours = not ray.is_initialized()
+    if ours:
+        _start(ray, count)
+    try:
+        yield ray
+    finally:
+        if ours:
+            ray.shutdown()
+
+
+def _start(ray: Any, count: int) -> None:
+    address = os.environ.get("RAY_ADDRESS")
+    quietly = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if not address:
+        ray.init(
+            "local",
+            num_cpus=count,
+            include_dashboard=False,
+            _node_ip_address="127.0.0.1",  # it asks for no password
+            **quietly,
+        )
+        return
+    try:
+        if ":" in address:  # Ray itself would try for minutes
+            host, port = address.rsplit("/", 1)[-1].rsplit(":", 1)
+            socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
+        ray.init(address, **quietly)
+    except (OSError, ValueError, RuntimeError):
+        raise InputError(
+            f"RAY_ADDRESS: no Ray cluster answers at {address}; start it, or unset the variable"
+        ) from None
