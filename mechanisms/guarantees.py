@@ -109,7 +109,7 @@ class SentencePrivacy:
         return SentencePrivacy(self.epsilon + other.epsilon)
 
 
-Guarantee = LimitedPrecision | MetricPrivacy
+Guarantee = LimitedPrecision | MetricPrivacy | SentencePrivacy
 _G = TypeVar("_G", bound=Guarantee)
 
 

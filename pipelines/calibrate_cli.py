@@ -34,14 +34,14 @@ class _Number(click.ParamType):
         return Fraction(number)
 
 
-class _Numbers(_Number):
+class Numbers(_Number):
     """Such numbers, with commas in between; ascending, each once."""
 
     name = "numbers"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return tuple(
-            sorted({super(_Numbers, self).convert(part, param, ctx) for part in value.split(",")})
+            sorted({super(Numbers, self).convert(part, param, ctx) for part in value.split(",")})
         )
 
 
@@ -62,7 +62,7 @@ class _Words(click.ParamType):
 @click.option(
     "--epsilons",
     required=True,
-    type=_Numbers(),
+    type=Numbers(),
     help="The grid, such as 6,8,10,14,20; a unit of distance each.",
 )
 @click.option("--output", required=True, help="A folder or an object-store URI, still empty.")

@@ -18,6 +18,7 @@ from mechanisms.guarantees import (
     Guarantee,
     LimitedPrecision,
     MetricPrivacy,
+    SentencePrivacy,
     Spending,
     ceiling,
     round_up,
@@ -84,14 +85,35 @@ class MetricParameters(_Part):
         return MetricPrivacy(self.metric, Fraction(self.epsilon_exact), self.per)
 
 
-Parameters = LimitedPrecisionParameters | MetricParameters
+class SentenceParameters(_Part):
+    """The numbers of sentence-level privacy."""
+
+    epsilon: float = Field(gt=0, description="epsilon of one sentence, rounded up")
+    epsilon_exact: str = Field(description="epsilon as a rational, p/q")
+
+    @classmethod
+    def of(cls, guarantee: SentencePrivacy) -> SentenceParameters:
+        """The numbers of `guarantee`."""
+        return cls(epsilon=round_up(guarantee.epsilon), epsilon_exact=str(guarantee.epsilon))
+
+    @property
+    def guarantee(self) -> SentencePrivacy:
+        """The guarantee with these numbers."""
+        return SentencePrivacy(Fraction(self.epsilon_exact))
+
+
+Parameters = LimitedPrecisionParameters | MetricParameters | SentenceParameters
 
 
 def parameters(guarantee: Guarantee) -> Parameters:
     """The numbers of a guarantee."""
-    if isinstance(guarantee, MetricPrivacy):
-        return MetricParameters.of(guarantee)
-    return LimitedPrecisionParameters.of(guarantee)
+    match guarantee:
+        case LimitedPrecision():
+            return LimitedPrecisionParameters.of(guarantee)
+        case MetricPrivacy():
+            return MetricParameters.of(guarantee)
+        case SentencePrivacy():
+            return SentenceParameters.of(guarantee)
 
 
 class GuaranteePart(_Part):
@@ -264,11 +286,13 @@ def guarantee(
 
 def statement(total: Guarantee, artefacts: Sequence[Artefact] = ()) -> str:
     """The guarantee in one sentence, and one more for each private artefact."""
-    own = (
-        _metric_statement(total)
-        if isinstance(total, MetricPrivacy)
-        else _precision_statement(total)
-    )
+    match total:
+        case LimitedPrecision():
+            own = _precision_statement(total)
+        case MetricPrivacy():
+            own = _metric_statement(total)
+        case SentencePrivacy():
+            own = _sentence_statement(total)
     extra = (
         f" This takes the {a.name} as given; it was made from private data, whose cost comes on "
         f"top: {a.guarantee.get('statement')}"
@@ -298,6 +322,15 @@ def _metric_statement(total: MetricPrivacy) -> str:
     )
 
 
+def _sentence_statement(total: SentencePrivacy) -> str:
+    return (
+        "Replacing one sentence of a document by another makes any outcome of this release "
+        f"likelier by a factor of at most exp({ceiling(total.epsilon)}), and replacing a of them "
+        f"by one of at most exp(a * {ceiling(total.epsilon)}), whatever a reader knows already but "
+        "the key."
+    )
+
+
 def _changes(precision: int) -> str:
     replaced = f" or {precision // 2} replaced" if precision > 1 else ""
     words = "word" if precision == 1 else "words"
@@ -306,13 +339,16 @@ def _changes(precision: int) -> str:
 
 def costs(parameters: Parameters) -> str:
     """Epsilon, and delta if there is one, in words; rounded up."""
-    if isinstance(parameters, MetricParameters):
-        shared = " shared by a document's words" if parameters.per == "document" else ""
-        return f"epsilon {ceiling(Fraction(parameters.epsilon_exact))} * d a word{shared}"
-    delta = Fraction(parameters.delta_exact)
-    return f"epsilon {ceiling(Fraction(parameters.epsilon_exact))}" + (
-        f", delta {ceiling(delta)}" if delta else ""
-    )
+    epsilon = f"epsilon {ceiling(Fraction(parameters.epsilon_exact))}"
+    match parameters:
+        case MetricParameters():
+            shared = " shared by a document's words" if parameters.per == "document" else ""
+            return f"{epsilon} * d a word{shared}"
+        case SentenceParameters():
+            return f"{epsilon} a sentence"
+        case LimitedPrecisionParameters():
+            delta = Fraction(parameters.delta_exact)
+            return epsilon + (f", delta {ceiling(delta)}" if delta else "")
 
 
 def public_artefact(name: str, found: artefacts.Artefact) -> Artefact:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pipelines.calibrate_cli import calibrate
+from pipelines.calibrate_sentences_cli import calibrate_sentences
 from pipelines.command import guarded
 from pipelines.index_cli import index
 from pipelines.patience import be_patient
@@ -22,10 +23,11 @@ def main() -> None:
     """Release large private text corpora under differential privacy.
 
     A release is described by a YAML spec, made by `quietcorpus release`, and checked by
-    `quietcorpus verify`. Releases of text need a word index (`quietcorpus index`), and
-    `quietcorpus calibrate` says what an epsilon does to its words. Bad input ends with exit code 2
-    and one line that says what to change; an interruption with 130, and any other failure with 1.
-    A failed run publishes nothing.
+    `quietcorpus verify`. Releases of text need a word index, and those of embeddings candidates
+    (`quietcorpus index`); `quietcorpus calibrate` says what an epsilon does to an index's words,
+    `quietcorpus calibrate-sentences` what it makes of public documents. Bad input ends with exit
+    code 2 and one line that says what to change; an interruption with 130, and any other failure
+    with 1. A failed run publishes nothing.
 
     \b
     Environment:
@@ -157,6 +159,7 @@ def _print_card(card: Card) -> None:
 
 main.add_command(index)
 main.add_command(calibrate)
+main.add_command(calibrate_sentences)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,8 @@ def describe(spec: Spec, kind: Kind, files: Sequence[Written], tally: Tally, cre
 
 def stated(spec: Spec) -> dict[str, Any]:
     """What the card says of the mechanism that the spec alone tells."""
-    return {**_resolved(spec.mechanism), "tokenizer": DESCRIPTION}
+    said: dict[str, Any] = _resolved(spec.mechanism)
+    return said | {"tokenizer": DESCRIPTION} if "tokenizer" in said else said
 
 
 def _resolved(value: Any) -> Any:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from pipelines.command import guarded
 
+if TYPE_CHECKING:
+    from indexes.candidates import Manifest
 
-@click.group(short_help="Make word indexes, and look at them.")
+
+@click.group(short_help="Make word indexes and candidates, and look at them.")
 def index() -> None:
-    """Word indexes: words, their vectors and binary codes, which `kind: words` needs."""
+    """What releases need that is made once: word indexes, and candidates for documents.
+
+    A word index has words, their vectors and binary codes, for `kind: words`. Candidates are public
+    documents, for `kind: sentence-embeddings`.
+    """
 
 
 @index.command("build", short_help="Make an index from word vectors.")
@@ -62,6 +69,69 @@ def build(
     guarded(run, lambda: "; nothing was written")
     click.echo(f"index         {output}")
     _show(output, [])
+
+
+@index.command("build-candidates", short_help="Make candidates of public documents.")
+@click.argument("source")
+@click.option("--output", required=True, help="A folder or an object-store URI, still empty.")
+@click.option(
+    "--provenance",
+    required=True,
+    type=click.Choice(["public", "private"]),
+    help="Must be public: candidates are released as they are.",
+)
+@click.option("--text", default="text", show_default=True, help="The column of the text.")
+@click.option(
+    "--encoder",
+    default="all-MiniLM-L6-v2",
+    show_default=True,
+    help="A folder, or the name, of a sentence-transformers model.",
+)
+@click.option("--language", default="en", show_default=True, help="Of the text, as a code.")
+@click.option("--candidates", default=5_000, show_default=True, type=click.IntRange(1))
+@click.option("--clusters", default=50, show_default=True, type=click.IntRange(2))
+@click.option(
+    "--projections",
+    default=100,
+    show_default=True,
+    type=click.IntRange(1, 1000),
+    help="Directions that releases may measure depth along.",
+)
+@click.option(
+    "--least-sentences",
+    default=8,
+    show_default=True,
+    type=click.IntRange(1),
+    help="That a document must have to be used.",
+)
+@click.option(
+    "--most-sentences",
+    default=64,
+    show_default=True,
+    type=click.IntRange(1, 1000),
+    help="Of a document that are used, from its beginning.",
+)
+@click.option("--seed", default=1, show_default=True, type=click.IntRange(0))
+def build_candidates(source: str, output: str, **given: Any) -> None:
+    """Make candidates of the public documents at SOURCE, for `kind: sentence-embeddings`.
+
+    SOURCE is a file, a glob or a folder of Parquet, JSON Lines, CSV or text, on this machine or in
+    an object store. A fifth more documents than there are candidates are taken, to measure with.
+    Sentences are encoded, and the recoder is trained, on Ray: on the cluster that RAY_ADDRESS
+    names, else on this machine.
+    """
+
+    def run() -> Manifest:
+        from pipelines.logs import configure_logging
+
+        configure_logging("INFO")
+        from pipelines import candidates as job
+
+        return job.build(source, output, **given)
+
+    manifest = guarded(run, lambda: "; nothing was written")
+    click.echo(f"candidates    {output}")
+    click.echo("\n".join(manifest.lines()))
 
 
 @index.command("show", short_help="Print an index's manifest, a few neighbours and norms.")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pipelines.bag_of_words import BagOfWordsKind
 from pipelines.histogram import HistogramKind
 from pipelines.kind import Kind
+from pipelines.sentences import SentencesKind
 from pipelines.spec import Spec
-from pipelines.spec_mechanisms import BagOfWordsSpec, HistogramSpec
+from pipelines.spec_mechanisms import BagOfWordsSpec, HistogramSpec, WordsSpec
 from pipelines.words import WordsKind
 
 
@@ -17,5 +18,7 @@ def prepare(spec: Spec) -> Kind:
             return BagOfWordsKind.found(mechanism)
         case HistogramSpec() as mechanism:
             return HistogramKind.found(mechanism)
-        case mechanism:
+        case WordsSpec() as mechanism:
             return WordsKind.found(mechanism)
+        case mechanism:
+            return SentencesKind.found(mechanism)

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from indexes.artefact import MANIFEST
+from indexes.folder import MANIFEST
 from pipelines import object_stores
 from pipelines.object_stores import is_supported, stored
 from pipelines.spec import Spec, root
@@ -104,6 +104,8 @@ def _needs(spec: Spec) -> Iterator[Need]:
         yield Need("mechanism.compression.embedding.public", embedding.public, "read")
     if index := getattr(spec.mechanism, "index", None):
         yield Need("mechanism.index", f"{index}/{MANIFEST}", "read")
+    if candidates := getattr(spec.mechanism, "candidates", None):
+        yield Need("mechanism.candidates", f"{candidates}/{MANIFEST}", "read")
     if spec.rejects:
         yield Need("rejects.path", f"{spec.rejects.path}/{spec.release}", "write")
 

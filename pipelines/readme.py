@@ -12,7 +12,9 @@ from pipelines.card import (
     Card,
     LimitedPrecisionParameters,
     Meaning,
+    MetricParameters,
     Parameters,
+    SentenceParameters,
     Spread,
     costs,
 )
@@ -78,6 +80,8 @@ def _front_matter(card: Card) -> str:
 _DATA = {
     "bag-of-words": "`terms` (term ids, ascending) and `counts` (a positive count for each)",
     "words": "`text`, the released words with single spaces between them",
+    "sentence-embeddings": "`embedding`, and, where that is a public candidate's, its number "
+    "`candidate`",
 }
 _FILES = {
     "vocabulary.parquet": "`term_id`, `term`, `weight`: the private histogram's noisy count of "
@@ -96,9 +100,13 @@ def _contents(card: Card) -> str:
 
 
 def _numbers(total: Parameters) -> str:
-    if isinstance(total, LimitedPrecisionParameters):
-        return f"N = {total.precision}, {costs(total)}"
-    return f"{costs(total)}, d the {total.metric}"
+    match total:
+        case LimitedPrecisionParameters():
+            return f"N = {total.precision}, {costs(total)}"
+        case MetricParameters():
+            return f"{costs(total)}, d the {total.metric}"
+        case SentenceParameters():
+            return costs(total)
 
 
 def _artefact(artefact: Artefact) -> str:

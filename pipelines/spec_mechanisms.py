@@ -10,8 +10,11 @@ from pydantic_core import PydanticCustomError
 
 from indexes.compression import Method
 from mechanisms.bag_of_words import Accounting
+from mechanisms.deep_candidate import Utility
 from mechanisms.geometric import MINIMUM_RATE
 from pipelines.spec_values import Count, Delta, Epsilon, Location, Strict
+from transforms.encoder import PACKAGED
+from transforms.sentences import SentenceMechanism
 from transforms.words import WordMechanism
 
 
@@ -182,11 +185,37 @@ class WordsSpec(Strict):
         return self
 
 
-MechanismSpec = HistogramSpec | BagOfWordsSpec | WordsSpec
+class SentencesSpec(Strict):
+    """`kind: sentence-embeddings`."""
+
+    kind: Literal["sentence-embeddings"]
+    mechanism: Annotated[SentenceMechanism, Field(strict=False)]
+    epsilon: Epsilon
+    candidates: Location
+    encoder: Annotated[str, Field(min_length=1)] = PACKAGED
+    utility: Annotated[Utility, Field(strict=False)] | None = None
+    projections: Count | None = None
+    most_sentences: Count = 64
+
+    @model_validator(mode="after")
+    def _of_the_mechanism(self) -> SentencesSpec:
+        drawn = self.mechanism is SentenceMechanism.DEEP_CANDIDATE
+        if not drawn and self.utility is not None:
+            raise PydanticCustomError("utility", "utility: is for deep-candidate alone")
+        projected = drawn and self.utility is not Utility.SIMILARITY
+        if not projected and self.projections is not None:
+            raise PydanticCustomError(
+                "projections", "projections: is for the depths of deep-candidate alone"
+            )
+        return self
+
+
+MechanismSpec = HistogramSpec | BagOfWordsSpec | WordsSpec | SentencesSpec
 KINDS: dict[str, type[BaseModel]] = {
     "bag-of-words": BagOfWordsSpec,
     "histogram": HistogramSpec,
     "words": WordsSpec,
+    "sentence-embeddings": SentencesSpec,
 }
 TAGS = {"<number>": None, "<matching>": MatchedEpsilon}
 """The ways to write an epsilon, by the names that errors give them."""

@@ -19,7 +19,13 @@ from pipelines.card import Card, inherited, parameters, statement
 from pipelines.spec_values import absolute
 from transforms.errors import InputError
 
-_DATA = {"bag-of-words": ["id", "terms", "counts"], "words": ["id", "text"], "histogram": []}
+_DATA = {
+    "bag-of-words": ["id", "terms", "counts"],
+    "words": ["id", "text"],
+    "sentence-embeddings": ["id", "candidate", "embedding"],
+    "histogram": [],
+}
+_BAGS = ("bag-of-words", "histogram")
 _TABLES = {
     storage.VOCABULARY: ["term_id", "term", "weight"],
     storage.COMPRESSION: ["term_id", "bin"],
@@ -91,13 +97,22 @@ def _check_completeness(output: str, card: Card) -> None:
     kind = card.mechanism.get("kind")
     if not isinstance(kind, str) or kind not in _DATA:
         raise InputError(f"{uri}: mechanism: {kind!r} is no kind that this version knows")
-    if kind != "words" and storage.VOCABULARY not in [file.path for file in card.files]:
+    if kind in _BAGS and storage.VOCABULARY not in [file.path for file in card.files]:
         raise InputError(f"{uri}: files: {storage.VOCABULARY} is missing")
     if kind == "words":
         _check_words(uri, card)
+    if kind == "sentence-embeddings":
+        _check_sentences(uri, card)
     rows = sum(file.rows for file in card.files if file.path.startswith("data/"))
     if _DATA[kind] and rows != card.counts.documents:
         raise InputError(f"{uri}: counts: {card.counts.documents} documents, but {rows} rows")
+
+
+def _columns(card: Card) -> list[str]:
+    """The columns of a data file, but for kept ones."""
+    columns = _DATA.get(str(card.mechanism.get("kind")), [])
+    noisy = card.mechanism.get("mechanism") == "truncation"  # which draws no candidate
+    return [name for name in columns if not (noisy and name == "candidate")]
 
 
 def _check_words(uri: str, card: Card) -> None:
@@ -114,9 +129,20 @@ def _check_words(uri: str, card: Card) -> None:
     ):
         if not math.isclose(loss, distance * total.epsilon, rel_tol=1e-9):
             raise InputError(f"{uri}: meaning: loss_at_{name} is not epsilon times the distance")
-    stated = card.mechanism.get("epsilon_exact")
-    if stated != getattr(card.budget.total, "epsilon_exact", None):
+    _check_epsilon(uri, card)
+
+
+def _check_epsilon(uri: str, card: Card) -> None:
+    if card.mechanism.get("epsilon_exact") != card.budget.total.epsilon_exact:
         raise InputError(f"{uri}: mechanism: epsilon_exact is not the budget's")
+
+
+def _check_sentences(uri: str, card: Card) -> None:
+    """What is drawn or clipped by must be public: nothing accounts for it."""
+    found = {artefact.name: artefact.provenance for artefact in card.artefacts}
+    if found != {"candidates": "public", "encoder": "public"}:
+        raise InputError(f"{uri}: artefacts: not public candidates and a public encoder")
+    _check_epsilon(uri, card)
 
 
 def _check_readme(uri: str, card: Card) -> None:
@@ -137,7 +163,7 @@ def _check_table(uri: str, path: str, rows: int, content: bytes, card: Card) -> 
         raise InputError(f"{uri}: {file.metadata.num_rows} rows, but release.json says {rows}")
     name = path.split("/", maxsplit=1)[0]
     kind = str(card.mechanism.get("kind"))
-    tables = ({} if kind == "words" else _TABLES) | {"data": _DATA.get(kind, [])}
+    tables = (_TABLES if kind in _BAGS else {}) | {"data": _columns(card)}
     if not tables.get(name):
         raise InputError(f"{uri}: no such file belongs to a release")
     allowed = {*tables[name], *(card.columns if name == "data" else [])}

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -132,6 +133,20 @@ class Workspace:
         done = self.run("release", str(self.spec(changes)), *arguments)
         assert done.returncode == 0, done.stderr
         return done
+
+    def release_here(self, changes: Mapping[str, Any]) -> None:
+        """The same in this process, which keeps what is slow to load, such as encoders."""
+        from pipelines.engine import Engine
+        from pipelines.release import release
+        from pipelines.spec import load_spec
+
+        source = changes.get("input", {}).get("path", "input/corpus.jsonl")
+        output = changes.get("output", "released/out")
+        places = {"input.path": f"{self.folder}/{source}", "output": f"{self.folder}/{output}"}
+        spec = load_spec(str(self.spec({**changes, **places})))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("QUIETCORPUS_MASTER_KEY", self.environment["QUIETCORPUS_MASTER_KEY"])
+            release(spec, Engine([], 1), lambda: None, quiet=True)
 
     def refused(
         self,
@@ -320,6 +335,69 @@ def words(word_index: Path) -> Callable[..., dict[str, Any]]:
 
     def make(**block: Any) -> dict[str, Any]:
         whole = {"kind": "words", "mechanism": "madlib", "epsilon": 10, "index": str(word_index)}
+        return {"mechanism": {k: v for k, v in (whole | block).items() if v is not ...}}
+
+    return make
+
+
+PUBLIC_TEXTS = 180  # of the Lee corpus, from its beginning: what candidates are made of
+
+
+def build_candidates(
+    workspace: Workspace, output: str, texts: list[str] | None = None, **options: object
+) -> subprocess.CompletedProcess[str]:
+    """Make a few candidates with the command; documents of seven sentences give their first five.
+
+    Options are the command's, with `_` for `-`.
+    """
+    if texts is not None:
+        workspace.parquet({"text": texts}, "public.parquet")
+    whole = {
+        "provenance": "public",
+        "candidates": 40,
+        "clusters": 4,
+        "projections": 20,
+        "least_sentences": 7,
+        "most_sentences": 5,
+    } | options
+    given = [f"--{name.replace('_', '-')}={value}" for name, value in whole.items()]
+    folder = tempfile.mkdtemp(prefix="qcr", dir=tempfile.gettempdir())  # Ray's sockets' are short
+    try:
+        return workspace.run(
+            *("index", "build-candidates", "input/public.parquet", "--output", output, *given),
+            environment={"RAY_TMPDIR": folder},
+        )
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def candidates(
+    tmp_path_factory: pytest.TempPathFactory,
+    new_workspace: Callable[[Path], Workspace],
+    lee_texts: list[str],
+) -> Path:
+    """Candidates of public texts of the Lee corpus, and beside them what the command printed."""
+    workspace = new_workspace(tmp_path_factory.mktemp("candidates"))
+    done = build_candidates(workspace, "built", lee_texts[:PUBLIC_TEXTS])
+    assert done.returncode == 0, done.stderr
+    (workspace.folder / "printed").write_text(done.stdout + done.stderr)
+    return workspace.folder / "built"
+
+
+@pytest.fixture(scope="session")
+def sentences(candidates: Path) -> Callable[..., dict[str, Any]]:
+    """Makes the changes by which a workspace's spec becomes one of sentence embeddings."""
+
+    def make(**block: Any) -> dict[str, Any]:
+        whole = {
+            "kind": "sentence-embeddings",
+            "mechanism": "deep-candidate",
+            "utility": "similarity",
+            "epsilon": 10,
+            "candidates": str(candidates),
+            "most_sentences": 4,
+        }
         return {"mechanism": {k: v for k, v in (whole | block).items() if v is not ...}}
 
     return make

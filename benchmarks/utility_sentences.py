@@ -1,0 +1,225 @@
+"""The paper's figure 4: what a classifier learns from sentence-private embeddings.
+
+Reviews are released by every mechanism; a logistic regression learns their label from some of them
+and is tested on others (macro-F1), both as released. Candidates come from other reviews, with
+
+    quietcorpus index build-candidates CANDIDATES.parquet --output INDEX --provenance public
+
+    python benchmarks/utility_sentences.py --reviews REVIEWS.parquet --candidates INDEX --output DIR
+
+Embeddings and results are kept, so that a run that was stopped goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pyarrow.parquet as pq
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score
+
+from indexes.candidates import Candidates
+from indexes.recoder import means
+from indexes.sentences import split
+from mechanisms.deep_candidate import DeepCandidate, Utility
+from mechanisms.keystream import ReleaseKey
+from mechanisms.truncation import Box, NoisyMeans, Truncation
+from transforms.candidates import CandidatesSource
+from transforms.encoder import PACKAGED, EncoderSource
+from transforms.sentences import utilities
+
+EPSILONS = (3, 6, 10, 15, 25)
+LENGTHS = (2, 4, 8, 16)
+AT_EPSILON = 10
+PROJECTIONS = (10, 25, 50, 100)
+LEAST, MOST = 8, 16
+SHARE = 2 / 3
+AT_ONCE = 128
+WAYS = {
+    "mean": "non-private mean",
+    "similarity": "DeepCandidate, similarity",
+    "depth": "DeepCandidate, depth",
+    "mean-depth": "DeepCandidate, mean depth",
+    "optimistic-depth": "DeepCandidate, optimistic depth",
+    "truncation": "truncation",
+    "random": "random guesser",
+}
+
+
+class Experiment:
+    """Encoded documents with labels, and what classifiers make of releases of them."""
+
+    def __init__(self, reviews: str, source: CandidatesSource, documents: int, store: Path) -> None:
+        self.candidates: Candidates = source.open()
+        table = pq.read_table(reviews, columns=["text", "label"])
+        sentences, labels = [], []
+        language = self.candidates.manifest.language
+        for text, label in zip(table["text"].to_pylist(), table["label"].to_pylist(), strict=True):
+            found = split([text], MOST, language).texts
+            if len(found) >= LEAST and len(labels) < documents:
+                sentences.append(found)
+                labels.append(label)
+        self.labels = np.unique(labels, return_inverse=True)[1]
+        self.offsets = np.cumsum([0, *map(len, sentences)])
+        kept = store / f"embeddings-{documents}.npy"
+        if not kept.exists():
+            encoder = EncoderSource.found("--encoder", PACKAGED).open()
+            np.save(kept, encoder.encode([one for some in sentences for one in some]))
+        self.embeddings = np.load(kept)
+        assert len(self.embeddings) == self.offsets[-1]
+
+    def first(self, most: int) -> tuple[np.ndarray, np.ndarray]:
+        """The first sentences' embeddings, and offsets."""
+        rows = [
+            np.arange(a, min(a + most, b))
+            for a, b in zip(self.offsets, self.offsets[1:], strict=False)
+        ]
+        return self.embeddings[np.concatenate(rows)], np.cumsum([0, *map(len, rows)])
+
+    def released(
+        self, way: str, epsilon: int, most: int, draw: int, projections: int = 100
+    ) -> np.ndarray:
+        """What is released of every document."""
+        embeddings, offsets = self.first(most)
+        if way == "mean":
+            return means(embeddings, offsets)
+        stream = ReleaseKey.derive(draw.to_bytes(32, "big"), f"{way}-{epsilon}-{most}").stage(
+            "sentences", b""
+        )
+        count = len(self.labels)
+        addresses = stream.addresses("reviews", range(count), (b"" for _ in range(count)))
+        if way == "truncation":
+            law = Truncation(Fraction(epsilon), embeddings.shape[1])
+            box = Box(*self.candidates.box)
+            sums = box.sums(embeddings, offsets)
+            return NoisyMeans(law, box).release(sums, np.diff(offsets), stream, addresses)
+        law = DeepCandidate(Fraction(epsilon), Utility(way), projections)
+        scored = utilities(law.utility, projections, self.candidates)
+        drawn = []
+        for start in range(0, count, AT_ONCE):
+            ends = offsets[start : start + AT_ONCE + 1]
+            found = scored(embeddings[ends[0] : ends[-1]], ends - ends[0])
+            rows = addresses[start : start + AT_ONCE]
+            drawn.append(law.sampler.draw(found, stream, rows))
+        return self.candidates.embeddings[np.concatenate(drawn)]
+
+    def score(self, embeddings: np.ndarray, draw: int) -> float:
+        """Macro-F1 on a third of the documents, of a classifier of the others."""
+        order = np.random.default_rng(draw).permutation(len(self.labels))
+        used, tested = np.split(order, [int(len(order) * SHARE)])
+        scale = embeddings.std() or 1.0
+        model = LogisticRegression(max_iter=2_000).fit(embeddings[used] / scale, self.labels[used])
+        found = model.predict(embeddings[tested] / scale)
+        return float(f1_score(self.labels[tested], found, average="macro"))
+
+    def guessed(self, draw: int) -> float:
+        """Macro-F1 of a coin."""
+        generator = np.random.default_rng(draw)
+        found = generator.integers(self.labels.max() + 1, size=len(self.labels))
+        return float(f1_score(self.labels, found, average="macro"))
+
+
+def main() -> None:
+    """Measure what is not measured yet; write the tables and the plot."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--reviews", required=True, help="Parquet: text, label")
+    parser.add_argument("--candidates", required=True)
+    parser.add_argument("--output", required=True)
+    parser.add_argument("--documents", type=int, default=3_000)
+    parser.add_argument("--draws", type=int, default=5)
+    given = parser.parse_args()
+    output = Path(given.output)
+    output.mkdir(parents=True, exist_ok=True)
+    source = CandidatesSource.found("--candidates", given.candidates)
+    experiment = Experiment(given.reviews, source, given.documents, output)
+    store = output / "utility-sentences.json"
+    results: dict[str, list[float]] = json.loads(store.read_text()) if store.exists() else {}
+
+    def once(name: str, measure: Callable[[int], float]) -> None:
+        if name not in results:
+            results[name] = [measure(draw) for draw in range(given.draws)]
+            print(f"{name}: {np.mean(results[name]):.3f}", flush=True)
+            store.write_text(json.dumps(results, indent=1) + "\n")
+
+    once("random", experiment.guessed)
+    for name, way, epsilon, most, projections in plan():
+        once(
+            name,
+            lambda draw, w=way, e=epsilon, m=most, p=projections: experiment.score(
+                experiment.released(w, e, m, draw, p), draw
+            ),
+        )
+    report(results, output)
+
+
+def plan() -> Iterable[tuple[str, str, int, int, int]]:
+    """Name, way, epsilon, sentences and projections of every measurement."""
+    private = [way for way in WAYS if way not in ("mean", "random")]
+    for most in LENGTHS:
+        yield f"mean k={most}", "mean", 0, most, 1
+    for way in private:
+        for epsilon in EPSILONS:
+            yield f"{way} e={epsilon}", way, epsilon, MOST, 100
+        for most in LENGTHS[:-1]:
+            yield f"{way} k={most}", way, AT_EPSILON, most, 100
+    for projections in PROJECTIONS[:-1]:
+        for epsilon in EPSILONS:
+            yield f"depth e={epsilon} p={projections}", "depth", epsilon, MOST, projections
+
+
+def report(results: dict[str, list[float]], output: Path) -> None:
+    """Tables in Markdown, and the plot."""
+
+    def cell(name: str) -> str:
+        found = results[name]
+        return f"{np.mean(found):.3f} ± {np.std(found, ddof=1):.3f}" if found else ""
+
+    def named(way: str, key: str, value: int) -> str:
+        if way == "random":
+            return way
+        if way == "mean":
+            return f"mean k={value if key == 'k' else MOST}"
+        at_limit = key == "k" and value == MOST
+        return f"{way} e={AT_EPSILON}" if at_limit else f"{way} {key}={value}"
+
+    mpl.use("svg")
+    mpl.rcParams["svg.hashsalt"] = "quietcorpus"
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
+    for axis, key, values in zip(axes, "ek", (EPSILONS, LENGTHS), strict=True):
+        title = "epsilon" if key == "e" else f"k, at epsilon {AT_EPSILON}"
+        print(f"\n| macro-F1 by {title} | " + " | ".join(map(str, values)) + " |")
+        print("|---" * (len(values) + 1) + "|")
+        for way, label in WAYS.items():
+            names = [named(way, key, value) for value in values]
+            print(f"| {label} | " + " | ".join(map(cell, names)) + " |")
+            axis.errorbar(
+                values,
+                [np.mean(results[name]) for name in names],
+                [np.std(results[name], ddof=1) for name in names],
+                label=label,
+                marker="o",
+                markersize=3,
+                linestyle="--" if way in ("mean", "random") else "-",
+            )
+        axis.set_xlabel(title)
+    axes[0].set_ylabel("macro-F1")
+    axes[1].legend(fontsize="x-small")
+    figure.savefig(output / "sentences-utility.svg", metadata={"Date": None})
+    print("\n| depth, by projections | " + " | ".join(map(str, EPSILONS)) + " |")
+    print("|---" * (len(EPSILONS) + 1) + "|")
+    for projections in PROJECTIONS:
+        ending = "" if projections == PROJECTIONS[-1] else f" p={projections}"
+        cells = " | ".join(cell(f"depth e={epsilon}{ending}") for epsilon in EPSILONS)
+        print(f"| p = {projections} | {cells} |")
+
+
+if __name__ == "__main__":
+    main()

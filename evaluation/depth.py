@@ -1,0 +1,50 @@
+"""How deep public candidates lie among the sentences of public documents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mechanisms.deep_candidate import Depths, Utility, project
+
+_DEEP = 4  # a candidate is called deep from a quarter of the largest possible depth on
+
+
+@dataclass(frozen=True)
+class DepthQuality:
+    """Means over documents.
+
+    Attributes:
+        deepest: the depth of the deepest candidate, as a share of the number of sentences.
+        deep: how many candidates reach an eighth of that number, a quarter of what is possible.
+    """
+
+    deepest: float
+    deep: float
+
+
+def depth_quality(
+    sentences: npt.NDArray[np.float64],
+    candidates: npt.NDArray[np.float64],
+    offsets: npt.NDArray[np.int64],
+    first: int,
+    directions: npt.NDArray[np.float64],
+) -> DepthQuality:
+    """The quality for the documents from number `first` on.
+
+    Args:
+        sentences: (total, h), whole numbers.
+        candidates: (m, h), whole numbers.
+        offsets: int64 (n + 1,), where each document's sentences begin.
+        first: the first document that is measured.
+        directions: (p, h), whole numbers.
+    """
+    some = offsets[first:]
+    depths = Depths(project(candidates, directions), Utility.DEPTH)
+    projected = project(sentences[some[0] : some[-1]], directions)
+    found = depths.utilities(projected, some - some[0])
+    lengths = np.diff(some)
+    deep = found * 2 * _DEEP >= lengths[:, None]
+    return DepthQuality(float((found.max(axis=1) / lengths).mean()), float(deep.sum(axis=1).mean()))

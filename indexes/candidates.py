@@ -1,0 +1,223 @@
+"""Candidates for sentence-private releases, as a folder: public documents, and what they taught.
+
+manifest.json     what the artefact is; see `indexes.folder`
+embeddings.npy    float32 (m, d), each candidate's mean sentence embedding: what is released
+centre.npy        float64 (d,), the mean of public sentences
+box.npy           float64 (2, d): where the middle 75 % of public sentences begin in every
+                  dimension, and how wide it is
+recoder.npz       the recoder's weights and biases, float32
+projections.npy   float64 (p, h), whole numbers: directions that every release shares
+recoded.npy       float64 (m, h), whole numbers: each candidate's mean recoded sentence
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from indexes import folder
+from indexes.folder import MANIFEST, ArtefactError
+from indexes.recoder import LARGEST, WIDTHS, Recoder
+from indexes.sentences import NAME
+
+VERSION = 1
+FORMAT = "quietcorpus-candidates"
+_ARRAYS = "embeddings", "centre", "box", "projections", "recoded"
+_RECODER = "recoder.npz"
+FILES = (*(f"{name}.npy" for name in _ARRAYS), _RECODER)
+LARGEST_PROJECTION = 1 << 13
+"""Of a coordinate of a projection, in steps of its grid."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a set of candidates is.
+
+    Attributes:
+        provenance: `public`, or `private` where the documents are; releases refuse the latter.
+        guarantee: always None for public ones.
+        source: the documents, as `pattern` and `documents`, the number that were used.
+        encoder: `name`, `sha256` and `dimensions`.
+        splitter, language: how documents became sentences.
+        least_sentences, most_sentences: of a document, so that it could be used, and that were.
+        candidates: their number m.
+        projections: their number p.
+        cosines: the quantiles of public similarities between which one counts.
+        seed: of the choice of documents, the clusters, the recoder and the projections.
+        measures: the recoder's training curve, the clusters' quality, how deep candidates lie.
+        builder: the software that made it.
+        files: path, bytes and sha256 of each.
+        version: of this format.
+    """
+
+    provenance: Literal["public", "private"]
+    guarantee: dict[str, Any] | None
+    source: Mapping[str, Any]
+    encoder: Mapping[str, Any]
+    splitter: str
+    language: str
+    least_sentences: int
+    most_sentences: int
+    candidates: int
+    projections: int
+    cosines: tuple[float, float]
+    seed: int
+    measures: Mapping[str, Any]
+    builder: str
+    files: tuple[Mapping[str, Any], ...] = ()
+    version: int = VERSION
+
+    def to_json(self) -> str:
+        """The text of `manifest.json`."""
+        return json.dumps({"format": FORMAT, **asdict(self)}, indent=2) + "\n"
+
+    def lines(self) -> list[str]:
+        """What is in it, for people."""
+        training, clusters, depth = (
+            self.measures[name] for name in ("training", "clusters", "depth")
+        )
+        epochs = len(training["losses"])
+        shown = sorted({0, epochs // 4, epochs // 2, 3 * epochs // 4, epochs - 1})
+        curve = ", ".join(
+            f"{epoch + 1}: {training['losses'][epoch]:.3f} {training['accuracies'][epoch]:.0%}"
+            for epoch in shown
+        )
+        return [
+            f"documents     {self.candidates:,} candidates of {self.source['documents']:,} used",
+            f"encoder       {self.encoder['name']}, {self.encoder['dimensions']} dimensions, "
+            f"sha256 {self.encoder['sha256'][:12]}",
+            f"clusters      {clusters['clusters']} of {clusters['smallest']:,} to "
+            f"{clusters['largest']:,} documents, silhouette {clusters['silhouette']:.3f}",
+            f"recoder       epoch: loss and accuracy on held-out documents: {curve}",
+            *(
+                f"depth         {name}: the deepest candidate at {found['deepest']:.3f} of a "
+                f"document's sentences, {found['deep']:.1f} candidates at 0.125 or more"
+                for name, found in depth.items()
+            ),
+            f"similarity    cosines from {self.cosines[0]:.3f} to {self.cosines[1]:.3f} count",
+        ]
+
+    @classmethod
+    def read(cls, path: str, digest: str | None = None) -> Manifest:
+        """Raises ArtefactError if it is missing, unusable or not the one of `digest`."""
+        return cls.from_json(folder.read_manifest(path, "set of candidates", digest))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Manifest:
+        """Raises ArtefactError for a manifest that is damaged, newer, or without provenance."""
+        keys = {field.name for field in fields(cls)}
+        content = folder.parse(
+            text, FORMAT, VERSION, keys, noun="a set of candidates", source="documents"
+        )
+        if content["splitter"] != NAME:
+            raise ArtefactError(
+                f"was made by the splitter {content['splitter']!r}, and this is {NAME}: build it "
+                "again"
+            )
+        folder.check_listed(content["files"], FILES)
+        if not _is_possible(content):
+            raise ArtefactError(
+                f"has a {MANIFEST} with values that no candidates have; build it again"
+            )
+        return cls(
+            **content | {"files": tuple(content["files"]), "cosines": tuple(content["cosines"])}
+        )
+
+
+def _is_possible(content: dict[str, Any]) -> bool:
+    """Whether every value that a release uses is of its kind."""
+    try:
+        encoder = content["encoder"]
+        low, high = content["cosines"]
+        counts = content["candidates"], content["projections"], encoder["dimensions"]
+        return (
+            all(type(count) is int and count > 0 for count in counts)
+            and all(isinstance(encoder[name], str) for name in ("name", "sha256"))
+            and isinstance(content["language"], str)
+            and -1 <= low < high <= 1
+        )
+    except (KeyError, TypeError, ValueError):
+        return False
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Candidates as they lie in memory; the arrays are as in the folder."""
+
+    manifest: Manifest
+    embeddings: npt.NDArray[np.float32]
+    centre: npt.NDArray[np.float64]
+    box: npt.NDArray[np.float64]
+    projections: npt.NDArray[np.float64]
+    recoded: npt.NDArray[np.float64]
+    recoder: Recoder
+
+
+def save(path: str, candidates: Candidates) -> Manifest:
+    """Write candidates into an empty folder; returns the manifest with its files."""
+    for name in _ARRAYS:
+        np.save(f"{path}/{name}.npy", getattr(candidates, name))
+    recoder = candidates.recoder
+    layers = range(len(WIDTHS))
+    stored: dict[str, Any] = {f"weights{i}": recoder.weights[i] for i in layers}
+    stored |= {f"biases{i}": recoder.biases[i] for i in layers}
+    np.savez(f"{path}/{_RECODER}", **stored)
+    complete = replace(candidates.manifest, files=folder.described(path, FILES))
+    with open(f"{path}/{MANIFEST}", "w", encoding="utf-8") as stream:
+        stream.write(complete.to_json())
+    return complete
+
+
+def open_candidates(path: str, digest: str | None = None) -> Candidates:
+    """Verify candidates and read them; raises ArtefactError."""
+    manifest = Manifest.read(path, digest)
+    folder.verify(path, manifest.files)
+    try:
+        arrays = {name: np.load(f"{path}/{name}.npy", allow_pickle=False) for name in _ARRAYS}
+        with np.load(f"{path}/{_RECODER}", allow_pickle=False) as stored:
+            layers = range(len(WIDTHS))
+            recoder = Recoder(
+                [stored[f"weights{i}"] for i in layers], [stored[f"biases{i}"] for i in layers]
+            )
+    except (OSError, ValueError, KeyError):
+        raise ArtefactError("holds files that cannot be read; build it again") from None
+    found = Candidates(manifest, **arrays, recoder=recoder)
+    if not _fits(found):
+        raise ArtefactError(
+            f"holds files of other sizes or values than its {MANIFEST} says; build it again"
+        )
+    return found
+
+
+def _fits(found: Candidates) -> bool:
+    """Whether the arrays are of their shapes and kinds, and exact where they have to be."""
+    manifest = found.manifest
+    size, sentence = manifest.candidates, int(manifest.encoder["dimensions"])
+    inputs = [sentence, *WIDTHS[:-1]]
+    pairs = zip(inputs, WIDTHS, found.recoder.weights, found.recoder.biases, strict=True)
+    kinds: list[tuple[npt.NDArray[Any], str, tuple[int, ...]]] = [
+        (found.embeddings, "<f4", (size, sentence)),
+        (found.centre, "<f8", (sentence,)),
+        (found.box, "<f8", (2, sentence)),
+        (found.projections, "<f8", (manifest.projections, WIDTHS[-1])),
+        (found.recoded, "<f8", (size, WIDTHS[-1])),
+    ]
+    for before, after, weights, bias in pairs:
+        kinds += [(weights, "<f4", (before, after)), (bias, "<f4", (after,))]
+    whole = [(found.projections, LARGEST_PROJECTION), (found.recoded, LARGEST)]
+    return (
+        all(
+            (array.dtype, array.shape) == (np.dtype(kind), shape) and np.isfinite(array).all()
+            for array, kind, shape in kinds
+        )
+        and all(
+            np.array_equal(array, np.rint(array)) and np.abs(array).max() <= most
+            for array, most in whole
+        )
+        and bool((found.box[1] > 0).all())
+    )

@@ -1,0 +1,72 @@
+"""`quietcorpus calibrate-sentences`."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import click
+
+from pipelines.calibrate_cli import Numbers
+from pipelines.command import guarded
+
+
+@click.command(
+    "calibrate-sentences", short_help="The best utility, on public text."
+)
+@click.argument("candidates")
+@click.argument("source")
+@click.option("--epsilons", required=True, type=Numbers(), help="Such as 3,6,10; of a sentence.")
+@click.option("--text", default="text", show_default=True, help="The column of the text.")
+@click.option(
+    "--encoder",
+    default="all-MiniLM-L6-v2",
+    show_default=True,
+    help="The candidates' own: a folder, or the name, of a sentence-transformers model.",
+)
+@click.option(
+    "--documents", default=200, show_default=True, type=click.IntRange(1), help="How many to use."
+)
+@click.option("--seed", default=1, show_default=True, type=click.IntRange(0))
+def calibrate_sentences(
+    candidates: str,
+    source: str,
+    epsilons: tuple[Fraction, ...],
+    text: str,
+    encoder: str,
+    documents: int,
+    seed: int,
+) -> None:
+    """Say what CANDIDATES make of the public documents at SOURCE, which they were not made of.
+
+    For every epsilon and utility: the number of projections that serves best, how close the
+    released embedding is to the document's own (the cosine of their deviations from the centre of
+    public sentences), and how deep the drawn candidate lies (its utility by the number of
+    sentences). All are exact expectations over the mechanism's draws.
+    """
+
+    def run() -> list[str]:
+        from pipelines.logs import configure_logging
+
+        configure_logging("INFO")
+        from apache_beam.io.filesystems import FileSystems
+        from apache_beam.options.pipeline_options import PipelineOptions
+
+        from pipelines import calibrate_sentences as job
+        from pipelines.spec_values import absolute
+        from transforms.candidates import CandidatesSource
+        from transforms.documents import Corpus
+        from transforms.encoder import EncoderSource
+
+        FileSystems.set_options(PipelineOptions([]))
+        outcomes = job.calibrate(
+            CandidatesSource.found("CANDIDATES", absolute(candidates)),
+            EncoderSource.found("--encoder", encoder),
+            Corpus(absolute(source), text),
+            epsilons,
+            documents=documents,
+            seed=seed,
+        )
+        return list(job.lines(outcomes))
+
+    for line in guarded(run):
+        click.echo(line)

@@ -1,0 +1,59 @@
+"""Public documents for candidates and for calibration: a sample, sentence by sentence."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from itertools import count
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from indexes.sentences import split
+from transforms.documents import Corpus
+from transforms.errors import InputError
+from transforms.sources import plan, read
+
+
+class PublicDocuments(NamedTuple):
+    """Public documents: their sentences, and where each one's begin."""
+
+    sentences: list[str]
+    offsets: npt.NDArray[np.int64]
+
+
+def chosen(
+    corpus: Corpus,
+    language: str,
+    least: int,
+    most: int,
+    wanted: int,
+    generator: np.random.Generator,
+) -> PublicDocuments:
+    """A uniform sample of the documents of at least so many sentences, in random order."""
+    kept: list[tuple[float, int, list[str]]] = []
+    number = count()
+    for sentences in _split(corpus, language, max(least, most)):
+        if len(sentences) >= least:
+            item = (-generator.random(), next(number), sentences[:most])
+            if len(kept) < wanted:
+                heapq.heappush(kept, item)
+            else:
+                heapq.heappushpop(kept, item)
+    if len(kept) < wanted:
+        raise InputError(
+            f"SOURCE: {corpus.pattern} has {len(kept)} documents of {least} sentences or more, and "
+            f"{wanted} are needed; give more documents, or ask for less"
+        )
+    chosen = [sentences for _, _, sentences in sorted(kept)]
+    offsets = np.cumsum([0, *map(len, chosen)])
+    return PublicDocuments([one for sentences in chosen for one in sentences], offsets)
+
+
+def _split(corpus: Corpus, language: str, most: int) -> Iterator[list[str]]:
+    for part in plan(corpus).splits:
+        for documents in read(part, corpus):
+            found = split(documents.texts.to_pylist(), most, language)
+            for start, end in zip(found.offsets, found.offsets[1:], strict=False):
+                yield found.texts[start:end]

