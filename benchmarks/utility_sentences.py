@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
+from threadpoolctl import threadpool_limits
 
 from indexes.candidates import Candidates
 from indexes.recoder import means
@@ -73,6 +74,7 @@ class Experiment:
             np.save(kept, encoder.encode([one for some in sentences for one in some]))
         self.embeddings = np.load(kept)
         assert len(self.embeddings) == self.offsets[-1]
+        self._kept: tuple[tuple, np.ndarray] = ((), np.empty(0))
 
     def first(self, most: int) -> tuple[np.ndarray, np.ndarray]:
         """The first sentences' embeddings, and offsets."""
@@ -100,14 +102,20 @@ class Experiment:
             sums = box.sums(embeddings, offsets)
             return NoisyMeans(law, box).release(sums, np.diff(offsets), stream, addresses)
         law = DeepCandidate(Fraction(epsilon), Utility(way), projections)
-        scored = utilities(law.utility, projections, self.candidates)
-        drawn = []
-        for start in range(0, count, AT_ONCE):
-            ends = offsets[start : start + AT_ONCE + 1]
-            found = scored(embeddings[ends[0] : ends[-1]], ends - ends[0])
-            rows = addresses[start : start + AT_ONCE]
-            drawn.append(law.sampler.draw(found, stream, rows))
-        return self.candidates.embeddings[np.concatenate(drawn)]
+        drawn = law.sampler.draw(self._utilities(way, most, projections), stream, addresses)
+        return self.candidates.embeddings[drawn]
+
+    def _utilities(self, way: str, most: int, projections: int) -> np.ndarray:
+        """Of every candidate for every document; kept from one epsilon and draw to the next."""
+        if self._kept[0] != (way, most, projections):
+            embeddings, offsets = self.first(most)
+            scored = utilities(Utility(way), projections, self.candidates)
+            found = []
+            for start in range(0, len(offsets) - 1, AT_ONCE):
+                ends = offsets[start : start + AT_ONCE + 1]
+                found.append(scored(embeddings[ends[0] : ends[-1]], ends - ends[0]))
+            self._kept = (way, most, projections), np.concatenate(found)
+        return self._kept[1]
 
     def score(self, embeddings: np.ndarray, draw: int) -> float:
         """Macro-F1 on a third of the documents, of a classifier of the others."""
@@ -222,4 +230,5 @@ def report(results: dict[str, list[float]], output: Path) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with threadpool_limits(1):  # more only wait for one another, on arrays of this size
+        main()

@@ -178,19 +178,28 @@ def open_candidates(path: str, digest: str | None = None) -> Candidates:
     manifest = Manifest.read(path, digest)
     folder.verify(path, manifest.files)
     try:
-        arrays = {name: np.load(f"{path}/{name}.npy", allow_pickle=False) for name in _ARRAYS}
-        with np.load(f"{path}/{_RECODER}", allow_pickle=False) as stored:
+        arrays = {name: _array(f"{path}/{name}.npy") for name in _ARRAYS}
+        with (
+            open(f"{path}/{_RECODER}", "rb") as stream,
+            np.load(stream, allow_pickle=False) as stored,
+        ):
             layers = range(len(WIDTHS))
             recoder = Recoder(
                 [stored[f"weights{i}"] for i in layers], [stored[f"biases{i}"] for i in layers]
             )
-    except (OSError, ValueError, KeyError):
+    except Exception:  # whatever NumPy and zipfile make of it
         raise ArtefactError("holds files that cannot be read; build it again") from None
     found = Candidates(manifest, **arrays, recoder=recoder)
     if not _fits(found):
         raise ArtefactError(
             f"holds files of other sizes or values than its {MANIFEST} says; build it again"
         )
+    return found
+
+
+def _array(path: str) -> npt.NDArray[Any]:
+    with open(path, "rb") as stream:
+        found: npt.NDArray[Any] = np.load(stream, allow_pickle=False)
     return found
 
 
@@ -212,7 +221,9 @@ def _fits(found: Candidates) -> bool:
     whole = [(found.projections, LARGEST_PROJECTION), (found.recoded, LARGEST)]
     return (
         all(
-            (array.dtype, array.shape) == (np.dtype(kind), shape) and np.isfinite(array).all()
+            isinstance(array, np.ndarray)
+            and (array.dtype, array.shape) == (np.dtype(kind), shape)
+            and np.isfinite(array).all()
             for array, kind, shape in kinds
         )
         and all(

@@ -38,7 +38,7 @@ class Recoder:
     def recode(self, embeddings: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
         """Embeddings (n, d) as vectors of whole numbers, float64 (n, WIDTHS[-1]).
 
-        Raises ValueError for values that are not finite.
+        Raises ValueError for values that are not finite, or so large that codes would not be.
         """
         if not np.isfinite(embeddings).all():
             raise ValueError("an embedding is not finite")
@@ -46,6 +46,8 @@ class Recoder:
         last = len(self.weights) - 1
         for layer, (weights, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             values = _layer(values, weights, bias, layer < last)
+        if not np.isfinite(values).all():
+            raise ValueError("an embedding is too long for the recoder")
         return np.clip(np.rint(values.astype(np.float64)), -LARGEST, LARGEST)
 
 

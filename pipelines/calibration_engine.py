@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
-import sys
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, Literal
-
-from tqdm import tqdm
 
 from evaluation.calibration import Run, limited
 from evaluation.simulation import Simulator
 from evaluation.tallies import Block, Tally, Task
 from pipelines.ray_session import ray_session
+from pipelines.steps import shown
 
 Engine = Literal["local", "ray"]
-_LOG_EVERY_SECONDS = 10.0
-_LOGGER = logging.getLogger("quietcorpus.calibrate")
 
 
 @contextlib.contextmanager
@@ -37,22 +31,13 @@ def engine(name: Engine, workers: int | None, *, quiet: bool) -> Iterator[Run]:
     count = workers or len(os.sched_getaffinity(0))
     run = _threads(count) if name == "local" else _ray(count)
     with run as tallies:
-        yield lambda task, blocks: _shown(tallies(task, blocks), len(blocks), task.epsilons, quiet)
-
-
-def _shown(
-    tallies: Iterable[Tally], count: int, epsilons: Sequence[float], quiet: bool
-) -> Iterator[Tally]:
-    """Pass results on; a bar on a terminal, plain log lines elsewhere."""
-    hidden = quiet or not sys.stderr.isatty()
-    logged = time.monotonic()
-    what = "epsilon " + ", ".join(f"{epsilon:.4g}" for epsilon in epsilons)
-    with tqdm(tallies, what, count, leave=False, disable=hidden, unit=" blocks") as bar:
-        for done, tally in enumerate(bar, start=1):
-            yield tally
-            if hidden and time.monotonic() - logged >= _LOG_EVERY_SECONDS:
-                logged = time.monotonic()
-                _LOGGER.info("%s: %d of %d blocks of words", what, done, count)
+        yield lambda task, blocks: shown(
+            tallies(task, blocks),
+            len(blocks),
+            "epsilon " + ", ".join(f"{epsilon:.4g}" for epsilon in task.epsilons),
+            "blocks of words",
+            quiet=quiet,
+        )
 
 
 @contextlib.contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -14,7 +13,6 @@ import numpy.typing as npt
 import pyarrow as pa
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
-from tqdm import tqdm
 
 from evaluation.depth import DepthQuality, depth_quality
 from indexes import recoder as recoding
@@ -28,6 +26,7 @@ from pipelines.artefact_output import artefact_folder, check_output
 from pipelines.public_documents import chosen
 from pipelines.ray_session import ray_session
 from pipelines.spec_values import absolute
+from pipelines.steps import shown
 from pipelines.version import quietcorpus_version
 from transforms.documents import Corpus
 from transforms.encoder import EncoderSource
@@ -75,8 +74,13 @@ def build(
     found = EncoderSource.found("--encoder", encoder)
     generator = np.random.default_rng(seed)
     wanted = candidates + max(candidates // _HELD, _LEAST_HELD)
+    if clusters >= wanted:
+        raise InputError(
+            f"--clusters: {clusters} is not less than the number of documents, {wanted}"
+        )
     corpus = Corpus(source, text)
     documents = chosen(corpus, language, least_sentences, most_sentences, wanted, generator)
+    found.open()  # or Ray's workers would find out that it cannot be loaded
     missing = "quietcorpus: ray is not installed; install the extra [candidates]"
     with ray_session(missing, len(os.sched_getaffinity(0))) as ray:
         embeddings = _encoded(ray, found, documents.sentences)
@@ -152,16 +156,15 @@ def _encoded(
         fn_kwargs={"source": source},
         batch_size=_CHUNK,
         batch_format="pyarrow",
-        compute=ray.data.ActorPoolStrategy(size=workers),
+        compute=ray.data.ActorPoolStrategy(size=min(workers, len(parts))),
     )
     found = None
-    with tqdm(total=len(sentences), unit=" sentences", disable=not sys.stderr.isatty()) as bar:
-        for batch in encoded.iter_batches(batch_size=_CHUNK, batch_format="numpy"):
-            embeddings = np.stack(batch["embedding"])
-            if found is None:
-                found = np.empty((len(sentences), embeddings.shape[1]), dtype=np.float32)
-            found[batch["number"]] = embeddings
-            bar.update(len(embeddings))
+    batches = encoded.iter_batches(batch_size=_CHUNK, batch_format="numpy")
+    for batch in shown(batches, len(parts), "encoding", f"times {_CHUNK} sentences"):
+        embeddings = np.stack(batch["embedding"])
+        if found is None:
+            found = np.empty((len(sentences), embeddings.shape[1]), dtype=np.float32)
+        found[batch["number"]] = embeddings
     assert found is not None
     return found
 
@@ -177,8 +180,12 @@ def _clusters(
     from sklearn.cluster import KMeans
     from sklearn.metrics import silhouette_score
 
-    if clusters >= len(documents):
-        raise InputError(f"--clusters: {clusters} is not less than the number of documents")
+    different = len(np.unique(documents, axis=0))
+    if different <= clusters:
+        raise InputError(
+            f"SOURCE: only {different} of the documents differ, too few for {clusters} clusters; "
+            "give others, or fewer --clusters"
+        )
     found = KMeans(clusters, n_init=_STARTS, random_state=seed).fit_predict(documents)
     sizes = np.bincount(found, minlength=clusters)
     quality = {

@@ -10,6 +10,7 @@ import apache_beam as beam
 
 from indexes.candidates import Manifest
 from mechanisms.deep_candidate import Utility
+from mechanisms.exponential import LARGEST_SET
 from mechanisms.guarantees import SentencePrivacy, Spending, compose, round_up
 from pipelines import card
 from pipelines.job import Job, release_documents
@@ -50,6 +51,11 @@ class SentencesKind:
             raise InputError(
                 f"mechanism.candidates: {spec.candidates} was made from private data, and nothing "
                 "here accounts for that; build candidates from public documents"
+            )
+        if manifest.candidates > LARGEST_SET:
+            raise InputError(
+                f"mechanism.candidates: {spec.candidates} has {manifest.candidates}; build at most "
+                f"{LARGEST_SET}"
             )
         encoder = EncoderSource.found("mechanism.encoder", spec.encoder)
         encoder.check(manifest.encoder)
@@ -127,6 +133,7 @@ class SentencesKind:
             "anything from whoever runs the release and sees the text",
             "what a sentence encoder's arithmetic gives away: the proof takes each embedding as a "
             "function of its sentence alone; workers see to that, shape by shape, by encoding "
-            "sentences at every place of a batch, and encode one by one where it does not hold",
+            "sentences at every place of a batch, beside others and beside blanks, and encode one "
+            "by one where it does not hold",
             card.row_places(SENTENCES_ROW_GROUP_ROWS),
         ]

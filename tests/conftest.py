@@ -7,7 +7,6 @@ import importlib.util
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from machine import MASTER_KEY, required
+from public_candidates import PUBLIC_TEXTS, build_candidates
 from ruamel.yaml import YAML
 from s3_server import WEED, S3Server
 
@@ -340,37 +340,6 @@ def words(word_index: Path) -> Callable[..., dict[str, Any]]:
     return make
 
 
-PUBLIC_TEXTS = 180  # of the Lee corpus, from its beginning: what candidates are made of
-
-
-def build_candidates(
-    workspace: Workspace, output: str, texts: list[str] | None = None, **options: object
-) -> subprocess.CompletedProcess[str]:
-    """Make a few candidates with the command; documents of seven sentences give their first five.
-
-    Options are the command's, with `_` for `-`.
-    """
-    if texts is not None:
-        workspace.parquet({"text": texts}, "public.parquet")
-    whole = {
-        "provenance": "public",
-        "candidates": 40,
-        "clusters": 4,
-        "projections": 20,
-        "least_sentences": 7,
-        "most_sentences": 5,
-    } | options
-    given = [f"--{name.replace('_', '-')}={value}" for name, value in whole.items()]
-    folder = tempfile.mkdtemp(prefix="qcr", dir=tempfile.gettempdir())  # Ray's sockets' are short
-    try:
-        return workspace.run(
-            *("index", "build-candidates", "input/public.parquet", "--output", output, *given),
-            environment={"RAY_TMPDIR": folder},
-        )
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 @pytest.fixture(scope="session")
 def candidates(
     tmp_path_factory: pytest.TempPathFactory,
@@ -381,7 +350,8 @@ def candidates(
     workspace = new_workspace(tmp_path_factory.mktemp("candidates"))
     done = build_candidates(workspace, "built", lee_texts[:PUBLIC_TEXTS])
     assert done.returncode == 0, done.stderr
-    (workspace.folder / "printed").write_text(done.stdout + done.stderr)
+    (workspace.folder / "printed").write_text(done.stdout)
+    assert all(line.startswith("INFO ") for line in done.stderr.splitlines()), done.stderr
     return workspace.folder / "built"
 
 

@@ -56,10 +56,12 @@ class EncoderSource:
     @classmethod
     def found(cls, key: str, name: str) -> EncoderSource:
         """The encoder as it is now; raises InputError if there is none, or nothing to run it."""
-        if importlib.util.find_spec("sentence_transformers") is None:
-            raise InputError(
-                f"{key}: sentence-transformers is not installed; install the extra [sentences]"
-            )
+        for module in ("sentence_transformers", "sentencex"):
+            if importlib.util.find_spec(module) is None:
+                package = module.replace("_", "-")
+                raise InputError(
+                    f"{key}: {package} is not installed; install the extra [sentences]"
+                )
         place = os.path.abspath(name) if os.path.isdir(name) else name
         return cls(key, place, _digest(_folder(key, name)))
 
@@ -85,7 +87,7 @@ def _opened(source: EncoderSource) -> Encoder:
             f"{source.key}: {source.name} is not the model that the release began with, or has "
             "changed since; workers need the same one"
         )
-    return Encoder.load(source.key, folder)
+    return Encoder.load(source.key, source.name, folder)
 
 
 def _folder(key: str, name: str) -> Path:
@@ -98,7 +100,8 @@ def _folder(key: str, name: str) -> Path:
     try:
         from huggingface_hub import snapshot_download
 
-        return Path(snapshot_download(name))
+        # A name without an owner is one of sentence-transformers' own, as it takes it to be.
+        return Path(snapshot_download(name if "/" in name else f"sentence-transformers/{name}"))
     except Exception:  # of the network, of the hub, of a name that is none
         raise InputError(
             f"{key}: {name} is neither a folder nor a model that can be had; give the path of a "
@@ -121,8 +124,10 @@ def _digest(folder: Path) -> str:
 class Encoder:
     """A model in evaluation mode, on a GPU where there is one."""
 
-    def __init__(self, model: SentenceTransformer) -> None:
+    def __init__(self, model: SentenceTransformer, key: str, name: str) -> None:
         self._model = model
+        self._key = key
+        self._name = name
         device = model.device.type
         self._rows = _ROWS.get(device, _ROWS["cpu"])
         self._longest_shared = _LONGEST_SHARED.get(device, _LONGEST_SHARED["cpu"])
@@ -131,7 +136,7 @@ class Encoder:
         self._sound: dict[int, bool] = {}  # by length: whether a batch's places are all alike
 
     @classmethod
-    def load(cls, key: str, folder: Path) -> Encoder:
+    def load(cls, key: str, name: str, folder: Path) -> Encoder:
         """Raises InputError for what sentence-transformers does not load as a model of text."""
         import torch
         from sentence_transformers import SentenceTransformer
@@ -148,10 +153,13 @@ class Encoder:
             raise InputError(
                 f"{key}: {folder} is not a model of sentence-transformers that can be loaded"
             ) from None
-        return cls(model.eval())
+        return cls(model.eval(), key, name)
 
     def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
-        """The embedding of every sentence, float32 (n, d), each a function of that one alone."""
+        """The embedding of every sentence, float32 (n, d), each a function of that one alone.
+
+        Raises InputError for a model whose embeddings are not finite.
+        """
         if not sentences:
             return np.empty((0, self.dimensions), dtype=np.float32)
         prefixed = [self._prefix + sentence for sentence in sentences]
@@ -162,6 +170,10 @@ class Encoder:
         found = np.empty((len(sentences), self.dimensions), dtype=np.float32)
         for length, rows in by_length.items():
             found[rows] = self._shaped([_row(tokens, i) for i in rows], length)
+        if not np.isfinite(found).all():
+            raise InputError(
+                f"{self._key}: {self._name} gives embeddings that are not finite numbers"
+            )
         return found
 
     @functools.cached_property
@@ -182,7 +194,10 @@ class Encoder:
         return np.concatenate(parts)[: len(rows)]
 
     def _is_sound(self, length: int) -> bool:
-        """Whether a row's bits are the same at the next place of a batch, for every place."""
+        """Whether a row's bits are the same at the next place, for every place, and among blanks.
+
+        Among full rows alone some models do without a mask, and so with other instructions.
+        """
         if length > self._longest_shared:
             return False
         if length not in self._sound:
@@ -192,8 +207,13 @@ class Encoder:
             for row in rows:
                 for name in set(row) - {"input_ids"}:
                     row[name] = [self._blank[name][0]] * length
-            here, there = (self._run(some, length) for some in (rows, [*rows[1:], rows[0]]))
-            self._sound[length] = np.array_equal(np.roll(here, -1, axis=0), there)
+            half = self._rows // 2
+            mixed = [*rows[:half], *[self._blank] * (self._rows - half)]
+            full, here, there = (
+                self._run(some, length) for some in (rows, mixed, [*mixed[1:], mixed[0]])
+            )
+            turned = np.array_equal(np.roll(here, -1, axis=0), there)
+            self._sound[length] = turned and np.array_equal(here[:half], full[:half])
             if not self._sound[length]:
                 _LOGGER.info("sentences of %d tokens are encoded one by one", length)
         return self._sound[length]

@@ -24,7 +24,6 @@ from transforms.encoder import Encoder, EncoderSource
 from transforms.rows import Released, document_addresses, identified
 
 SENTENCES_ROW_GROUP_ROWS = BATCH_DOCUMENTS
-_AT_ONCE = 64  # documents whose utilities are held
 
 Embeddings = npt.NDArray[np.float32]
 """A sentence a row, float32 (total, d)."""
@@ -90,7 +89,7 @@ class SentencePrivatizer:
     """Releases a public document's embedding, or a noisy one, in the place of each document's."""
 
     row_group_rows = SENTENCES_ROW_GROUP_ROWS
-    documents_at_once = 256  # so that the encoder's batches are full
+    documents_at_once = 64  # fewer would leave the encoder's batches half empty
 
     def __init__(
         self,
@@ -120,24 +119,13 @@ class SentencePrivatizer:
         """The released rows, in input order, under fresh ids."""
         sentences = split(documents.texts.to_pylist(), self._most, self._language)
         embeddings = self._encoder.encode(sentences.texts)
-        ends = sentences.offsets
-        tables = []
-        for number, part in enumerate(documents.parts(_AT_ONCE)):
-            first = number * _AT_ONCE
-            offsets = ends[first : first + len(part.rows) + 1]
-            some = embeddings[offsets[0] : offsets[-1]]
-            tables.append(self._rows(part, some, offsets - offsets[0]))
-        return Released(pa.concat_tables(tables), len(sentences.texts), bool(sentences.texts))
-
-    def _rows(
-        self, documents: Documents, embeddings: Embeddings, offsets: npt.NDArray[np.int64]
-    ) -> pa.Table:
+        inputs = self._mechanism.inputs(embeddings, sentences.offsets)
         # The address stands for all that the draw depends on, whose change changes all of it.
-        inputs = self._mechanism.inputs(embeddings, offsets)
         bounds = np.arange(len(inputs) + 1, dtype=np.int64) * inputs.shape[1]
         addresses = document_addresses(self._stream, documents, bounds, inputs.ravel())
         columns = self._mechanism.columns(inputs, self._stream, addresses)
-        return identified(self._stream, addresses, columns)
+        rows = identified(self._stream, addresses, columns)
+        return Released(rows, len(sentences.texts), bool(sentences.texts))
 
     def take(self, rows: pa.Table, order: npt.NDArray[np.int64]) -> pa.Table:
         """The rows in another order."""

@@ -1,4 +1,4 @@
-"""One release, whatever runs it: bags of words and words, from and to S3, byte by byte."""
+"""One release, whatever runs it: bags, words and embeddings, from and to S3, byte by byte."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ def remote(
     s3: S3Server,
     lee_texts: list[str],
     word_index: Path,
+    candidates: Path,
 ) -> Workspace:
     """A workspace whose corpus, 300 news texts with a canary in each, lies on S3 with the rest."""
     workspace = new_workspace(tmp_path_factory.mktemp("conformance"))
@@ -52,8 +53,9 @@ def remote(
     words = sorted({word.lower() for text in lee_texts for word in text.split() if word.isalpha()})
     vocabulary = "\n".join(words).encode()
     client.put_object(Bucket=BUCKET, Key="vocabulary.txt", Body=vocabulary)
-    for path in word_index.iterdir():
-        client.put_object(Bucket=BUCKET, Key=f"index/{path.name}", Body=path.read_bytes())
+    for key, folder in (("index", word_index), ("candidates", candidates)):
+        for path in folder.iterdir():
+            client.put_object(Bucket=BUCKET, Key=f"{key}/{path.name}", Body=path.read_bytes())
     return workspace
 
 
@@ -72,6 +74,14 @@ KINDS: dict[str, dict[str, Any]] = {
         "epsilon": 5,
         "index": f"s3://{BUCKET}/index",
         "out_of_vocabulary": "draw",
+    },
+    "sentences": {
+        "kind": "sentence-embeddings",
+        "mechanism": "deep-candidate",
+        "utility": "mean-depth",
+        "epsilon": 10,
+        "candidates": f"s3://{BUCKET}/candidates",
+        "most_sentences": 2,
     },
 }
 

@@ -180,6 +180,28 @@ def test_a_release_of_words_tells_nothing_of_the_canary(
     assert len(workspace.rows()) == len(OTHERS) + 26
 
 
+@pytest.mark.parametrize(
+    ("block", "options"),
+    [
+        pytest.param({"utility": "mean-depth"}, IN_PROCESS, id="deep-candidate-1"),
+        pytest.param({"mechanism": "truncation", "utility": ...}, TWO_WORKERS, id="truncation-2"),
+    ],
+)
+def test_a_release_of_embeddings_tells_nothing_of_the_canary(
+    workspace: Workspace,
+    sentences: Callable[..., dict[str, Any]],
+    block: dict[str, Any],
+    options: tuple[str, ...],
+) -> None:
+    # Of sentences, of what the encoder makes of them, and of its libraries' logs.
+    corpus(workspace)
+    done = workspace.release(PARQUET | sentences(**block), *options)
+    assert "DEBUG" in done.stderr
+    needles = needles_of("test", workspace.environment["QUIETCORPUS_MASTER_KEY"])
+    assert_unseen(needles, workspace.folder, workspace.input, done.stdout, done.stderr)
+    assert len(workspace.rows()) == len(OTHERS) + 26
+
+
 def damage(workspace: Workspace) -> None:
     """Zero a page of the third row group, which comes after the canary's."""
     path = workspace.input / "corpus.parquet"
@@ -204,6 +226,14 @@ def test_a_failed_release_of_words_tells_nothing(
     corpus(workspace)
     damage(workspace)
     refused_without_a_word(workspace, PARQUET | words(mechanism=mechanism, epsilon=1000), workers)
+
+
+def test_a_failed_release_of_embeddings_tells_nothing(
+    workspace: Workspace, sentences: Callable[..., dict[str, Any]]
+) -> None:
+    corpus(workspace)
+    damage(workspace)
+    refused_without_a_word(workspace, PARQUET | sentences(), "1")
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

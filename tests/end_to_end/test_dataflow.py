@@ -12,7 +12,6 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +86,7 @@ KINDS: dict[str, tuple[dict[str, Any], set[str]]] = {
         {"splits", "histogram", "manifest"},
     ),
     "words": ({}, {"shards", "documents", "manifest"}),
+    "sentences": ({}, {"shards", "documents", "manifest"}),
 }
 
 
@@ -116,11 +116,13 @@ def run(workspace: Workspace, *arguments: str, **environment: str) -> Any:
 @pytest.mark.usefixtures("gcp")
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_dry_run_checks_the_graph(
-    workspace: Workspace, words: Callable[..., dict[str, Any]], kind: str
+    workspace: Workspace, request: pytest.FixtureRequest, kind: str
 ) -> None:
     changes, stages = KINDS[kind]
+    if not changes:
+        changes = request.getfixturevalue(kind)()
     workspace.parquet({"text": [f"quiet {CANARY}"] * 20, "key": range(20)}, row_group_size=5)
-    changes = (changes or words()) | {"input": {"path": "input/*.parquet", "id": "key"}}
+    changes = changes | {"input": {"path": "input/*.parquet", "id": "key"}}
     done = run(workspace, "-c", DRY_RUN, "release", str(workspace.spec(changes)), *OPTIONS)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "graph     valid; nothing was run, and nothing was published\n"

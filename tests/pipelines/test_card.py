@@ -13,8 +13,9 @@ import pytest
 from pydantic import ValidationError
 from ruamel.yaml import YAML
 
+from mechanisms.guarantees import SentencePrivacy
 from pipelines import card, readme
-from pipelines.card import Card, LimitedPrecisionParameters
+from pipelines.card import Card, LimitedPrecisionParameters, SentenceParameters
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -193,6 +194,43 @@ def test_schema_and_model_refuse_the_same_cards_of_words(
     assert_refused(WORDS_EXAMPLE, change)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        changed("guarantee.parameters.epsilon", 0.0),
+        changed("guarantee.parameters.per", "word"),
+        changed("guarantee.parameters.sentences", 4),
+        changed("budget.stages.0.parameters", {"epsilon": 10.0}),
+        changed("budget.total", {"epsilon_exact": "10"}),
+        changed("counts.sentences", 120),
+        changed("artefacts.0.digest", None),
+    ],
+)
+def test_schema_and_model_refuse_the_same_cards_of_sentences(
+    change: Callable[[dict[str, Any]], None],
+) -> None:
+    # Kills: numbers of sentence privacy that are taken for another definition's, or are loose.
+    assert_refused(SENTENCES_EXAMPLE, change)
+
+
+def test_the_numbers_of_sentence_privacy_come_back() -> None:
+    # Kills: an epsilon that is rounded down or to a float, the first definition that happens to
+    # fit the numbers.
+    promised = SentencePrivacy(Fraction(1, 3))
+    numbers = card.parameters(promised)
+    assert isinstance(numbers, SentenceParameters)
+    assert numbers.guarantee == promised
+    assert Fraction(numbers.epsilon) >= Fraction(1, 3)
+    assert card.costs(numbers) == "epsilon 0.333334 a sentence"
+    parts = {"parameters": numbers.model_dump(mode="json")}
+    content = SENTENCES_EXAMPLE | {"guarantee": SENTENCES_EXAMPLE["guarantee"] | parts}
+    assert Card.model_validate(content).guarantee.parameters == numbers
+    said = card.statement(promised)
+    assert "at most exp(0.333334), and replacing a of them by one of at most exp(a * 0.3" in said
+    text = readme.render(Card.model_validate(content))
+    assert "| definition | d, epsilon 0.333334 a sentence |" in text
+
+
 NUMBERS = LimitedPrecisionParameters(
     precision=2, epsilon=4, epsilon_exact="4", delta=0, delta_exact="0"
 ).model_dump(mode="json")
@@ -249,4 +287,15 @@ WORDS_EXAMPLE = EXAMPLE | {
             "guarantee": {"statement": "s"},
         }
     ],
+}
+SENTENCE = {"epsilon": 10.0, "epsilon_exact": "10"}
+SENTENCES_EXAMPLE = EXAMPLE | {
+    "mechanism": {"kind": "sentence-embeddings"},
+    "guarantee": EXAMPLE["guarantee"] | {"parameters": SENTENCE},
+    "budget": {"stages": [{"stage": "documents", "parameters": SENTENCE}], "total": SENTENCE},
+    "artefacts": [
+        {"name": name, "uri": name, "digest": "d", "provenance": "public"}
+        for name in ("candidates", "encoder")
+    ],
+    "files": [{"path": "data/part-00000-of-00001.parquet", "sha256": "0" * 64, "rows": 1}],
 }

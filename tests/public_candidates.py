@@ -1,0 +1,44 @@
+"""A few candidates, made of real text by the real command."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from conftest import Workspace
+
+PUBLIC_TEXTS = 180  # of the Lee corpus, from its beginning: what candidates are made of
+
+
+def build_candidates(
+    workspace: Workspace, output: str, texts: list[str], **options: object
+) -> subprocess.CompletedProcess[str]:
+    """Make 40 candidates; documents of seven sentences give their first five.
+
+    Options are the command's, with `_` for `-`.
+    """
+    workspace.parquet({"text": texts}, "public.parquet")
+    whole = {
+        "provenance": "public",
+        "candidates": 40,
+        "clusters": 4,
+        "projections": 20,
+        "least_sentences": 7,
+        "most_sentences": 5,
+    } | options
+    given = [f"--{name.replace('_', '-')}={value}" for name, value in whole.items()]
+    folder = tempfile.mkdtemp(prefix="qcr", dir=tempfile.gettempdir())  # Ray's sockets' are short
+    try:
+        done = workspace.run(
+            *("index", "build-candidates", "input/public.parquet", "--output", output, *given),
+            environment={"RAY_TMPDIR": folder},
+        )
+        # Where Ray is told to be silent, it says that it was told.
+        done.stderr = re.sub(r"(?m)^\[.* logging\.cc:\d+: Set ray log level .*\n", "", done.stderr)
+        return done
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
