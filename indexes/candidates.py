@@ -30,6 +30,8 @@ FORMAT = "quietcorpus-candidates"
 _ARRAYS = "embeddings", "centre", "box", "projections", "recoded"
 _RECODER = "recoder.npz"
 FILES = (*(f"{name}.npy" for name in _ARRAYS), _RECODER)
+LARGEST_NUMBER = 1_000
+"""Of projections: sums over them stay far below 2^31."""
 LARGEST_PROJECTION = 1 << 13
 """Of a coordinate of a projection, in steps of its grid."""
 
@@ -39,7 +41,8 @@ class Manifest:
     """What a set of candidates is.
 
     Attributes:
-        provenance: `public`, or `private` where the documents are; releases refuse the latter.
+        provenance: `public`, or `private` where the documents are, or what the encoder was
+            trained on; releases refuse the latter.
         guarantee: always None for public ones.
         source: the documents, as `pattern` and `documents`, the number that were used.
         encoder: `name`, `sha256` and `dimensions`.
@@ -137,7 +140,9 @@ def _is_possible(content: dict[str, Any]) -> bool:
         counts = content["candidates"], content["projections"], encoder["dimensions"]
         return (
             all(type(count) is int and count > 0 for count in counts)
+            and content["projections"] <= LARGEST_NUMBER
             and all(isinstance(encoder[name], str) for name in ("name", "sha256"))
+            and all(isinstance(file["sha256"], str) for file in content["files"])
             and isinstance(content["language"], str)
             and -1 <= low < high <= 1
         )

@@ -12,6 +12,16 @@ NAME = "sentencex-1"
 """The rule below, as cards and candidates name it."""
 
 
+# Next to some of these sentencex fails, with a message that quotes the text.
+_SPACES = dict.fromkeys(
+    map(
+        ord,
+        "\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B))),
+    ),
+    " ",
+)
+
+
 class Sentences(NamedTuple):
     """The sentences of n documents.
 
@@ -27,6 +37,8 @@ class Sentences(NamedTuple):
 def split(documents: Iterable[str], most: int, language: str) -> Sentences:
     """The first `most` sentences of every document, without the space around them.
 
+    Spaces of every kind but tabs and line ends become plain ones.
+
     What is nothing but space is no sentence. Which ones count depends on their places alone, so
     that replacing a sentence by another replaces one of the result, or none.
     """
@@ -35,7 +47,8 @@ def split(documents: Iterable[str], most: int, language: str) -> Sentences:
     texts: list[str] = []
     offsets = [0]
     for document in documents:
-        stripped = (part.strip() for part in sentencex.segment(language, document))
+        plain = document.translate(_SPACES)
+        stripped = (part.strip() for part in sentencex.segment(language, plain))
         texts += [part for part in stripped if part][:most]
         offsets.append(len(texts))
     return Sentences(texts, np.array(offsets, dtype=np.int64))

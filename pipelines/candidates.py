@@ -65,8 +65,8 @@ def build(
     source, output = absolute(source), absolute(output)
     if provenance != "public":
         raise InputError(
-            "--provenance: candidates of private documents would be released as they are; build "
-            "them from public ones"
+            "--provenance: candidates are released as they are, and so is what their encoder "
+            "learnt; build them from public documents, with an encoder of public data"
         )
     if candidates > LARGEST_SET:
         raise InputError(f"--candidates: {candidates} is too many; give at most {LARGEST_SET}")

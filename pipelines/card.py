@@ -324,10 +324,10 @@ def _metric_statement(total: MetricPrivacy) -> str:
 
 def _sentence_statement(total: SentencePrivacy) -> str:
     return (
-        "Replacing one sentence of a document by another makes any outcome of this release "
-        f"likelier by a factor of at most exp({ceiling(total.epsilon)}), and replacing a of them "
-        f"by one of at most exp(a * {ceiling(total.epsilon)}), whatever a reader knows already but "
-        "the key."
+        "Replacing one sentence of a document, as the splitter finds them, by another makes any "
+        f"outcome of this release likelier by a factor of at most exp({ceiling(total.epsilon)}), "
+        f"and replacing a of them by one of at most exp(a * {ceiling(total.epsilon)}), whatever a "
+        "reader knows already but the key."
     )
 
 

@@ -78,7 +78,7 @@ def build(
     "--provenance",
     required=True,
     type=click.Choice(["public", "private"]),
-    help="Must be public: candidates are released as they are.",
+    help="Of the documents, and of what the encoder was trained on; must be public.",
 )
 @click.option("--text", default="text", show_default=True, help="The column of the text.")
 @click.option(

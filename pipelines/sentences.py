@@ -89,7 +89,10 @@ class SentencesKind:
         digests = candidates.digest, encoder.digest
         return [
             card.Artefact(
-                name=name, uri=card.without_folders(uri), digest=digest, provenance="public"
+                name=name,
+                uri=card.without_folders(uri),
+                digest=digest,
+                provenance=self.manifest.provenance,
             )
             for (name, uri), digest in zip(found, digests, strict=True)
         ]
@@ -113,6 +116,7 @@ class SentencesKind:
             "dimensions": self.parameters.dimensions,
             "splitter": self.manifest.splitter,
             "language": self.manifest.language,
+            "encoder_software": self.parameters.encoder.software,
         }
         if self.parameters.mechanism is SentenceMechanism.DEEP_CANDIDATE:
             resolved |= {

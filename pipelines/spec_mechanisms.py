@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from indexes.compression import Method
 from mechanisms.bag_of_words import Accounting
-from mechanisms.deep_candidate import LARGEST_DOCUMENT, Utility
+from mechanisms.deep_candidate import Utility
 from mechanisms.geometric import MINIMUM_RATE
 from pipelines.spec_values import Count, Delta, Epsilon, Location, Strict
 from transforms.encoder import PACKAGED
@@ -185,6 +185,9 @@ class WordsSpec(Strict):
         return self
 
 
+MOST_SENTENCES = 1_024  # of a document: what a worker encodes at a time must fit its memory
+
+
 class SentencesSpec(Strict):
     """`kind: sentence-embeddings`."""
 
@@ -195,7 +198,7 @@ class SentencesSpec(Strict):
     encoder: Annotated[str, Field(min_length=1)] = PACKAGED
     utility: Annotated[Utility, Field(strict=False)] | None = None
     projections: Count | None = None
-    most_sentences: Annotated[Count, Field(le=LARGEST_DOCUMENT)] = 64
+    most_sentences: Annotated[Count, Field(le=MOST_SENTENCES)] = 64
 
     @model_validator(mode="after")
     def _of_the_mechanism(self) -> SentencesSpec:

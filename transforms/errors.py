@@ -41,6 +41,10 @@ def redacted(
             failure = type(error)(*error.args)
         except Exception as error:  # the message of any other error may quote a document
             failure = StageError(f"{type(error).__name__}{_said(error)} at {_place(error)}")
+        except (GeneratorExit, KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # a panic in Rust, whose message quotes as well
+            failure = StageError(f"{type(error).__name__} at {_place(error)}")
         if failure is not None:
             raise failure
 

@@ -313,8 +313,8 @@ def no_candidates(workspace: Workspace, output: str = "never", **options: object
 
 def test_candidates_of_private_documents(workspace: Workspace) -> None:
     assert no_candidates(workspace, provenance="private") == (
-        "--provenance: candidates of private documents would be released as they are; build them "
-        "from public ones"
+        "--provenance: candidates are released as they are, and so is what their encoder learnt; "
+        "build them from public documents, with an encoder of public data"
     )
 
 

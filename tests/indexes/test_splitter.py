@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import sentencex
 from hypothesis import given
 from hypothesis import strategies as st
@@ -101,3 +102,10 @@ def test_sentences_are_what_the_text_has_between_spaces(document: str) -> None:
     found = sentences(document)
     assert all(sentence and sentence == sentence.strip() for sentence in found)
     assert "".join("".join(found).split()) == "".join(document.split())
+
+
+@pytest.mark.parametrize("space", ["\x85", "\xa0", "\u2009", "\u2028", "\u202f", "\u3000"])
+@pytest.mark.parametrize("text", ["Vitamin C{}. Next", "the U.S{}.", "Henry V{}."])
+def test_spaces_beside_which_the_splitter_would_panic(text: str, space: str) -> None:
+    """Kills: a document that reaches the splitter as it is, which then fails and quotes it."""
+    assert sentences(text.format(space)) == sentences(text.format(" "))

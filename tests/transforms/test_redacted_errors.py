@@ -50,9 +50,19 @@ def of_its_own_class(secret: str) -> Iterator[int]:
     raise Quoting(secret, {"text": secret})
 
 
+class Panic(BaseException):
+    """As Rust's panics come: not an `Exception`."""
+
+
+def panicking(secret: str) -> Iterator[int]:
+    yield 1
+    raise Panic(f"byte index 3 is not a char boundary of {secret!r}")
+
+
 @pytest.mark.parametrize(
     ("process", "kind"),
     [
+        (panicking, StageError),
         (plainly, StageError),
         (with_a_cause, StageError),
         (in_a_handler, InputError),
