@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import threading
@@ -121,6 +122,11 @@ def rows(files: dict[str, bytes]) -> set[str]:
     return found
 
 
+def digests(files: dict[str, bytes]) -> dict[str, str]:
+    """The files by their SHA-256."""
+    return {path: hashlib.sha256(content).hexdigest() for path, content in files.items()}
+
+
 def without_timings(card: dict[str, Any]) -> dict[str, Any]:
     """A card but for what tells when it was made; its README carries the same time."""
     return {k: v for k, v in card.items() if k not in ("created", "readme_sha256")}
@@ -138,8 +144,9 @@ def assert_conforms(
     made: tuple[dict[str, bytes], dict[str, Any]], expected: tuple[dict[str, bytes], dict[str, Any]]
 ) -> None:
     assert len(rows(made[0])) == made[1]["counts"]["documents"] == 300
-    assert rows(made[0]) == rows(expected[0])
-    assert made[0] == expected[0]
+    # Bare numbers: pytest's own account of how far texts differ takes minutes.
+    assert len(rows(made[0]) ^ rows(expected[0])) == 0
+    assert digests(made[0]) == digests(expected[0])
     assert without_timings(made[1]) == without_timings(expected[1])
 
 
