@@ -30,8 +30,7 @@ TERM = 255
 """Steps of the grid between 0 and 1 of what one sentence adds to a similarity."""
 LARGEST_COORDINATE = 1 << 20
 """The largest whole number in a vector that is projected."""
-LARGEST_DOCUMENT = (1 << 15) - 1
-"""Of a document, in sentences."""
+_MOST_SENTENCES = 1 << 15
 _CELLS = 1 << 22  # sentence-candidate products that are held at a time
 
 
@@ -188,8 +187,8 @@ def project(
 
 
 def _check_lengths(offsets: npt.NDArray[np.int64]) -> None:
-    if np.diff(offsets).max(initial=0) > LARGEST_DOCUMENT:
-        raise ValueError(f"a document may have at most {LARGEST_DOCUMENT} sentences")
+    if np.diff(offsets).max(initial=0) >= _MOST_SENTENCES:
+        raise ValueError(f"a document may have at most {_MOST_SENTENCES - 1} sentences")
 
 
 def _spans(start: int, end: int, size: int) -> Iterator[tuple[int, int]]:

@@ -89,16 +89,15 @@ def build(
         held = np.arange(wanted) >= candidates
         trained = ray.remote(_train).remote(embeddings, documents.offsets, groups, held, seed)
         recoder, training = ray.get(trained)
-    recoded = np.rint(means(recoder.recode(embeddings), documents.offsets))
+    codes = recoder.recode(embeddings)
+    recoded = np.rint(means(codes, documents.offsets))
     directions = _directions(projections, WIDTHS[-1], generator)
     own = slice(0, candidates)
     centre = embeddings.astype(np.float64).mean(axis=0)
     low, high = np.quantile(embeddings, _BOX, axis=0).astype(np.float64)
     released = whole[own].astype(np.float32)
     raw = _raw_quality(embeddings, centre, documents.offsets, candidates, projections, generator)
-    ours = depth_quality(
-        recoder.recode(embeddings), recoded[own], documents.offsets, candidates, directions
-    )
+    ours = depth_quality(codes, recoded[own], documents.offsets, candidates, directions)
     manifest = Manifest(
         provenance="public",
         guarantee=None,

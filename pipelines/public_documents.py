@@ -46,9 +46,9 @@ def chosen(
             f"SOURCE: {corpus.pattern} has {len(kept)} documents of {least} sentences or more, and "
             f"{wanted} are needed; give more documents, or ask for less"
         )
-    chosen = [sentences for _, _, sentences in sorted(kept)]
-    offsets = np.cumsum([0, *map(len, chosen)])
-    return PublicDocuments([one for sentences in chosen for one in sentences], offsets)
+    sample = [sentences for _, _, sentences in sorted(kept)]
+    offsets = np.cumsum([0, *map(len, sample)])
+    return PublicDocuments([one for sentences in sample for one in sentences], offsets)
 
 
 def _split(corpus: Corpus, language: str, most: int) -> Iterator[list[str]]:
