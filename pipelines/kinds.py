@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pipelines.bag_of_words import BagOfWordsKind
+from pipelines.embedded_words import EmbeddedWordsKind
 from pipelines.histogram import HistogramKind
 from pipelines.kind import Kind
 from pipelines.sentences import SentencesKind
 from pipelines.spec import Spec
 from pipelines.spec_mechanisms import BagOfWordsSpec, HistogramSpec, WordsSpec
 from pipelines.words import WordsKind
+from transforms.sentences import SentenceMechanism
 
 
 def prepare(spec: Spec) -> Kind:
@@ -20,5 +22,7 @@ def prepare(spec: Spec) -> Kind:
             return HistogramKind.found(mechanism)
         case WordsSpec() as mechanism:
             return WordsKind.found(mechanism)
+        case mechanism if mechanism.mechanism is SentenceMechanism.MADLIB:
+            return EmbeddedWordsKind.found(mechanism)
         case mechanism:
             return SentencesKind.found(mechanism)

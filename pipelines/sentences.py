@@ -45,20 +45,7 @@ class SentencesKind:
     @classmethod
     def found(cls, spec: SentencesSpec) -> SentencesKind:
         """Raises InputError for candidates or an encoder that cannot be used, or not together."""
-        source = CandidatesSource.found("mechanism.candidates", spec.candidates)
-        manifest = source.open().manifest
-        if manifest.provenance != "public":
-            raise InputError(
-                f"mechanism.candidates: {spec.candidates} was made from private data, and nothing "
-                "here accounts for that; build candidates from public documents"
-            )
-        if manifest.candidates > LARGEST_SET:
-            raise InputError(
-                f"mechanism.candidates: {spec.candidates} has {manifest.candidates}; build at most "
-                f"{LARGEST_SET}"
-            )
-        encoder = EncoderSource.found("mechanism.encoder", spec.encoder)
-        encoder.check(manifest.encoder)
+        source, encoder, manifest = public_artefacts(spec)
         projections = spec.projections or min(_PROJECTIONS, manifest.projections)
         if projections > manifest.projections:
             raise InputError(
@@ -84,18 +71,7 @@ class SentencesKind:
     @property
     def artefacts(self) -> Sequence[card.Artefact]:
         """The candidates and the encoder."""
-        candidates, encoder = self.parameters.candidates, self.parameters.encoder
-        found = (("candidates", candidates.uri), ("encoder", encoder.name))
-        digests = candidates.digest, encoder.digest
-        return [
-            card.Artefact(
-                name=name,
-                uri=card.without_folders(uri),
-                digest=digest,
-                provenance=self.manifest.provenance,
-            )
-            for (name, uri), digest in zip(found, digests, strict=True)
-        ]
+        return on_the_card(self.parameters.candidates, self.parameters.encoder)
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
         """Add the job to a pipeline."""
@@ -113,10 +89,7 @@ class SentencesKind:
         total = compose(spendings)
         resolved: dict[str, Any] = {
             "epsilon_exact": str(total.epsilon),
-            "dimensions": self.parameters.dimensions,
-            "splitter": self.manifest.splitter,
-            "language": self.manifest.language,
-            "encoder_software": self.parameters.encoder.software,
+            **encoding(self.manifest, self.parameters.encoder),
         }
         if self.parameters.mechanism is SentenceMechanism.DEEP_CANDIDATE:
             resolved |= {
@@ -141,3 +114,48 @@ class SentencesKind:
             "by one where it does not hold",
             card.row_places(SENTENCES_ROW_GROUP_ROWS),
         ]
+
+
+def public_artefacts(spec: SentencesSpec) -> tuple[CandidatesSource, EncoderSource, Manifest]:
+    """The candidates, the encoder that they were made with, and what the candidates say.
+
+    Raises InputError for candidates that are not public, are too many, or had another encoder.
+    """
+    source = CandidatesSource.found("mechanism.candidates", spec.candidates)
+    manifest = source.open().manifest
+    if manifest.provenance != "public":
+        raise InputError(
+            f"mechanism.candidates: {spec.candidates} was made from private data, and nothing "
+            "here accounts for that; build candidates from public documents"
+        )
+    if manifest.candidates > LARGEST_SET:
+        raise InputError(
+            f"mechanism.candidates: {spec.candidates} has {manifest.candidates}; build at most "
+            f"{LARGEST_SET}"
+        )
+    encoder = EncoderSource.found("mechanism.encoder", spec.encoder)
+    encoder.check(manifest.encoder)
+    return source, encoder, manifest
+
+
+def on_the_card(candidates: CandidatesSource, encoder: EncoderSource) -> list[card.Artefact]:
+    """Public candidates, and their encoder."""
+    found = (
+        ("candidates", candidates.uri, candidates.digest),
+        ("encoder", encoder.name, encoder.digest),
+    )
+    return [
+        card.Artefact(name=name, uri=card.without_folders(uri), digest=digest, provenance="public")
+        for name, uri, digest in found
+    ]
+
+
+def encoding(manifest: Manifest, encoder: EncoderSource) -> dict[str, Any]:
+    """How sentences are found and encoded, for the card."""
+    return {
+        "dimensions": int(manifest.encoder["dimensions"]),
+        "splitter": manifest.splitter,
+        "language": manifest.language,
+        "encoder_precision": encoder.precision,
+        "encoder_software": encoder.software,
+    }

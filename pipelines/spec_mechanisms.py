@@ -196,6 +196,7 @@ class SentencesSpec(Strict):
     epsilon: Epsilon
     candidates: Location
     encoder: Annotated[str, Field(min_length=1)] = PACKAGED
+    index: Location | None = None
     utility: Annotated[Utility, Field(strict=False)] | None = None
     projections: Count | None = None
     most_sentences: Annotated[Count, Field(le=MOST_SENTENCES)] = 64
@@ -205,6 +206,10 @@ class SentencesSpec(Strict):
         drawn = self.mechanism is SentenceMechanism.DEEP_CANDIDATE
         if not drawn and self.utility is not None:
             raise PydanticCustomError("utility", "utility: is for deep-candidate alone")
+        if (self.mechanism is SentenceMechanism.MADLIB) != (self.index is not None):
+            raise PydanticCustomError(
+                "index", "index: give the words' own for madlib, and for nothing else"
+            )
         projected = drawn and self.utility is not Utility.SIMILARITY
         if not projected and self.projections is not None:
             raise PydanticCustomError(

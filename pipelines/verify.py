@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import posixpath
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +16,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from mechanisms.guarantees import Spending, compose
 from pipelines import storage
-from pipelines.card import Card, inherited, parameters, statement
+from pipelines.card import Artefact, Card, inherited, parameters, statement
 from pipelines.spec_values import absolute
 from transforms.errors import InputError
 
@@ -100,7 +101,7 @@ def _check_completeness(output: str, card: Card) -> None:
     if kind in _BAGS and storage.VOCABULARY not in [file.path for file in card.files]:
         raise InputError(f"{uri}: files: {storage.VOCABULARY} is missing")
     if kind == "words":
-        _check_words(uri, card)
+        _check_words(uri, card, card.artefacts)
     if kind == "sentence-embeddings":
         _check_sentences(uri, card)
     rows = sum(file.rows for file in card.files if file.path.startswith("data/"))
@@ -111,15 +112,15 @@ def _check_completeness(output: str, card: Card) -> None:
 def _columns(card: Card) -> list[str]:
     """The columns of a data file, but for kept ones."""
     columns = _DATA.get(str(card.mechanism.get("kind")), [])
-    noisy = card.mechanism.get("mechanism") == "truncation"  # which draws no candidate
-    return [name for name in columns if not (noisy and name == "candidate")]
+    drawn = card.mechanism.get("mechanism") == "deep-candidate"
+    return [name for name in columns if drawn or name != "candidate"]
 
 
-def _check_words(uri: str, card: Card) -> None:
+def _check_words(uri: str, card: Card, artefacts: Sequence[Artefact]) -> None:
     """A guarantee in a metric means nothing without the index that has it."""
-    if [artefact.name for artefact in card.artefacts] != ["index"] or card.meaning is None:
+    if [artefact.name for artefact in artefacts] != ["index"] or card.meaning is None:
         raise InputError(f"{uri}: artefacts: the index, or what epsilon means there, is missing")
-    if (card.artefacts[0].provenance == "private") != (card.artefacts[0].guarantee is not None):
+    if (artefacts[0].provenance == "private") != (artefacts[0].guarantee is not None):
         raise InputError(f"{uri}: artefacts: a private index, and no other, has a guarantee")
     total = card.budget.total
     meaning = card.meaning
@@ -139,9 +140,14 @@ def _check_epsilon(uri: str, card: Card) -> None:
 
 def _check_sentences(uri: str, card: Card) -> None:
     """What is drawn or clipped by must be public: nothing accounts for it."""
-    found = {artefact.name: artefact.provenance for artefact in card.artefacts}
+    found = {artefact.name: artefact.provenance for artefact in card.artefacts[:2]}
     if found != {"candidates": "public", "encoder": "public"}:
         raise InputError(f"{uri}: artefacts: not public candidates and a public encoder")
+    if card.mechanism.get("mechanism") == "madlib":
+        _check_words(uri, card, card.artefacts[2:])
+        return
+    if len(card.artefacts) > len(found):
+        raise InputError(f"{uri}: artefacts: more than candidates and an encoder")
     _check_epsilon(uri, card)
 
 

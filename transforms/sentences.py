@@ -21,7 +21,7 @@ from mechanisms.truncation import Box, NoisyMeans, Truncation
 from transforms.candidates import CandidatesSource
 from transforms.documents import BATCH_DOCUMENTS, Documents
 from transforms.encoder import Encoder, EncoderSource
-from transforms.rows import Released, document_addresses, identified
+from transforms.rows import Privatizer, Released, document_addresses, identified
 
 SENTENCES_ROW_GROUP_ROWS = BATCH_DOCUMENTS
 
@@ -34,6 +34,12 @@ class SentenceMechanism(StrEnum):
 
     DEEP_CANDIDATE = "deep-candidate"
     TRUNCATION = "truncation"
+    MADLIB = "madlib"
+
+
+def embedding_field(dimensions: int) -> pa.Field:
+    """The column of released embeddings."""
+    return pa.field("embedding", pa.list_(pa.float32(), dimensions))
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,7 @@ class SentencesParameters:
     """What the documents' mechanism is, and all that its output law depends on but the key.
 
     Attributes:
-        mechanism: which one.
+        mechanism: which one; Madlib has parameters of its own (`transforms.embedded_words`).
         epsilon: of one sentence.
         utility: of deep-candidate: what makes a candidate a good one.
         projections: of deep-candidate by depth: how many of the candidates' are used.
@@ -63,7 +69,7 @@ class SentencesParameters:
     @property
     def fields(self) -> tuple[pa.Field, ...]:
         """The candidate's number, where one is drawn, and the embedding."""
-        embedding = pa.field("embedding", pa.list_(pa.float32(), self.dimensions))
+        embedding = embedding_field(self.dimensions)
         if self.mechanism is SentenceMechanism.TRUNCATION:
             return (embedding,)
         return (pa.field("candidate", pa.int32()), embedding)
@@ -85,7 +91,7 @@ class SentencesParameters:
         return SentencePrivatizer(self, self.candidates.open(), self.encoder.open(), key)
 
 
-class SentencePrivatizer:
+class SentencePrivatizer(Privatizer):
     """Releases a public document's embedding, or a noisy one, in the place of each document's."""
 
     row_group_rows = SENTENCES_ROW_GROUP_ROWS
@@ -127,10 +133,6 @@ class SentencePrivatizer:
         rows = identified(self._stream, addresses, columns)
         return Released(rows, len(sentences.texts), bool(sentences.texts))
 
-    def take(self, rows: pa.Table, order: npt.NDArray[np.int64]) -> pa.Table:
-        """The rows in another order."""
-        return rows.take(pa.array(order))
-
 
 class _Mechanism(Protocol):
     def inputs(
@@ -163,7 +165,7 @@ class _Drawn:
         drawn = self._sampler.draw(inputs, stream, addresses)
         return {
             "candidate": pa.array(drawn, pa.int32()),
-            "embedding": _lists(self._embeddings[drawn]),
+            "embedding": fixed_lists(self._embeddings[drawn]),
         }
 
 
@@ -185,7 +187,7 @@ class _Truncated:
     ) -> dict[str, pa.Array]:
         lengths, sums = inputs[:, 0].astype(np.int64), inputs[:, 1:].astype(np.int64)
         released = self._means.release(sums, lengths, stream, addresses)
-        return {"embedding": _lists(released)}
+        return {"embedding": fixed_lists(released)}
 
 
 def utilities(
@@ -206,6 +208,7 @@ def utilities(
     )
 
 
-def _lists(rows: npt.NDArray[np.float32]) -> pa.FixedSizeListArray:
+def fixed_lists(rows: npt.NDArray[np.float32]) -> pa.FixedSizeListArray:
+    """A row each, as values of `embedding_field`."""
     values = pa.array(np.ascontiguousarray(rows).ravel(), pa.float32())
     return pa.FixedSizeListArray.from_arrays(values, rows.shape[1])

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 POSITIVE = "is not allowed; give a positive, finite number"
 WHOLE = "is not allowed; give a positive whole number"
 TRUNCATION = {"mechanism": "truncation"}
+MADLIB = {"mechanism": "madlib", "index": "built-index"}
+INDEX = "index: give the words' own for madlib, and for nothing else"
 
 
 @pytest.fixture
@@ -55,6 +57,7 @@ def test_what_is_good(loaded: Callable[..., SentencesSpec]) -> None:
     for depths in ({}, {"utility": "depth"}, {"utility": "mean-depth"}):
         assert loaded(projections=7, **depths).projections == 7
     assert loaded(**TRUNCATION, most_sentences=1).mechanism is SentenceMechanism.TRUNCATION
+    assert str(loaded(**MADLIB).index).endswith("/built-index")
     assert loaded(candidates="s3://bucket/made/").candidates == "s3://bucket/made"
     assert loaded(encoder="models/mine").encoder == "models/mine"
 
@@ -68,7 +71,16 @@ def test_what_is_good(loaded: Callable[..., SentencesSpec]) -> None:
         ({"epsilon": ...}, "mechanism.epsilon: missing; give it a value"),
         ({"document_epsilon": 5}, "mechanism.document_epsilon: unknown key; allowed here: kind, "),
         ({"mechanism": ...}, "mechanism.mechanism: missing; give it a value"),
-        ({"mechanism": "madlib"}, "mechanism.mechanism: 'madlib' is not allowed: "),
+        ({"mechanism": "brr"}, "mechanism.mechanism: 'brr' is not allowed: "),
+        ({"mechanism": "madlib"}, f"mechanism.{INDEX}"),
+        ({"mechanism": "madlib", "index": " "}, "mechanism.index: ' ' is not allowed; give a"),
+        ({"index": "built-index"}, f"mechanism.{INDEX}"),
+        (TRUNCATION | {"index": "built-index"}, f"mechanism.{INDEX}"),
+        (MADLIB | {"utility": "depth"}, "mechanism.utility: is for deep-candidate alone"),
+        (
+            MADLIB | {"projections": 5},
+            "mechanism.projections: is for the depths of deep-candidate alone",
+        ),
         ({"candidates": ...}, "mechanism.candidates: missing; give it a value"),
         ({"candidates": " "}, "mechanism.candidates: ' ' is not allowed; give a path or a URI"),
         ({"encoder": ""}, "mechanism.encoder: '' is not allowed"),

@@ -115,7 +115,7 @@ def parameters(what: str, epsilon: Fraction = Fraction(5), **changes: Any) -> Se
             USED,
             64,
             CandidatesSource("mechanism.candidates", "memory", "digest"),
-            EncoderSource("mechanism.encoder", "hashed", "digest", "none"),
+            EncoderSource("mechanism.encoder", "hashed", "digest", "float32", "none"),
             DIMENSIONS,
         ),
         **changes,
@@ -365,7 +365,9 @@ CHANGES: dict[str, dict[str, Any]] = {
     "epsilon": {},
     "most sentences": {"most_sentences": 63},
     "candidates": {"candidates": CandidatesSource("mechanism.candidates", "memory", "another")},
-    "encoder": {"encoder": EncoderSource("mechanism.encoder", "hashed", "another", "none")},
+    "encoder": {
+        "encoder": EncoderSource("mechanism.encoder", "hashed", "another", "float32", "none")
+    },
 }
 
 
