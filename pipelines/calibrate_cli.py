@@ -1,4 +1,4 @@
-"""`quietcorpus calibrate`."""
+"""`quietcorpus calibrate words`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class _Words(click.ParamType):
         return int(click.IntRange(1).convert(value, param, ctx))
 
 
-@click.command(short_help="What an epsilon does to an index's words, before a run.")
+@click.command("words", short_help="What an epsilon does to an index's words, before a run.")
 @click.argument("index")
 @click.option("--mechanism", required=True, type=click.Choice(["madlib", "brr"]))
 @click.option(
@@ -125,7 +125,7 @@ class _Words(click.ParamType):
     help="Threads or processes here; one a processor if left out.",
 )
 @click.option("--quiet", is_flag=True, help="No progress bar; plain log lines.")
-def calibrate(
+def calibrate_words(
     index: str,
     mechanism: str,
     epsilons: tuple[Fraction, ...],
@@ -152,7 +152,7 @@ def calibrate(
     that meets them for a --share of the words, and validated on fresh words and draws:
 
     \b
-      quietcorpus calibrate glove-300 --mechanism madlib --epsilons 6,8,10,14,20 \\
+      quietcorpus calibrate words glove-300 --mechanism madlib --epsilons 6,8,10,14,20 \\
         --unchanged-at-most 0.5 --set-size-at-least 50 --output calibrated
     """
 

@@ -1,4 +1,4 @@
-"""`quietcorpus calibrate-sentences`."""
+"""`quietcorpus calibrate sentence-embeddings`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipelines.calibrate_cli import Numbers
 from pipelines.command import guarded
 
 
-@click.command("calibrate-sentences", short_help="The best utility, on public text.")
+@click.command("sentence-embeddings", short_help="The best utility, on public text.")
 @click.argument("candidates")
 @click.argument("source")
 @click.option("--epsilons", required=True, type=Numbers(), help="Such as 3,6,10; of a sentence.")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -70,6 +72,10 @@ def build(
         )
     if candidates > LARGEST_SET:
         raise InputError(f"--candidates: {candidates} is too many; give at most {LARGEST_SET}")
+    if not re.fullmatch("[a-z]{2,3}(-[a-zA-Z]+)?", language):
+        raise InputError(f"--language: {language!r} is no code of a language; give one such as en")
+    if importlib.util.find_spec("sklearn") is None:
+        raise InputError("scikit-learn is not installed; install the extra [candidates]")
     check_output(output)
     found = EncoderSource.found("--encoder", encoder)
     generator = np.random.default_rng(seed)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipelines.calibrate_cli import calibrate
+from pipelines.calibrate_cli import calibrate_words
 from pipelines.calibrate_sentences_cli import calibrate_sentences
 from pipelines.command import guarded
 from pipelines.index_cli import index
@@ -24,10 +24,9 @@ def main() -> None:
 
     A release is described by a YAML spec, made by `quietcorpus release`, and checked by
     `quietcorpus verify`. Releases of text need a word index, and those of embeddings candidates
-    (`quietcorpus index`); `quietcorpus calibrate` says what an epsilon does to an index's words,
-    `quietcorpus calibrate-sentences` what it makes of public documents. Bad input ends with exit
-    code 2 and one line that says what to change; an interruption with 130, and any other failure
-    with 1. A failed run publishes nothing.
+    (`quietcorpus index`); `quietcorpus calibrate` says what an epsilon makes of public ones. Bad
+    input ends with exit code 2 and one line that says what to change; an interruption with 130, and
+    any other failure with 1. A failed run publishes nothing.
 
     \b
     Environment:
@@ -143,6 +142,11 @@ def verify(path: str) -> None:
     _print_card(card)
 
 
+@main.group(short_help="What an epsilon means, on public data.")
+def calibrate() -> None:
+    """Say what an epsilon makes of public data, for each kind of release, before the run."""
+
+
 def _print_card(card: Card) -> None:
     from pipelines.card import costs
 
@@ -158,8 +162,8 @@ def _print_card(card: Card) -> None:
 
 
 main.add_command(index)
-main.add_command(calibrate)
-main.add_command(calibrate_sentences)
+calibrate.add_command(calibrate_words)
+calibrate.add_command(calibrate_sentences)
 
 
 if __name__ == "__main__":

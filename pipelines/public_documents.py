@@ -52,8 +52,12 @@ def chosen(
 
 
 def _split(corpus: Corpus, language: str, most: int) -> Iterator[list[str]]:
-    for part in plan(corpus).splits:
-        for documents in read(part, corpus):
-            found = split(documents.texts.to_pylist(), most, language)
-            for start, end in zip(found.offsets, found.offsets[1:], strict=False):
-                yield found.texts[start:end]
+    try:
+        for part in plan(corpus).splits:
+            for documents in read(part, corpus):
+                found = split(documents.texts.to_pylist(), most, language)
+                for start, end in zip(found.offsets, found.offsets[1:], strict=False):
+                    yield found.texts[start:end]
+    except InputError as error:  # which names the keys of a spec
+        said = str(error).replace("input.path:", "SOURCE:", 1).replace("input.text:", "--text:", 1)
+        raise InputError(said) from None

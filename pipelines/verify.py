@@ -16,7 +16,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from mechanisms.guarantees import Spending, compose
 from pipelines import storage
-from pipelines.card import Artefact, Card, inherited, parameters, statement
+from pipelines.card import Artefact, Card, guarantee, inherited, parameters
 from pipelines.spec_values import absolute
 from transforms.errors import InputError
 
@@ -88,8 +88,8 @@ def _check_sum(output: str, card: Card) -> None:
         raise InputError(
             f"{output}/{storage.CARD}: budget: what private artefacts cost is not as they say"
         )
-    if card.guarantee.statement != statement(total, card.artefacts):
-        raise InputError(f"{output}/{storage.CARD}: guarantee: the statement is not the budget's")
+    if card.guarantee != guarantee(total, card.guarantee.not_protected, card.artefacts):
+        raise InputError(f"{output}/{storage.CARD}: guarantee: its words are not the budget's")
 
 
 def _check_completeness(output: str, card: Card) -> None:

@@ -209,6 +209,8 @@ class Encoder:
             )
             if not callable(getattr(model.tokenizer, "pad", None)):
                 raise TypeError
+            if set(model.tokenizer("a")["input_ids"]) <= set(model.tokenizer.all_special_ids):
+                raise ValueError  # its vocabulary is missing, and every word is unknown
             model = model.to(getattr(torch, precision)).eval()
         except Exception:  # whatever a damaged model makes of it
             raise InputError(

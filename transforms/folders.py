@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import stat
 import tempfile
+import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import fasteners
 from apache_beam.io.filesystem import CompressionTypes
@@ -23,6 +26,9 @@ CACHE = "QUIETCORPUS_CACHE"
 """The variable that names the folder in which fetched artefacts are kept."""
 
 
+_threads = threading.Lock()  # neither fetching nor the cache of functools parts a process's threads
+
+
 class Listing(Protocol):
     """What is asked of a manifest here, whatever it is of."""
 
@@ -33,20 +39,62 @@ class Listing(Protocol):
 
 ReadManifest = Callable[[str, str], Listing]
 """Reads the manifest in a folder that has a digest; raises ArtefactError for one of no use."""
+Opened = TypeVar("Opened")
 
 
-def manifest_digest(key: str, uri: str, *, noun: str, command: str) -> str:
-    """The digest of an artefact as it is now; raises InputError if there is none.
+@dataclass(frozen=True)
+class FolderKind(Generic[Opened]):
+    """A kind of artefact: its name, as in "index", the command that makes one, and its readers.
 
-    `key` is the spec's, `noun` says what should be there, as in "index", and `command` makes one.
+    These raise ArtefactError for a folder of no use.
     """
-    try:
-        return Artefact.found(key, f"{uri}/{MANIFEST}").digest
-    except InputError:
-        raise InputError(
-            f"{key}: {uri} is no {noun}: it has no {MANIFEST} that can be read; make one with "
-            f"`{command}`"
-        ) from None
+
+    noun: str
+    command: str
+    read_manifest: ReadManifest
+    read: Callable[[str, str], Opened]
+
+
+@dataclass(frozen=True)
+class FolderSource(Generic[Opened]):
+    """An artefact, named by a key of the spec.
+
+    Attributes:
+        key: the spec's key, for errors.
+        uri: its folder.
+        digest: the SHA-256 of its manifest when the release began.
+    """
+
+    key: str
+    uri: str
+    digest: str
+
+    kind: ClassVar[FolderKind[Any]]
+
+    @classmethod
+    def found(cls, key: str, uri: str) -> Self:
+        """The artefact as it is now; raises InputError if there is none."""
+        try:
+            return cls(key, uri, Artefact.found(key, f"{uri}/{MANIFEST}").digest)
+        except InputError:
+            raise InputError(
+                f"{key}: {uri} is no {cls.kind.noun}: it has no {MANIFEST} that can be read; make "
+                f"one with `{cls.kind.command}`"
+            ) from None
+
+    def open(self) -> Opened:
+        """Fetch, verify and read it, once a process; raises InputError if it is unusable."""
+        try:
+            with _threads:
+                found: Opened = _opened(self.kind, self.uri, self.digest)
+                return found
+        except ArtefactError as error:
+            raise InputError(f"{self.key}: {self.uri} {error}") from None
+
+
+@functools.lru_cache(maxsize=3)
+def _opened(kind: FolderKind[Any], uri: str, digest: str) -> Any:
+    return kind.read(local(uri, digest, kind.read_manifest), digest)
 
 
 def local(uri: str, digest: str, read_manifest: ReadManifest) -> str:

@@ -86,6 +86,7 @@ def test_a_cluster_gives_the_local_engines_numbers(
     def calibrate(output: str, *more: str, **environment: str) -> None:
         done = workspace.run(
             "calibrate",
+            "words",
             str(word_index),
             *SETTINGS,
             "--output",
@@ -119,6 +120,7 @@ def test_a_cluster_that_is_not_there(workspace: Workspace, word_index: Path) -> 
     (port,) = free_ports(1)
     done = workspace.run(
         "calibrate",
+        "words",
         str(word_index),
         *SETTINGS,
         "--output",

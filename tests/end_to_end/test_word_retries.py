@@ -22,7 +22,8 @@ import pipelines.job
 from mechanisms.keystream import ReleaseKey
 from transforms.documents import Documents
 from transforms.errors import InputError
-from transforms.word_index import IndexSource, _open_once
+from transforms.folders import _opened
+from transforms.word_index import IndexSource
 from transforms.words import WordMechanism, WordPrivatizer, WordsParameters
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def test_an_index_that_changes_meanwhile_is_refused(
             super().setup()
             manifest = json.loads((word_index / "manifest.json").read_text())
             (copy / "manifest.json").write_text(json.dumps(manifest | {"seed": 2}))
-            _open_once.cache_clear()
+            _opened.cache_clear()
 
     monkeypatch.setattr(pipelines.job, "ReleaseShards", Exchanged)
     with pytest.raises(InputError, match=r"^mechanism.index: .*/index has changed since the rel"):

@@ -75,7 +75,7 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a vocabulary": (add_vocabulary, "vocabulary.parquet: "),
     "smaller epsilon": (
         everywhere(epsilon=1.0, epsilon_exact="1"),
-        "guarantee: the statement is not the budget's",
+        "guarantee: its words are not the budget's",
     ),
     "rounded down": (everywhere(epsilon=9.5), SUM),
     "smaller total": (
@@ -96,19 +96,26 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
                 statement=c["guarantee"]["statement"].replace("one sentence", "any sentences")
             )
         ),
-        "guarantee: the statement is not the budget's",
+        "guarantee: its words are not the budget's",
     ),
+    **{
+        f"another {name}": (
+            card(lambda c, name=name: c["guarantee"].update({name: "one document"})),
+            "guarantee: its words are not the budget's",
+        )
+        for name in ("definition", "adjacency", "unit")
+    },
     "no number": (everywhere(epsilon_exact="ten"), "release.json: "),
     "negative": (everywhere(epsilon_exact="-10"), "release.json: "),
     "a metric": (
         card(lambda c: [p.update(metric="m", per="word") for p in parameters_of(c)]),
-        "guarantee: the statement is not the budget's",
+        "guarantee: its words are not the budget's",
     ),
     "limited precision": (
         card(
             lambda c: [p.update(precision=1, delta=0.0, delta_exact="0") for p in parameters_of(c)]
         ),
-        "guarantee: the statement is not the budget's",
+        "guarantee: its words are not the budget's",
     ),
     "private candidates": (artefact(0, provenance="private"), PUBLIC),
     "candidates under a guarantee": (

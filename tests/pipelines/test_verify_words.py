@@ -78,16 +78,16 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a vocabulary": (add_vocabulary, "vocabulary.parquet: "),
     "smaller epsilon": (
         everywhere(epsilon=1.0, epsilon_exact="1"),
-        "guarantee: the statement is not the budget's",
+        "guarantee: its words are not the budget's",
     ),
     "rounded down": (everywhere(epsilon=9.5), "budget: the stages do not add up to the total"),
     "another metric": (
         everywhere(metric="number of letters"),
-        "guarantee: the statement is not the budget's",
+        "guarantee: its words are not the budget's",
     ),
     "for the document": (
         everywhere(per="document"),
-        "guarantee: the statement is not the budget's",
+        "guarantee: its words are not the budget's",
     ),
     "smaller total": (
         card(lambda c: c["budget"]["total"].update(epsilon_exact="1", epsilon=1.0)),

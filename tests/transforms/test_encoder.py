@@ -395,14 +395,15 @@ def test_a_model_that_changed_is_refused(small_folder: Path, tmp_path: Path) -> 
     assert source.open().dimensions == 16
 
 
-@pytest.mark.parametrize("damage", ["empty", "no weights", "half the weights"])
+@pytest.mark.parametrize("damage", ["empty", "no weights", "half the weights", "no tokenizer"])
 def test_a_folder_that_is_no_model(small_folder: Path, tmp_path: Path, damage: str) -> None:
     """Kills: a loader's own error, of many lines, or a model of random weights."""
     folder = tmp_path / "model"
+    lost = ("tokenizer.json", "vocab.txt") if damage == "no tokenizer" else ("model.*",)
     if damage == "empty":
         folder.mkdir()
     else:
-        shutil.copytree(small_folder, folder, ignore=shutil.ignore_patterns("model.*"))
+        shutil.copytree(small_folder, folder, ignore=shutil.ignore_patterns(*lost))
     if damage == "half the weights":
         content = (small_folder / "model.safetensors").read_bytes()
         (folder / "model.safetensors").write_bytes(content[: len(content) // 2])

@@ -38,7 +38,6 @@ from indexes import artefact
 from indexes.artefact import WordIndex
 from indexes.folder import ArtefactError
 from transforms import folders
-from transforms import word_index as module
 from transforms.errors import InputError
 from transforms.word_index import IndexSource
 
@@ -156,7 +155,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(Elsewhere, "opened", Counter())
     FileSystems.set_options(PipelineOptions([]))
     yield tmp_path / "home" / ".cache" / "quietcorpus"
-    module._open_once.cache_clear()
+    folders._opened.cache_clear()
 
 
 @pytest.fixture
@@ -198,7 +197,7 @@ def digest_of(folder: Path) -> str:
 
 def opened(source: IndexSource) -> WordIndex:
     """What a process that has not opened it yet gets."""
-    module._open_once.cache_clear()
+    folders._opened.cache_clear()
     return source.open()
 
 
@@ -299,7 +298,7 @@ def test_threads_of_a_process_fetch_it_once(
 ) -> None:
     # Clusters' workers run several bundles in one process, and a lock of a file is the process's.
     monkeypatch.setattr(Elsewhere, "slow", 0.05)
-    module._open_once.cache_clear()
+    folders._opened.cache_clear()
     ready = threading.Barrier(4)
 
     def in_step(_: int) -> WordIndex:
