@@ -3,11 +3,16 @@
 Reviews are released by every mechanism; a logistic regression learns their label from some of them
 and is tested on others (macro-F1), both as released. Candidates come from other reviews, with
 
-    quietcorpus index build-candidates CANDIDATES.parquet --output INDEX --provenance public
+    quietcorpus index build-candidates PUBLIC.parquet --output CANDIDATES --provenance public
+    quietcorpus index build VECTORS --output WORDS --provenance public
 
-    python benchmarks/utility_sentences.py --reviews REVIEWS.parquet --candidates INDEX --output DIR
+    python benchmarks/utility_sentences.py --reviews REVIEWS.parquet --candidates CANDIDATES \\
+        --words WORDS --output DIR
 
-Embeddings and results are kept, so that a run that was stopped goes on.
+Embeddings and results are kept, so that a run that was stopped goes on. Madlib's epsilon is of a
+word and a unit of distance: its guarantee is another, and its curve stands beside the others' as
+in the paper. `madlib shared` is what it gives where a sentence of WORDS_A_SENTENCE words, each
+replaced at the mean distance, has the epsilon in all.
 """
 
 from __future__ import annotations
@@ -20,7 +25,9 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
+from joblib import Parallel, delayed
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from threadpoolctl import threadpool_limits
@@ -32,14 +39,19 @@ from mechanisms.deep_candidate import DeepCandidate, Utility
 from mechanisms.keystream import ReleaseKey
 from mechanisms.truncation import Box, NoisyMeans, Truncation
 from transforms.candidates import CandidatesSource
+from transforms.documents import Documents
+from transforms.embedded_words import EmbeddedWordsParameters
 from transforms.encoder import PACKAGED, EncoderSource
 from transforms.sentences import utilities
+from transforms.word_index import IndexSource
+from transforms.words import WordMechanism, WordsParameters
 
 EPSILONS = (3, 6, 10, 15, 25)
-LENGTHS = (2, 4, 8, 16)
+LENGTHS = (2, 4, 8, 16, 32)
 AT_EPSILON = 10
 PROJECTIONS = (10, 25, 50, 100)
-LEAST, MOST = 8, 16
+LEAST, MOST = 8, 32
+WORDS_A_SENTENCE = 20
 SHARE = 2 / 3
 AT_ONCE = 128
 WAYS = {
@@ -49,6 +61,7 @@ WAYS = {
     "mean-depth": "DeepCandidate, mean depth",
     "optimistic-depth": "DeepCandidate, optimistic depth",
     "truncation": "truncation",
+    "madlib": "Madlib, epsilon a word",
     "random": "random guesser",
 }
 
@@ -56,23 +69,34 @@ WAYS = {
 class Experiment:
     """Encoded documents with labels, and what classifiers make of releases of them."""
 
-    def __init__(self, reviews: str, source: CandidatesSource, documents: int, store: Path) -> None:
+    def __init__(
+        self,
+        reviews: str,
+        source: CandidatesSource,
+        words: IndexSource,
+        documents: int,
+        store: Path,
+    ) -> None:
         self.candidates: Candidates = source.open()
+        self.words = words
         table = pq.read_table(reviews, columns=["text", "label"])
-        sentences, labels = [], []
+        sentences: list[list[str]] = []
+        labels, texts = [], []
         language = self.candidates.manifest.language
         for text, label in zip(table["text"].to_pylist(), table["label"].to_pylist(), strict=True):
             found = split([text], MOST, language).texts
             if len(found) >= LEAST and len(labels) < documents:
                 sentences.append(found)
                 labels.append(label)
+                texts.append(text)
+        self.texts = pa.array(texts, pa.large_string())
         self.labels = np.unique(labels, return_inverse=True)[1]
         self.offsets = np.cumsum([0, *map(len, sentences)])
         kept = store / f"embeddings-{documents}.npy"
         if not kept.exists():
             encoder = EncoderSource.found("--encoder", PACKAGED).open()
             np.save(kept, encoder.encode([one for some in sentences for one in some]))
-        self.embeddings = np.load(kept)
+        self.embeddings = np.load(kept, mmap_mode="r")
         assert len(self.embeddings) == self.offsets[-1]
         self._kept: tuple[tuple, np.ndarray] = ((), np.empty(0))
 
@@ -91,6 +115,8 @@ class Experiment:
         embeddings, offsets = self.first(most)
         if way == "mean":
             return means(embeddings, offsets)
+        if way.startswith("madlib"):
+            return self._replaced(Fraction(epsilon), most, draw, shared=way != "madlib")
         stream = ReleaseKey.derive(draw.to_bytes(32, "big"), f"{way}-{epsilon}-{most}").stage(
             "sentences", b""
         )
@@ -104,6 +130,27 @@ class Experiment:
         law = DeepCandidate(Fraction(epsilon), Utility(way), projections)
         drawn = law.sampler.draw(self._utilities(way, most, projections), stream, addresses)
         return self.candidates.embeddings[drawn]
+
+    def _replaced(self, epsilon: Fraction, most: int, draw: int, *, shared: bool) -> np.ndarray:
+        """What is released where words are replaced, and sentences then encoded."""
+        encoder = EncoderSource.found("--encoder", PACKAGED)
+        if shared:
+            distance = self.words.open().manifest.distances["euclidean"]["mean"]
+            epsilon /= Fraction(distance) * WORDS_A_SENTENCE
+        words = WordsParameters(WordMechanism.MADLIB, epsilon, "word", "drop", self.words)
+        language = self.candidates.manifest.language
+        size = self.embeddings.shape[1]
+        parameters = EmbeddedWordsParameters(words, most, language, encoder, size)
+        key = ReleaseKey.derive(draw.to_bytes(32, "big"), f"madlib-{epsilon}-{most}")
+        privatizer = parameters.privatizer(key)
+        found = []
+        for start in range(0, len(self.texts), privatizer.documents_at_once):
+            texts = self.texts.slice(start, privatizer.documents_at_once)
+            rows = np.arange(start, start + len(texts))
+            released = privatizer.release(Documents("reviews", rows, texts, pa.table({})))
+            column = released.rows["embedding"].combine_chunks()
+            found.append(column.flatten().to_numpy().reshape(len(texts), -1))
+        return np.concatenate(found)
 
     def _utilities(self, way: str, most: int, projections: int) -> np.ndarray:
         """Of every candidate for every document; kept from one epsilon and draw to the next."""
@@ -138,20 +185,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--reviews", required=True, help="Parquet: text, label")
     parser.add_argument("--candidates", required=True)
+    parser.add_argument("--words", required=True, help="a word index, for Madlib")
     parser.add_argument("--output", required=True)
     parser.add_argument("--documents", type=int, default=3_000)
     parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--jobs", type=int, default=2, help="Madlib's draws at a time")
     given = parser.parse_args()
     output = Path(given.output)
     output.mkdir(parents=True, exist_ok=True)
     source = CandidatesSource.found("--candidates", given.candidates)
-    experiment = Experiment(given.reviews, source, given.documents, output)
+    words = IndexSource.found("--words", given.words)
+    experiment = Experiment(given.reviews, source, words, given.documents, output)
     store = output / "utility-sentences.json"
     results: dict[str, list[float]] = json.loads(store.read_text()) if store.exists() else {}
 
     def once(name: str, measure: Callable[[int], float]) -> None:
         if name not in results:
-            results[name] = [measure(draw) for draw in range(given.draws)]
+            jobs = given.jobs if name.startswith("madlib") else 1
+            draws = range(given.draws)
+            results[name] = Parallel(jobs)(delayed(measure)(draw) for draw in draws)
             print(f"{name}: {np.mean(results[name]):.3f}", flush=True)
             store.write_text(json.dumps(results, indent=1) + "\n")
 
@@ -169,16 +221,18 @@ def main() -> None:
 def plan() -> Iterable[tuple[str, str, int, int, int]]:
     """Name, way, epsilon, sentences and projections of every measurement."""
     private = [way for way in WAYS if way not in ("mean", "random")]
+    private.sort(key="madlib".__eq__)  # which takes an hour, and so comes last
     for most in LENGTHS:
         yield f"mean k={most}", "mean", 0, most, 1
+    for projections in PROJECTIONS[:-1]:
+        for epsilon in EPSILONS:
+            yield f"depth e={epsilon} p={projections}", "depth", epsilon, MOST, projections
     for way in private:
         for epsilon in EPSILONS:
             yield f"{way} e={epsilon}", way, epsilon, MOST, 100
         for most in LENGTHS[:-1]:
             yield f"{way} k={most}", way, AT_EPSILON, most, 100
-    for projections in PROJECTIONS[:-1]:
-        for epsilon in EPSILONS:
-            yield f"depth e={epsilon} p={projections}", "depth", epsilon, MOST, projections
+    yield f"madlib shared e={EPSILONS[-1]}", "madlib shared", EPSILONS[-1], MOST, 100
 
 
 def report(results: dict[str, list[float]], output: Path) -> None:

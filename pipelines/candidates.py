@@ -75,7 +75,9 @@ def build(
     if not re.fullmatch("[a-z]{2,3}(-[a-zA-Z]+)?", language):
         raise InputError(f"--language: {language!r} is no code of a language; give one such as en")
     if importlib.util.find_spec("sklearn") is None:
-        raise InputError("scikit-learn is not installed; install the extra [candidates]")
+        raise InputError(
+            "quietcorpus: scikit-learn is not installed; install the extra [candidates]"
+        )
     check_output(output)
     found = EncoderSource.found("--encoder", encoder)
     generator = np.random.default_rng(seed)

@@ -354,25 +354,38 @@ def test_no_documents(workspace: Workspace) -> None:
         "--provenance=public",
     )
     message = workspace.error_of(done)
-    assert f"no file matches {workspace.folder}/absent.parquet; check the path" in message
+    assert message.startswith(f"SOURCE: no file matches {workspace.folder}/absent.parquet; check ")
     assert not (workspace.folder / "never").exists()
 
 
 def test_no_such_column(workspace: Workspace) -> None:
     message = no_candidates(workspace, text="body")
+    assert message.startswith("--text: ")
     assert f"{workspace.input}/public.parquet has no column 'body'" in message
 
 
-def test_ray_is_not_installed(workspace: Workspace, lee_texts: list[str]) -> None:
+@pytest.mark.parametrize("language", ["English", "en_GB", "", "en; de", "zzzz"])
+def test_no_language(workspace: Workspace, language: str) -> None:
+    # Kills: a splitter that takes what it does not know for English, and says nothing.
+    assert no_candidates(workspace, language=language) == (
+        f"--language: {language!r} is no code of a language; give one such as en"
+    )
+
+
+@pytest.mark.parametrize(("module", "package"), [("ray", "ray"), ("sklearn", "scikit-learn")])
+def test_what_makes_candidates_is_not_installed(
+    workspace: Workspace, lee_texts: list[str], module: str, package: str
+) -> None:
+    # Kills: finding out once all has been encoded.
     workspace.parquet({"text": lee_texts[:PUBLIC_TEXTS]}, "public.parquet")
     done = workspace.run(
         *("index", "build-candidates", "input/public.parquet", "--output", "never"),
         *("--provenance=public", "--candidates=10", "--clusters=4"),
-        environment=without(workspace, "ray"),
+        environment=without(workspace, module),
         fresh=True,
     )
     message = workspace.error_of(done)
-    assert message == "quietcorpus: ray is not installed; install the extra [candidates]"
+    assert message == f"quietcorpus: {package} is not installed; install the extra [candidates]"
     assert not (workspace.folder / "never").exists()
 
 
