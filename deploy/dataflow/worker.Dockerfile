@@ -10,7 +10,9 @@ COPY indexes indexes
 COPY evaluation evaluation
 COPY transforms transforms
 COPY pipelines pipelines
-RUN pip install --no-cache-dir -c constraints.txt '.[gcp]' && pip check
+# `--build-arg EXTRAS=gcp,sentences` for sentence embeddings.
+ARG EXTRAS=gcp
+RUN pip install --no-cache-dir -c constraints.txt ".[${EXTRAS}]" && pip check
 
 # The name of the master key's version in Secret Manager, not the key: the key is in no image, no
 # option and no job. Name a version by its number; with `latest`, a new key would change the noise.

@@ -17,7 +17,9 @@ COPY indexes indexes
 COPY evaluation evaluation
 COPY transforms transforms
 COPY pipelines pipelines
-RUN pip install --no-cache-dir -c constraints.txt '.[aws]'
+# `--build-arg EXTRAS=aws,sentences` for sentence embeddings.
+ARG EXTRAS=aws
+RUN pip install --no-cache-dir -c constraints.txt ".[${EXTRAS}]"
 COPY build/flink/job-server.jar /opt/quietcorpus/job-server.jar
 
 RUN useradd --uid 10001 --create-home quietcorpus && chown -R 10001 /opt/flink
