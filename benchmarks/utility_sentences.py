@@ -138,9 +138,7 @@ class Experiment:
             distance = self.words.open().manifest.distances["euclidean"]["mean"]
             epsilon /= Fraction(distance) * WORDS_A_SENTENCE
         words = WordsParameters(WordMechanism.MADLIB, epsilon, "word", "drop", self.words)
-        language = self.candidates.manifest.language
-        size = self.embeddings.shape[1]
-        parameters = EmbeddedWordsParameters(words, most, language, encoder, size)
+        parameters = EmbeddedWordsParameters(words, most, encoder, self.embeddings.shape[1])
         key = ReleaseKey.derive(draw.to_bytes(32, "big"), f"madlib-{epsilon}-{most}")
         privatizer = parameters.privatizer(key)
         found = []

@@ -62,9 +62,14 @@ class Training:
 def means(
     vectors: npt.NDArray[np.floating], offsets: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
-    """The mean of every document's vectors, float64 (n, d); no document may be empty."""
-    sums = np.add.reduceat(vectors.astype(np.float64), offsets[:-1], axis=0)
-    return np.asarray(sums / np.diff(offsets)[:, None])
+    """The mean of every document's vectors, float64 (n, d); zeros for a document of none."""
+    lengths = np.diff(offsets)
+    found = np.zeros((len(lengths), vectors.shape[1]))
+    some = lengths > 0
+    if some.any():
+        sums = np.add.reduceat(vectors.astype(np.float64), offsets[:-1][some], axis=0)
+        found[some] = sums / lengths[some, None]
+    return found
 
 
 def train(

@@ -35,6 +35,7 @@ class BagOfWordsKind:
     vocabulary: VocabularyStep
     embedding: Artefact | None
 
+    computing = ""
     has_documents = True
 
     @classmethod

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 
@@ -17,7 +16,7 @@ import orjson
 
 from mechanisms.keystream import ReleaseKey
 from pipelines import object_stores, storage
-from pipelines.card import Artefact
+from pipelines.kind import Kind
 from pipelines.spec import Spec
 from pipelines.version import environment_digest
 from transforms.documents import Plan
@@ -51,9 +50,10 @@ class Claim:
         return orjson.dumps(asdict(self))
 
 
-def identity(spec: Spec, plan: Plan, artefacts: Sequence[Artefact], key: ReleaseKey) -> str:
+def identity(spec: Spec, plan: Plan, kind: Kind, key: ReleaseKey) -> str:
     """A digest of all that a release's bytes depend on; it tells nothing without the key."""
-    parts = (spec, list(plan.splits), list(plan.files), list(artefacts), environment_digest())
+    made_with = (list(kind.artefacts), environment_digest(), kind.computing)
+    parts = (spec, list(plan.splits), list(plan.files), *made_with)
     canonical = "\0".join(map(repr, parts)).encode()
     digest = hashlib.sha256(canonical).digest()
     return key.stage("claim", b"").addresses("", [0], [digest]).tobytes().hex()

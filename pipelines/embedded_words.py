@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 
 import apache_beam as beam
 
-from indexes.candidates import Manifest
+from indexes.tokenizer import DESCRIPTION
 from pipelines import card
 from pipelines.job import Job, release_documents
 from pipelines.kind import Account
 from pipelines.manifest import WriteManifest
-from pipelines.sentences import encoding, on_the_card, public_artefacts
+from pipelines.sentences import on_the_card, public_artefacts
 from pipelines.spec_mechanisms import SentencesSpec, WordsSpec
 from pipelines.words import WordsKind
 from transforms.candidates import CandidatesSource
-from transforms.embedded_words import EmbeddedWordsParameters
+from transforms.embedded_words import RUN_WORDS, EmbeddedWordsParameters
 from transforms.shards import TALLIES, Tally, Written
 from transforms.words import WordMechanism
 
@@ -25,13 +25,11 @@ from transforms.words import WordMechanism
 class EmbeddedWordsKind:
     """The kind, whose guarantee is its words': all that follows is post-processing.
 
-    Candidates are not released from; they say how sentences are found and encoded, so that their
-    own mechanism can be compared.
+    Nothing is drawn from the candidates: the encoder must be theirs, so that the two compare.
     """
 
     parameters: EmbeddedWordsParameters
     candidates: CandidatesSource
-    manifest: Manifest
     words: WordsKind
 
     passes = 1
@@ -41,6 +39,7 @@ class EmbeddedWordsKind:
     def found(cls, spec: SentencesSpec) -> EmbeddedWordsKind:
         """Raises InputError for artefacts or an epsilon that cannot be used, or not together."""
         assert spec.index is not None
+        source, encoder, manifest = public_artefacts(spec)
         words = WordsKind.found(
             WordsSpec.model_construct(  # its values were checked as this spec's
                 kind="words",
@@ -49,15 +48,17 @@ class EmbeddedWordsKind:
                 index=spec.index,
             )
         )
-        source, encoder, manifest = public_artefacts(spec)
+        dimensions = int(manifest.encoder["dimensions"])
         parameters = EmbeddedWordsParameters(
-            words.parameters,
-            spec.most_sentences,
-            manifest.language,
-            encoder,
-            int(manifest.encoder["dimensions"]),
+            words.parameters, spec.most_sentences, encoder, dimensions
         )
-        return cls(parameters, source, manifest, words)
+        return cls(parameters, source, words)
+
+    @property
+    def computing(self) -> str:
+        """What encodes."""
+        encoder = self.parameters.encoder
+        return f"{encoder.arithmetic}; {encoder.software}"
 
     @property
     def artefacts(self) -> Sequence[card.Artefact]:
@@ -76,14 +77,13 @@ class EmbeddedWordsKind:
     def account(self, files: Sequence[Written]) -> Account:
         """What the words' replacement cost."""
         account = self.words.account(files)
-        sentences = (
-            "how a document is divided into sentences, up to "
-            f"{self.parameters.most_sentences}, and how many words that the index knows are in "
-            "each: versions of it that are divided otherwise are told apart; sentences beyond "
-            "have no part in the release"
-        )
-        return replace(
-            account,
-            resolved={**account.resolved, **encoding(self.manifest, self.parameters.encoder)},
-            not_protected=[sentences, *account.not_protected],
-        )
+        parameters = self.parameters
+        encoding = {
+            "tokenizer": DESCRIPTION,
+            "out_of_vocabulary": parameters.words.out_of_vocabulary,
+            "run_words": RUN_WORDS,
+            "dimensions": parameters.dimensions,
+            "encoder_precision": parameters.encoder.arithmetic,
+            "encoder_software": parameters.encoder.software,
+        }
+        return replace(account, resolved={**account.resolved, **encoding})

@@ -31,6 +31,7 @@ class HistogramKind:
     spec: HistogramSpec
     vocabulary: VocabularyStep
 
+    computing = ""
     has_documents = False
 
     @classmethod

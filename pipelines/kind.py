@@ -40,11 +40,15 @@ class Kind(Protocol):
 
     Attributes:
         passes: how often every document is read.
+        computing: what its bytes depend on besides what all kinds run on.
         has_documents: whether every document becomes a row of the release.
     """
 
     @property
     def passes(self) -> int: ...
+
+    @property
+    def computing(self) -> str: ...
 
     @property
     def has_documents(self) -> bool: ...

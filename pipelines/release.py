@@ -40,7 +40,7 @@ def release(spec: Spec, engine: Engine, begins: Callable[[], None], *, quiet: bo
     planned = plan(spec.input.corpus)
     with master_key(local=engine.local) as master:
         key = ReleaseKey.derive(master, spec.release)
-        run = identity(spec, planned, kind.artefacts, key)
+        run = identity(spec, planned, kind, key)
         shards = make_shards(planned.splits, key.stage("shards", b""))
         source = WorkerKey(spec.release, key.fingerprint)
         observer = Observer(planned.documents, kind.passes, quiet=quiet)

@@ -69,6 +69,12 @@ class SentencesKind:
         return cls(spec, parameters, manifest, guarantee)
 
     @property
+    def computing(self) -> str:
+        """What encodes."""
+        encoder = self.parameters.encoder
+        return f"{encoder.arithmetic}; {encoder.software}"
+
+    @property
     def artefacts(self) -> Sequence[card.Artefact]:
         """The candidates and the encoder."""
         return on_the_card(self.parameters.candidates, self.parameters.encoder)
@@ -89,7 +95,11 @@ class SentencesKind:
         total = compose(spendings)
         resolved: dict[str, Any] = {
             "epsilon_exact": str(total.epsilon),
-            **encoding(self.manifest, self.parameters.encoder),
+            "dimensions": self.parameters.dimensions,
+            "splitter": self.manifest.splitter,
+            "language": self.manifest.language,
+            "encoder_precision": self.parameters.encoder.arithmetic,
+            "encoder_software": self.parameters.encoder.software,
         }
         if self.parameters.mechanism is SentenceMechanism.DEEP_CANDIDATE:
             resolved |= {
@@ -148,14 +158,3 @@ def on_the_card(candidates: CandidatesSource, encoder: EncoderSource) -> list[ca
         card.Artefact(name=name, uri=card.without_folders(uri), digest=digest, provenance="public")
         for name, uri, digest in found
     ]
-
-
-def encoding(manifest: Manifest, encoder: EncoderSource) -> dict[str, Any]:
-    """How sentences are found and encoded, for the card."""
-    return {
-        "dimensions": int(manifest.encoder["dimensions"]),
-        "splitter": manifest.splitter,
-        "language": manifest.language,
-        "encoder_precision": encoder.precision,
-        "encoder_software": encoder.software,
-    }

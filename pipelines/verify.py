@@ -14,9 +14,20 @@ from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
+from mechanisms.brr import BinaryRandomizedResponse
 from mechanisms.guarantees import Spending, compose
+from mechanisms.madlib import Madlib
 from pipelines import storage
-from pipelines.card import Artefact, Card, guarantee, inherited, parameters
+from pipelines.card import (
+    Artefact,
+    Card,
+    LimitedPrecisionParameters,
+    MetricParameters,
+    SentenceParameters,
+    guarantee,
+    inherited,
+    parameters,
+)
 from pipelines.spec_values import absolute
 from transforms.errors import InputError
 
@@ -25,6 +36,15 @@ _DATA = {
     "words": ["id", "text"],
     "sentence-embeddings": ["id", "candidate", "embedding"],
     "histogram": [],
+}
+_PROMISES: dict[str, tuple[type, str | None]] = {
+    "bag-of-words": (LimitedPrecisionParameters, None),
+    "histogram": (LimitedPrecisionParameters, None),
+    "words madlib": (MetricParameters, Madlib.metric),
+    "words brr": (MetricParameters, BinaryRandomizedResponse.metric),
+    "sentence-embeddings deep-candidate": (SentenceParameters, None),
+    "sentence-embeddings truncation": (SentenceParameters, None),
+    "sentence-embeddings madlib": (MetricParameters, Madlib.metric),
 }
 _BAGS = ("bag-of-words", "histogram")
 _TABLES = {
@@ -88,8 +108,21 @@ def _check_sum(output: str, card: Card) -> None:
         raise InputError(
             f"{output}/{storage.CARD}: budget: what private artefacts cost is not as they say"
         )
+    _check_promise(f"{output}/{storage.CARD}", card)
     if card.guarantee != guarantee(total, card.guarantee.not_protected, card.artefacts):
         raise InputError(f"{output}/{storage.CARD}: guarantee: its words are not the budget's")
+
+
+def _check_promise(uri: str, card: Card) -> None:
+    """A mechanism gives its own kind of guarantee, at its own epsilon, and protects not all."""
+    name = " ".join(str(card.mechanism.get(key, "")) for key in ("kind", "mechanism"))
+    promise = _PROMISES.get(name.strip())
+    total = card.budget.total
+    metric = getattr(total, "metric", None)
+    if promise is None or (type(total), metric) != promise:
+        raise InputError(f"{uri}: mechanism: it does not give such a guarantee, or is not known")
+    if not card.guarantee.not_protected:
+        raise InputError(f"{uri}: guarantee: it does not say what is not protected")
 
 
 def _check_completeness(output: str, card: Card) -> None:
@@ -134,8 +167,12 @@ def _check_words(uri: str, card: Card, artefacts: Sequence[Artefact]) -> None:
 
 
 def _check_epsilon(uri: str, card: Card) -> None:
-    if card.mechanism.get("epsilon_exact") != card.budget.total.epsilon_exact:
+    total = card.budget.total
+    if card.mechanism.get("epsilon_exact") != total.epsilon_exact:
         raise InputError(f"{uri}: mechanism: epsilon_exact is not the budget's")
+    own = card.mechanism.get("epsilon", card.mechanism.get("document_epsilon"))
+    if own != total.epsilon:
+        raise InputError(f"{uri}: mechanism: epsilon is not the budget's")
 
 
 def _check_sentences(uri: str, card: Card) -> None:

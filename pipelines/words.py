@@ -37,6 +37,7 @@ class WordsKind:
     meaning: card.Meaning
 
     passes = 1
+    computing = ""
     has_documents = True
 
     @classmethod

@@ -1,7 +1,9 @@
-"""The baseline that users ask for: sentences privatised word by word, then encoded, then averaged.
+"""The baseline that users ask for: text privatised word by word, then encoded, then averaged.
 
 Meehan, Mrini and Chaudhuri: Sentence-level privacy for document embeddings (ACL 2022), the baseline
-`MDP` of section 5: Madlib replaces the words, and the rest is post-processing.
+`MDP` of section 5. Theirs keeps the private text's division into sentences, which depends on its
+words and is protected by nothing. Here the released words are encoded in runs of one length, so
+that all that follows their replacement is post-processing.
 """
 
 from __future__ import annotations
@@ -9,17 +11,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from indexes.sentences import split
-from indexes.tokenizer import tokenize
+from indexes.recoder import means
 from mechanisms.keystream import ReleaseKey
 from transforms.documents import Documents
 from transforms.encoder import Encoder, EncoderSource
-from transforms.rows import Privatizer, Released, identified
+from transforms.rows import Privatizer, Released
 from transforms.sentences import SentencePrivatizer, embedding_field, fixed_lists
 from transforms.words import WordPrivatizer, WordsParameters
+
+RUN_WORDS = 20
+"""Words that are encoded together: about as many as a sentence has."""
 
 
 @dataclass(frozen=True)
@@ -28,15 +31,13 @@ class EmbeddedWordsParameters:
 
     Attributes:
         words: how words are replaced.
-        most_sentences: of a document's, how many count, from its beginning.
-        language: of the text, for the splitter.
-        encoder: of sentences.
+        most_runs: of a document's runs of words, how many count, from its beginning.
+        encoder: of runs.
         dimensions: the length of its embeddings.
     """
 
     words: WordsParameters
-    most_sentences: int
-    language: str
+    most_runs: int
     encoder: EncoderSource
     dimensions: int
 
@@ -47,43 +48,37 @@ class EmbeddedWordsParameters:
 
     def privatizer(self, key: ReleaseKey, side: None = None) -> EmbeddedWordsPrivatizer:
         """The path for one worker; fetches the index and loads the encoder."""
-        return EmbeddedWordsPrivatizer(self, self.words.privatizer(key), self.encoder.open())
+        return EmbeddedWordsPrivatizer(
+            self.words.privatizer(key), self.encoder.open(), self.most_runs
+        )
 
 
 class EmbeddedWordsPrivatizer(Privatizer):
-    """Releases the mean embedding of a document's sentences, whose words were replaced first."""
+    """Releases the mean embedding of a document's words, all of which were replaced first."""
 
     row_group_rows = SentencePrivatizer.row_group_rows
     documents_at_once = SentencePrivatizer.documents_at_once
 
-    def __init__(
-        self, parameters: EmbeddedWordsParameters, words: WordPrivatizer, encoder: Encoder
-    ) -> None:
-        self._parameters = parameters
+    def __init__(self, words: WordPrivatizer, encoder: Encoder, most_runs: int) -> None:
         self._words = words
         self._encoder = encoder
+        self._most_runs = most_runs
 
     def release(self, documents: Documents) -> Released:
         """The released rows, in input order, under fresh ids.
 
-        A document without a sentence, which has nothing to protect, gets zeros.
+        A document of no released word gets zeros.
         """
-        most, language = self._parameters.most_sentences, self._parameters.language
-        sentences = split(documents.texts.to_pylist(), most, language)
-        tokens = tokenize(pa.array(sentences.texts, pa.large_string()))
-        offsets, words = self._words.look_up(tokens)
-        of_documents = offsets[sentences.offsets]
-        addresses, replaced = self._words.replaced(documents, of_documents, words)
-        embeddings = self._encoder.encode(self._words.joined(offsets, replaced).to_pylist())
-        averages = fixed_lists(_means(embeddings, sentences.offsets))
-        rows = identified(self._words.stream, addresses, {"embedding": averages})
-        return Released(rows, len(tokens.starts), bool((words >= 0).any()))
+        # What a release of words of this id and key would hold, ids and all, and no more than it.
+        released = self._words.release(documents)
+        runs = [_runs(text)[: self._most_runs] for text in released.rows["text"].to_pylist()]
+        offsets = np.cumsum([0, *map(len, runs)], dtype=np.int64)
+        embeddings = self._encoder.encode([run for of_one in runs for run in of_one])
+        column = fixed_lists(means(embeddings, offsets).astype(np.float32))
+        place = released.rows.schema.get_field_index("text")
+        return released._replace(rows=released.rows.set_column(place, "embedding", column))
 
 
-def _means(
-    embeddings: npt.NDArray[np.float32], offsets: npt.NDArray[np.int64]
-) -> npt.NDArray[np.float32]:
-    lengths = np.diff(offsets)
-    sums = np.zeros((len(lengths), embeddings.shape[1]))
-    np.add.at(sums, np.repeat(np.arange(len(lengths)), lengths), embeddings)
-    return (sums / np.maximum(1, lengths)[:, None]).astype(np.float32)
+def _runs(text: str) -> list[str]:
+    words = text.split()
+    return [" ".join(words[i : i + RUN_WORDS]) for i in range(0, len(words), RUN_WORDS)]

@@ -55,7 +55,7 @@ class EncoderSource:
         key: the spec's key, for errors.
         name: a folder, or the name of a model.
         digest: SHA-256 of its files when the release began.
-        precision: of its arithmetic, here and on every worker.
+        precision: of its arithmetic on processors, here and on every worker.
         software: the versions of what runs it, in the launcher.
     """
 
@@ -76,6 +76,14 @@ class EncoderSource:
                 )
         place = os.path.abspath(name) if os.path.isdir(name) else name
         return cls(key, place, _digest(_folder(key, name)), _precision(), _software())
+
+    @property
+    def arithmetic(self) -> str:
+        """Its precision, in words."""
+        on_processors = f"{self.precision} on processors"
+        return (
+            self.precision if self.precision == "float32" else f"{on_processors}, float32 on GPUs"
+        )
 
     def check(self, expected: Mapping[str, Any]) -> None:
         """Raise InputError unless it is the encoder that candidates say they were made with."""
@@ -105,8 +113,6 @@ def _opened(source: EncoderSource) -> Encoder:
             f"{source.key}: workers run it with {_software()}, and the launcher has "
             f"{source.software}; install the same on both sides"
         )
-    if source.precision == "bfloat16" and _precision() != "bfloat16":
-        _LOGGER.warning("this processor is slow at bfloat16, which the launcher's is made for")
     return Encoder.load(source.key, source.name, folder, source.precision)
 
 
@@ -191,6 +197,8 @@ class Encoder:
         self._most = model.max_seq_length or 512
         self._prefix = model.prompts.get(model.default_prompt_name or "") or ""
         self._sound: dict[int, bool] = {}  # by length: whether a batch's places are all alike
+        self._tokenizing = threading.Lock()  # each call sets what the tokenizer cuts at, for all
+        self._blank = _row(self._tokens([""]), 0)
 
     @classmethod
     def load(cls, key: str, name: str, folder: Path, precision: Precision) -> Encoder:
@@ -211,12 +219,15 @@ class Encoder:
                 raise TypeError
             if set(model.tokenizer("a")["input_ids"]) <= set(model.tokenizer.all_special_ids):
                 raise ValueError  # its vocabulary is missing, and every word is unknown
-            model = model.to(getattr(torch, precision)).eval()
+            if device == "cpu":
+                model = model.to(getattr(torch, precision))
+                if precision == "bfloat16" != _precision():
+                    _LOGGER.warning("this processor is slow at bfloat16, and the launcher's is not")
         except Exception:  # whatever a damaged model makes of it
             raise InputError(
                 f"{key}: {folder} is not a model of sentence-transformers that can be loaded"
             ) from None
-        return cls(model, key, name, precision)
+        return cls(model.eval(), key, name, precision)
 
     def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
         """The embedding of every sentence, float32 (n, d), each a function of that one alone.
@@ -226,7 +237,7 @@ class Encoder:
         if not sentences:
             return np.empty((0, self.dimensions), dtype=np.float32)
         prefixed = [self._prefix + sentence for sentence in sentences]
-        tokens = self._model.tokenizer(prefixed, truncation=True, max_length=self._most)
+        tokens = self._tokens(prefixed)
         by_length: dict[int, list[int]] = defaultdict(list)
         for i, ids in enumerate(tokens["input_ids"]):
             by_length[min(self._most, (len(ids) // _STEP + 1) * _STEP)].append(i)
@@ -244,9 +255,9 @@ class Encoder:
         """The length of an embedding."""
         return len(self._run([self._blank], _STEP)[0])
 
-    @functools.cached_property
-    def _blank(self) -> dict[str, list[int]]:
-        return _row(self._model.tokenizer([""]), 0)
+    def _tokens(self, texts: list[str]) -> Any:
+        with self._tokenizing:
+            return self._model.tokenizer(texts, truncation=True, max_length=self._most)
 
     def _shaped(self, rows: list[dict[str, list[int]]], length: int) -> npt.NDArray[np.float32]:
         """The embeddings of rows that have room in so many tokens."""

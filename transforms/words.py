@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from indexes.artefact import WordIndex
 from indexes.euclidean import EuclideanSearch
 from indexes.hamming import HammingSearch
-from indexes.tokenizer import Tokens, tokenize
+from indexes.tokenizer import tokenize
 from mechanisms import brr, madlib
 from mechanisms.brr import BinaryRandomizedResponse
 from mechanisms.guarantees import MetricPrivacy
@@ -88,7 +88,7 @@ class WordPrivatizer(Privatizer):
             parameters.out_of_vocabulary,
             parameters.index.digest,
         )
-        self.stream = key.stage("words", repr(law).encode())
+        self._stream = key.stage("words", repr(law).encode())
         self._draws = parameters.out_of_vocabulary == "draw"
         self._euclidean = self._hamming = None
         if parameters.mechanism is WordMechanism.MADLIB:
@@ -99,34 +99,17 @@ class WordPrivatizer(Privatizer):
     def release(self, documents: Documents) -> Released:
         """The released rows, in input order, under fresh ids."""
         tokens = tokenize(documents.texts)
-        offsets, words = self.look_up(tokens)
-        addresses, released = self.replaced(documents, offsets, words)
-        rows = identified(self.stream, addresses, {"text": self.joined(offsets, released)})
-        return Released(rows, len(tokens.starts), bool((words >= 0).any()))
-
-    def look_up(self, tokens: Tokens) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-        """Each text's words as ids, int32, and where each text's begin, int64 (n + 1,).
-
-        Those that the index lacks are left out, or -1 if words are drawn for them.
-        """
-        return self._index.vocabulary.look_up(tokens, unknown=self._draws)
-
-    def replaced(
-        self,
-        documents: Documents,
-        offsets: npt.NDArray[np.int64],
-        words: npt.NDArray[np.int32],
-    ) -> tuple[Addresses, npt.NDArray[np.int32]]:
-        """Each document's address, and the released word in the place of each, int32."""
+        offsets, words = self._index.vocabulary.look_up(tokens, unknown=self._draws)
         # The address stands for the words, whose change therefore changes all of the noise.
-        addresses = document_addresses(self.stream, documents, offsets, words)
+        addresses = document_addresses(self._stream, documents, offsets, words)
         epsilons, which = self._epsilons(offsets)
-        parts = self.stream.parts(addresses, offsets)
+        parts = self._stream.parts(addresses, offsets)
         released = np.empty(len(words), dtype=np.int32)
         for start in range(0, len(words), _WORDS_AT_ONCE):
             some = slice(start, start + _WORDS_AT_ONCE)
             released[some] = self._replace(words[some], epsilons, which[some], parts[some])
-        return addresses, released
+        rows = identified(self._stream, addresses, {"text": self._joined(offsets, released)})
+        return Released(rows, len(tokens.starts), bool((words >= 0).any()))
 
     def _epsilons(
         self, offsets: npt.NDArray[np.int64]
@@ -151,21 +134,21 @@ class WordPrivatizer(Privatizer):
         known = words >= 0
         released = np.empty_like(words)
         size = len(self._index.vocabulary)
-        released[~known] = uniform(size, self.stream, addresses[~known], lane=_DRAW_LANE)
+        released[~known] = uniform(size, self._stream, addresses[~known], lane=_DRAW_LANE)
         words, which, addresses = words[known], which[known], addresses[known]
         if self._euclidean is not None:
             vectors = self._index.vectors[words]
-            queries = madlib.perturb(vectors, epsilons, which, self.stream, addresses)
+            queries = madlib.perturb(vectors, epsilons, which, self._stream, addresses)
             released[known] = self._euclidean.nearest(queries)
         elif self._hamming is not None:
-            codes = brr.flip(self._index.codes[words], epsilons, which, self.stream, addresses)
+            codes = brr.flip(self._index.codes[words], epsilons, which, self._stream, addresses)
             released[known] = self._hamming.nearest(codes)
         return released
 
-    def joined(
+    def _joined(
         self, offsets: npt.NDArray[np.int64], words: npt.NDArray[np.int32]
     ) -> pa.LargeStringArray:
-        """Each text's words with single spaces between them."""
+        """Each document's words with single spaces between them."""
         spelled = self._index.vocabulary.terms.take(pa.array(words)).cast(pa.string())
         lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), spelled)
         return pc.binary_join(lists, " ").cast(pa.large_string())

@@ -185,16 +185,19 @@ def test_a_release_of_words_tells_nothing_of_the_canary(
     [
         pytest.param({"utility": "mean-depth"}, IN_PROCESS, id="deep-candidate-1"),
         pytest.param({"mechanism": "truncation", "utility": ...}, TWO_WORKERS, id="truncation-2"),
+        pytest.param({"mechanism": "madlib", "utility": ...}, IN_PROCESS, id="madlib-1"),
     ],
 )
 def test_a_release_of_embeddings_tells_nothing_of_the_canary(
     workspace: Workspace,
     sentences: Callable[..., dict[str, Any]],
+    word_index: Path,
     block: dict[str, Any],
     options: tuple[str, ...],
 ) -> None:
     # Of sentences, of what the encoder makes of them, and of its libraries' logs.
     corpus(workspace)
+    block = block | ({"index": str(word_index)} if block.get("mechanism") == "madlib" else {})
     done = workspace.release(PARQUET | sentences(**block), *options)
     assert "DEBUG" in done.stderr
     needles = needles_of("test", workspace.environment["QUIETCORPUS_MASTER_KEY"])

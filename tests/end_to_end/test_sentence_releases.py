@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,12 @@ from public_candidates import PUBLIC_TEXTS, build_candidates
 
 from indexes.candidates import Candidates, Manifest, open_candidates
 from indexes.sentences import split
+from mechanisms.keystream import ReleaseKey
+from pipelines.claims import identity
+from pipelines.kinds import prepare
+from pipelines.sentences import SentencesKind
+from pipelines.spec import load_spec
+from transforms.documents import Plan
 from transforms.encoder import PACKAGED
 
 if TYPE_CHECKING:
@@ -370,3 +377,23 @@ def test_candidates_are_made_alike_again(
     again = workspace.folder / "again"
     for path in sorted(candidates.iterdir(), reverse=True):
         assert (again / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+def test_what_encodes_is_part_of_a_runs_identity(
+    workspace: Workspace, sentences: Sentences
+) -> None:
+    # Kills: a run that finishes another's files with draws of other embeddings.
+    spec = load_spec(str(workspace.spec(sentences())))
+    kind = prepare(spec)
+    assert isinstance(kind, SentencesKind)
+    key = ReleaseKey.derive(bytes(32), "test")
+
+    def identity_with(**encoder: str) -> str:
+        parameters = replace(kind.parameters, encoder=replace(kind.parameters.encoder, **encoder))
+        other = replace(kind, parameters=parameters)
+        return identity(spec, Plan([], pa.schema([])), other, key)
+
+    own = {"precision": "float32", "software": "torch 2"}
+    assert identity_with(**own) == identity_with(**own)
+    assert identity_with(**own) != identity_with(**own | {"precision": "bfloat16"})
+    assert identity_with(**own) != identity_with(**own | {"software": "torch 3"})

@@ -157,6 +157,11 @@ def test_means(kind: type) -> None:
     expected = [part.astype(np.float64).sum(axis=0) / len(part) for part in whole]
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(found[1], [4 / 3, 4 / 3])
+    # Documents of none, wherever they are. Kills: a neighbour's sum, NaN.
+    some = means(vectors, np.array([0, 0, 1, 4, 4, 4, 5, 5]))
+    np.testing.assert_array_equal(some[[1, 2, 5]], expected)
+    assert not some[[0, 3, 4, 6]].any()
+    assert not means(vectors[:0], np.array([0, 0, 0])).any()
 
 
 class Corpus(NamedTuple):

@@ -344,7 +344,7 @@ def test_a_cluster_that_is_not_there(
     assert list(tmp_path.iterdir()) == []
 
 
-COMMAND = "from pipelines.calibrate_cli import calibrate; calibrate()"
+COMMAND = "from pipelines.calibrate_cli import calibrate_words; calibrate_words()"
 
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:

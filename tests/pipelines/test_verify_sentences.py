@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from test_verify import DATA, edit_card, flip, rewrite
-from test_verify_words import add_vocabulary, card, everywhere, parameters_of
+from test_verify_words import PROMISE, TEN, add_vocabulary, card, everywhere, promising
 
+from mechanisms.guarantees import LimitedPrecision, MetricPrivacy
+from mechanisms.madlib import Madlib
 from pipelines.verify import verify
 from transforms.errors import InputError
 
@@ -107,15 +109,15 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
     },
     "no number": (everywhere(epsilon_exact="ten"), "release.json: "),
     "negative": (everywhere(epsilon_exact="-10"), "release.json: "),
-    "a metric": (
-        card(lambda c: [p.update(metric="m", per="word") for p in parameters_of(c)]),
-        "guarantee: its words are not the budget's",
+    "a metric": (promising(MetricPrivacy(Madlib.metric, TEN)), PROMISE),
+    "limited precision": (promising(LimitedPrecision(1, TEN)), PROMISE),
+    "a mechanism that there is not": (
+        card(lambda c: c["mechanism"].update(mechanism="deepest-candidate")),
+        f"{DATA}: columns that release.json does not account for: candidate",
     ),
-    "limited precision": (
-        card(
-            lambda c: [p.update(precision=1, delta=0.0, delta_exact="0") for p in parameters_of(c)]
-        ),
-        "guarantee: its words are not the budget's",
+    "another epsilon in words": (
+        card(lambda c: c["mechanism"].update(epsilon=1.0)),
+        "mechanism: epsilon is not the budget's",
     ),
     "private candidates": (artefact(0, provenance="private"), PUBLIC),
     "candidates under a guarantee": (

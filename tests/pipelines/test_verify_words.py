@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +14,24 @@ import pyarrow.parquet as pq
 import pytest
 from test_verify import DATA, edit_card, flip, rewrite
 
+from mechanisms.brr import BinaryRandomizedResponse
+from mechanisms.guarantees import (
+    Guarantee,
+    LimitedPrecision,
+    MetricPrivacy,
+    SentencePrivacy,
+    Spending,
+)
+from pipelines.card import Card, budget
+from pipelines.card import guarantee as guarantee_part
 from pipelines.verify import verify
 from transforms.errors import InputError
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
+
+
+TEN = Fraction(10)
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +69,23 @@ def card(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
     return lambda release: edit_card(release, change)
 
 
+PROMISE = "mechanism: it does not give such a guarantee, or is not known"
+
+
+def promising(guarantee: Guarantee) -> Callable[[Path], None]:
+    """Have a card promise something else throughout, in words as in numbers."""
+
+    def change(content: dict[str, Any]) -> None:
+        artefacts = Card.model_validate(content).artefacts
+        spending = Spending("documents", guarantee)
+        content["budget"] = budget([spending], guarantee, artefacts).model_dump(mode="json")
+        promised = guarantee_part(guarantee, content["guarantee"]["not_protected"], artefacts)
+        content["guarantee"] = promised.model_dump(mode="json")
+        content["mechanism"] |= {"epsilon": 10.0, "epsilon_exact": "10"}
+
+    return card(change)
+
+
 def add_vocabulary(release: Path) -> None:
     """A list of words that the card accounts for, as a file."""
     table = pa.table({"term_id": [0], "term": ["secret"], "weight": [1]})
@@ -81,9 +112,26 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
         "guarantee: its words are not the budget's",
     ),
     "rounded down": (everywhere(epsilon=9.5), "budget: the stages do not add up to the total"),
-    "another metric": (
-        everywhere(metric="number of letters"),
-        "guarantee: its words are not the budget's",
+    "another metric": (everywhere(metric="number of letters"), PROMISE),
+    "a metric of one's own": (promising(MetricPrivacy("letters", TEN)), PROMISE),
+    "the other mechanism's metric": (
+        promising(MetricPrivacy(BinaryRandomizedResponse.metric, TEN)),
+        PROMISE,
+    ),
+    "sentences": (promising(SentencePrivacy(TEN)), PROMISE),
+    "bags": (promising(LimitedPrecision(1, TEN)), PROMISE),
+    "another mechanism": (card(lambda c: c["mechanism"].update(mechanism="brr")), PROMISE),
+    "a mechanism of no name": (
+        card(lambda c: c["mechanism"].update(mechanism=["madlib"])),
+        PROMISE,
+    ),
+    "another epsilon in words": (
+        card(lambda c: c["mechanism"].update(epsilon=1.0)),
+        "mechanism: epsilon is not the budget's",
+    ),
+    "nothing unprotected": (
+        card(lambda c: c["guarantee"].update(not_protected=[])),
+        "guarantee: it does not say what is not protected",
     ),
     "for the document": (
         everywhere(per="document"),

@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -203,6 +204,7 @@ def test_the_launchers_processor_sets_the_precision(
     with caplog.at_level("WARNING", logger="quietcorpus"):
         opened = source.open()
     assert str(opened._model.dtype) == f"torch.{precision}"
+    assert source.arithmetic.startswith(precision)
     assert bool(caplog.records) == (precision == "bfloat16")
     described.unlink()
     assert EncoderSource.found(KEY, str(small_folder)).precision == "float32"
@@ -213,6 +215,28 @@ def test_what_is_longer_than_the_model_reads_is_cut(packaged: Encoder) -> None:
     tail = of_tokens(20)
     long = of_tokens(300)
     np.testing.assert_array_equal(*packaged.encode([long, f"{long} {tail}"]))
+
+
+def test_threads_cut_alike(packaged: Encoder) -> None:
+    """Beside a thread that sets the same tokenizer to read on. Kills: a sentence of more tokens
+    than the model reads, now and then.
+    """
+    tokenizer = packaged._model.tokenizer
+    done = threading.Event()
+
+    def others() -> None:
+        while not done.is_set():
+            with packaged._tokenizing:
+                tokenizer(["other"])
+
+    thread = threading.Thread(target=others)
+    thread.start()
+    try:
+        lengths = [len(packaged._tokens([of_tokens(400)])["input_ids"][0]) for _ in range(500)]
+    finally:
+        done.set()
+        thread.join()
+    assert set(lengths) == {packaged._most}
 
 
 def test_no_sentences(packaged: Encoder) -> None:
