@@ -35,7 +35,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--reviews", required=True)
     parser.add_argument("--candidates", required=True)
-    parser.add_argument("--documents", type=int, default=128)
+    parser.add_argument("--documents", type=int, default=256)
     given = parser.parse_args()
     with threadpool_limits(1):
         mechanism()
@@ -93,9 +93,10 @@ def path(reviews: str, candidates: str, documents: int) -> None:
     source = CandidatesSource.found("--candidates", candidates)
     found = EncoderSource.found("--encoder", PACKAGED)
     encoder = Timed(found.open())
+    size = SentencePrivatizer.documents_at_once
     batches = [
-        Documents("reviews", np.arange(start, start + 64), texts.slice(start, 64), pa.table({}))
-        for start in range(0, documents, 64)
+        Documents("reviews", np.arange(start, start + size), texts.slice(start, size), pa.table({}))
+        for start in range(0, documents, size)
     ]
     sentences = split(texts.slice(0, documents).to_pylist(), 64, "en").texts
     bare = encoder.inner._model
