@@ -254,7 +254,7 @@ def report(results: dict[str, list[float]], ways: Iterable[str], output: Path) -
     mpl.rcParams["svg.hashsalt"] = "quietcorpus"
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(9, 4.0), sharey=True, layout="constrained")
     for axis, key, values in zip(axes, "ek", (EPSILONS, LENGTHS), strict=True):
         title = "epsilon" if key == "e" else f"k, at epsilon {AT_EPSILON}"
         print(f"\n| macro-F1 by {title} | " + " | ".join(map(str, values)) + " |")
@@ -267,13 +267,15 @@ def report(results: dict[str, list[float]], ways: Iterable[str], output: Path) -
                 [np.mean(results[name]) for name in names],
                 [np.std(results[name], ddof=1) for name in names],
                 label=WAYS[way],
+                color=f"C{list(WAYS).index(way)}",
                 marker="o",
                 markersize=3,
                 linestyle="--" if way in ("mean", "random") else "-",
             )
         axis.set_xlabel(title)
     axes[0].set_ylabel("macro-F1")
-    axes[1].legend(fontsize="x-small")
+    found = axes[0].get_legend_handles_labels()
+    figure.legend(*found, loc="outside lower center", ncols=4, fontsize="x-small")
     figure.savefig(output / "sentences-utility.svg", metadata={"Date": None})
     print("\n| depth, by projections | " + " | ".join(map(str, EPSILONS)) + " |")
     print("|---" * (len(EPSILONS) + 1) + "|")
