@@ -132,7 +132,7 @@ class Experiment:
         return self.candidates.embeddings[drawn]
 
     def _replaced(self, epsilon: Fraction, most: int, draw: int, *, shared: bool) -> np.ndarray:
-        """What is released where words are replaced, and sentences then encoded."""
+        """What is released where words are replaced, and runs of them then encoded."""
         encoder = EncoderSource.found("--encoder", PACKAGED)
         if shared:
             distance = self.words.open().manifest.distances["euclidean"]["mean"]

@@ -15,7 +15,6 @@ from pipelines import card
 from pipelines.job import Job, release_documents, splits_of
 from pipelines.kind import Account
 from pipelines.limited_precision import VocabularyStep, not_protected
-from pipelines.manifest import WriteManifest
 from pipelines.spec_mechanisms import BagOfWordsSpec
 from pipelines.storage import COMPRESSION, VOCABULARY, rows_of
 from transforms.artefacts import Artefact
@@ -23,7 +22,7 @@ from transforms.bag_of_words import BagOfWordsParameters
 from transforms.codebook import BuildCodebook, Codebook, Compression, check_size
 from transforms.errors import redacted
 from transforms.histogram import ReleaseHistogram
-from transforms.shards import ROW_GROUP_ROWS, TALLIES, Tally, Written, write_tables
+from transforms.shards import ROW_GROUP_ROWS, Tally, Written, write_tables
 from transforms.vocabulary import vocabulary_table
 
 
@@ -84,9 +83,8 @@ class BagOfWordsKind:
         codebook = weights | "codebook" >> beam.ParDo(
             BuildCodebook(compression, job.key), vocabulary
         )
-        documents = release_documents(pipeline, job, self._parameters, codebook)
         tables = codebook | "write codebook" >> beam.ParDo(_WriteCodebook(job.staging))
-        (documents.files, documents[TALLIES], tables) | "manifest" >> WriteManifest(job.staging)
+        release_documents(pipeline, job, self._parameters, codebook, tables=(tables,))
 
     def check(self, tally: Tally) -> None:
         """Any corpus has bags of words."""

@@ -11,13 +11,12 @@ from indexes.tokenizer import DESCRIPTION
 from pipelines import card
 from pipelines.job import Job, release_documents
 from pipelines.kind import Account
-from pipelines.manifest import WriteManifest
 from pipelines.sentences import on_the_card, public_artefacts
 from pipelines.spec_mechanisms import SentencesSpec, WordsSpec
 from pipelines.words import WordsKind
 from transforms.candidates import CandidatesSource
 from transforms.embedded_words import RUN_WORDS, EmbeddedWordsParameters
-from transforms.shards import TALLIES, Tally, Written
+from transforms.shards import Tally, Written
 from transforms.words import WordMechanism
 
 
@@ -57,8 +56,7 @@ class EmbeddedWordsKind:
     @property
     def computing(self) -> str:
         """What encodes."""
-        encoder = self.parameters.encoder
-        return f"{encoder.arithmetic}; {encoder.software}"
+        return self.parameters.encoder.computing
 
     @property
     def artefacts(self) -> Sequence[card.Artefact]:
@@ -67,8 +65,7 @@ class EmbeddedWordsKind:
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
         """Add the job to a pipeline."""
-        documents = release_documents(pipeline, job, self.parameters)
-        (documents.files, documents[TALLIES]) | "manifest" >> WriteManifest(job.staging)
+        release_documents(pipeline, job, self.parameters)
 
     def check(self, tally: Tally) -> None:
         """Refuse a corpus in another language than the index's."""

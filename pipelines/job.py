@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import apache_beam as beam
 
+from pipelines.manifest import WriteManifest
 from pipelines.spec import Spec
 from transforms.documents import Corpus, Plan, Split
 from transforms.identifiers import TAG, RefuseRepeated
@@ -47,11 +48,16 @@ class Job:
 
 
 def release_documents(
-    pipeline: beam.Pipeline, job: Job, parameters: Parameters, *side: beam.PCollection
-) -> beam.pvalue.DoOutputsTuple:
-    """The data files, one a shard, and their tallies; the ids are checked for repeats.
+    pipeline: beam.Pipeline,
+    job: Job,
+    parameters: Parameters,
+    *side: beam.PCollection,
+    tables: Sequence[beam.PCollection] = (),
+) -> None:
+    """Write the data files, one a shard, and the manifest; the ids are checked for repeats.
 
-    `side` is what the kind's privatizer is made from besides its parameters, if anything.
+    `side` is what the kind's privatizer is made from besides its parameters, and `tables` the other
+    files of the release, if any.
     """
     documents = (
         pipeline
@@ -71,7 +77,7 @@ def release_documents(
         ).with_outputs(TALLIES, TAG, main="files")
     )
     refuse_repeated(documents[TAG], job)
-    return documents
+    (documents.files, documents[TALLIES], *tables) | "manifest" >> WriteManifest(job.staging)
 
 
 def splits_of(pipeline: beam.Pipeline, job: Job) -> beam.PCollection[Split]:

@@ -15,7 +15,6 @@ from mechanisms.guarantees import SentencePrivacy, Spending, compose, round_up
 from pipelines import card
 from pipelines.job import Job, release_documents
 from pipelines.kind import Account
-from pipelines.manifest import WriteManifest
 from pipelines.spec_mechanisms import SentencesSpec
 from transforms.candidates import CandidatesSource
 from transforms.encoder import EncoderSource
@@ -25,7 +24,7 @@ from transforms.sentences import (
     SentenceMechanism,
     SentencesParameters,
 )
-from transforms.shards import TALLIES, Tally, Written
+from transforms.shards import Tally, Written
 
 _PROJECTIONS = 100
 
@@ -71,8 +70,7 @@ class SentencesKind:
     @property
     def computing(self) -> str:
         """What encodes."""
-        encoder = self.parameters.encoder
-        return f"{encoder.arithmetic}; {encoder.software}"
+        return self.parameters.encoder.computing
 
     @property
     def artefacts(self) -> Sequence[card.Artefact]:
@@ -81,8 +79,7 @@ class SentencesKind:
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
         """Add the job to a pipeline."""
-        documents = release_documents(pipeline, job, self.parameters)
-        (documents.files, documents[TALLIES]) | "manifest" >> WriteManifest(job.staging)
+        release_documents(pipeline, job, self.parameters)
 
     def check(self, tally: Tally) -> None:
         """Refuse a corpus without a sentence."""

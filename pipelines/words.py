@@ -14,13 +14,12 @@ from mechanisms.guarantees import Spending, compose, round_up
 from pipelines import card
 from pipelines.job import Job, release_documents
 from pipelines.kind import Account
-from pipelines.manifest import WriteManifest
 from pipelines.matching import matched
 from pipelines.meaning import explain
 from pipelines.spec_mechanisms import MatchedEpsilon, WordsSpec
 from pipelines.spec_values import LARGEST_EPSILON
 from transforms.errors import InputError
-from transforms.shards import TALLIES, Tally, Written
+from transforms.shards import Tally, Written
 from transforms.word_index import IndexSource
 from transforms.words import WORDS_ROW_GROUP_ROWS, WordsParameters
 
@@ -71,8 +70,7 @@ class WordsKind:
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
         """Add the job to a pipeline."""
-        documents = release_documents(pipeline, job, self.parameters)
-        (documents.files, documents[TALLIES]) | "manifest" >> WriteManifest(job.staging)
+        release_documents(pipeline, job, self.parameters)
 
     def check(self, tally: Tally) -> None:
         """Refuse a corpus in another language than the index's."""

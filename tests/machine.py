@@ -1,4 +1,4 @@
-"""What tests share that is no fixture: what this machine must have, its ports, the master key."""
+"""What tests share that is no fixture: what a machine has or lacks, its ports, the master key."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import pytest
+
+if TYPE_CHECKING:
+    from conftest import Workspace
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = Path(os.environ.get("QUIETCORPUS_CLUSTERS") or ROOT / "build")
@@ -25,6 +28,15 @@ def required(reason: str) -> NoReturn:
     if os.environ.get("QUIETCORPUS_REQUIRE_CLUSTERS") == "1":
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+def without(workspace: Workspace, module: str) -> dict[str, str | None]:
+    """An environment in which a module is not installed."""
+    folder = workspace.folder / "without"
+    folder.mkdir()
+    # None is how Python itself notes that a module is not there.
+    (folder / "sitecustomize.py").write_text(f"import sys\nsys.modules[{module!r}] = None\n")
+    return {"PYTHONPATH": str(folder)}
 
 
 def wait_until(found: Callable[[], _T], seconds: float) -> _T:

@@ -85,6 +85,11 @@ class EncoderSource:
             self.precision if self.precision == "float32" else f"{on_processors}, float32 on GPUs"
         )
 
+    @property
+    def computing(self) -> str:
+        """What an embedding's last digits depend on besides the model."""
+        return f"{self.arithmetic}; {self.software}"
+
     def check(self, expected: Mapping[str, Any]) -> None:
         """Raise InputError unless it is the encoder that candidates say they were made with."""
         if self.digest != expected["sha256"]:
@@ -274,14 +279,11 @@ class Encoder:
         if length not in self._sound:
             known = self._model.tokenizer.vocab_size
             ids = np.random.default_rng(length).integers(known, size=(self._rows, length))
-            rows = [{**self._blank, "input_ids": row} for row in ids.tolist()]
-            for row in rows:
-                for name in set(row) - {"input_ids"}:
-                    row[name] = [self._blank[name][0]] * length
-            mixed = [
-                {name: values[: length - 1 - i % _STEP] for name, values in row.items()}
-                for i, row in enumerate(rows)
-            ]
+            mixed = []
+            for i, row in enumerate(ids.tolist()):
+                size = length - 1 - i % _STEP
+                of_each = {name: [values[0]] * size for name, values in self._blank.items()}
+                mixed.append({**of_each, "input_ids": row[:size]})
             sparse = [row if i % 2 == 0 else self._blank for i, row in enumerate(mixed)]
             here, turned, beside = (
                 self._run(some, length) for some in (mixed, [*mixed[1:], mixed[0]], sparse)

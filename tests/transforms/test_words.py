@@ -62,11 +62,6 @@ def parameters(mechanism: WordMechanism, epsilon: Fraction, **changes: Any) -> W
     return replace(WordsParameters(mechanism, epsilon, "word", "drop", source), **changes)
 
 
-@pytest.fixture
-def key() -> ReleaseKey:
-    return ReleaseKey.derive(os.urandom(32), "test")
-
-
 def documents(*texts: str, first_row: int = 0, source: str = "file") -> Documents:
     rows = np.arange(first_row, first_row + len(texts), dtype=np.int64)
     return Documents(source, rows, pa.array(texts, pa.large_string()), pa.table({}))

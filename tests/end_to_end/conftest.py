@@ -1,0 +1,42 @@
+"""Candidates in memory, and releases of sentence embeddings that tests of several modules read."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from public_candidates import PUBLIC_TEXTS
+from sentence_releases import DOCUMENTS, INPUT, LAWS, Sentences, corpus
+
+from indexes.candidates import Candidates, open_candidates
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+
+@pytest.fixture(scope="session")
+def opened(candidates: Path) -> Candidates:
+    """The candidates as releases see them."""
+    return open_candidates(str(candidates))
+
+
+@pytest.fixture(scope="session")
+def sentence_release(
+    tmp_path_factory: pytest.TempPathFactory,
+    new_workspace: Callable[[Path], Workspace],
+    sentences: Sentences,
+    lee_texts: list[str],
+) -> Callable[[str], Workspace]:
+    """Makes a workspace with a release by a law, once, of texts that no candidates are made of."""
+
+    @functools.cache
+    def make(law: str) -> Workspace:
+        workspace = new_workspace(tmp_path_factory.mktemp(law))
+        corpus(workspace, lee_texts[PUBLIC_TEXTS:][:DOCUMENTS])
+        workspace.release_here({"input": INPUT} | sentences(**LAWS[law]))
+        return workspace
+
+    return make
