@@ -159,16 +159,28 @@ def _look_up(  # type: ignore[no-untyped-def]
     return offsets, ids[:found].copy()
 
 
-def document_frequencies(tokens: Tokens) -> tuple[pa.Array, npt.NDArray[np.int64]]:
-    """The distinct tokens of a batch, large_string, and the number of texts that hold each."""
+def distinct_tokens(
+    tokens: Tokens,
+) -> tuple[pa.Array, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The distinct tokens of a batch, large_string (m,), and which of them each text holds.
+
+    Text i holds those at numbers[offsets[i] : offsets[i + 1]], each once; both arrays are int64.
+    """
     words = pa.LargeStringArray.from_buffers(
         len(tokens.starts), *_gather(tokens.data, tokens.starts, tokens.ends)
     ).dictionary_encode()
     codes = words.indices.to_numpy().astype(np.int64)
     texts = np.repeat(np.arange(len(tokens.offsets) - 1), np.diff(tokens.offsets))
-    distinct = np.unique(texts * max(1, len(words.dictionary)) + codes)
-    counts = np.bincount(distinct % max(1, len(words.dictionary)), minlength=len(words.dictionary))
-    return words.dictionary, counts
+    texts, numbers = np.divmod(
+        np.unique(texts * max(1, len(words.dictionary)) + codes), max(1, len(words.dictionary))
+    )
+    return words.dictionary, np.searchsorted(texts, np.arange(len(tokens.offsets))), numbers
+
+
+def document_frequencies(tokens: Tokens) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+    """The distinct tokens of a batch, large_string, and the number of texts that hold each."""
+    words, _, numbers = distinct_tokens(tokens)
+    return words, np.bincount(numbers, minlength=len(words))
 
 
 def _gather(

@@ -2,10 +2,10 @@
 
 A law on 0, 1, 2, ... is given by its survival function S(i) = Pr[I > i], as rigorous integer
 bounds at any precision. With V uniform on [0, 1), I = #{i : V < S(i)} has that law exactly. Bits
-of V are revealed until they decide: 16 of them settle almost every draw by a table, the cells
-that hold a threshold take 48 more and a binary search, and the few that are still open (the
-tail among them) are decided in big integers with as many bits as it takes. No float, no
-truncated tail.
+of V are revealed until they decide: 16 of them settle most draws by a table, the cells that hold
+a threshold take 48 more and a search among their own, and the few that are still open (the tail
+among them) are decided in big integers with as many bits as it takes. No float, no truncated
+tail.
 """
 
 from __future__ import annotations
@@ -80,15 +80,42 @@ def _look_up(table, words, sentinel):  # type: ignore[no-untyped-def]
             value = table[words[row, column]]
             drawn[row, column] = value
             undecided += value == sentinel
-    positions = np.empty((undecided, 2), dtype=np.int64)
+    # Written whether it counts or not: a branch on a coin's fall costs more than a store.
+    positions = np.empty((undecided + 1, 2), dtype=np.int64)
     found = 0
     for row in range(words.shape[0]):
         for column in range(words.shape[1]):
-            if drawn[row, column] == sentinel:
-                positions[found, 0] = row
-                positions[found, 1] = column
-                found += 1
-    return drawn, positions
+            positions[found, 0] = row
+            positions[found, 1] = column
+            found += drawn[row, column] == sentinel
+    return drawn, positions[:undecided]
+
+
+@compiled
+def _search(drawn, positions, words, more, floors, guide, outcomes):  # type: ignore[no-untyped-def]
+    """Write the draws that 64 bits decide, and return which of the `positions` they do not.
+
+    `guide[cell]` is the first of the ascending `floors` in that cell of the table or in a higher
+    one, and `outcomes[i]` what is drawn above i of them.
+    """
+    undecided = np.empty(len(positions), dtype=np.int64)
+    found = 0
+    for i in range(len(positions)):
+        row, column = positions[i, 0], positions[i, 1]
+        cell = np.int64(words[row, column])
+        value = np.uint64(cell) << np.uint64(48) | more[i] >> np.uint64(16)
+        low, high = guide[cell], guide[cell + 1]
+        while low < high:
+            middle = (low + high) >> 1
+            if floors[middle] <= value:
+                low = middle + 1
+            else:
+                high = middle
+        drawn[row, column] = outcomes[low]
+        if (low > 0 and floors[low - 1] == value) or value == 0:
+            undecided[found] = i
+            found += 1
+    return undecided[:found]
 
 
 class Law(ABC):
@@ -101,6 +128,14 @@ class Law(ABC):
     def values(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """The outcomes that the indices stand for (the indices themselves, unless overridden)."""
         return indices
+
+
+class TwoSided(Law):
+    """A law on the whole numbers: index 0, 1, 2, 3, 4, ... stands for 0, 1, -1, 2, -2, ..."""
+
+    def values(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """0, 1, -1, 2, -2, ... for 0, 1, 2, 3, 4, ..."""
+        return np.where(indices & 1, (indices + 1) >> 1, -(indices >> 1))
 
 
 def floor_of(law: Law, index: int, bits: int) -> int:
@@ -162,24 +197,21 @@ class ExactSampler:
                 raise ValueError("the law is too wide to tabulate")
         # S is decreasing; the search wants ascending order.
         self._floors = np.array(floors[::-1], dtype=np.uint64)
-        self._table, self._sentinel = self._tabulate()
+        self._tabulate()
 
-    def _tabulate(self) -> tuple[npt.NDArray[np.signedinteger], int]:
-        cells = np.arange(1 << _TABLE_BITS, dtype=np.uint64) << np.uint64(
-            _SEARCH_BITS - _TABLE_BITS
-        )
-        indices = len(self._floors) - np.searchsorted(self._floors, cells, side="right")
-        indices[0] = len(self._floors)
-        values = self._law.values(indices.astype(np.int64))
+    def _tabulate(self) -> None:
+        above = np.arange(len(self._floors), -1, -1)
+        values = self._law.values(above)
         # A draw 32 times as far out as 64 bits reach has probability below 2^-2000.
         reach = 32 * int(np.abs(values).max())
         dtype: type[np.int16 | np.int32] = np.int16 if reach < np.iinfo(np.int16).max else np.int32
-        sentinel = int(np.iinfo(dtype).min)
-        table: npt.NDArray[np.signedinteger] = values.astype(dtype)
-        table[(self._floors >> np.uint64(_SEARCH_BITS - _TABLE_BITS)).astype(np.int64)] = sentinel
-        if self._limit is None or len(self._floors) < self._limit:
-            table[0] = sentinel  # infinitely many thresholds of the tail lie in the lowest cell
-        return table, sentinel
+        self._sentinel = int(np.iinfo(dtype).min)
+        self._outcomes: npt.NDArray[np.signedinteger] = values.astype(dtype)
+        cells = (self._floors >> np.uint64(_SEARCH_BITS - _TABLE_BITS)).astype(np.int64)
+        self._guide = np.searchsorted(cells, np.arange((1 << _TABLE_BITS) + 1)).astype(np.int32)
+        self._table = self._outcomes[self._guide[:-1]]
+        self._table[cells] = self._sentinel
+        self._table[0] = self._sentinel  # infinitely many thresholds of the tail lie there
 
     def sample(
         self, stream: Keystream, addresses: Addresses, count: int, *, lane: int, start: int = 0
@@ -197,35 +229,34 @@ class ExactSampler:
         drawn: npt.NDArray[np.signedinteger]
         drawn, positions = _look_up(self._table, words, self._sentinel)
         if len(positions):
-            rows, columns = positions.T
-            prefixes = words[rows, columns]
-            refined = self._refine(
-                stream, addresses[rows], (columns + start).astype(np.uint64), prefixes, lane + 1
-            )
-            if np.abs(refined).max() > np.iinfo(drawn.dtype).max:
-                raise OverflowError("a noise draw beyond its integer type")
-            drawn[rows, columns] = refined
+            self._refine(stream, addresses, drawn, positions, words, start, lane + 1)
         return drawn
 
     def _refine(
         self,
         stream: Keystream,
         addresses: Addresses,
-        positions: npt.NDArray[np.uint64],
-        prefixes: npt.NDArray[np.uint16],
+        drawn: npt.NDArray[np.signedinteger],
+        positions: npt.NDArray[np.int64],
+        words: npt.NDArray[np.uint16],
+        start: int,
         lane: int,
-    ) -> npt.NDArray[np.int64]:
-        more = stream.gather(addresses, positions, lane=lane).view("<u8")[:, 0]
-        tail_bits = np.uint64(_SEARCH_BITS - _TABLE_BITS)
-        drawn = prefixes.astype(np.uint64) << tail_bits | more >> np.uint64(_TABLE_BITS)
-        right = np.searchsorted(self._floors, drawn, side="right")
-        indices = (len(self._floors) - right).astype(np.int64)
-        undecided = np.searchsorted(self._floors, drawn, side="left") != right
-        if self._limit is None or len(self._floors) < self._limit:
-            undecided |= drawn == 0
-        for i in np.nonzero(undecided)[0]:
-            indices[i] = self._finish(stream, addresses[i], int(positions[i]), int(drawn[i]), lane)
-        return self._law.values(indices)
+    ) -> None:
+        """Draw at the `positions` (row, column) of `drawn`, by the bits of `lane`."""
+        rows, columns = positions.T
+        more = stream.gather(addresses[rows], (columns + start).astype(np.uint64), lane=lane).view(
+            "<u8"
+        )[:, 0]
+        tables = self._floors, self._guide, self._outcomes
+        for i in _search(drawn, positions, words, more, *tables):
+            row, column = positions[i].tolist()
+            value = int(words[row, column]) << (_SEARCH_BITS - _TABLE_BITS)
+            value |= int(more[i]) >> _TABLE_BITS
+            index = self._finish(stream, addresses[row], column + start, value, lane)
+            outcome = int(self._law.values(np.array([index]))[0])
+            if abs(outcome) > np.iinfo(drawn.dtype).max:
+                raise OverflowError("a noise draw beyond its integer type")
+            drawn[row, column] = outcome
 
     def _finish(
         self,

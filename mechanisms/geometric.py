@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from compiled import compiled
-from mechanisms.exact import Bounds, ExactSampler, Law, exp_bounds, power_bounds
+from mechanisms.exact import Bounds, ExactSampler, TwoSided, exp_bounds, power_bounds
 from mechanisms.keystream import Addresses, Keystream
 
 MINIMUM_RATE = Fraction(1, 5000)
@@ -22,7 +22,7 @@ _DENSE_LANE, _GAP_LANE, _VALUE_LANE = 0, 2, 4
 _WORDS_A_BLOCK = 8
 
 
-class TwoSidedGeometric(Law):
+class TwoSidedGeometric(TwoSided):
     """Two-sided geometric noise; index 0, 1, 2, 3, 4, ... stands for 0, 1, -1, 2, -2, ...
 
     In that order Pr[I > 2k - 1] = a^k and Pr[I > 2k] = 2 a^(k+1) / (1 + a).
@@ -44,10 +44,6 @@ class TwoSidedGeometric(Law):
             return power_bounds(self._alpha, k, bits)
         lo, hi = self.tail(k + 1, bits)
         return 2 * lo, 2 * hi
-
-    def values(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """0, 1, -1, 2, -2, ... for 0, 1, 2, 3, 4, ..."""
-        return np.where(indices & 1, (indices + 1) >> 1, -(indices >> 1))
 
     def tail(self, k: int, bits: int = 256) -> Bounds:
         """Bounds of Pr[Z >= k] * 2^bits = a^k / (1 + a) * 2^bits, for k >= 0."""

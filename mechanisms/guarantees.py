@@ -109,7 +109,57 @@ class SentencePrivacy:
         return SentencePrivacy(self.epsilon + other.epsilon)
 
 
-Guarantee = LimitedPrecision | MetricPrivacy | SentencePrivacy
+@dataclass(frozen=True)
+class UserPrivacy:
+    """(epsilon, delta)-differential privacy at user level, with an epsilon of its own for a group.
+
+    For every two corpora that are equal but for one user, all of whose documents are in one of
+    them and none in the other, in either order, and for every set S of outputs,
+    Pr[M(x) in S] <= exp(epsilon) Pr[M(x') in S] + delta; for a user of group g the same holds with
+    epsilon_g. A user's group is part of that user's data; what groups there are is public.
+
+    `epsilon` holds for every user, in a group or not. Raises ValueError for a group named twice,
+    and for one whose epsilon is larger.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    groups: tuple[tuple[str, Fraction], ...] = ()
+
+    definition = "user-level differential privacy"
+    unit = "all documents of one user"
+
+    def __post_init__(self) -> None:
+        if len(dict(self.groups)) < len(self.groups):
+            raise ValueError("a group is named twice")
+        if any(epsilon > self.epsilon for _, epsilon in self.groups):
+            raise ValueError("a group's epsilon is above the epsilon of all users")
+
+    @property
+    def adjacency(self) -> str:
+        """What two inputs may differ in, in words."""
+        return (
+            "the same corpus but for one user, all of whose documents are in one of the two and "
+            "none of them in the other"
+        )
+
+    def __add__(self, other: UserPrivacy) -> UserPrivacy:
+        """Sequential composition; what has no groups costs the users of every group alike.
+
+        What comes second must have its guarantee for every outcome of the first, as training has
+        for every vocabulary. Raises ValueError where both have groups, and not the same ones.
+        """
+        mine, theirs = dict(self.groups), dict(other.groups)
+        if mine and theirs and mine.keys() != theirs.keys():
+            raise ValueError("guarantees of different groups of users do not add")
+        groups = tuple(
+            (name, mine.get(name, self.epsilon) + theirs.get(name, other.epsilon))
+            for name in mine or theirs
+        )
+        return UserPrivacy(self.epsilon + other.epsilon, self.delta + other.delta, groups)
+
+
+Guarantee = LimitedPrecision | MetricPrivacy | SentencePrivacy | UserPrivacy
 _G = TypeVar("_G", bound=Guarantee)
 
 

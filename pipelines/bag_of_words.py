@@ -13,7 +13,7 @@ from mechanisms.guarantees import LimitedPrecision, Spending, compose, round_up
 from mechanisms.histogram import Histogram
 from pipelines import card
 from pipelines.job import Job, release_documents, splits_of
-from pipelines.kind import Account
+from pipelines.kind import Account, Kind
 from pipelines.limited_precision import VocabularyStep, not_protected
 from pipelines.spec_mechanisms import BagOfWordsSpec
 from pipelines.storage import COMPRESSION, VOCABULARY, rows_of
@@ -27,7 +27,7 @@ from transforms.vocabulary import vocabulary_table
 
 
 @dataclass(frozen=True)
-class BagOfWordsKind:
+class BagOfWordsKind(Kind):
     """The kind, with its public artefacts found."""
 
     spec: BagOfWordsSpec

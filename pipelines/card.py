@@ -20,6 +20,7 @@ from mechanisms.guarantees import (
     MetricPrivacy,
     SentencePrivacy,
     Spending,
+    UserPrivacy,
     ceiling,
     round_up,
 )
@@ -102,7 +103,47 @@ class SentenceParameters(_Part):
         return SentencePrivacy(Fraction(self.epsilon_exact))
 
 
-Parameters = LimitedPrecisionParameters | MetricParameters | SentenceParameters
+class GroupParameters(_Part):
+    """The numbers of the users of one group."""
+
+    name: str
+    epsilon: float = Field(ge=0, description="epsilon of the group's users, rounded up")
+    epsilon_exact: str = Field(description="epsilon as a rational, p/q")
+
+
+class UserParameters(_Part):
+    """The numbers of user-level privacy."""
+
+    epsilon: float = Field(ge=0, description="epsilon of any user, rounded up")
+    epsilon_exact: str = Field(description="epsilon as a rational, p/q")
+    delta: float = Field(gt=0, lt=1, description="delta, rounded up")
+    delta_exact: str = Field(description="delta as a rational, p/q")
+    groups: list[GroupParameters] = Field(
+        description="of the users of each group, where they have budgets of their own"
+    )
+
+    @classmethod
+    def of(cls, guarantee: UserPrivacy) -> UserParameters:
+        """The numbers of `guarantee`."""
+        return cls(
+            epsilon=round_up(guarantee.epsilon),
+            epsilon_exact=str(guarantee.epsilon),
+            delta=round_up(guarantee.delta),
+            delta_exact=str(guarantee.delta),
+            groups=[
+                GroupParameters(name=name, epsilon=round_up(own), epsilon_exact=str(own))
+                for name, own in guarantee.groups
+            ],
+        )
+
+    @property
+    def guarantee(self) -> UserPrivacy:
+        """The guarantee with these numbers."""
+        groups = tuple((group.name, Fraction(group.epsilon_exact)) for group in self.groups)
+        return UserPrivacy(Fraction(self.epsilon_exact), Fraction(self.delta_exact), groups)
+
+
+Parameters = LimitedPrecisionParameters | MetricParameters | SentenceParameters | UserParameters
 
 
 def parameters(guarantee: Guarantee) -> Parameters:
@@ -114,6 +155,8 @@ def parameters(guarantee: Guarantee) -> Parameters:
             return MetricParameters.of(guarantee)
         case SentencePrivacy():
             return SentenceParameters.of(guarantee)
+        case UserPrivacy():
+            return UserParameters.of(guarantee)
 
 
 class GuaranteePart(_Part):
@@ -293,6 +336,8 @@ def statement(total: Guarantee, artefacts: Sequence[Artefact] = ()) -> str:
             own = _metric_statement(total)
         case SentencePrivacy():
             own = _sentence_statement(total)
+        case UserPrivacy():
+            own = _user_statement(total)
     extra = (
         f" This takes the {a.name} as given; it was made from private data, whose cost comes on "
         f"top: {a.guarantee.get('statement')}"
@@ -331,6 +376,16 @@ def _sentence_statement(total: SentencePrivacy) -> str:
     )
 
 
+def _user_statement(total: UserPrivacy) -> str:
+    groups = "; ".join(f"exp({ceiling(epsilon)}) for {name}" for name, epsilon in total.groups)
+    return (
+        "Taking part with all of one's documents, or with none, makes any outcome of this release "
+        f"equally likely within a factor of exp({ceiling(total.epsilon)}), up to a chance of "
+        f"{ceiling(total.delta)}, whatever a reader knows already but the key"
+        f"{f' (by groups of users: {groups})' if groups else ''}."
+    )
+
+
 def _changes(precision: int) -> str:
     replaced = f" or {precision // 2} replaced" if precision > 1 else ""
     words = "word" if precision == 1 else "words"
@@ -346,7 +401,7 @@ def costs(parameters: Parameters) -> str:
             return f"{epsilon} * d a word{shared}"
         case SentenceParameters():
             return f"{epsilon} a sentence"
-        case LimitedPrecisionParameters():
+        case LimitedPrecisionParameters() | UserParameters():
             delta = Fraction(parameters.delta_exact)
             return epsilon + (f", delta {ceiling(delta)}" if delta else "")
 

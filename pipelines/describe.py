@@ -9,10 +9,10 @@ from typing import Any
 from pydantic import BaseModel
 
 from indexes.tokenizer import DESCRIPTION
-from mechanisms.guarantees import round_up
+from mechanisms.guarantees import UserPrivacy, round_up
 from pipelines import card
 from pipelines.card import Card
-from pipelines.kind import Kind
+from pipelines.kind import Account, Kind
 from pipelines.spec import Spec
 from pipelines.version import software
 from transforms.shards import Tally, Written
@@ -26,9 +26,7 @@ def describe(spec: Spec, kind: Kind, files: Sequence[Written], tally: Tally, cre
         release=spec.release,
         created=created,
         mechanism=stated(spec) | resolved,
-        guarantee=card.guarantee(
-            account.total, [*_not_protected(spec), *account.not_protected], kind.artefacts
-        ),
+        guarantee=card.guarantee(account.total, _not_protected(spec, account), kind.artefacts),
         budget=card.budget(account.spendings, account.total, kind.artefacts),
         papers_figure=account.papers_figure,
         meaning=account.meaning,
@@ -59,8 +57,20 @@ def _resolved(value: Any) -> Any:
     return getattr(value, "value", value)
 
 
-def _not_protected(spec: Spec) -> list[str]:
-    """What any release gives away."""
+def _not_protected(spec: Spec, account: Account) -> list[str]:
+    """What this release gives away."""
+    within = [] if isinstance(account.total, UserPrivacy) else _of_documents(spec)
+    return [
+        *within,
+        *account.not_protected,
+        "which documents have changed, if an altered corpus is released under the same id and "
+        "master key: give every release an id of its own",
+        "anything against an adversary who holds the master key, or breaks AES-256 or BLAKE2b",
+    ]
+
+
+def _of_documents(spec: Spec) -> list[str]:
+    """What it gives away where the unit lies within one document."""
     unique = "checked by the id column" if spec.input.id else "not checked: no id column is named"
     names = ", ".join(spec.input.keep)
     kept = [f"the columns {names}: copied as they are, and joinable with other data"]
@@ -71,7 +81,4 @@ def _not_protected(spec: Spec) -> list[str]:
         "what several documents of one person say together, or one document that the corpus holds "
         f"twice ({unique}): the unit lies within one document",
         "how the input was divided into files and row groups, by their numbers of documents",
-        "which documents have changed, if an altered corpus is released under the same id and "
-        "master key: give every release an id of its own",
-        "anything against an adversary who holds the master key, or breaks AES-256 or BLAKE2b",
     ]

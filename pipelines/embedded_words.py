@@ -10,7 +10,7 @@ import apache_beam as beam
 from indexes.tokenizer import DESCRIPTION
 from pipelines import card
 from pipelines.job import Job, release_documents
-from pipelines.kind import Account
+from pipelines.kind import Account, Kind
 from pipelines.sentences import on_the_card, public_artefacts
 from pipelines.spec_mechanisms import SentencesSpec, WordsSpec
 from pipelines.words import WordsKind
@@ -21,7 +21,7 @@ from transforms.words import WordMechanism
 
 
 @dataclass(frozen=True)
-class EmbeddedWordsKind:
+class EmbeddedWordsKind(Kind):
     """The kind, whose guarantee is its words': all that follows is post-processing.
 
     Nothing is drawn from the candidates: the encoder must be theirs, so that the two compare.

@@ -61,7 +61,7 @@ class Engine:
         """`arguments` are Beam's own options; raises InputError for one that Beam does not know."""
         self._options = _parse(arguments)
         FileSystems.set_options(self._options)  # object stores are read before a pipeline exists
-        self._workers = workers
+        self.workers = workers
         if not self.local and workers != 1:
             raise InputError("--workers: for the local engine alone; use the runner's own option")
         self.dry = bool(self._options.view_as(TestOptions).dry_run)
@@ -111,10 +111,10 @@ class Engine:
     def _run_locally(self, build: Callable[[beam.Pipeline], None], observer: Observer) -> None:
         options = self._options.get_all_options(drop_default=True) | {"runner": None}
         environment = None
-        if self._workers > 1:
-            options |= {"direct_num_workers": self._workers}
+        if self.workers > 1:
+            options |= {"direct_num_workers": self.workers}
             environment = SubprocessSDKEnvironment.from_command_string(
-                f"trap '' INT; {_threads(self._workers)} exec {shlex.quote(sys.executable)} "
+                f"trap '' INT; {_threads(self.workers)} exec {shlex.quote(sys.executable)} "
                 "-P -m pipelines.worker"
             )
         local = PipelineOptions.from_dictionary({k: v for k, v in options.items() if v is not None})

@@ -12,7 +12,7 @@ from mechanisms.guarantees import Spending, compose
 from mechanisms.histogram import Counts, Histogram
 from pipelines import card
 from pipelines.job import Job, refuse_repeated, splits_of
-from pipelines.kind import Account
+from pipelines.kind import Account, Kind
 from pipelines.limited_precision import VocabularyStep, not_protected
 from pipelines.manifest import WriteManifest
 from pipelines.spec_mechanisms import HistogramSpec
@@ -25,7 +25,7 @@ from transforms.vocabulary import vocabulary_table
 
 
 @dataclass(frozen=True)
-class HistogramKind:
+class HistogramKind(Kind):
     """The kind, with its vocabulary found."""
 
     spec: HistogramSpec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import IO, Any, Literal, cast
 
@@ -61,22 +61,45 @@ def build(
         raise InputError(
             f"SOURCE: {source} holds vectors longer than {LONGEST_VECTOR:g}; scale them down"
         )
+    origin = {"uri": card.without_folders(source), "sha256": found.digest}
+    with artefact_folder(output) as folder:
+        try:
+            return write(folder, vectors, provenance, promised, origin, bits=bits, seed=seed)
+        except ValueError as error:  # of numbers alone
+            raise InputError(f"SOURCE: {source} {error}") from None
+
+
+def write(
+    folder: str,
+    vectors: WordVectors,
+    provenance: Literal["public", "private"],
+    guarantee: dict[str, Any] | None,
+    source: Mapping[str, str],
+    *,
+    bits: int = 256,
+    seed: int = 1,
+) -> Manifest:
+    """Write an index of vectors into an empty local folder.
+
+    `source` tells their file, as `uri` and `sha256`. Raises ValueError for vectors of which no
+    codes can be made.
+    """
     vocabulary = Vocabulary(vectors.words)
     try:
         encoder = binarisation.train(vectors.values, bits, seed)
-    except ValueError as error:  # of numbers alone
-        raise InputError(f"SOURCE: {source} cannot be made into codes: {error}") from None
+    except ValueError as error:
+        raise ValueError(f"cannot be made into codes: {error}") from None
     codes = encoder.encode(vectors.values)
     distances = {
         EUCLIDEAN: summary(euclidean_distances(vectors.values, seed)),
         HAMMING: summary(hamming_distances(codes)),
     }
     if distances[HAMMING]["mean"] == "0.0":
-        raise InputError(f"SOURCE: {source} holds too few or too similar words to make codes of")
+        raise ValueError("holds too few or too similar words to make codes of")
     manifest = Manifest(
         provenance=provenance,
-        guarantee=promised,
-        source={"uri": card.without_folders(source), "sha256": found.digest},
+        guarantee=guarantee,
+        source=source,
         words=len(vocabulary),
         dimensions=vectors.values.shape[1],
         bits=bits,
@@ -86,8 +109,7 @@ def build(
         distances=distances,
         builder=f"quietcorpus {quietcorpus_version()}",
     )
-    with artefact_folder(output) as folder:
-        return artefact.save(folder, manifest, vocabulary, vectors.values, codes)
+    return artefact.save(folder, manifest, vocabulary, vectors.values, codes)
 
 
 def show(uri: str, words: list[str]) -> list[str]:

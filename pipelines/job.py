@@ -27,6 +27,8 @@ class Job:
         shards: the splits, grouped into output files.
         key: fetches the release key in workers.
         staging: where files are written before the release is published.
+        workers: processes of this machine that the launcher's own work may use.
+        quiet: whether that shows log lines even on a terminal.
     """
 
     spec: Spec
@@ -34,11 +36,13 @@ class Job:
     shards: Sequence[Shard]
     key: KeySource
     staging: str
+    workers: int = 1
+    quiet: bool = True
 
     @property
     def corpus(self) -> Corpus:
         """The corpus in the transforms' terms."""
-        return self.spec.input.corpus
+        return self.spec.corpus
 
     @property
     def rejects(self) -> RejectLog:

@@ -63,5 +63,9 @@ class Kind(Protocol):
     def check(self, tally: Tally) -> None:
         """Raise InputError if what was read cannot make a release of this kind."""
 
+    def finish(self, job: Job, files: Sequence[Written]) -> Sequence[Written]:
+        """What the launcher makes of the pipeline's files: those of the release."""
+        return files
+
     def account(self, files: Sequence[Written]) -> Account:
         """What the run that wrote these files cost, and means."""

@@ -17,7 +17,12 @@ _LOG_EVERY_SECONDS = 10.0
 _LOOK_EVERY_SECONDS = 30.0
 _LOGGER = logging.getLogger("quietcorpus.progress")
 # Latest stage first: the one that shows is the latest that has begun.
-_STAGES = {"release": "releasing", "histogram": "counting terms", "vocabulary": "counting words"}
+_STAGES = {
+    "release": "releasing",
+    "gathering": "gathering users",
+    "histogram": "counting terms",
+    "vocabulary": "counting words",
+}
 
 
 class Observer:

@@ -16,6 +16,7 @@ from pipelines.card import (
     Parameters,
     SentenceParameters,
     Spread,
+    UserParameters,
     costs,
 )
 
@@ -66,7 +67,9 @@ def render(card: Card) -> str:
 
 def _front_matter(card: Card) -> str:
     data = any(file.path.startswith("data/") for file in card.files)
-    pattern = "data/*.parquet" if data else "vocabulary.parquet"
+    vectors = any(file.path == "vectors.parquet" for file in card.files)
+    table = "vectors.parquet" if vectors else "vocabulary.parquet"
+    pattern = "data/*.parquet" if data else table
     return (
         "---\n"
         f"pretty_name: {json.dumps(card.release)}\n"  # in quotes, or YAML might see a number
@@ -85,8 +88,13 @@ _DATA = {
 }
 _FILES = {
     "vocabulary.parquet": "`term_id`, `term`, `weight`: the private histogram's noisy count of "
-    "the term in the corpus; it may be negative, and is empty where no histogram was made",
+    "the term in the corpus; it may be negative, and is empty where no histogram is released",
     "compression.parquet": "`term_id`, `bin`: the public compression map",
+    "vectors.parquet": "`word`, `vector`: the word embeddings",
+    "vectors.txt": "the same in word2vec's text format, which gensim opens",
+    "vectors.bin": "the same in word2vec's binary format",
+    "index": "the same as a word index for releases of `kind: words`; it is private, and what it "
+    "cost is added to theirs",
 }
 
 
@@ -107,6 +115,12 @@ def _numbers(total: Parameters) -> str:
             return f"{costs(total)}, d the {total.metric}"
         case SentenceParameters():
             return costs(total)
+        case UserParameters():
+            groups = "; ".join(
+                f"epsilon {ceiling(Fraction(group.epsilon_exact))} for {group.name}"
+                for group in total.groups
+            )
+            return costs(total) + (f" ({groups})" if groups else "")
 
 
 def _artefact(artefact: Artefact) -> str:
@@ -177,6 +191,8 @@ def _up(value: float) -> str:
 def _shown(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key}: {_shown(inner)}" for key, inner in value.items())
+    if isinstance(value, list):
+        return "; ".join(map(_shown, value))
     return str(value)
 
 

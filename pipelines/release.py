@@ -14,7 +14,7 @@ from pipelines.claims import identity
 from pipelines.describe import describe
 from pipelines.engine import Engine
 from pipelines.job import Job
-from pipelines.keys import WorkerKey, master_key
+from pipelines.keys import WorkerKey, configured_master_key, master_key
 from pipelines.kind import Kind
 from pipelines.kinds import prepare
 from pipelines.manifest import read_manifest
@@ -34,10 +34,15 @@ def release(spec: Spec, engine: Engine, begins: Callable[[], None], *, quiet: bo
     `begins` is called when the release may exist from then on.
     """
     completed.refuse_existing(spec)
+    if spec.checkpoints and configured_master_key() is None:
+        raise InputError(
+            "checkpoints: nothing goes on from them without the same master key; set "
+            "QUIETCORPUS_MASTER_KEY or QUIETCORPUS_MASTER_KEY_FILE, or drop the line"
+        )
     kind = prepare(spec)
     if spec.rejects and storage.is_local(spec.rejects.path):
         storage.probe("rejects.path", spec.rejects.path)
-    planned = plan(spec.input.corpus)
+    planned = plan(spec.corpus)
     with master_key(local=engine.local) as master:
         key = ReleaseKey.derive(master, spec.release)
         run = identity(spec, planned, kind, key)
@@ -45,25 +50,27 @@ def release(spec: Spec, engine: Engine, begins: Callable[[], None], *, quiet: bo
         source = WorkerKey(spec.release, key.fingerprint)
         observer = Observer(planned.documents, kind.passes, quiet=quiet)
 
-        def make(staging: str) -> None:
-            job = Job(spec, planned, shards, source, staging)
+        def make(staging: str) -> Job:
+            job = Job(spec, planned, shards, source, staging, engine.workers, quiet)
             with nullcontext() if engine.local else shards_counted(staging, len(shards)):
                 engine.run(lambda pipeline: kind.build(pipeline, job), observer)
+            return job
 
         if engine.dry:  # it claims nothing: this very release may be under way
             make(f"{spec.output}.dry-run")
         with area(spec.output, spec.release, run) as place:
-            make(place.staging)
-            return _publish(spec, kind, len(shards), place, begins)
+            return _publish(make(place.staging), kind, place, begins)
 
 
-def _publish(spec: Spec, kind: Kind, shards: int, place: Area, begins: Callable[[], None]) -> Card:
+def _publish(job: Job, kind: Kind, place: Area, begins: Callable[[], None]) -> Card:
     """Publish what the job wrote, if it makes a release."""
-    files, tally = read_manifest(place.staging)
+    spec = job.spec
+    written, tally = read_manifest(place.staging)
     _check_tally(tally, spec)
     if kind.has_documents:
-        _check_files(files, tally, shards)
+        _check_files(written, tally, len(job.shards))
     kind.check(tally)
+    files = kind.finish(job, written)
     made = describe(spec, kind, files, tally, place.created)
     text = readme.render(made)
     made = made.model_copy(update={"readme_sha256": hashlib.sha256(text.encode()).hexdigest()})

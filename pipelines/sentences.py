@@ -14,7 +14,7 @@ from mechanisms.exponential import LARGEST_SET
 from mechanisms.guarantees import SentencePrivacy, Spending, compose, round_up
 from pipelines import card
 from pipelines.job import Job, release_documents
-from pipelines.kind import Account
+from pipelines.kind import Account, Kind
 from pipelines.spec_mechanisms import SentencesSpec
 from transforms.candidates import CandidatesSource
 from transforms.encoder import EncoderSource
@@ -30,7 +30,7 @@ _PROJECTIONS = 100
 
 
 @dataclass(frozen=True)
-class SentencesKind:
+class SentencesKind(Kind):
     """The kind, with its candidates and its encoder found and checked against each other."""
 
     spec: SentencesSpec

@@ -17,6 +17,7 @@ from pydantic_core import PydanticCustomError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
+from pipelines.spec_embeddings import EmbeddingMethod, WordEmbeddingsSpec
 from pipelines.spec_mechanisms import KINDS, TAGS, MechanismSpec
 from pipelines.spec_values import Column, Location, Strict
 from transforms.documents import Corpus
@@ -30,11 +31,6 @@ class InputSpec(Strict):
     text: Column = "text"
     id: Column | None = None
     keep: tuple[Column, ...] = ()
-
-    @property
-    def corpus(self) -> Corpus:
-        """The corpus in the transforms' terms."""
-        return Corpus(self.path, self.text, self.id, self.keep)
 
     @pydantic.field_validator("keep", mode="before")
     @classmethod
@@ -73,6 +69,27 @@ class Spec(Strict):
     output: Location
     mechanism: Annotated[MechanismSpec, Field(discriminator="kind")]
     rejects: RejectsSpec | None = None
+    checkpoints: Location | None = None
+
+    @property
+    def corpus(self) -> Corpus:
+        """The corpus in the transforms' terms."""
+        given = self.input
+        also = getattr(self.mechanism, "columns", ())
+        return Corpus(given.path, given.text, given.id, given.keep, tuple(also))
+
+    @model_validator(mode="after")
+    def _of_the_kind(self) -> Spec:
+        if isinstance(self.mechanism, WordEmbeddingsSpec) and self.input.keep:
+            raise PydanticCustomError(
+                "keep", "input.keep: word embeddings have no rows of documents; drop it"
+            )
+        trained = getattr(self.mechanism, "method", None) is EmbeddingMethod.SGD
+        if self.checkpoints is not None and not trained:
+            raise PydanticCustomError(
+                "checkpoints", "checkpoints: is for word embeddings with `method: sgd` alone"
+            )
+        return self
 
     @model_validator(mode="after")
     def _places(self) -> Spec:
@@ -80,6 +97,7 @@ class Spec(Strict):
         for key, place in (
             ("output", self.output),
             ("rejects", self.rejects and self.rejects.path),
+            ("checkpoints", self.checkpoints),
         ):
             if place and re.search(r"[*?\[\]]", place):
                 raise PydanticCustomError(key, f"{key}: {place} is a glob; name one folder")
@@ -88,18 +106,20 @@ class Spec(Strict):
                 "output", f"output: {self.output} overlaps with the input {source}; keep them apart"
             )
         if self.rejects:
-            self._check_rejects(self.rejects.path)
+            self._check_apart("rejects.path", self.rejects.path)
+        if self.checkpoints:
+            self._check_apart("checkpoints", self.checkpoints)
         if "://" in self.output and self.output.split("://")[1].count("/") == 0:
             raise PydanticCustomError(
                 "output", f"output: {self.output} is a whole bucket; name a path inside it"
             )
         return self
 
-    def _check_rejects(self, path: str) -> None:
+    def _check_apart(self, key: str, path: str) -> None:
         for place, name in ((self.output, "output"), (root(self.input.path), "input")):
             if _inside(path, place) or _inside(f"{path}/{self.release}", place):
                 raise PydanticCustomError(
-                    "rejects", f"rejects.path: {path} lies in the {name}; name a restricted place"
+                    "apart", f"{key}: {path} lies in the {name}; name a restricted place"
                 )
 
 

@@ -12,32 +12,12 @@ from indexes.compression import Method
 from mechanisms.bag_of_words import Accounting
 from mechanisms.deep_candidate import Utility
 from mechanisms.geometric import MINIMUM_RATE
-from pipelines.spec_values import Count, Delta, Epsilon, Location, Strict
+from pipelines.spec_embeddings import WordEmbeddingsSpec
+from pipelines.spec_values import Count, Epsilon, Location, Strict
+from pipelines.spec_vocabulary import VocabularySpec
 from transforms.encoder import PACKAGED
 from transforms.sentences import SentenceMechanism
 from transforms.words import WordMechanism
-
-
-class PrivateVocabulary(Strict):
-    """A vocabulary selected from the corpus."""
-
-    epsilon: Epsilon
-    delta: Delta
-
-
-class VocabularySpec(Strict):
-    """Exactly one of a public list and a private selection."""
-
-    public: Location | None = None
-    private: PrivateVocabulary | None = None
-
-    @model_validator(mode="after")
-    def _one(self) -> VocabularySpec:
-        if (self.public is None) == (self.private is None):
-            raise PydanticCustomError(
-                "one", "give exactly one of `public: PATH` and `private: {epsilon, delta}`"
-            )
-        return self
 
 
 class PublicArtefact(Strict):
@@ -218,12 +198,13 @@ class SentencesSpec(Strict):
         return self
 
 
-MechanismSpec = HistogramSpec | BagOfWordsSpec | WordsSpec | SentencesSpec
+MechanismSpec = HistogramSpec | BagOfWordsSpec | WordsSpec | SentencesSpec | WordEmbeddingsSpec
 KINDS: dict[str, type[BaseModel]] = {
     "bag-of-words": BagOfWordsSpec,
     "histogram": HistogramSpec,
     "words": WordsSpec,
     "sentence-embeddings": SentencesSpec,
+    "word-embeddings": WordEmbeddingsSpec,
 }
 TAGS = {"<number>": None, "<matching>": MatchedEpsilon}
 """The ways to write an epsilon, by the names that errors give them."""

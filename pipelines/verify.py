@@ -17,13 +17,14 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from mechanisms.brr import BinaryRandomizedResponse
 from mechanisms.guarantees import Spending, compose
 from mechanisms.madlib import Madlib
-from pipelines import storage
+from pipelines import embeddings_check, storage
 from pipelines.card import (
     Artefact,
     Card,
     LimitedPrecisionParameters,
     MetricParameters,
     SentenceParameters,
+    UserParameters,
     guarantee,
     inherited,
     parameters,
@@ -36,6 +37,7 @@ _DATA = {
     "words": ["id", "text"],
     "sentence-embeddings": ["id", "candidate", "embedding"],
     "histogram": [],
+    "word-embeddings": [],
 }
 _PROMISES: dict[str, tuple[type, str | None]] = {
     "bag-of-words": (LimitedPrecisionParameters, None),
@@ -45,6 +47,7 @@ _PROMISES: dict[str, tuple[type, str | None]] = {
     "sentence-embeddings deep-candidate": (SentenceParameters, None),
     "sentence-embeddings truncation": (SentenceParameters, None),
     "sentence-embeddings madlib": (MetricParameters, Madlib.metric),
+    "word-embeddings": (UserParameters, None),
 }
 _BAGS = ("bag-of-words", "histogram")
 _TABLES = {
@@ -70,12 +73,19 @@ def verify(path: str) -> Card:
             ) from None
         if hashlib.sha256(content).hexdigest() != file.sha256:
             raise InputError(f"{uri}: not the file that release.json describes (sha256 differs)")
-        _check_table(uri, file.path, file.rows, content, card)
+        if not (_is_of_words(card) and file.path.startswith(embeddings_check.OTHERS)):
+            _check_table(uri, file.path, file.rows, content, card)
     _check_sum(output, card)
     _check_completeness(output, card)
     _check_readme(f"{output}/{storage.README}", card)
     _refuse_strangers(output, card)
+    if _is_of_words(card):
+        embeddings_check.check(output, card)
     return card
+
+
+def _is_of_words(card: Card) -> bool:
+    return card.mechanism.get("kind") == "word-embeddings"
 
 
 def _read_card(output: str) -> Card:
@@ -207,6 +217,8 @@ def _check_table(uri: str, path: str, rows: int, content: bytes, card: Card) -> 
     name = path.split("/", maxsplit=1)[0]
     kind = str(card.mechanism.get("kind"))
     tables = (_TABLES if kind in _BAGS else {}) | {"data": _columns(card)}
+    if _is_of_words(card):
+        tables = embeddings_check.TABLES
     if not tables.get(name):
         raise InputError(f"{uri}: no such file belongs to a release")
     allowed = {*tables[name], *(card.columns if name == "data" else [])}

@@ -13,7 +13,7 @@ from indexes.artefact import WordIndex
 from mechanisms.guarantees import Spending, compose, round_up
 from pipelines import card
 from pipelines.job import Job, release_documents
-from pipelines.kind import Account
+from pipelines.kind import Account, Kind
 from pipelines.matching import matched
 from pipelines.meaning import explain
 from pipelines.spec_mechanisms import MatchedEpsilon, WordsSpec
@@ -27,7 +27,7 @@ _SMALLEST_EPSILON = Fraction(1, 10**6)
 
 
 @dataclass(frozen=True)
-class WordsKind:
+class WordsKind(Kind):
     """The kind, with its index found, verified and mapped."""
 
     spec: WordsSpec

@@ -27,17 +27,24 @@ class Corpus:
         text: the column of the text (ignored for text files).
         id: a column whose values must be unique, or None.
         keep: columns that are copied to the release as they are.
+        also: further columns that the mechanism reads, each with the spec's key that names it.
     """
 
     pattern: str
     text: str = "text"
     id: str | None = None
     keep: tuple[str, ...] = ()
+    also: tuple[tuple[str, str], ...] = ()
 
     @property
     def others(self) -> list[tuple[str, str]]:
         """The columns besides the text, each with the spec's key that names it."""
-        return [*(("keep", name) for name in self.keep), *([("id", self.id)] if self.id else [])]
+        return [*(("input.keep", name) for name in self.keep), *self.compared]
+
+    @property
+    def compared(self) -> list[tuple[str, str]]:
+        """Those of them whose values are compared, and not copied."""
+        return [*([("input.id", self.id)] if self.id else []), *self.also]
 
     @property
     def columns(self) -> list[str]:
@@ -127,7 +134,7 @@ def missing_column(key: str, column: str, uri: str, columns: list[str] | None = 
     """
     if columns is None:
         return (
-            f"input.{key}: {uri} has no column {column!r}; check the spelling, and that a CSV file "
+            f"{key}: {uri} has no column {column!r}; check the spelling, and that a CSV file "
             "begins with its column names"
         )
-    return f"input.{key}: {uri} has no column {column!r}; it has {', '.join(map(repr, columns))}"
+    return f"{key}: {uri} has no column {column!r}; it has {', '.join(map(repr, columns))}"

@@ -32,7 +32,7 @@ def plan(uri: str, corpus: Corpus) -> Plan:
     """One split a row group; raises InputError for a missing column or one of another type."""
     with open_file(uri) as file:
         schema, metadata = file.schema_arrow, file.metadata
-    for key, column in [("text", corpus.text), *corpus.others]:
+    for key, column in [("input.text", corpus.text), *corpus.others]:
         if schema.names.count(column) != 1:
             raise InputError(missing_column(key, column, uri, schema.names))
     if not _is_string(kind := schema.field(corpus.text).type):
@@ -40,10 +40,11 @@ def plan(uri: str, corpus: Corpus) -> Plan:
             f"input.text: {corpus.text} in {uri} is of type {kind}, not string; "
             "name the column that holds the text"
         )
-    if corpus.id and not (_is_string(kind := schema.field(corpus.id).type) or _is_plain(kind)):
-        raise InputError(
-            f"input.id: {corpus.id} in {uri} is of type {kind}; name a column of strings or numbers"
-        )
+    for key, column in corpus.compared:
+        if not (_is_string(kind := schema.field(column).type) or _is_plain(kind)):
+            raise InputError(
+                f"{key}: {column} in {uri} is of type {kind}; name a column of strings or numbers"
+            )
     splits, first_row = [], 0
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)

@@ -92,9 +92,12 @@ def _plan_file(uri: str, corpus: Corpus) -> Plan:
     name = file_format(uri)
     if name == "parquet":
         return parquet_files.plan(uri, corpus)
+    if name == "text" and corpus.others:
+        key, column = corpus.others[0]
+        raise InputError(f"{key}: {uri} is plain text and has no column {column!r}; give Parquet")
     columns = records.columns_of(uri, name, [corpus.text, *corpus.columns])
     if columns is not None:
-        for key, column in [("text", corpus.text), *corpus.others]:
+        for key, column in [("input.text", corpus.text), *corpus.others]:
             if column not in columns:
                 raise InputError(missing_column(key, column, uri))
     schema = pa.schema([(column, pa.string()) for column in corpus.columns])

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 
 import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -57,15 +60,41 @@ class SelectVocabulary(beam.PTransform):
         self._key = key
 
     def expand(self, splits: beam.PCollection[Split]) -> beam.PCollection[Vocabulary]:
-        return (
+        frequencies = (
             splits
             | "document frequencies" >> beam.ParDo(_CountDocuments(self._corpus, self._key))
             | "over the corpus" >> beam.CombinePerKey(sum)
-            | "batch" >> beam.BatchElements(min_batch_size=256, max_batch_size=1 << 16)
-            | "threshold" >> beam.ParDo(_Threshold(self._selection, self._key))
-            | "gather" >> beam.CombineGlobally(beam.combiners.ToListCombineFn())
-            | "number" >> beam.ParDo(_Number(self._selection.threshold))
         )
+        return thresholded(frequencies, self._selection, self._key)
+
+
+class Selection(Protocol):
+    """A mechanism that selects terms by noisy sums.
+
+    Attributes:
+        threshold: what a noisy sum must reach.
+    """
+
+    @property
+    def threshold(self) -> int: ...
+
+    def select(
+        self, terms: Sequence[bytes], sums: Sequence[int], stream: Keystream
+    ) -> npt.NDArray[np.bool_]:
+        """Which of the terms, of non-zero sums, are released: bool (n,)."""
+
+
+def thresholded(
+    sums: beam.PCollection[tuple[str, int]], selection: Selection, key: KeySource
+) -> beam.PCollection[Vocabulary]:
+    """One `Vocabulary`: the terms whose noisy sum is high enough."""
+    return (
+        sums
+        | "batch" >> beam.BatchElements(min_batch_size=256, max_batch_size=1 << 16)
+        | "threshold" >> beam.ParDo(_Threshold(selection, key))
+        | "gather" >> beam.CombineGlobally(beam.combiners.ToListCombineFn())
+        | "number" >> beam.ParDo(_Number(selection.threshold))
+    )
 
 
 class _CountDocuments(beam.DoFn):
@@ -93,7 +122,7 @@ class _CountDocuments(beam.DoFn):
 class _Threshold(beam.DoFn):
     """The terms of a batch that are released."""
 
-    def __init__(self, selection: ThresholdedVocabulary, key: KeySource) -> None:
+    def __init__(self, selection: Selection, key: KeySource) -> None:
         self._selection = selection
         self._key = key
 
@@ -117,8 +146,8 @@ class _Number(beam.DoFn):
     def process(self, terms: list[str]) -> Iterator[Vocabulary]:
         if not terms:
             raise InputError(
-                "mechanism.vocabulary.private: no term's noisy document frequency reaches the "
-                f"threshold of {self._threshold}; raise epsilon or delta, or give a public list"
+                "mechanism.vocabulary.private: no term's noisy frequency reaches the threshold of "
+                f"{self._threshold}; raise epsilon or delta, or give a public list"
             )
         yield Vocabulary(sorted(terms))
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mechanisms import exact
 from mechanisms.exact import Bounds, ExactSampler, Law, decide, exp_bounds, power_bounds
 from mechanisms.geometric import TwoSidedGeometric, _Gap, _NonZero
-from mechanisms.keystream import ReleaseKey
+from mechanisms.keystream import Addresses, Keystream, ReleaseKey
 
 rates = st.fractions(Fraction(1, 5000), 40, max_denominator=10**6)
 
@@ -335,6 +335,33 @@ def test_draws_continue_where_they_stopped() -> None:
     whole = sampler.sample(stream, addresses, 96, lane=0)
     rest = sampler.sample(stream, addresses, 56, lane=0, start=40)
     np.testing.assert_array_equal(whole[:, 40:], rest)
+
+
+class Tail(Keystream):
+    """A stream whose draws all begin with 64 zeros."""
+
+    def blocks(self, addresses: Addresses, count: int, *, lane: int, start: int = 0) -> np.ndarray:
+        return np.zeros((len(addresses), 16 * count), dtype=np.uint8)
+
+    def gather(self, addresses: Addresses, counters: np.ndarray, *, lane: int) -> np.ndarray:
+        blocks = super().gather(addresses, counters, lane=lane)
+        blocks[counters < 1 << 40] = 0
+        return blocks
+
+
+# 2^-64 is the probability of 888 or more at a rate of 1/20; of one or more, 46 leaves 2^-65.
+@pytest.mark.parametrize(("rate", "least"), [(Fraction(1, 20), 880), (Fraction(46), 0)])
+def test_the_tails_draws_continue_where_they_stopped(rate: Fraction, least: int) -> None:
+    # Kills: bits beyond the 64th that forget `start` or the row, a lowest cell that is settled by
+    # the table because it holds none of the thresholds above 2^-64.
+    stream = Tail(os.urandom(32), os.urandom(32))
+    addresses = stream.addresses("s", range(3), [b"t"] * 3)
+    sampler = ExactSampler(TwoSidedGeometric(rate))
+    whole = sampler.sample(stream, addresses, 64, lane=0)
+    rest = sampler.sample(stream, addresses[1:], 56, lane=0, start=8)
+    np.testing.assert_array_equal(whole[1:, 8:], rest)
+    assert np.abs(whole).min() >= least
+    assert len(np.unique(whole)) > 1
 
 
 def test_rows_are_independent_of_their_batch() -> None:

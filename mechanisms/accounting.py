@@ -1,0 +1,294 @@
+"""What Poisson-sampled Gaussians cost a user, and the schedule that keeps to every group's budget.
+
+Epsilon is for adding or removing one user. Without sampling, all steps together are one Gaussian,
+whose curve is known (Balle and Wang 2018, theorem 8). With it, epsilon is the smaller of two upper
+bounds: the privacy loss distribution's (Zhu, Dong and Wang 2022; Doroshenko et al. 2022), and the
+Renyi divergences' (Mironov, Talwar and Zhang 2019). The first is smaller by a tenth or so; the
+second is there where the first's arrays would be huge, or delta is too small for its transforms.
+
+Groups of users with budgets of their own share noise and steps, and are sampled at rates of their
+own (Boenisch et al.: Have it your way, NeurIPS 2023, "sampling").
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from dp_accounting import get_epsilon_gaussian
+from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
+from scipy.special import gammaln, logsumexp
+
+from mechanisms.guarantees import ceiling, round_down, round_up
+
+SMALLEST_NOISE, LARGEST_NOISE = Fraction(1, 10), Fraction(64)
+"""The noise multipliers that are looked for; 64 is the largest that `ClippedSum` draws."""
+
+_SMALLEST_SHARE = Fraction(1, 10**9)
+_ORDERS = (*range(2, 65), 80, 96, 128, 192, 256, 384, 512, 1024)
+_LARGEST_MEAN, _LARGEST_UNSAMPLED = 100.0, 1e4
+_MARGIN = 2.0**-30
+_FOURIER_ERROR = 2.0**-50
+
+
+def epsilon_of(rate: Fraction, noise_multiplier: Fraction, steps: int, delta: Fraction) -> Fraction:
+    """An upper bound of the epsilon of `steps` sampled Gaussians, in 6 significant digits.
+
+    A user takes part in a step with probability `rate`, independently of all else; at a rate of 1
+    in every step. `noise_multiplier` is the noise's standard deviation over the most that one user
+    changes a sum by, in L2. The bounds hold in real numbers; that they are computed in floats is
+    covered by margins, which are measured and not proved.
+
+    Raises ValueError for numbers out of range, and where no bound can be computed.
+    """
+    bound = _bound(rate, noise_multiplier, steps, delta)
+    if bound is None:
+        raise ValueError("no epsilon can be computed for so little noise")
+    return bound
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _bound(rate: Fraction, noise: Fraction, steps: int, delta: Fraction) -> Fraction | None:
+    """`epsilon_of`, or None where there is no bound."""
+    if not (0 <= rate <= 1 and noise > 0 and steps >= 0 and 0 < delta < 1):
+        raise ValueError("a rate lies in [0, 1], delta in (0, 1), noise above 0, steps from 0 on")
+    if not (rate and steps):
+        return Fraction(0)
+    # To floats, each in the direction in which users are protected less.
+    numbers = round_down(noise), steps, round_down(delta) * (1 - _MARGIN)
+    sampled = round_up(rate)
+    if sampled == 1:
+        # More noise than this is taken for this much: the difference of two tails loses its digits.
+        noise_of_all = min(numbers[0] / math.sqrt(steps), _LARGEST_UNSAMPLED)
+        epsilon = float(get_epsilon_gaussian(noise_of_all, numbers[2]))
+    else:
+        epsilon = min(_renyi(sampled, *numbers), _losses(sampled, *numbers))
+    if not math.isfinite(epsilon):
+        return None
+    # `get_epsilon_gaussian` solves to 1e-12.
+    return Fraction(ceiling(Fraction(epsilon * (1 + _MARGIN) + 1e-11 * (epsilon > 0))))
+
+
+def _renyi(rate: float, noise: float, steps: int, delta: float) -> float:
+    """Section 3.3 of Mironov, Talwar and Zhang for whole orders, A - 1 in place of A.
+
+    So all terms are positive, and none is lost however low the rate. Proposition 12 of Canonne,
+    Kamath and Steinke (2020) makes an epsilon of it.
+    """
+    best = math.inf
+    for order in _ORDERS:
+        k = np.arange(2, order + 1)
+        ways = gammaln(order + 1) - gammaln(k + 1) - gammaln(order - k + 1)
+        chance = ways + k * math.log(rate) + (order - k) * math.log1p(-rate)
+        growth = k * (k - 1) / (2 * noise**2)
+        excess = logsumexp(chance + growth + np.log(-np.expm1(-growth)))
+        divergence = float(np.logaddexp(0, excess)) / (order - 1)
+        found = math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / (order - 1)
+        best = min(best, steps * divergence + found)
+    return max(0.0, best)
+
+
+def _losses(rate: float, noise: float, steps: int, delta: float) -> float:
+    """By the privacy loss distribution; infinity where it is not to be had.
+
+    Fourier transforms put an error on tail probabilities; 1e-16 a step were measured, and nine
+    times that is taken off delta. How long the arrays are goes with the mean privacy loss: at most
+    rate times the unsampled one (convexity), and at most the divergence of order 2.
+    """
+    error = (steps + 1) * _FOURIER_ERROR
+    if noise < SMALLEST_NOISE or delta < 2 * error:
+        return math.inf
+    mean = min(rate / (2 * noise**2), math.log1p(rate**2 * math.expm1(noise**-2)))
+    if steps * mean > _LARGEST_MEAN:
+        return math.inf
+    step = from_gaussian_mechanism(
+        noise,
+        sampling_prob=rate,
+        value_discretization_interval=2e-4 / min(noise, math.sqrt(noise)),
+    )
+    return float(step.self_compose(steps).get_epsilon_for_delta(delta - error))
+
+
+def noise_multiplier_for(
+    epsilon: Fraction, delta: Fraction, rate: Fraction, steps: int
+) -> Fraction:
+    """The smallest noise multiplier, in 4 significant digits, that keeps to `epsilon`.
+
+    Raises ValueError if `LARGEST_NOISE` does not; it is never below `SMALLEST_NOISE`.
+    """
+
+    def spent(index: int) -> Fraction | None:
+        return _bound(rate, _number(index), steps, delta)
+
+    low, high = _index(SMALLEST_NOISE), _index(LARGEST_NOISE)
+    if not _within(spent(high), epsilon):
+        raise ValueError(
+            f"no noise multiplier up to {LARGEST_NOISE} keeps {steps} steps at a sampling rate of "
+            f"{float(rate):.3g} to epsilon {float(epsilon):.3g} at delta {float(delta):.3g}; take "
+            "fewer steps, a lower rate, or a larger epsilon or delta"
+        )
+    return _number(low if _within(spent(low), epsilon) else _edge(spent, epsilon, high, low))
+
+
+def rate_for(
+    epsilon: Fraction, delta: Fraction, noise_multiplier: Fraction, steps: int, most: Fraction
+) -> Fraction:
+    """The largest sampling rate that keeps to `epsilon`: `most`, or less in 4 significant digits.
+
+    0 if 1e-9 does not.
+    """
+    return _largest(lambda rate: _bound(rate, noise_multiplier, steps, delta), epsilon, most)
+
+
+def share_for(epsilon: Fraction, delta: Fraction, noise_multiplier: Fraction) -> Fraction:
+    """The largest share of the clipping norm that keeps one unsampled release to `epsilon`.
+
+    At most 1, in 4 significant digits; 0 if 1e-9 does not. For users clipped to a share s the noise
+    multiplier is noise_multiplier / s.
+    """
+    one = Fraction(1)
+    return _largest(lambda share: _bound(one, noise_multiplier / share, 1, delta), epsilon, one)
+
+
+@dataclass(frozen=True)
+class Group:
+    """The users of one budget, `epsilon`: sampled at `rate` in the first `steps` steps, then never.
+
+    They leave when the next step would pass their budget.
+    """
+
+    name: str
+    epsilon: Fraction
+    rate: Fraction
+    steps: int
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How the users of each group are sampled in up to `steps` steps of one noise multiplier.
+
+    Guarantee:
+        A user of group g has an epsilon of at most g.epsilon, at `delta`, whenever training ends.
+        The schedule depends on budgets, delta, rate and steps alone.
+    """
+
+    noise_multiplier: Fraction
+    delta: Fraction
+    steps: int
+    groups: tuple[Group, ...]
+
+    @classmethod
+    def solved(
+        cls, budgets: Mapping[str, Fraction], delta: Fraction, rate: Fraction, steps: int
+    ) -> Schedule:
+        """The least noise for the largest of the `budgets` at `rate`; others get a lower rate.
+
+        Raises ValueError as `noise_multiplier_for` does.
+        """
+        noise = noise_multiplier_for(max(budgets.values()), delta, rate, steps)
+        rates = {name: rate_for(budgets[name], delta, noise, steps, rate) for name in budgets}
+        return cls.of(budgets, rates, noise, delta, steps)
+
+    @classmethod
+    def of(
+        cls,
+        budgets: Mapping[str, Fraction],
+        rates: Mapping[str, Fraction],
+        noise_multiplier: Fraction,
+        delta: Fraction,
+        steps: int,
+    ) -> Schedule:
+        """The schedule at `rates` that are given: a group may have to leave before the end."""
+
+        def group(name: str) -> Group:
+            def spent(done: int) -> Fraction | None:
+                return _bound(rates[name], noise_multiplier, done, delta)
+
+            budget = budgets[name]
+            last = steps if _within(spent(steps), budget) else _edge(spent, budget, 0, steps)
+            return Group(name, budget, *((rates[name], last) if rates[name] and last else _NEVER))
+
+        return cls(noise_multiplier, delta, steps, tuple(map(group, budgets)))
+
+    def spent(self, group: Group, done: int) -> Fraction:
+        """The epsilon of the users of `group` after `done` steps of the training."""
+        return epsilon_of(group.rate, self.noise_multiplier, min(done, group.steps), self.delta)
+
+
+def papers_epsilon(
+    rate: Fraction, noise_multiplier: Fraction, steps: int, lot: Fraction, delta: Fraction
+) -> Fraction:
+    """The bookkeeping of dpUGC (Vu, Tran and Jiang 2019), in 6 digits, rounded up. Proves nothing.
+
+    A step's sqrt(2 ln(1.25 / delta)) / sigma is divided by the lot's size, and summed over the
+    rate * steps steps that a user is expected in: that others are sampled too hides nobody.
+    """
+    step = math.sqrt(2 * math.log(1.25 / round_down(delta))) * (1 + _MARGIN)
+    return Fraction(ceiling(Fraction(step) / noise_multiplier / lot * rate * steps))
+
+
+_NEVER = Fraction(0), 0
+
+
+def _within(spent: Fraction | None, epsilon: Fraction) -> bool:
+    return spent is not None and spent <= epsilon
+
+
+def _number(index: int) -> Fraction:
+    """The numbers of 4 significant digits, in order: 1.000 is number 0."""
+    return (1000 + index % 9000) * Fraction(10) ** (index // 9000 - 3)
+
+
+def _index(value: Fraction) -> int:
+    """The index of the largest of them that is not above `value`."""
+    power = 0
+    while value < Fraction(10) ** power:
+        power -= 1
+    while value >= Fraction(10) ** (power + 1):
+        power += 1
+    return 9000 * power + math.floor(value / Fraction(10) ** (power - 3)) - 1000
+
+
+def _largest(
+    spent: Callable[[Fraction], Fraction | None], epsilon: Fraction, most: Fraction
+) -> Fraction:
+    """`most`, or the largest number of 4 digits below it that keeps to `epsilon`, or 0."""
+    if not most or _within(spent(most), epsilon):
+        return most
+    high = _index(most) + 1
+    low = min(_index(_SMALLEST_SHARE), high - 1)
+    if not _within(spent(_number(low)), epsilon):
+        return Fraction(0)
+    return _number(_edge(lambda index: spent(min(_number(index), most)), epsilon, low, high))
+
+
+def _edge(
+    spent: Callable[[int], Fraction | None], epsilon: Fraction, kept: int, passed: int
+) -> int:
+    """The index that keeps to `epsilon` beside one that does not, between two such indices.
+
+    By the Illinois method on log(spent / epsilon): a few calls, each of which may take a second.
+    """
+
+    def excess(index: int) -> float:
+        found = spent(index)
+        ratio = 1e9 if found is None else float(found / epsilon) if epsilon else math.inf
+        return math.log(min(max(ratio, 1e-9), 1e9))
+
+    below, above = min(excess(kept), 0.0), max(excess(passed), 1e-9)
+    moved = 0
+    while abs(passed - kept) > 1:
+        low, high = sorted((kept, passed))
+        guess = passed + round((kept - passed) * above / (above - below))
+        guess = min(max(guess, low + 1), high - 1)
+        if _within(spent(guess), epsilon):
+            kept, below = guess, min(excess(guess), 0.0)
+            above, moved = above / 2 if moved < 0 else above, -1
+        else:
+            passed, above = guess, max(excess(guess), 1e-9)
+            below, moved = below / 2 if moved > 0 else below, 1
+    return kept

@@ -1,0 +1,95 @@
+"""Word vectors from noisy co-occurrence counts: post-processing of what was released.
+
+Levy, Goldberg and Dagan: Improving distributional similarity with lessons learned from word
+embeddings (TACL 2015): positive pointwise mutual information with smoothed contexts, factorised by
+a truncated singular value decomposition whose values are divided equally.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.sparse.linalg import svds
+
+_SMOOTHING = 0.75
+_DEVIATIONS = 3.0
+"""Of the noise, above which a count is believed: fewer let noise in, more leave words out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Factorised:
+    """What was made of the counts.
+
+    Attributes:
+        vectors: float32 (V, d); zeros for a word none of whose counts stands out of the noise.
+        supported: the number of words that have such a count.
+    """
+
+    vectors: npt.NDArray[np.float32]
+    supported: int
+
+
+def factorise(
+    counts: npt.NDArray[np.int64], deviation: float, size: int, dimensions: int
+) -> Factorised:
+    """Vectors of `size` words from their noisy counts.
+
+    `counts` is the packed upper triangle, row after row, int64; `deviation` the standard deviation
+    of the noise on each.
+    """
+    believed, margins = _believed(counts, _DEVIATIONS * deviation, size)
+    information = _information(believed, margins)
+    vectors = np.zeros((size, dimensions), dtype=np.float32)
+    rank = min(dimensions, size - 1)
+    if information.nnz and rank:
+        left, values, _ = svds(information, k=rank, v0=np.ones(size), solver="arpack")
+        order = np.argsort(-values, kind="stable")
+        found = left[:, order] * np.sqrt(np.maximum(values[order], 0))
+        found *= np.where(found[np.abs(found).argmax(axis=0), np.arange(rank)] < 0, -1, 1)
+        vectors[:, :rank] = np.nan_to_num(found)
+    return Factorised(vectors, int((np.diff(information.indptr) > 0).sum()))
+
+
+def _believed(
+    counts: npt.NDArray[np.int64], least: float, size: int
+) -> tuple[sparse.csr_matrix, npt.NDArray[np.float64]]:
+    """The counts above `least`, symmetric, and the sums of all counts of each word."""
+    margins = np.zeros(size)
+    rows, columns, values = [], [], []
+    start = 0
+    for row in range(size):
+        own = counts[start : start + size - row]
+        start += size - row
+        margins[row:] += own
+        margins[row] += own.sum()  # the pair of a word with itself counts in both orders
+        above = np.flatnonzero(own > least)
+        rows.append(np.full(len(above), row))
+        columns.append(above + row)
+        values.append(own[above].astype(np.float64))
+    triangle = sparse.csr_matrix(
+        (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), (size, size)
+    )
+    return (triangle + triangle.T).tocsr(), margins
+
+
+def _information(
+    believed: sparse.csr_matrix, margins: npt.NDArray[np.float64]
+) -> sparse.csr_matrix:
+    """Positive pointwise mutual information of the pairs whose counts are believed."""
+    own = np.asarray(believed.sum(axis=1)).ravel()
+    # The sum of all of a word's counts is nearer to the truth than that of the large ones alone,
+    # but where noise has made it less than that.
+    weights = np.maximum(margins, own)
+    contexts = weights**_SMOOTHING
+    pairs = believed.tocoo()
+    if not pairs.nnz:
+        return believed
+    expected = weights[pairs.row] * contexts[pairs.col] / contexts.sum()
+    information = np.maximum(np.log(pairs.data / expected), 0)
+    kept = information > 0
+    return sparse.csr_matrix(
+        (information[kept], (pairs.row[kept], pairs.col[kept])), believed.shape
+    )

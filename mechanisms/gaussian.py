@@ -1,0 +1,81 @@
+"""Gaussian noise rounded to whole numbers, drawn exactly from the keyed stream.
+
+For a whole number x, round(x + Z) = x + round(Z): adding rounded Gaussian noise to whole numbers is
+the Gaussian mechanism on the reals, followed by rounding. It has that mechanism's (epsilon, delta)
+as it stands, without the gaps of floating-point noise (Mironov 2012), and without the analysis of
+its own that the discrete Gaussian needs (Canonne, Kamath and Steinke 2020).
+"""
+
+from __future__ import annotations
+
+import functools
+from fractions import Fraction
+
+import flint
+
+from mechanisms.exact import Bounds, TwoSided
+
+SMALLEST_DEVIATION = Fraction(1, 2)
+"""Below it most draws are zero, and what is added to whole numbers hides little."""
+
+LARGEST_DEVIATION = Fraction(1 << 15)
+"""600,000 thresholds lie above 2^-64: what `ExactSampler` can tabulate, with room to spare."""
+
+_GUARD_BITS = 32
+
+
+@functools.lru_cache(maxsize=1024)
+def _tail(deviation: Fraction, k: int, bits: int) -> Bounds:
+    """Bounds of Pr[Z >= k - 1/2] * 2^bits, which is erfc((k - 1/2) / (deviation * sqrt(2))) / 2.
+
+    Arb's balls hold the true value at whatever precision they are computed: another thread that
+    changed the library's would make the bounds wider or closer, never wrong.
+    """
+    with flint.ctx.workprec(bits + _GUARD_BITS):
+        point = flint.fmpq((2 * k - 1) * deviation.denominator, 2 * deviation.numerator)
+        ball = (flint.arb(point) / flint.arb(2).sqrt()).erfc()
+        (below, low), (above, high) = ball.lower().man_exp(), ball.upper().man_exp()
+    return (
+        max(0, _floor(int(below), int(low) + bits - 1)),
+        -_floor(-int(above), int(high) + bits - 1),
+    )
+
+
+def _floor(mantissa: int, exponent: int) -> int:
+    """floor(mantissa * 2^exponent)."""
+    return mantissa << exponent if exponent >= 0 else mantissa >> -exponent
+
+
+class RoundedGaussian(TwoSided):
+    """Gaussian noise of a standard deviation s, rounded to the nearest whole number.
+
+    With Q the standard normal's upper tail, in the order 0, 1, -1, 2, -2, ...
+    Pr[I > 2k] = 2 Q((k + 1/2) / s) and Pr[I > 2k - 1] = Q((k - 1/2) / s) + Q((k + 1/2) / s).
+
+    Guarantee:
+        Added to a whole number, it is the rounding of that number plus Gaussian noise N(0, s^2).
+        It is exact: every threshold is known to any number of bits, and no tail is cut off.
+    """
+
+    def __init__(self, deviation: Fraction) -> None:
+        """`deviation` is s, before rounding.
+
+        Raises ValueError if it lies outside `SMALLEST_DEVIATION` .. `LARGEST_DEVIATION`.
+        """
+        if not SMALLEST_DEVIATION <= deviation <= LARGEST_DEVIATION:
+            raise ValueError(
+                f"a standard deviation of {float(deviation):g} whole numbers is not between "
+                f"{float(SMALLEST_DEVIATION):g} and {float(LARGEST_DEVIATION):g}"
+            )
+        self.deviation = deviation
+
+    def survival(self, index: int, bits: int) -> Bounds:
+        """Bounds of Pr[I > index] * 2^bits."""
+        k, odd = divmod(index + 1, 2)
+        lo, hi = self.tail(k + 1, bits)
+        other_lo, other_hi = (lo, hi) if odd else self.tail(k, bits)
+        return lo + other_lo, hi + other_hi
+
+    def tail(self, k: int, bits: int = 256) -> Bounds:
+        """Bounds of Pr[round(Z) >= k] * 2^bits = Q((k - 1/2) / s) * 2^bits."""
+        return _tail(self.deviation, k, bits)

@@ -1,0 +1,116 @@
+"""Training with users as the unit: a step's noisy sums, and what the model becomes by them.
+
+Vu, Tran and Jiang: dpUGC (CICLing 2019), with the bound that its listing lacks: McMahan et al.:
+Learning differentially private recurrent language models (ICLR 2018), algorithm 1, with a fixed
+denominator and one gradient a user.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mechanisms.clipped_sum import STEPS, ClippedSum
+from mechanisms.keystream import Keystream
+from mechanisms.skip_gram import Negatives, SkipGram, Vectors
+
+NEGATIVE_DRAWS = 64
+"""Negative samples that the users of one step share."""
+_MEAN, _SQUARE, _EPSILON = 0.9, 0.99, 1e-8
+
+Sums = Callable[[int, Vectors, Negatives], npt.NDArray[np.int64]]
+"""The sum of the clipped updates of a step's sampled users, from the step, model and negatives."""
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Training after `step` steps: all of it is post-processing of their noisy sums.
+
+    Attributes:
+        model: the vectors.
+        mean, square: float32 (2 V, d), Adam's running moments.
+    """
+
+    step: int
+    model: Vectors
+    mean: npt.NDArray[np.float32]
+    square: npt.NDArray[np.float32]
+
+    @classmethod
+    def initial(cls, size: int, dimensions: int) -> State:
+        """Before the first step: vectors of no data at all, the same in every release."""
+        generator = np.random.default_rng(0)
+        drawn = generator.uniform(-1, 1, (2 * size, dimensions)) / np.sqrt(dimensions)
+        values = drawn.astype(np.float32)
+        zeros = np.zeros_like(values)
+        return cls(0, Vectors(values[:size], values[size:]), zeros, zeros)
+
+
+@dataclass(frozen=True)
+class Training:
+    """Steps of a training, each a release of noisy sums.
+
+    Attributes:
+        settings: of the model.
+        mechanism: adds the noise.
+        lot: the number of users that a step is expected to have; a public figure, since what it
+            divides by must not tell how many there are.
+        rate: Adam's learning rate.
+
+    Guarantee:
+        A step's sums change by at most the clipping norm when a user is added or removed, and not
+        at all in a step for which that user is not drawn.
+        Noise of standard deviation sigma * C is added to every coordinate of every row, also of
+        those that no user has touched: which rows are touched is private.
+        All else (moments, learning rate, vectors) is made from noisy sums and public numbers.
+        So `steps` steps have the (epsilon, delta) of as many Poisson-sampled Gaussian mechanisms
+        (`mechanisms.accounting`).
+    """
+
+    settings: SkipGram
+    mechanism: ClippedSum
+    lot: float
+    rate: float
+
+    def run(
+        self,
+        state: State,
+        until: int,
+        sums: Sums,
+        weights: npt.NDArray[np.float64],
+        stream: Keystream,
+    ) -> Iterator[State]:
+        """The states after each step up to number `until`.
+
+        `weights` are public, float64 (V,): in proportion to them negative samples are drawn.
+        `stream` must be of a stage whose parameters name the training and its data.
+        """
+        while state.step < until:
+            negatives = Negatives.drawn(state.step, NEGATIVE_DRAWS, weights, stream)
+            exact = sums(state.step, state.model, negatives)
+            state = self.advanced(state, self.noisy(state.step, exact, stream))
+            yield state
+
+    def noisy(
+        self, step: int, sums: npt.NDArray[np.int64], stream: Keystream
+    ) -> npt.NDArray[np.int64]:
+        """A step's sums, int64 (2 V, d), with noise that is a function of the step and of them."""
+        digest = hashlib.sha256(sums.tobytes()).digest()
+        address = stream.addresses("noise", [step], [digest])
+        return self.mechanism.release(sums.reshape(1, -1), stream, address).reshape(sums.shape)
+
+    def advanced(self, state: State, noisy: npt.NDArray[np.int64]) -> State:
+        """The next state, by Adam (Kingma and Ba 2015) on the mean update a user."""
+        step = state.step + 1
+        update = (noisy / (STEPS * self.lot)).astype(np.float32)
+        mean = np.float32(_MEAN) * state.mean + np.float32(1 - _MEAN) * update
+        square = np.float32(_SQUARE) * state.square + np.float32(1 - _SQUARE) * update**2
+        change = np.float32(self.rate / (1 - _MEAN**step)) * mean
+        change /= np.sqrt(square / np.float32(1 - _SQUARE**step)) + np.float32(_EPSILON)
+        size = len(state.model.words)
+        model = Vectors(state.model.words + change[:size], state.model.contexts + change[size:])
+        return State(step, model, mean, square)

@@ -1,0 +1,125 @@
+"""The job of `kind: word-embeddings` with `method: cooccurrence`: one release of noisy counts."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mechanisms.accounting import epsilon_of, noise_multiplier_for, share_for
+from mechanisms.clipped_sum import STEPS, ClippedSum
+from mechanisms.factorisation import factorise
+from mechanisms.guarantees import Spending, UserPrivacy, compose
+from pipelines import card, storage
+from pipelines.embeddings_output import TABLE
+from pipelines.job import Job
+from pipelines.kind import Account, Kind
+from pipelines.spec_embeddings import WordEmbeddingsSpec
+from pipelines.word_embeddings import Writers, words_in
+from transforms.cooccurrence import FOLDER, Cooccurrences, ReleaseCooccurrences
+from transforms.errors import InputError
+from transforms.shards import Tally, Written
+from transforms.training_shards import shards_for
+
+_LOGGER = logging.getLogger("quietcorpus.embeddings")
+
+
+@dataclass(frozen=True)
+class CountedEmbeddingsKind(Kind):
+    """The kind, with its noise and its users' norms solved."""
+
+    writers: Writers
+    counting: Cooccurrences
+
+    computing = ""
+    has_documents = False
+
+    @classmethod
+    def found(cls, spec: WordEmbeddingsSpec) -> CountedEmbeddingsKind:
+        """Raises InputError for a vocabulary or a budget that cannot be used."""
+        writers = Writers.found(spec)
+        budgets = writers.budgets
+        try:
+            noise = noise_multiplier_for(max(budgets.values()), spec.delta, Fraction(1), 1)
+        except ValueError as error:
+            raise InputError(f"mechanism.epsilon: {error}") from None
+        shares = [share_for(epsilon, spec.delta, noise) for epsilon in budgets.values()]
+        most = tuple(int(share * STEPS) for share in shares)
+        return cls(writers, Cooccurrences(spec.window, most, ClippedSum(noise)))
+
+    @property
+    def passes(self) -> int:
+        """How often every document is read."""
+        return 1 + (self.writers.selection is not None)
+
+    @property
+    def artefacts(self) -> Sequence[card.Artefact]:
+        """The vocabulary, if it is public."""
+        return self.writers.artefacts
+
+    def build(self, pipeline: beam.Pipeline, job: Job) -> None:
+        """Add the job to a pipeline: everything but the factorisation."""
+        words, gathered = self.writers.gathered(pipeline, job)
+        files = gathered["shares"] | "cooccurrences" >> ReleaseCooccurrences(
+            self.counting, words, shards_for(self.writers.spec.users), job.key, job.staging
+        )
+        self.writers.write(pipeline, job, words, gathered, files)
+
+    def check(self, tally: Tally) -> None:
+        """Refuse a corpus in another language than the vocabulary's."""
+        self.writers.check(tally)
+
+    def finish(self, job: Job, files: Sequence[Written]) -> Sequence[Written]:
+        """Factorise the noisy counts, and write the vectors of the words that they support."""
+        words = words_in(files)
+        blocks = sorted((f.path, f.staged) for f in files if f.path.startswith(f"{FOLDER}/"))
+        counts = np.concatenate([_counts(staged) for _, staged in blocks])
+        deviation = float(self.counting.mechanism.deviation)
+        found = factorise(counts, deviation, len(words), self.writers.spec.dimensions)
+        supported = np.asarray(found.vectors.any(axis=1))
+        if supported.sum() < 2:
+            raise InputError(
+                "mechanism.vocabulary: no pair of its words stands out of the noise; give fewer "
+                "words, more users or a larger epsilon"
+            )
+        if not supported.all():
+            _LOGGER.info(
+                "%d of %d words stand out of the noise; the others are left out",
+                supported.sum(),
+                len(words),
+            )
+        kept = [word for word, own in zip(words, supported, strict=True) if own]
+        return self.writers.publish(job, kept, found.vectors[supported], self._spendings)
+
+    @property
+    def _spendings(self) -> list[Spending[UserPrivacy]]:
+        noise = self.counting.mechanism.noise_multiplier
+        spent = {
+            name: epsilon_of(Fraction(1), noise * STEPS / most, 1, self.writers.spec.delta)
+            if most
+            else Fraction(0)
+            for name, most in zip(self.writers.budgets, self.counting.most, strict=True)
+        }
+        return self.writers.spendings("cooccurrences", spent)
+
+    def account(self, files: Sequence[Written]) -> Account:
+        """What the counts cost."""
+        spendings = self._spendings
+        total = compose(spendings)
+        resolved = {
+            "vocabulary_size": storage.rows_of(files, TABLE),
+            "noise_multiplier": str(self.counting.mechanism.noise_multiplier),
+        }
+        return Account(spendings, total, resolved, self.writers.not_protected(total))
+
+
+def _counts(staged: str) -> np.ndarray:
+    table = pq.read_table(pa.BufferReader(storage.read_bytes(staged)))
+    found: np.ndarray = table["count"].to_numpy()
+    return found

@@ -1,0 +1,73 @@
+"""Users divided among Ray's workers, whose sums of a step are added up."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mechanisms.accounting import Group
+from mechanisms.skip_gram import Negatives, SkipGram, Texts, Users, Vectors
+from mechanisms.user_training import Sums
+from pipelines.ray_session import ray_session
+from transforms.vocabulary import KeySource
+
+STAGE = "training"
+_MISSING = "--workers: ray is not installed; install the extra [ray], or train in one process"
+
+
+class _Part:
+    """A Ray actor: some of the users. It reads the master key from its own environment."""
+
+    def __init__(
+        self,
+        texts: Texts,
+        groups: Sequence[Group],
+        settings: SkipGram,
+        key: KeySource,
+        training: bytes,
+    ) -> None:
+        self._users = Users(texts, groups, settings, key().stage(STAGE, training))
+
+    def sums(self, step: int, model: Vectors, negatives: Negatives) -> npt.NDArray[np.int64]:
+        return self._users.sums(step, model, negatives)
+
+
+@contextmanager
+def sums_of(
+    texts: Texts,
+    groups: Sequence[Group],
+    settings: SkipGram,
+    key: KeySource,
+    training: bytes,
+    workers: int,
+) -> Iterator[Sums]:
+    """What all users add to a step, by this process or by several.
+
+    They are Ray's: as many as `workers` on this machine, or as the cluster that RAY_ADDRESS names
+    has processors. `training` is the stage's parameters.
+    """
+    if workers == 1 and not os.environ.get("RAY_ADDRESS"):
+        yield Users(texts, groups, settings, key().stage(STAGE, training)).sums
+        return
+    with ray_session(_MISSING, workers) as ray:
+        count = max(1, min(len(texts), int(ray.cluster_resources().get("CPU", 1))))
+        part = ray.remote(num_cpus=1)(_Part)
+        actors = [
+            part.remote(texts.part(number, count), groups, settings, key, training)
+            for number in range(count)
+        ]
+        yield functools.partial(_added, ray, actors)
+
+
+def _added(
+    ray: Any, actors: Sequence[Any], step: int, model: Vectors, negatives: Negatives
+) -> npt.NDArray[np.int64]:
+    shared = ray.put(model)
+    parts = ray.get([actor.sums.remote(step, shared, negatives) for actor in actors])
+    return functools.reduce(np.add, parts)

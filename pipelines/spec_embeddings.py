@@ -1,0 +1,95 @@
+"""The mechanism block of `kind: word-embeddings`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from pipelines.spec_values import Column, Count, Delta, Epsilon, Strict
+from pipelines.spec_vocabulary import UserVocabularySpec
+
+MOST_TOKENS = 100_000  # of a user: what a worker holds at a time must fit its memory
+MOST_DIMENSIONS = 1_024
+MOST_STEPS = 1_000_000
+
+
+class EmbeddingMethod(StrEnum):
+    """How vectors are learnt: by steps of training, or from counts that are released once."""
+
+    SGD = "sgd"
+    COOCCURRENCE = "cooccurrence"
+
+
+class GroupBudgets(Strict):
+    """What the users of each group may spend."""
+
+    column: Column
+    epsilon: Annotated[dict[str, Epsilon], Field(min_length=1)]
+
+
+class TrainingSpec(Strict):
+    """How `method: sgd` trains."""
+
+    steps: Annotated[Count, Field(le=MOST_STEPS)] = 200
+    lot: Count | None = None
+    negatives: Annotated[Count, Field(le=100)] = 5
+    clip: Annotated[float, Field(gt=0, lt=1e6)] = 20.0
+    learning_rate: Annotated[float, Field(gt=0, le=1000)] = 0.05
+    stop_after: Count | None = None
+
+    @model_validator(mode="after")
+    def _ends(self) -> TrainingSpec:
+        if self.stop_after is not None and self.stop_after > self.steps:
+            raise PydanticCustomError(
+                "stop_after", f"stop_after: {self.stop_after} is more than the {self.steps} steps"
+            )
+        return self
+
+
+class WordEmbeddingsSpec(Strict):
+    """`kind: word-embeddings`."""
+
+    kind: Literal["word-embeddings"]
+    method: Annotated[EmbeddingMethod, Field(strict=False)]
+    user: Column
+    users: Count
+    epsilon: Epsilon | None = None
+    budgets: GroupBudgets | None = None
+    delta: Delta
+    vocabulary: UserVocabularySpec
+    tokens: Annotated[Count, Field(le=MOST_TOKENS)] = 1_000
+    dimensions: Annotated[Count, Field(le=MOST_DIMENSIONS)] = 100
+    window: Annotated[Count, Field(le=20)] = 5
+    training: TrainingSpec | None = None
+    tokenizer: Literal["unicode-words-v1"] = "unicode-words-v1"
+
+    @model_validator(mode="after")
+    def _one_budget(self) -> WordEmbeddingsSpec:
+        if (self.epsilon is None) == (self.budgets is None):
+            raise PydanticCustomError(
+                "one",
+                "give exactly one of `epsilon`, which every user has, and `budgets: {column, "
+                "epsilon: {GROUP: NUMBER}}`",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _of_the_method(self) -> WordEmbeddingsSpec:
+        if self.training is not None and self.method is not EmbeddingMethod.SGD:
+            raise PydanticCustomError("training", "training: is for `method: sgd` alone")
+        lot = self.training.lot if self.training else None
+        if lot is not None and lot > self.users:
+            raise PydanticCustomError(
+                "lot", f"training.lot: {lot} is more than the {self.users} users"
+            )
+        return self
+
+    @property
+    def columns(self) -> list[tuple[str, str]]:
+        """The columns that are read besides the text, each with its key."""
+        return [("mechanism.user", self.user)] + (
+            [("mechanism.budgets.column", self.budgets.column)] if self.budgets else []
+        )

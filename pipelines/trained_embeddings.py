@@ -1,0 +1,153 @@
+"""The job of `kind: word-embeddings` with `method: sgd`: users are gathered, then trained on."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import apache_beam as beam
+
+from mechanisms.accounting import Schedule, papers_epsilon
+from mechanisms.clipped_sum import ClippedSum
+from mechanisms.guarantees import Spending, UserPrivacy, compose, round_up
+from mechanisms.skip_gram import SkipGram
+from mechanisms.user_training import Training
+from pipelines import card
+from pipelines.embeddings_output import TABLE
+from pipelines.job import Job
+from pipelines.kind import Account, Kind
+from pipelines.spec_embeddings import TrainingSpec, WordEmbeddingsSpec
+from pipelines.storage import rows_of
+from pipelines.training import Course
+from pipelines.word_embeddings import Writers, words_in
+from transforms.errors import InputError
+from transforms.shards import Tally, Written
+from transforms.training_shards import FOLDER, WriteTrainingShards, shards_for
+
+_SHARE = 10
+"""Of the users, one in so many is expected in a step unless the spec says otherwise."""
+
+
+@dataclass(frozen=True)
+class TrainedEmbeddingsKind(Kind):
+    """The kind, with its noise and its users' sampling rates solved."""
+
+    writers: Writers
+    given: TrainingSpec
+    schedule: Schedule
+    lot: int
+
+    computing = ""
+    has_documents = False
+
+    @classmethod
+    def found(cls, spec: WordEmbeddingsSpec) -> TrainedEmbeddingsKind:
+        """Raises InputError for a vocabulary or a budget that cannot be used, or no PyTorch."""
+        if importlib.util.find_spec("torch") is None:
+            raise InputError(
+                "mechanism.method: sgd needs torch, which is not installed; install the extra "
+                "[training], or take method: cooccurrence"
+            )
+        writers = Writers.found(spec)
+        given = spec.training or TrainingSpec()
+        lot = given.lot or max(1, spec.users // _SHARE)
+        try:
+            schedule = Schedule.solved(
+                writers.budgets, spec.delta, Fraction(lot, spec.users), given.steps
+            )
+        except ValueError as error:
+            raise InputError(f"mechanism.epsilon: {error}") from None
+        return cls(writers, given, schedule, lot)
+
+    @property
+    def passes(self) -> int:
+        """How often every document is read."""
+        return 1 + (self.writers.selection is not None)
+
+    @property
+    def artefacts(self) -> Sequence[card.Artefact]:
+        """The vocabulary, if it is public."""
+        return self.writers.artefacts
+
+    def build(self, pipeline: beam.Pipeline, job: Job) -> None:
+        """Add the job to a pipeline: everything but the training."""
+        words, gathered = self.writers.gathered(pipeline, job)
+        files = gathered["shares"] | "shards" >> WriteTrainingShards(
+            shards_for(self.writers.spec.users), job.staging
+        )
+        self.writers.write(pipeline, job, words, gathered, files)
+
+    def check(self, tally: Tally) -> None:
+        """Refuse a corpus in another language than the vocabulary's."""
+        self.writers.check(tally)
+
+    def finish(self, job: Job, files: Sequence[Written]) -> Sequence[Written]:
+        """Train, and write the vectors."""
+        words = words_in(files)
+        shards = sorted((f for f in files if f.path.startswith(f"{FOLDER}/")), key=lambda f: f.path)
+        course = Course(
+            self._training,
+            self.schedule,
+            self._until,
+            len(words),
+            job.spec.checkpoints,
+            job.spec.release,
+            job.workers,
+            job.quiet,
+        )
+        state = course.run(shards, job.key)
+        return self.writers.publish(job, words, state.model.words, self._spendings)
+
+    @property
+    def _until(self) -> int:
+        return self.given.stop_after or self.given.steps
+
+    @property
+    def _training(self) -> Training:
+        spec, given = self.writers.spec, self.given
+        settings = SkipGram(spec.dimensions, spec.window, given.negatives, given.clip)
+        noise = ClippedSum(self.schedule.noise_multiplier)
+        return Training(settings, noise, float(self.lot), given.learning_rate)
+
+    @property
+    def _spendings(self) -> list[Spending[UserPrivacy]]:
+        spent = {g.name: self.schedule.spent(g, self._until) for g in self.schedule.groups}
+        return self.writers.spendings("training", spent)
+
+    def account(self, files: Sequence[Written]) -> Account:
+        """What the steps that were taken cost."""
+        spendings = self._spendings
+        total = compose(spendings)
+        resolved = {
+            "vocabulary_size": rows_of(files, TABLE),
+            "noise_multiplier": str(self.schedule.noise_multiplier),
+            "steps_taken": self._until,
+            "groups": [
+                {
+                    "name": group.name,
+                    "budget": round_up(group.epsilon),
+                    "sampling_rate": str(group.rate),
+                    "last_step": min(group.steps, self._until),
+                }
+                for group in self.schedule.groups
+            ],
+        }
+        return Account(
+            spendings, total, resolved, self.writers.not_protected(total), self._papers_figure()
+        )
+
+    def _papers_figure(self) -> card.PapersFigure:
+        schedule = self.schedule
+        most = max(schedule.groups, key=lambda group: group.rate)
+        figure = papers_epsilon(
+            most.rate, schedule.noise_multiplier, self._until, Fraction(self.lot), schedule.delta
+        )
+        return card.PapersFigure(
+            epsilon=round_up(figure),
+            explanation=(
+                "It divides what a step costs by the number of users that take part in it. It is "
+                "not a bound on what a reader can learn; the guarantee above is."
+            ),
+        )

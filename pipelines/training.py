@@ -1,0 +1,149 @@
+"""The training of word embeddings, in the launcher, from the shards that the pipeline wrote."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from tqdm import tqdm
+
+from mechanisms.accounting import Schedule
+from mechanisms.guarantees import ceiling
+from mechanisms.keystream import Keystream, ReleaseKey
+from mechanisms.user_training import State, Sums, Training
+from pipelines import storage
+from pipelines.checkpoints import Checkpoint
+from pipelines.ray_users import STAGE, sums_of
+from transforms.errors import InputError
+from transforms.shards import Written
+from transforms.training_shards import read_shards
+from transforms.vocabulary import KeySource
+
+_TRAINING_TO_SAVING = 50.0  # in time
+_TELL_EVERY_SECONDS = 10.0
+_LOGGER = logging.getLogger("quietcorpus.training")
+
+
+@dataclass(frozen=True)
+class Course:
+    """A training of a release.
+
+    Attributes:
+        training: its steps.
+        schedule: the users' budgets, and how often they take part.
+        until: the number of the last step.
+        words: the size of the vocabulary.
+        checkpoints: the place for them, if any.
+        release: the release's id.
+        workers: processes that share the users.
+        quiet: log lines even on a terminal.
+    """
+
+    training: Training
+    schedule: Schedule
+    until: int
+    words: int
+    checkpoints: str | None
+    release: str
+    workers: int
+    quiet: bool
+
+    def run(self, shards: Sequence[Written], source: KeySource) -> State:
+        """The state after the last step; raises InputError for a checkpoint of another training."""
+        content = [storage.read_bytes(shard.staged) for shard in shards]
+        digests = [hashlib.sha256(part).hexdigest() for part in content]
+        # All that the training's law depends on, and all that it is trained on.
+        identity = repr((self.training, self.schedule, self.words, digests)).encode()
+        key = source()
+        checkpoint = self._checkpoint(key, identity)
+        state = checkpoint.load() if checkpoint else None
+        if state is None:
+            state = State.initial(self.words, self.training.settings.dimensions)
+        elif state.step > self.until:
+            raise InputError(
+                f"mechanism.training.stop_after: {self.until} steps are fewer than the "
+                f"{state.step} that the checkpoint has; give at least as many"
+            )
+        else:
+            _LOGGER.info("going on after step %d", state.step)
+        with sums_of(
+            read_shards(content),
+            self.schedule.groups,
+            self.training.settings,
+            source,
+            identity,
+            self.workers,
+        ) as sums:
+            try:
+                return self._trained(state, sums, key.stage(STAGE, identity), checkpoint)
+            except ValueError:  # of a user's update, which is not finite
+                raise InputError(
+                    "mechanism.training: vectors grew until a user's update was no finite number; "
+                    "lower learning_rate, or take fewer steps"
+                ) from None
+
+    def _checkpoint(self, key: ReleaseKey, identity: bytes) -> Checkpoint | None:
+        if self.checkpoints is None:
+            return None
+        digest = hashlib.sha256(identity).digest()
+        named = key.stage("checkpoint", b"").addresses("", [0], [digest]).tobytes().hex()
+        return Checkpoint(self.checkpoints, self.release, named)
+
+    def _trained(
+        self, state: State, sums: Sums, stream: Keystream, checkpoint: Checkpoint | None
+    ) -> State:
+        due = time.monotonic()
+        weights = np.ones(self.words)
+        last = state
+        with _Progress(self.schedule, self.until, state.step, quiet=self.quiet) as progress:
+            for last in self.training.run(state, self.until, sums, weights, stream):
+                progress.show(last.step)
+                if checkpoint and (began := time.monotonic()) >= due:
+                    checkpoint.save(last)
+                    ended = time.monotonic()
+                    due = ended + _TRAINING_TO_SAVING * (ended - began)
+        if checkpoint:
+            checkpoint.save(last)
+        return last
+
+
+class _Progress:
+    """Steps, and the epsilon that they have spent: a bar on a terminal, log lines elsewhere."""
+
+    def __init__(self, schedule: Schedule, until: int, done: int, *, quiet: bool) -> None:
+        self._schedule = schedule
+        self._until = until
+        self._told = time.monotonic()
+        hidden = quiet or not sys.stderr.isatty()
+        self._bar = tqdm(
+            desc="training", total=until, initial=done, unit=" steps", leave=False, disable=hidden
+        )
+
+    def __enter__(self) -> _Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()
+
+    def show(self, done: int) -> None:
+        """So many steps are done. What they have spent takes a while to compute."""
+        self._bar.update(done - self._bar.n)
+        if time.monotonic() - self._told < _TELL_EVERY_SECONDS:
+            return
+        self._told = time.monotonic()
+        spent = spent_by(self._schedule, done)
+        self._bar.set_postfix_str(spent)
+        if self._bar.disable:
+            _LOGGER.info("training: %d of %d steps, %s", done, self._until, spent)
+
+
+def spent_by(schedule: Schedule, done: int) -> str:
+    """What the users of each group have spent after so many steps, in words."""
+    spent = {group.name: ceiling(schedule.spent(group, done), 3) for group in schedule.groups}
+    of_groups = [f"{epsilon} ({name})" if name else epsilon for name, epsilon in spent.items()]
+    return f"epsilon spent {', '.join(of_groups)}"

@@ -1,0 +1,184 @@
+"""What both ways to word embeddings share: users, their vocabulary, the files, the limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from indexes.vocabulary import Vocabulary
+from mechanisms.guarantees import Spending, UserPrivacy, ceiling, compose
+from mechanisms.user_vocabulary import UserVocabulary
+from pipelines import card, storage
+from pipelines.embeddings_output import write_embeddings
+from pipelines.job import Job, refuse_repeated, splits_of
+from pipelines.manifest import WriteManifest
+from pipelines.spec_embeddings import WordEmbeddingsSpec
+from transforms.artefacts import Artefact
+from transforms.errors import InputError, redacted
+from transforms.identifiers import TAG
+from transforms.shards import TALLIES, Tally, Written, write_tables
+from transforms.user_vocabulary import SelectUserVocabulary
+from transforms.users import GatherUsers, Users
+from transforms.vocabulary import load, vocabulary_table
+
+
+@dataclass(frozen=True)
+class Writers:
+    """Who writes, in which words: the part of a release that depends on no method.
+
+    Attributes:
+        spec: the mechanism block.
+        public: the vocabulary, if it is a public list.
+        selection: its private selection, if not.
+    """
+
+    spec: WordEmbeddingsSpec
+    public: Artefact | None
+    selection: UserVocabulary | None
+
+    @classmethod
+    def found(cls, spec: WordEmbeddingsSpec) -> Writers:
+        """Raises InputError for a vocabulary that cannot be used."""
+        private = spec.vocabulary.private
+        if private is not None:
+            try:
+                selection = UserVocabulary(private.words, private.epsilon, private.delta)
+            except ValueError as error:
+                raise InputError(f"mechanism.vocabulary.private: {error}") from None
+            return cls(spec, None, selection)
+        assert spec.vocabulary.public is not None
+        public = Artefact.found("mechanism.vocabulary.public", spec.vocabulary.public)
+        load(public)
+        return cls(spec, public, None)
+
+    @cached_property
+    def budgets(self) -> dict[str, Fraction]:
+        """What the users of each group may spend, from the least on; "" where all are of one."""
+        if self.spec.budgets is None:
+            assert self.spec.epsilon is not None
+            return {"": self.spec.epsilon}
+        return dict(sorted(self.spec.budgets.epsilon.items(), key=lambda item: (item[1], item[0])))
+
+    @property
+    def users(self) -> Users:
+        """How users are told apart and bounded."""
+        budgets = self.spec.budgets
+        column = budgets.column if budgets else None
+        return Users(self.spec.user, self.spec.tokens, column, tuple(self.budgets))
+
+    @property
+    def artefacts(self) -> Sequence[card.Artefact]:
+        """The vocabulary, if it is public."""
+        return [card.public_artefact("vocabulary", self.public)] if self.public else []
+
+    def gathered(
+        self, pipeline: beam.Pipeline, job: Job
+    ) -> tuple[beam.pvalue.AsSingleton, dict[str, beam.PCollection]]:
+        """The vocabulary, and what `GatherUsers` yields."""
+        splits = splits_of(pipeline, job)
+        if self.selection is None:
+            listed = pipeline | "public vocabulary" >> beam.Create([self.public])
+            vocabulary = listed | "load" >> beam.Map(load)
+        else:
+            vocabulary = splits | "vocabulary" >> SelectUserVocabulary(
+                job.corpus, self.users, self.selection, job.key
+            )
+        words = beam.pvalue.AsSingleton(vocabulary)
+        gathered = splits | "users" >> GatherUsers(
+            job.corpus, self.users, words, job.key, job.rejects
+        )
+        refuse_repeated(gathered[TAG], job)
+        return words, gathered
+
+    def write(
+        self,
+        pipeline: beam.Pipeline,
+        job: Job,
+        words: beam.pvalue.AsSingleton,
+        gathered: Mapping[str, beam.PCollection],
+        files: beam.PCollection[Written],
+    ) -> None:
+        """Write the manifest of the files for `finish`, and of the vocabulary."""
+        once = pipeline | "once" >> beam.Create([None])
+        table = once | "write vocabulary" >> beam.ParDo(_WriteVocabulary(job.staging), words)
+        (files, gathered[TALLIES], table) | "manifest" >> WriteManifest(job.staging)
+
+    def check(self, tally: Tally) -> None:
+        """Refuse a corpus in another language than the vocabulary's."""
+        if not tally.known:
+            raise InputError(
+                "mechanism.vocabulary: no document has a word of it; check input.text and the "
+                "vocabulary's language"
+            )
+
+    def spendings(self, stage: str, spent: Mapping[str, Fraction]) -> list[Spending[UserPrivacy]]:
+        """What the vocabulary cost, and what a stage cost the users of each group."""
+        delta = self.spec.delta
+        groups = tuple(spent.items()) if self.spec.budgets else ()
+        own = Spending(stage, UserPrivacy(max(spent.values()), delta, groups))
+        before = [Spending("vocabulary", self.selection.guarantee)] if self.selection else []
+        return [*before, own]
+
+    def publish(
+        self,
+        job: Job,
+        words: Sequence[str],
+        vectors: npt.NDArray[np.float32],
+        spendings: Sequence[Spending[UserPrivacy]],
+    ) -> list[Written]:
+        """Write the vectors of words, float32 (n, d), in every form."""
+        total = compose(spendings)
+        promise = card.guarantee(total, self.not_protected(total), self.artefacts)
+        return write_embeddings(words, vectors, promise, job.staging)
+
+    def not_protected(self, total: UserPrivacy) -> list[str]:
+        """What a reader may learn."""
+        users = self.spec.users
+        lines = [
+            "the number of documents and of unreadable records, which this card states",
+            "what a person writes under several names: each name is a user of its own",
+            "what other users write about a person",
+            "anything from whoever runs the release and sees the text",
+        ]
+        if self.spec.budgets:
+            lines.append(
+                "who has no budget: documents of no listed group, or without one, have no part in "
+                "the release; a user of several groups has the least budget of them"
+            )
+        if total.delta * users >= 1:
+            lines.insert(0, large_delta(total.delta, users))
+        return lines
+
+
+def large_delta(delta: Fraction, users: int) -> str:
+    """What a delta of so much means."""
+    return (
+        f"any one of about {users:,} users with certainty: delta, {ceiling(delta)}, is not below "
+        "1 / users, and a mechanism that published one user's text whole would keep to it"
+    )
+
+
+def words_in(files: Sequence[Written]) -> list[str]:
+    """The words of the vocabulary that the pipeline wrote."""
+    (staged,) = (file.staged for file in files if file.path == storage.VOCABULARY)
+    table = pq.read_table(pa.BufferReader(storage.read_bytes(staged)), columns=["term"])
+    words: list[str] = table["term"].to_pylist()
+    return words
+
+
+class _WriteVocabulary(beam.DoFn):
+    def __init__(self, staging: str) -> None:
+        self._staging = staging
+
+    @redacted
+    def process(self, _: None, vocabulary: Vocabulary) -> Iterator[Written]:
+        table = vocabulary_table(vocabulary, None)
+        yield write_tables([table], table.schema, storage.VOCABULARY, self._staging)

@@ -1,0 +1,104 @@
+"""Users' texts as Parquet shards, from which the launcher trains; they are never released."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mechanisms.skip_gram import Texts
+from transforms.errors import redacted
+from transforms.shards import Written, write_tables
+from transforms.users import Share, words_of
+
+FOLDER = "training"
+SCHEMA = pa.schema(
+    [
+        pa.field("user", pa.binary(16)),
+        pa.field("group", pa.int32()),
+        pa.field("texts", pa.list_(pa.list_(pa.int32()))),
+    ]
+)
+_USERS_A_SHARD = 1 << 12
+_MOST_SHARDS = 1 << 10
+_ROW_GROUP_USERS = 256
+
+
+def shards_for(users: int) -> int:
+    """The number of shards for about so many users, a public figure."""
+    return max(1, min(_MOST_SHARDS, -(-users // _USERS_A_SHARD)))
+
+
+def shard_of(user: bytes, shards: int) -> int:
+    """The shard of a user, by the user's digest."""
+    return zlib.crc32(user) % shards
+
+
+class WriteTrainingShards(beam.PTransform):
+    """(digest, `Share`) pairs in, a `Written` file for every shard out, users by digest."""
+
+    def __init__(self, shards: int, staging: str) -> None:
+        super().__init__()
+        self._shards = shards
+        self._staging = staging
+
+    def expand(self, shares: beam.PCollection[tuple[bytes, Share]]) -> beam.PCollection[Written]:
+        shards = self._shards
+        return (
+            shares
+            | "by shard" >> beam.Map(lambda user: (shard_of(user[0], shards), user))
+            | beam.GroupByKey()
+            | "write shards" >> beam.ParDo(_Write(shards, self._staging))
+        )
+
+
+class _Write(beam.DoFn):
+    def __init__(self, shards: int, staging: str) -> None:
+        self._shards = shards
+        self._staging = staging
+
+    @redacted
+    def process(self, shard: tuple[int, Iterable[tuple[bytes, Share]]]) -> Iterator[Written]:
+        number, users = shard
+        path = f"{FOLDER}/part-{number:05d}-of-{self._shards:05d}.parquet"
+        yield write_tables(_tables(sorted(users)), SCHEMA, path, self._staging)
+
+
+def read_shards(contents: Iterable[bytes]) -> Texts:
+    """The users of some shards, from the bytes of their files."""
+    tables = [pq.read_table(pa.BufferReader(content)) for content in contents]
+    table = pa.concat_tables([SCHEMA.empty_table(), *tables]).combine_chunks()
+    users, texts = table["user"].to_pylist(), pa.array(table["texts"].combine_chunks())
+    inner = texts.values
+    return Texts(
+        np.frombuffer(b"".join(users), dtype="<u8").reshape(-1, 2),
+        table["group"].to_numpy(),
+        texts.offsets.to_numpy().astype(np.int64),
+        inner.offsets.to_numpy().astype(np.int64),
+        inner.values.to_numpy(),
+    )
+
+
+def _tables(users: Sequence[tuple[bytes, Share]]) -> Iterator[pa.Table]:
+    for start in range(0, len(users), _ROW_GROUP_USERS):
+        some = users[start : start + _ROW_GROUP_USERS]
+        columns = [
+            pa.array([digest for digest, _ in some], SCHEMA.field("user").type),
+            pa.array([share[0] for _, share in some], pa.int32()),
+            _lists([words_of(share) for _, share in some]),
+        ]
+        yield pa.table(columns, schema=SCHEMA)
+
+
+def _lists(texts: Sequence[Sequence[np.ndarray]]) -> pa.ListArray:
+    """Users' texts as a column, without a Python object for a word."""
+    of_users = np.cumsum([0, *map(len, texts)], dtype=np.int32)
+    flat = [text for own in texts for text in own]
+    of_texts = np.cumsum([0, *map(len, flat)], dtype=np.int32)
+    words = pa.array(np.concatenate([*flat, np.empty(0, np.int32)]).astype(np.int32))
+    inner = pa.ListArray.from_arrays(pa.array(of_texts), words)
+    return pa.ListArray.from_arrays(pa.array(of_users), inner)

@@ -1,0 +1,218 @@
+"""A corpus by its users: whose documents are whose, and how much of them each user contributes.
+
+Guarantees about users need that each has one bounded part in a release, wherever in the corpus the
+user's documents lie. Users are told apart by keyed digests: their names never leave the reader.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from indexes.tokenizer import tokenize
+from indexes.vocabulary import Vocabulary
+from mechanisms.keystream import Keystream, ReleaseKey
+from transforms.documents import Corpus, Documents, Split
+from transforms.errors import redacted
+from transforms.identifiers import TAG, Identifiers
+from transforms.metrics import Progress
+from transforms.shards import TALLIES, RejectLog, Seen
+from transforms.sources import read
+from transforms.vocabulary import KeySource
+
+NO_BUDGET = -1
+_BYTES = 4  # of a term's number
+_TEXTS_HELD = 1 << 12
+
+Text = tuple[int, bytes]
+"""A document: its priority among its user's, and the numbers of its known words, int32."""
+Share = tuple[int, list[Text]]
+"""What a user contributes: the number of the user's group, and documents by priority."""
+
+
+@dataclass(frozen=True)
+class Users:
+    """How users are told apart, and what each may contribute.
+
+    Attributes:
+        column: whose values name them; documents without one contribute nothing.
+        tokens: the known words that a user contributes at most.
+        group_column: whose values name a user's group, or None if all users are of one.
+        groups: from the smallest budget on. A user whose documents name several has the first of
+            them; one whose documents name any other has no budget, and contributes nothing.
+    """
+
+    column: str
+    tokens: int
+    group_column: str | None = None
+    groups: tuple[str, ...] = ("",)
+
+    def digests(self, documents: Documents, key: ReleaseKey) -> list[bytes | None]:
+        """A batch's users, 16 bytes each; None for a document without one."""
+        stream = key.stage("users", b"")
+        values = _strings(documents, self.column)
+        digests = stream.addresses("", [0] * len(values), ((v or "").encode() for v in values))
+        return [
+            None if value is None else digest.tobytes()
+            for value, digest in zip(values, digests, strict=True)
+        ]
+
+    def numbers(self, documents: Documents) -> list[int]:
+        """The number of each document's group, or `NO_BUDGET`."""
+        if self.group_column is None:
+            return [0] * len(documents.rows)
+        known = {name: number for number, name in enumerate(self.groups)}
+        return [
+            NO_BUDGET if value is None else known.get(value, NO_BUDGET)
+            for value in _strings(documents, self.group_column)
+        ]
+
+
+def _strings(documents: Documents, column: str) -> list[str | None]:
+    found: list[str | None] = documents.columns[column].cast(pa.large_string()).to_pylist()
+    return found
+
+
+class GatherUsers(beam.PTransform):
+    """Splits in; out, tagged, `shares` ((digest, `Share`) pairs), `tallies` and `identifiers`."""
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        users: Users,
+        vocabulary: beam.pvalue.AsSingleton,
+        key: KeySource,
+        rejects: RejectLog,
+    ) -> None:
+        super().__init__()
+        self._corpus = corpus
+        self._users = users
+        self._vocabulary = vocabulary
+        self._key = key
+        self._rejects = rejects
+
+    def expand(self, splits: beam.PCollection[Split]) -> dict[str, beam.PCollection]:
+        read_shares = splits | "read" >> beam.ParDo(
+            _ReadShares(self._corpus, self._users, self._key, self._rejects), self._vocabulary
+        ).with_outputs(TALLIES, TAG, main="shares")
+        shares = (
+            read_shares.shares
+            | "bound" >> beam.CombinePerKey(BoundShare(self._users.tokens))
+            | "with a budget" >> beam.Filter(_has_budget)
+        )
+        return {"shares": shares, TALLIES: read_shares[TALLIES], TAG: read_shares[TAG]}
+
+
+class _ReadShares(beam.DoFn):
+    """(digest, `Share`) for every user of a split."""
+
+    def __init__(self, corpus: Corpus, users: Users, key: KeySource, rejects: RejectLog) -> None:
+        self._corpus = corpus
+        self._users = users
+        self._key = key
+        self._rejects = rejects
+        self._progress = Progress("gathering")
+
+    @redacted
+    def process(self, split: Split, vocabulary: Vocabulary) -> Iterator[object]:
+        key = self._key()
+        stream = key.stage("texts of users", repr((self._users, vocabulary.digest)).encode())
+        seen = Seen(Identifiers(self._corpus.id, key))
+        bound = BoundShare(self._users.tokens)
+        shares: dict[bytes, Share] = defaultdict(bound.create_accumulator)
+        for documents in read(split, self._corpus):
+            tokens = tokenize(documents.texts)
+            offsets, terms = vocabulary.look_up(tokens)
+            self._progress.count(documents, len(tokens.starts))
+            seen.add(documents)
+            seen.add_words(known=len(terms) > 0)
+            texts = self._texts(documents, offsets, terms, stream)
+            numbers = self._users.numbers(documents)
+            for user, number, text in zip(
+                self._users.digests(documents, key), numbers, texts, strict=True
+            ):
+                if user is not None:
+                    shares[user] = bound.add_input(shares[user], (number, [text]))
+        self._rejects.write(seen.rejects, split.name)
+        yield from shares.items()
+        yield from seen.outputs()
+
+    def _texts(
+        self,
+        documents: Documents,
+        offsets: npt.NDArray[np.int64],
+        terms: npt.NDArray[np.int32],
+        stream: Keystream,
+    ) -> list[Text]:
+        """The batch's documents, each cut to what a user contributes at most."""
+        raw = [
+            terms[a : min(b, a + self._users.tokens)].astype("<i4").tobytes()
+            for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+        ]
+        priorities = stream.addresses(documents.source, documents.rows.tolist(), raw)[:, 0]
+        return list(zip(priorities.tolist(), raw, strict=True))
+
+
+class BoundShare(beam.CombineFn):
+    """A user's documents in the order of their priorities, up to so many known words in all.
+
+    Priorities are keyed digests, so that which documents count depends on the user's own alone,
+    and not on how the corpus was divided: what stands before a document in the whole order stands
+    before it wherever it is met.
+    """
+
+    def __init__(self, tokens: int) -> None:
+        self._tokens = tokens
+
+    def create_accumulator(self) -> Share:
+        return np.iinfo(np.int32).max, []
+
+    def add_input(self, share: Share, more: Share) -> Share:
+        group, texts = share
+        texts.extend(text for text in more[1] if text[1])
+        if len(texts) > _TEXTS_HELD:
+            texts = self._begun(texts)
+        return min(group, more[0]), texts
+
+    def merge_accumulators(self, shares: Iterable[Share]) -> Share:
+        merged = self.create_accumulator()
+        for share in shares:
+            merged = self.add_input(merged, share)
+        return merged
+
+    def compact(self, share: Share) -> Share:
+        return share[0], self._begun(share[1])
+
+    def extract_output(self, share: Share) -> Share:
+        """The last document is cut, so that no more than `tokens` are left."""
+        group, texts = self.compact(share)
+        excess = sum(len(raw) for _, raw in texts) - self._tokens * _BYTES
+        if excess > 0:
+            priority, raw = texts[-1]
+            texts[-1] = priority, raw[:-excess]
+        return group, texts
+
+    def _begun(self, texts: list[Text]) -> list[Text]:
+        """The documents that begin within the first so many words."""
+        kept, size = [], 0
+        for text in sorted(texts):
+            if size >= self._tokens * _BYTES:
+                break
+            kept.append(text)
+            size += len(text[1])
+        return kept
+
+
+def _has_budget(user: tuple[bytes, Share]) -> bool:
+    return user[1][0] != NO_BUDGET and bool(user[1][1])
+
+
+def words_of(share: Share) -> list[npt.NDArray[np.int32]]:
+    """The documents of a share as term numbers, int32."""
+    return [np.frombuffer(raw, dtype="<i4") for _, raw in share[1]]
