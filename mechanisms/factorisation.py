@@ -42,6 +42,7 @@ def factorise(
     """
     believed, margins = _believed(counts, _DEVIATIONS * deviation, size)
     information = _information(believed, margins)
+    supported = np.diff(information.indptr) > 0
     vectors = np.zeros((size, dimensions), dtype=np.float32)
     rank = min(dimensions, size - 1)
     if information.nnz and rank:
@@ -49,8 +50,9 @@ def factorise(
         order = np.argsort(-values, kind="stable")
         found = left[:, order] * np.sqrt(np.maximum(values[order], 0))
         found *= np.where(found[np.abs(found).argmax(axis=0), np.arange(rank)] < 0, -1, 1)
-        vectors[:, :rank] = np.nan_to_num(found)
-    return Factorised(vectors, int((np.diff(information.indptr) > 0).sum()))
+        # The solver leaves rounding errors in the rows of words without information.
+        vectors[supported, :rank] = np.nan_to_num(found)[supported]
+    return Factorised(vectors, int(supported.sum()))
 
 
 def _believed(

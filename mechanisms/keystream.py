@@ -54,6 +54,10 @@ class ReleaseKey:
         """A public 64-bit check value: equal keys have equal ones, and it reveals nothing else."""
         return _hkdf(self.secret, b"quietcorpus/fingerprint/v1", 8).hex()
 
+    def sealing(self, purpose: str) -> bytes:
+        """A key of 32 bytes for the encryption of what must be written down but not be read."""
+        return _hkdf(self.secret, b"quietcorpus/sealing/v1\0" + purpose.encode(), KEY_BYTES)
+
     def stage(self, name: str, parameters: bytes) -> Keystream:
         """The keystream of one stage.
 

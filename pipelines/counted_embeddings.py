@@ -25,7 +25,6 @@ from pipelines.word_embeddings import Writers, words_in
 from transforms.cooccurrence import FOLDER, Cooccurrences, ReleaseCooccurrences
 from transforms.errors import InputError
 from transforms.shards import Tally, Written
-from transforms.training_shards import shards_for
 
 _LOGGER = logging.getLogger("quietcorpus.embeddings")
 
@@ -67,7 +66,7 @@ class CountedEmbeddingsKind(Kind):
         """Add the job to a pipeline: everything but the factorisation."""
         words, gathered = self.writers.gathered(pipeline, job)
         files = gathered["shares"] | "cooccurrences" >> ReleaseCooccurrences(
-            self.counting, words, shards_for(self.writers.spec.users), job.key, job.staging
+            self.counting, words, self.writers.shards, job.key, job.staging
         )
         self.writers.write(pipeline, job, words, gathered, files)
 

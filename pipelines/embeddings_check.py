@@ -29,8 +29,7 @@ def check(output: str, card: Card) -> None:
         if path not in paths:
             raise InputError(f"{uri}: files: {path} is missing")
     index = IndexSource.found("index", f"{output}/{INDEX}").open()
-    table = pq.read_table(pa.BufferReader(storage.read_bytes(f"{output}/{TABLE}")))
-    terms = pq.read_table(pa.BufferReader(storage.read_bytes(f"{output}/{storage.VOCABULARY}")))
+    table, terms = _read(f"{output}/{TABLE}"), _read(f"{output}/{storage.VOCABULARY}")
     words = table["word"].to_pylist()
     values = np.array(table["vector"].to_pylist(), dtype=np.float32)
     found: list[tuple[str, list[str], Any]] = [
@@ -49,3 +48,8 @@ def check(output: str, card: Card) -> None:
             raise InputError(f"{output}/{path}: not the words and vectors of {TABLE}")
     if (index.manifest.provenance, index.manifest.guarantee) != ("private", stated(card.guarantee)):
         raise InputError(f"{output}/{INDEX}: does not say what it cost as {storage.CARD} does")
+
+
+def _read(uri: str) -> pa.Table:
+    # A thread of `pq.read_table` may let go of the content while the interpreter ends, and abort.
+    return pq.ParquetFile(pa.BufferReader(storage.read_bytes(uri))).read()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-import uuid
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ from indexes.vectors.writing import as_binary, as_text
 from indexes.vocabulary import Vocabulary
 from pipelines import card, index, storage
 from transforms.errors import InputError
-from transforms.shards import Written, write_tables
+from transforms.shards import Written, write_content, write_tables
 from transforms.vocabulary import vocabulary_table
 
 TABLE, TEXT, BINARY, INDEX = "vectors.parquet", "vectors.txt", "vectors.bin", "index"
@@ -42,8 +41,8 @@ def write_embeddings(
     return [
         write_tables([table], table.schema, TABLE, staging),
         write_tables([terms], terms.schema, storage.VOCABULARY, staging),
-        _write(TEXT, as_text(words, vectors), rows, staging),
-        _write(BINARY, binary, rows, staging),
+        write_content(as_text(words, vectors), rows, TEXT, staging),
+        write_content(binary, rows, BINARY, staging),
         *_index(WordVectors(list(words), vectors), stated(promise), binary, staging),
     ]
 
@@ -70,10 +69,4 @@ def _index(
         for name in sorted(os.listdir(folder)):
             with open(f"{folder}/{name}", "rb") as stream:
                 content = stream.read()
-            yield _write(f"{INDEX}/{name}", content, len(vectors.words), staging)
-
-
-def _write(path: str, content: bytes, rows: int, staging: str) -> Written:
-    staged = f"{staging}/{path}.{uuid.uuid4().hex}"
-    storage.write_bytes(staged, content)
-    return Written(path, staged, hashlib.sha256(content).hexdigest(), rows)
+            yield write_content(content, len(vectors.words), f"{INDEX}/{name}", staging)

@@ -24,7 +24,7 @@ from pipelines.training import Course
 from pipelines.word_embeddings import Writers, words_in
 from transforms.errors import InputError
 from transforms.shards import Tally, Written
-from transforms.training_shards import FOLDER, WriteTrainingShards, shards_for
+from transforms.training_shards import FOLDER, WriteTrainingShards
 
 _SHARE = 10
 """Of the users, one in so many is expected in a step unless the spec says otherwise."""
@@ -75,7 +75,7 @@ class TrainedEmbeddingsKind(Kind):
         """Add the job to a pipeline: everything but the training."""
         words, gathered = self.writers.gathered(pipeline, job)
         files = gathered["shares"] | "shards" >> WriteTrainingShards(
-            shards_for(self.writers.spec.users), job.staging
+            self.writers.shards, job.key, job.staging
         )
         self.writers.write(pipeline, job, words, gathered, files)
 

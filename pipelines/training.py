@@ -20,6 +20,7 @@ from pipelines import storage
 from pipelines.checkpoints import Checkpoint
 from pipelines.ray_users import STAGE, sums_of
 from transforms.errors import InputError
+from transforms.sealed import unseal
 from transforms.shards import Written
 from transforms.training_shards import read_shards
 from transforms.vocabulary import KeySource
@@ -55,11 +56,11 @@ class Course:
 
     def run(self, shards: Sequence[Written], source: KeySource) -> State:
         """The state after the last step; raises InputError for a checkpoint of another training."""
-        content = [storage.read_bytes(shard.staged) for shard in shards]
+        key = source()
+        content = [unseal(storage.read_bytes(f.staged), f.path, key) for f in shards]
         digests = [hashlib.sha256(part).hexdigest() for part in content]
         # All that the training's law depends on, and all that it is trained on.
         identity = repr((self.training, self.schedule, self.words, digests)).encode()
-        key = source()
         checkpoint = self._checkpoint(key, identity)
         state = checkpoint.load() if checkpoint else None
         if state is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -25,9 +26,12 @@ from transforms.artefacts import Artefact
 from transforms.errors import InputError, redacted
 from transforms.identifiers import TAG
 from transforms.shards import TALLIES, Tally, Written, write_tables
+from transforms.training_shards import shards_for
 from transforms.user_vocabulary import SelectUserVocabulary
 from transforms.users import GatherUsers, Users
 from transforms.vocabulary import load, vocabulary_table
+
+_LOGGER = logging.getLogger("quietcorpus.embeddings")
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,9 @@ class Writers:
     def found(cls, spec: WordEmbeddingsSpec) -> Writers:
         """Raises InputError for a vocabulary that cannot be used."""
         private = spec.vocabulary.private
+        delta = spec.delta + (private.delta if private else 0)
+        if delta * spec.users >= 1:
+            _LOGGER.warning("not protected: %s", large_delta(delta, spec.users))
         if private is not None:
             try:
                 selection = UserVocabulary(private.words, private.epsilon, private.delta)
@@ -73,6 +80,11 @@ class Writers:
         budgets = self.spec.budgets
         column = budgets.column if budgets else None
         return Users(self.spec.user, self.spec.tokens, column, tuple(self.budgets))
+
+    @property
+    def shards(self) -> int:
+        """The number of parts in which users are worked on, from public figures alone."""
+        return shards_for(self.spec.users, self.spec.tokens)
 
     @property
     def artefacts(self) -> Sequence[card.Artefact]:

@@ -121,6 +121,14 @@ def write_tables(
     return Written(path, staged, sink.hexdigest(), rows)
 
 
+def write_content(content: bytes, rows: int, path: str, staging: str) -> Written:
+    """Write one file of another format in the staging area, under this attempt's own name."""
+    staged = f"{staging}/{path}.{uuid.uuid4().hex}"
+    with FileSystems.create(staged, compression_type=CompressionTypes.UNCOMPRESSED) as raw:
+        raw.write(content)
+    return Written(path, staged, hashlib.sha256(content).hexdigest(), rows)
+
+
 class _Hashing:
     """A binary sink that knows the SHA-256 of what went through it."""
 

@@ -1,7 +1,8 @@
-"""Users' texts as Parquet shards, from which the launcher trains; they are never released."""
+"""Users' texts as sealed Parquet shards, which the launcher trains on; never released."""
 
 from __future__ import annotations
 
+import io
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -12,8 +13,10 @@ import pyarrow.parquet as pq
 
 from mechanisms.skip_gram import Texts
 from transforms.errors import redacted
-from transforms.shards import Written, write_tables
+from transforms.sealed import seal
+from transforms.shards import Written, write_content
 from transforms.users import Share, words_of
+from transforms.vocabulary import KeySource
 
 FOLDER = "training"
 SCHEMA = pa.schema(
@@ -23,14 +26,13 @@ SCHEMA = pa.schema(
         pa.field("texts", pa.list_(pa.list_(pa.int32()))),
     ]
 )
-_USERS_A_SHARD = 1 << 12
-_MOST_SHARDS = 1 << 10
-_ROW_GROUP_USERS = 256
+_WORDS_A_SHARD = 1 << 24
+_MOST_SHARDS = 1 << 12
 
 
-def shards_for(users: int) -> int:
-    """The number of shards for about so many users, a public figure."""
-    return max(1, min(_MOST_SHARDS, -(-users // _USERS_A_SHARD)))
+def shards_for(users: int, words: int) -> int:
+    """The number of shards for about so many users of at most so many words, public figures."""
+    return max(1, min(_MOST_SHARDS, -(-users * words // _WORDS_A_SHARD)))
 
 
 def shard_of(user: bytes, shards: int) -> int:
@@ -41,9 +43,10 @@ def shard_of(user: bytes, shards: int) -> int:
 class WriteTrainingShards(beam.PTransform):
     """(digest, `Share`) pairs in, a `Written` file for every shard out, users by digest."""
 
-    def __init__(self, shards: int, staging: str) -> None:
+    def __init__(self, shards: int, key: KeySource, staging: str) -> None:
         super().__init__()
         self._shards = shards
+        self._key = key
         self._staging = staging
 
     def expand(self, shares: beam.PCollection[tuple[bytes, Share]]) -> beam.PCollection[Written]:
@@ -52,20 +55,25 @@ class WriteTrainingShards(beam.PTransform):
             shares
             | "by shard" >> beam.Map(lambda user: (shard_of(user[0], shards), user))
             | beam.GroupByKey()
-            | "write shards" >> beam.ParDo(_Write(shards, self._staging))
+            | "write shards" >> beam.ParDo(_Write(shards, self._key, self._staging))
         )
 
 
 class _Write(beam.DoFn):
-    def __init__(self, shards: int, staging: str) -> None:
+    def __init__(self, shards: int, key: KeySource, staging: str) -> None:
         self._shards = shards
+        self._key = key
         self._staging = staging
 
     @redacted
     def process(self, shard: tuple[int, Iterable[tuple[bytes, Share]]]) -> Iterator[Written]:
         number, users = shard
-        path = f"{FOLDER}/part-{number:05d}-of-{self._shards:05d}.parquet"
-        yield write_tables(_tables(sorted(users)), SCHEMA, path, self._staging)
+        path = f"{FOLDER}/part-{number:05d}-of-{self._shards:05d}.parquet.sealed"
+        listed = sorted(users)
+        content = io.BytesIO()
+        pq.write_table(_table(listed), content, compression="zstd")
+        sealed = seal(content.getvalue(), path, self._key())
+        yield write_content(sealed, len(listed), path, self._staging)
 
 
 def read_shards(contents: Iterable[bytes]) -> Texts:
@@ -83,15 +91,13 @@ def read_shards(contents: Iterable[bytes]) -> Texts:
     )
 
 
-def _tables(users: Sequence[tuple[bytes, Share]]) -> Iterator[pa.Table]:
-    for start in range(0, len(users), _ROW_GROUP_USERS):
-        some = users[start : start + _ROW_GROUP_USERS]
-        columns = [
-            pa.array([digest for digest, _ in some], SCHEMA.field("user").type),
-            pa.array([share[0] for _, share in some], pa.int32()),
-            _lists([words_of(share) for _, share in some]),
-        ]
-        yield pa.table(columns, schema=SCHEMA)
+def _table(users: Sequence[tuple[bytes, Share]]) -> pa.Table:
+    columns = [
+        pa.array([digest for digest, _ in users], SCHEMA.field("user").type),
+        pa.array([share[0] for _, share in users], pa.int32()),
+        _lists([words_of(share) for _, share in users]),
+    ]
+    return pa.table(columns, schema=SCHEMA)
 
 
 def _lists(texts: Sequence[Sequence[np.ndarray]]) -> pa.ListArray:

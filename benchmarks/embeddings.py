@@ -1,0 +1,233 @@
+"""Speed of training with whole users protected: against Opacus, against V and the lot, on Ray.
+
+    python benchmarks/embeddings.py --texts TEXTS.parquet --user COLUMN --output FOLDER
+
+Users are the real ones of a corpus, of at most 1,000 words each. Opacus takes the gradient of each
+user's whole text as one sample, on the same model, the same pairs and the same negative samples, in
+turns with ours; both clip, add noise and take a step. One thread, but for Ray's workers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections import defaultdict
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from matplotlib import pyplot
+from opacus import GradSampleModule
+from opacus.optimizers import DPOptimizer
+from threadpoolctl import threadpool_limits
+from torch import nn
+
+from indexes.tokenizer import tokenize
+from indexes.vocabulary import Vocabulary, document_frequencies
+from mechanisms.accounting import Group
+from mechanisms.clipped_sum import ClippedSum
+from mechanisms.keystream import Keystream, ReleaseKey
+from mechanisms.skip_gram import Negatives, SkipGram, Texts, Users
+from mechanisms.user_training import NEGATIVE_DRAWS, State, Training
+from mechanisms.word_pairs import Words, pair_weights
+from pipelines.ray_users import sums_of
+
+SIGMA = Fraction(1)
+SIZES, LOTS = (1_000, 2_000, 5_000, 10_000, 20_000), (64, 128, 256, 512, 1_024)
+ROUNDS = 3
+
+
+class Corpus:
+    """A corpus's users over its own most frequent words (a speed test: nothing is released)."""
+
+    def __init__(self, path: str, user: str) -> None:
+        table = pq.read_table(path, columns=[user, "text"])
+        self._tokens = tokenize(table["text"].combine_chunks().cast(pa.large_string()))
+        self._terms, self._counts = document_frequencies(self._tokens)
+        self._owners = table[user].to_pylist()
+
+    def users(self, words: int, tokens: int = 1_000) -> list[list[Words]]:
+        """The texts of every user over so many words."""
+        top = np.argsort(-self._counts, kind="stable")[:words]
+        vocabulary = Vocabulary(self._terms.take(pa.array(top)).to_pylist())
+        offsets, numbers = vocabulary.look_up(self._tokens)
+        found: dict[str, list[Words]] = defaultdict(list)
+        room: dict[str, int] = defaultdict(lambda: tokens)
+        for owner, a, b in zip(self._owners, offsets, offsets[1:], strict=False):
+            text = numbers[a : min(b, a + room[owner])]
+            if len(text) > 1:
+                found[owner].append(text)
+                room[owner] -= len(text)
+        return list(found.values())
+
+
+def packed(users: list[list[Words]]) -> Texts:
+    """Users' texts as the trainer has them."""
+    flat = [text for own in users for text in own]
+    return Texts(
+        np.random.default_rng().integers(0, 1 << 63, (len(users), 2), dtype=np.uint64),
+        np.zeros(len(users), np.int32),
+        np.cumsum([0, *map(len, users)]),
+        np.cumsum([0, *map(len, flat)]),
+        np.concatenate(flat).astype(np.int32),
+    )
+
+
+class Ours:
+    """Steps of this project's training on some users, all of whom take part."""
+
+    def __init__(self, users: list[list[Words]], words: int, dimensions: int) -> None:
+        self.settings = SkipGram(dimensions, 5, 5, 20.0)
+        self.stream: Keystream = key().stage("training", b"")
+        self.texts = packed(users)
+        self.groups = [Group("", Fraction(1), Fraction(1), 10**9)]
+        self.sums = Users(self.texts, self.groups, self.settings, self.stream).sums
+        self.training = Training(self.settings, ClippedSum(SIGMA), len(users), 0.05)
+        self.state = State.initial(words, dimensions)
+        self.weights = np.ones(words)
+
+    def step(self) -> None:
+        """One step."""
+        until = self.state.step + 1
+        (self.state,) = self.training.run(self.state, until, self.sums, self.weights, self.stream)
+
+
+class _Model(nn.Module):
+    def __init__(self, words: int, dimensions: int) -> None:
+        super().__init__()
+        self.words, self.contexts = nn.Embedding(words, dimensions), nn.Embedding(words, dimensions)
+
+    def forward(self, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+        return self.words(left), self.contexts(right)
+
+
+class Opacus:
+    """The same steps by Opacus: a user a sample, its pairs filled up to the longest user's."""
+
+    def __init__(self, users: list[list[Words]], words: int, dimensions: int) -> None:
+        pairs = [pair_weights(own, 5) for own in users]
+        longest = 2 * max(len(weights) for _, _, weights in pairs)
+        self.left = torch.zeros(len(users), longest, dtype=torch.long)
+        self.right = torch.zeros(len(users), longest, dtype=torch.long)
+        self.weights = torch.zeros(len(users), longest)
+        for row, (low, high, weight) in enumerate(pairs):
+            size = 2 * len(weight)
+            self.left[row, :size] = torch.from_numpy(np.concatenate([low, high]))
+            self.right[row, :size] = torch.from_numpy(np.concatenate([high, low]))
+            self.weights[row, :size] = torch.from_numpy(np.concatenate([weight, weight]))
+        self.model = GradSampleModule(_Model(words, dimensions), loss_reduction="sum")
+        self.optimiser = DPOptimizer(
+            torch.optim.Adam(self.model.parameters(), lr=0.05),
+            noise_multiplier=float(SIGMA),
+            max_grad_norm=20.0,
+            expected_batch_size=len(users),
+        )
+        self.stream = key().stage("negatives", b"")
+        self.step_number = 0
+        self.size = words
+
+    def step(self) -> None:
+        """One step."""
+        negatives = Negatives.drawn(
+            self.step_number, NEGATIVE_DRAWS, np.ones(self.size), self.stream
+        )
+        self.step_number += 1
+        self.optimiser.zero_grad()
+        rows = torch.from_numpy(negatives.rows).expand(len(self.left), -1)
+        count = self.left.shape[1]
+        words, contexts = self.model(self.left, torch.cat([self.right, rows], dim=1))
+        positive, negative = contexts[:, :count], contexts[:, count:]
+        agree = nn.functional.logsigmoid((words * positive).sum(-1)) * self.weights
+        against = nn.functional.logsigmoid(-words @ negative.transpose(1, 2))
+        against = 5 * (against * torch.from_numpy(negatives.shares)).sum(-1) * self.weights
+        (-(agree + against).sum()).backward()
+        self.optimiser.step()
+
+
+def key() -> ReleaseKey:
+    """A key of this run's own."""
+    return ReleaseKey.derive(bytes(range(32)), "benchmark")
+
+
+def seconds(action: Callable[[], object], rounds: int = ROUNDS) -> float:
+    """Of the fastest of a few rounds, after one that compiles."""
+    action()
+    found = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        action()
+        found.append(time.perf_counter() - start)
+    return min(found)
+
+
+def against_opacus(corpus: Corpus) -> None:
+    """Steps and users a second of both."""
+    print("| V | d | lot | ours, steps/s | users/s | Opacus, steps/s | users/s | ratio |")
+    print("|---|---|---|---|---|---|---|---|")
+    for words, dimensions, lot in ((1_000, 50, 64), (2_000, 100, 64), (5_000, 100, 32)):
+        users = corpus.users(words)[:lot]
+        ours = seconds(Ours(users, words, dimensions).step)
+        theirs = seconds(Opacus(users, words, dimensions).step)
+        print(
+            f"| {words:,} | {dimensions} | {lot} | {1 / ours:.2f} | {lot / ours:.0f} "
+            f"| {1 / theirs:.3f} | {lot / theirs:.1f} | {theirs / ours:.1f} |",
+            flush=True,
+        )
+
+
+def costs(corpus: Corpus, folder: Path) -> None:
+    """Milliseconds a step against V and against the lot, as a table and a plot."""
+    by_words, by_lot = {}, {}
+    for words in SIZES:
+        users = corpus.users(SIZES[0])[:256]  # the same texts, whatever else is in the vocabulary
+        by_words[words] = 1_000 * seconds(Ours(users, words, 100).step)
+    users = corpus.users(5_000)
+    for lot in LOTS:
+        by_lot[lot] = 1_000 * seconds(Ours(users[:lot], 5_000, 100).step)
+    (folder / "embeddings-speed.json").write_text(json.dumps({"V": by_words, "lot": by_lot}))
+    _, (left, right) = pyplot.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
+    for axes, found, name in ((left, by_words, "words in the vocabulary"), (right, by_lot, "lot")):
+        axes.plot(list(found), list(found.values()), marker="o")
+        axes.set(xlabel=name, ylabel="ms a step", ylim=0)
+        print(name, {k: round(v) for k, v in found.items()}, flush=True)
+    pyplot.savefig(folder / "embeddings-speed.svg")
+
+
+def on_ray(corpus: Corpus) -> None:
+    """Steps a second of this process alone, and of two of Ray's workers."""
+    ours = Ours(corpus.users(2_000)[:1_024], 2_000, 100)
+    found = {}
+    for workers in (1, 2, 1, 2):
+        with sums_of(ours.texts, ours.groups, ours.settings, key, b"", workers) as ours.sums:
+            found[workers] = min(found.get(workers, 1e9), seconds(ours.step))
+    print({k: round(1 / v, 3) for k, v in found.items()}, f"ratio {found[1] / found[2]:.2f}")
+
+
+def main() -> None:
+    """Print the tables, and save the plot."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--texts", required=True)
+    parser.add_argument("--user", required=True)
+    parser.add_argument("--output", required=True)
+    given = parser.parse_args()
+    folder = Path(given.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    corpus = Corpus(given.texts, given.user)
+    with threadpool_limits(1):
+        torch.set_num_threads(1)
+        against_opacus(corpus)
+        costs(corpus, folder)
+        on_ray(corpus)
+
+
+if __name__ == "__main__":
+    mpl.use("Agg")
+    warnings.simplefilter("ignore")
+    main()
