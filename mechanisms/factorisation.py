@@ -46,7 +46,7 @@ def factorise(
     vectors = np.zeros((size, dimensions), dtype=np.float32)
     rank = min(dimensions, size - 1)
     if information.nnz and rank:
-        left, values, _ = svds(information, k=rank, v0=np.ones(size), solver="arpack")
+        left, values, _ = svds(information, k=rank, v0=np.ones(size), solver="arpack", rng=0)
         order = np.argsort(-values, kind="stable")
         found = left[:, order] * np.sqrt(np.maximum(values[order], 0))
         found *= np.where(found[np.abs(found).argmax(axis=0), np.arange(rank)] < 0, -1, 1)

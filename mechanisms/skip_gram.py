@@ -97,6 +97,13 @@ class User:
         self.pairs[columns, rows] += np.float32(weights)
 
 
+def device() -> str:
+    """Where updates are computed: on a GPU if there is one."""
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
 def update(
     model: Vectors, user: User, negatives: Negatives, settings: SkipGram
 ) -> tuple[Rows, Rows, npt.NDArray[np.float64]]:
@@ -118,9 +125,9 @@ def update(
     shares[np.searchsorted(columns, negatives.rows)] = settings.negatives * negatives.shares
     negative = user.pairs.sum(axis=1, dtype=np.float32)[:, None] * shares
     with torch.inference_mode():
-        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        place = torch.device(device())
         words, contexts, pairs, against = (
-            torch.from_numpy(array).to(device)
+            torch.from_numpy(array).to(place)
             for array in (model.words[user.words], model.contexts[columns], positive, negative)
         )
         chances = torch.sigmoid(words @ contexts.T)
@@ -147,6 +154,17 @@ class Texts:
     of_texts: npt.NDArray[np.int64]
     words: npt.NDArray[np.int32]
 
+    @classmethod
+    def joined(cls, parts: Sequence[Texts]) -> Texts:
+        """All users of some parts."""
+        return cls(
+            np.concatenate([part.addresses for part in parts]),
+            np.concatenate([part.groups for part in parts]),
+            _joined([part.of_users for part in parts]),
+            _joined([part.of_texts for part in parts]),
+            np.concatenate([part.words for part in parts]),
+        )
+
     def __len__(self) -> int:
         return len(self.groups)
 
@@ -167,6 +185,12 @@ class Texts:
             self.of_texts[texts[0] : texts[1] + 1] - words[0],
             self.words[words[0] : words[1]],
         )
+
+
+def _joined(offsets: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+    """The offsets into all parts together, from each part's own."""
+    lengths = np.concatenate([np.diff(own) for own in offsets])
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
 
 
 class Users:
@@ -206,6 +230,8 @@ class Users:
             user = User(self._texts.of(number), self._settings.window)
             if len(user.words):
                 rows, columns, values = update(model, user, negatives, self._settings)
+                if not np.isfinite(values).all():
+                    continue  # what the run does must not hang on one user
                 dither = self._dither(number, step, values.shape)
                 whole = clipped(values / self._settings.clip, dither)
                 total[rows] += whole[: len(rows)]

@@ -104,13 +104,18 @@ class Training:
         return self.mechanism.release(sums.reshape(1, -1), stream, address).reshape(sums.shape)
 
     def advanced(self, state: State, noisy: npt.NDArray[np.int64]) -> State:
-        """The next state, by Adam (Kingma and Ba 2015) on the mean update a user."""
+        """The next state, by Adam (Kingma and Ba 2015) on the mean update a user.
+
+        Raises FloatingPointError where that is no finite number, which noisy sums alone decide.
+        """
         step = state.step + 1
         update = (noisy / (STEPS * self.lot)).astype(np.float32)
         mean = np.float32(_MEAN) * state.mean + np.float32(1 - _MEAN) * update
         square = np.float32(_SQUARE) * state.square + np.float32(1 - _SQUARE) * update**2
         change = np.float32(self.rate / (1 - _MEAN**step)) * mean
         change /= np.sqrt(square / np.float32(1 - _SQUARE**step)) + np.float32(_EPSILON)
+        if not np.isfinite(change).all():
+            raise FloatingPointError(f"step {step} leaves the finite numbers")
         size = len(state.model.words)
         model = Vectors(state.model.words + change[:size], state.model.contexts + change[size:])
         return State(step, model, mean, square)

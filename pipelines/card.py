@@ -381,7 +381,8 @@ def _user_statement(total: UserPrivacy) -> str:
     return (
         "Taking part with all of one's documents, or with none, makes any outcome of this release "
         f"equally likely within a factor of exp({ceiling(total.epsilon)}), up to a chance of "
-        f"{ceiling(total.delta)}, whatever a reader knows already but the key"
+        f"{ceiling(total.delta)}, whatever a reader knows already but the key, and apart from the "
+        "numbers of documents and of unreadable records on its card"
         f"{f' (by groups of users: {groups})' if groups else ''}."
     )
 

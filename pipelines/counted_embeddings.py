@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from mechanisms.accounting import epsilon_of, noise_multiplier_for, share_for
 from mechanisms.clipped_sum import STEPS, ClippedSum
+from mechanisms.cooccurrence import cells_of
 from mechanisms.factorisation import factorise
 from mechanisms.guarantees import Spending, UserPrivacy, compose
 from pipelines import card, storage
@@ -21,11 +22,13 @@ from pipelines.embeddings_output import TABLE
 from pipelines.job import Job
 from pipelines.kind import Account, Kind
 from pipelines.spec_embeddings import WordEmbeddingsSpec
-from pipelines.word_embeddings import Writers, words_in
+from pipelines.word_embeddings import Writers, versions_of, words_in
 from transforms.cooccurrence import FOLDER, Cooccurrences, ReleaseCooccurrences
-from transforms.errors import InputError
+from transforms.errors import InputError, StageError
 from transforms.shards import Tally, Written
 
+MOST_WORDS = 20_000
+"""Of a public vocabulary: all their pairs are noised, and held by the launcher."""
 _LOGGER = logging.getLogger("quietcorpus.embeddings")
 
 
@@ -36,26 +39,35 @@ class CountedEmbeddingsKind(Kind):
     writers: Writers
     counting: Cooccurrences
 
-    computing = ""
     has_documents = False
 
     @classmethod
     def found(cls, spec: WordEmbeddingsSpec) -> CountedEmbeddingsKind:
         """Raises InputError for a vocabulary or a budget that cannot be used."""
         writers = Writers.found(spec)
+        if writers.size is not None and writers.size > MOST_WORDS:
+            raise InputError(
+                f"mechanism.vocabulary: {writers.size} words have too many pairs; give at most "
+                f"{MOST_WORDS}, or take method: sgd"
+            )
         budgets = writers.budgets
         try:
-            noise = noise_multiplier_for(max(budgets.values()), spec.delta, Fraction(1), 1)
+            noise = noise_multiplier_for(max(budgets.values()), writers.delta, Fraction(1), 1)
         except ValueError as error:
             raise InputError(f"mechanism.epsilon: {error}") from None
-        shares = [share_for(epsilon, spec.delta, noise) for epsilon in budgets.values()]
+        shares = [share_for(epsilon, writers.delta, noise) for epsilon in budgets.values()]
         most = tuple(int(share * STEPS) for share in shares)
-        return cls(writers, Cooccurrences(spec.window, most, ClippedSum(noise)))
+        return cls(writers, Cooccurrences(spec.window, most, ClippedSum(noise), writers.users))
 
     @property
     def passes(self) -> int:
         """How often every document is read."""
         return 1 + (self.writers.selection is not None)
+
+    @property
+    def computing(self) -> str:
+        """What accounts and draws."""
+        return versions_of("dp-accounting", "python-flint")
 
     @property
     def artefacts(self) -> Sequence[card.Artefact]:
@@ -79,6 +91,8 @@ class CountedEmbeddingsKind(Kind):
         words = words_in(files)
         blocks = sorted((f.path, f.staged) for f in files if f.path.startswith(f"{FOLDER}/"))
         counts = np.concatenate([_counts(staged) for _, staged in blocks])
+        if len(counts) != cells_of(len(words)):
+            raise StageError("the engine lost or doubled a block of counts; run again")
         deviation = float(self.counting.mechanism.deviation)
         found = factorise(counts, deviation, len(words), self.writers.spec.dimensions)
         supported = np.asarray(found.vectors.any(axis=1))
@@ -100,7 +114,7 @@ class CountedEmbeddingsKind(Kind):
     def _spendings(self) -> list[Spending[UserPrivacy]]:
         noise = self.counting.mechanism.noise_multiplier
         spent = {
-            name: epsilon_of(Fraction(1), noise * STEPS / most, 1, self.writers.spec.delta)
+            name: epsilon_of(Fraction(1), noise * STEPS / most, 1, self.writers.delta)
             if most
             else Fraction(0)
             for name, most in zip(self.writers.budgets, self.counting.most, strict=True)
@@ -114,6 +128,8 @@ class CountedEmbeddingsKind(Kind):
         resolved = {
             "vocabulary_size": storage.rows_of(files, TABLE),
             "noise_multiplier": str(self.counting.mechanism.noise_multiplier),
+            "norms": dict(zip(self.writers.budgets, self.counting.most, strict=True)),
+            "software": self.computing,
         }
         return Account(spendings, total, resolved, self.writers.not_protected(total))
 

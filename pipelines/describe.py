@@ -50,6 +50,8 @@ def _resolved(value: Any) -> Any:
     if isinstance(value, BaseModel):
         fields = {name: getattr(value, name) for name in type(value).model_fields}
         return {name: _resolved(inner) for name, inner in fields.items() if inner is not None}
+    if isinstance(value, dict):
+        return {name: _resolved(inner) for name, inner in value.items()}
     if isinstance(value, Fraction):
         return round_up(value)
     if isinstance(value, str) and value.startswith("/"):

@@ -52,4 +52,4 @@ def check(output: str, card: Card) -> None:
 
 def _read(uri: str) -> pa.Table:
     # A thread of `pq.read_table` may let go of the content while the interpreter ends, and abort.
-    return pq.ParquetFile(pa.BufferReader(storage.read_bytes(uri))).read()
+    return pq.ParquetFile(pa.BufferReader(storage.read_bytes(uri))).read(use_threads=False)

@@ -8,6 +8,7 @@ with AVX-512. Results do not depend on it.
 from __future__ import annotations
 
 import os
+import platform
 from pathlib import Path
 
 _NEEDED = {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}
@@ -22,6 +23,16 @@ def prefer_avx512() -> None:
         return
     if has_avx512(description):
         os.environ.setdefault(_VARIABLE, "SkylakeX")
+
+
+def model() -> str:
+    """The processor's model, on which floats' last digits may depend."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, platform.processor() or platform.machine())
 
 
 def has_avx512(description: str) -> bool:

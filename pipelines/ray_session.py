@@ -15,12 +15,14 @@ _CONNECT_SECONDS = 10.0
 
 
 @contextlib.contextmanager
-def ray_session(missing: str, count: int) -> Iterator[Any]:
+def ray_session(missing: str, count: int, *, private: bool = False) -> Iterator[Any]:
     """The module `ray`, connected; raises InputError where it or its cluster is not there.
 
     Args:
         missing: what to say where Ray is not installed.
         count: processors of a cluster of our own, which ends with the context.
+        private: whether private text will pass through it: then the cluster is always our own, and
+            nothing of it is spilt to a disk.
     """
     # What a run does is nobody else's business.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -31,7 +33,7 @@ def ray_session(missing: str, count: int) -> Iterator[Any]:
         raise InputError(missing) from None
     ours = not ray.is_initialized()
     if ours:
-        _start(ray, count)
+        _start(ray, count, private=private)
     try:
         yield ray
     finally:
@@ -39,17 +41,25 @@ def ray_session(missing: str, count: int) -> Iterator[Any]:
             ray.shutdown()
 
 
-def _start(ray: Any, count: int) -> None:
-    address = os.environ.get("RAY_ADDRESS")
+def _start(ray: Any, count: int, *, private: bool) -> None:
+    address = None if private else os.environ.get("RAY_ADDRESS")
+    in_memory = {"_system_config": {"automatic_object_spilling_enabled": False}} if private else {}
     quietly = {"log_to_driver": False, "logging_level": logging.ERROR}
     if not address:
-        ray.init(
-            "local",
-            num_cpus=count,
-            include_dashboard=False,
-            _node_ip_address="127.0.0.1",  # it asks for no password
-            **quietly,
-        )
+        try:
+            ray.init(
+                "local",
+                num_cpus=count,
+                include_dashboard=False,
+                _node_ip_address="127.0.0.1",  # it asks for no password
+                **in_memory,
+                **quietly,
+            )
+        except OSError:  # sockets have paths of 107 bytes at most, where TMPDIR may be as long
+            raise InputError(
+                "RAY_TMPDIR: Ray cannot put its sockets into the temporary folder, whose path may "
+                "be too long; set RAY_TMPDIR to a short one that can be written to"
+            ) from None
         return
     try:
         if ":" in address:  # Ray itself would try for minutes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -49,14 +48,15 @@ def sums_of(
 ) -> Iterator[Sums]:
     """What all users add to a step, by this process or by several.
 
-    They are Ray's: as many as `workers` on this machine, or as the cluster that RAY_ADDRESS names
-    has processors. `training` is the stage's parameters.
+    They are Ray's, on this machine, whatever cluster RAY_ADDRESS names: what they are given is
+    private text, which Ray neither encrypts nor, by itself, keeps in memory. `training` is the
+    stage's parameters.
     """
-    if workers == 1 and not os.environ.get("RAY_ADDRESS"):
+    if workers == 1:
         yield Users(texts, groups, settings, key().stage(STAGE, training)).sums
         return
-    with ray_session(_MISSING, workers) as ray:
-        count = max(1, min(len(texts), int(ray.cluster_resources().get("CPU", 1))))
+    with ray_session(_MISSING, workers, private=True) as ray:
+        count = max(1, min(len(texts), workers))
         part = ray.remote(num_cpus=1)(_Part)
         actors = [
             part.remote(texts.part(number, count), groups, settings, key, training)

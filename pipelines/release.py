@@ -40,6 +40,8 @@ def release(spec: Spec, engine: Engine, begins: Callable[[], None], *, quiet: bo
             "QUIETCORPUS_MASTER_KEY or QUIETCORPUS_MASTER_KEY_FILE, or drop the line"
         )
     kind = prepare(spec)
+    if spec.checkpoints:
+        storage.probe("checkpoints", spec.checkpoints)
     if spec.rejects and storage.is_local(spec.rejects.path):
         storage.probe("rejects.path", spec.rejects.path)
     planned = plan(spec.corpus)
@@ -52,7 +54,8 @@ def release(spec: Spec, engine: Engine, begins: Callable[[], None], *, quiet: bo
 
         def make(staging: str) -> Job:
             job = Job(spec, planned, shards, source, staging, engine.workers, quiet)
-            with nullcontext() if engine.local else shards_counted(staging, len(shards)):
+            counted = kind.has_documents and not engine.local
+            with shards_counted(staging, len(shards)) if counted else nullcontext():
                 engine.run(lambda pipeline: kind.build(pipeline, job), observer)
             return job
 
@@ -67,6 +70,8 @@ def _publish(job: Job, kind: Kind, place: Area, begins: Callable[[], None]) -> C
     spec = job.spec
     written, tally = read_manifest(place.staging)
     _check_tally(tally, spec)
+    if len({file.path for file in written}) < len(written):
+        raise StageError("the engine doubled a part; run again, on another engine if that repeats")
     if kind.has_documents:
         _check_files(written, tally, len(job.shards))
     kind.check(tally)

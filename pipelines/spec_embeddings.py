@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 from pipelines.spec_values import Column, Count, Delta, Epsilon, Strict
 from pipelines.spec_vocabulary import UserVocabularySpec
 
-MOST_TOKENS = 100_000  # of a user: what a worker holds at a time must fit its memory
+MOST_TOKENS = 10_000  # of a user: training holds all pairs of their words in memory
 MOST_DIMENSIONS = 1_024
 MOST_STEPS = 1_000_000
 
@@ -84,6 +84,29 @@ class WordEmbeddingsSpec(Strict):
         if lot is not None and lot > self.users:
             raise PydanticCustomError(
                 "lot", f"training.lot: {lot} is more than the {self.users} users"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _enough_for_the_vocabulary(self) -> WordEmbeddingsSpec:
+        private = self.vocabulary.private
+        if private is None:
+            return self
+        given = self.budgets.epsilon if self.budgets else {"": self.epsilon or private.epsilon}
+        for name, epsilon in given.items():
+            if epsilon <= private.epsilon:
+                key = f"budgets.epsilon.{name}" if name else "epsilon"
+                raise PydanticCustomError(
+                    "vocabulary",
+                    f"{key}: {float(epsilon):g} is not more than the {float(private.epsilon):g} "
+                    "that the private vocabulary costs; raise it, or lower "
+                    "vocabulary.private.epsilon",
+                )
+        if self.delta <= private.delta:
+            raise PydanticCustomError(
+                "vocabulary",
+                f"delta: {float(self.delta):g} is not more than the {float(private.delta):g} that "
+                "the private vocabulary costs; raise it, or lower vocabulary.private.delta",
             )
         return self
 

@@ -12,20 +12,21 @@ import apache_beam as beam
 from mechanisms.accounting import Schedule, papers_epsilon
 from mechanisms.clipped_sum import ClippedSum
 from mechanisms.guarantees import Spending, UserPrivacy, compose, round_up
-from mechanisms.skip_gram import SkipGram
+from mechanisms.skip_gram import SkipGram, device
 from mechanisms.user_training import Training
-from pipelines import card
+from pipelines import card, processor
 from pipelines.embeddings_output import TABLE
 from pipelines.job import Job
 from pipelines.kind import Account, Kind
 from pipelines.spec_embeddings import TrainingSpec, WordEmbeddingsSpec
 from pipelines.storage import rows_of
 from pipelines.training import Course
-from pipelines.word_embeddings import Writers, words_in
+from pipelines.word_embeddings import Writers, versions_of, words_in
 from transforms.errors import InputError
 from transforms.shards import Tally, Written
 from transforms.training_shards import FOLDER, WriteTrainingShards
 
+_LARGEST_MODEL = 1 << 26
 _SHARE = 10
 """Of the users, one in so many is expected in a step unless the spec says otherwise."""
 
@@ -39,7 +40,6 @@ class TrainedEmbeddingsKind(Kind):
     schedule: Schedule
     lot: int
 
-    computing = ""
     has_documents = False
 
     @classmethod
@@ -55,7 +55,7 @@ class TrainedEmbeddingsKind(Kind):
         lot = given.lot or max(1, spec.users // _SHARE)
         try:
             schedule = Schedule.solved(
-                writers.budgets, spec.delta, Fraction(lot, spec.users), given.steps
+                writers.budgets, writers.delta, Fraction(lot, spec.users), given.steps
             )
         except ValueError as error:
             raise InputError(f"mechanism.epsilon: {error}") from None
@@ -65,6 +65,13 @@ class TrainedEmbeddingsKind(Kind):
     def passes(self) -> int:
         """How often every document is read."""
         return 1 + (self.writers.selection is not None)
+
+    @property
+    def computing(self) -> str:
+        """What accounts, draws and trains: another machine's last digits are other draws."""
+        return "; ".join(
+            [versions_of("dp-accounting", "python-flint", "torch"), device(), processor.model()]
+        )
 
     @property
     def artefacts(self) -> Sequence[card.Artefact]:
@@ -86,6 +93,11 @@ class TrainedEmbeddingsKind(Kind):
     def finish(self, job: Job, files: Sequence[Written]) -> Sequence[Written]:
         """Train, and write the vectors."""
         words = words_in(files)
+        if len(words) * self.writers.spec.dimensions > _LARGEST_MODEL:
+            raise InputError(
+                f"mechanism.vocabulary: {len(words)} words of {self.writers.spec.dimensions} "
+                f"dimensions are more than {_LARGEST_MODEL} numbers; give fewer"
+            )
         shards = sorted((f for f in files if f.path.startswith(f"{FOLDER}/")), key=lambda f: f.path)
         course = Course(
             self._training,
@@ -96,6 +108,7 @@ class TrainedEmbeddingsKind(Kind):
             job.spec.release,
             job.workers,
             job.quiet,
+            self.computing,
         )
         state = course.run(shards, job.key)
         return self.writers.publish(job, words, state.model.words, self._spendings)
@@ -124,6 +137,9 @@ class TrainedEmbeddingsKind(Kind):
             "vocabulary_size": rows_of(files, TABLE),
             "noise_multiplier": str(self.schedule.noise_multiplier),
             "steps_taken": self._until,
+            "lot": self.lot,
+            "training": self.given.model_dump(exclude_none=True),
+            "software": self.computing,
             "groups": [
                 {
                     "name": group.name,

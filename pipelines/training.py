@@ -43,6 +43,7 @@ class Course:
         release: the release's id.
         workers: processes that share the users.
         quiet: log lines even on a terminal.
+        computing: what updates' last digits depend on besides the code.
     """
 
     training: Training
@@ -53,14 +54,18 @@ class Course:
     release: str
     workers: int
     quiet: bool
+    computing: str
 
     def run(self, shards: Sequence[Written], source: KeySource) -> State:
         """The state after the last step; raises InputError for a checkpoint of another training."""
         key = source()
         content = [unseal(storage.read_bytes(f.staged), f.path, key) for f in shards]
         digests = [hashlib.sha256(part).hexdigest() for part in content]
+        texts = read_shards(content)
+        del content  # it is as large as the texts
         # All that the training's law depends on, and all that it is trained on.
-        identity = repr((self.training, self.schedule, self.words, digests)).encode()
+        parts = (self.training, self.schedule, self.words, digests, self.computing)
+        identity = repr(parts).encode()
         checkpoint = self._checkpoint(key, identity)
         state = checkpoint.load() if checkpoint else None
         if state is None:
@@ -73,7 +78,7 @@ class Course:
         else:
             _LOGGER.info("going on after step %d", state.step)
         with sums_of(
-            read_shards(content),
+            texts,
             self.schedule.groups,
             self.training.settings,
             source,
@@ -82,10 +87,9 @@ class Course:
         ) as sums:
             try:
                 return self._trained(state, sums, key.stage(STAGE, identity), checkpoint)
-            except ValueError:  # of a user's update, which is not finite
+            except FloatingPointError as error:
                 raise InputError(
-                    "mechanism.training: vectors grew until a user's update was no finite number; "
-                    "lower learning_rate, or take fewer steps"
+                    f"mechanism.training: {error}; lower learning_rate, or take fewer steps"
                 ) from None
 
     def _checkpoint(self, key: ReleaseKey, identity: bytes) -> Checkpoint | None:
@@ -93,7 +97,7 @@ class Course:
             return None
         digest = hashlib.sha256(identity).digest()
         named = key.stage("checkpoint", b"").addresses("", [0], [digest]).tobytes().hex()
-        return Checkpoint(self.checkpoints, self.release, named)
+        return Checkpoint(self.checkpoints, self.release, named, key)
 
     def _trained(
         self, state: State, sums: Sums, stream: Keystream, checkpoint: Checkpoint | None
@@ -105,12 +109,19 @@ class Course:
             for last in self.training.run(state, self.until, sums, weights, stream):
                 progress.show(last.step)
                 if checkpoint and (began := time.monotonic()) >= due:
-                    checkpoint.save(last)
+                    _save(checkpoint, last)
                     ended = time.monotonic()
                     due = ended + _TRAINING_TO_SAVING * (ended - began)
         if checkpoint:
-            checkpoint.save(last)
+            _save(checkpoint, last)
         return last
+
+
+def _save(checkpoint: Checkpoint, state: State) -> None:
+    try:
+        checkpoint.save(state)
+    except Exception:  # every object store's client has its own; the training is worth more
+        _LOGGER.warning("%s could not be written", checkpoint.uri)
 
 
 class _Progress:

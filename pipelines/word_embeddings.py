@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from importlib.metadata import version
 
 import apache_beam as beam
 import numpy as np
@@ -42,37 +43,45 @@ class Writers:
         spec: the mechanism block.
         public: the vocabulary, if it is a public list.
         selection: its private selection, if not.
+        size: of the public list.
     """
 
     spec: WordEmbeddingsSpec
     public: Artefact | None
     selection: UserVocabulary | None
+    size: int | None
 
     @classmethod
     def found(cls, spec: WordEmbeddingsSpec) -> Writers:
         """Raises InputError for a vocabulary that cannot be used."""
         private = spec.vocabulary.private
-        delta = spec.delta + (private.delta if private else 0)
-        if delta * spec.users >= 1:
-            _LOGGER.warning("not protected: %s", large_delta(delta, spec.users))
+        if spec.delta * spec.users >= 1:
+            _LOGGER.warning("not protected: %s", large_delta(spec.delta, spec.users))
         if private is not None:
             try:
                 selection = UserVocabulary(private.words, private.epsilon, private.delta)
             except ValueError as error:
                 raise InputError(f"mechanism.vocabulary.private: {error}") from None
-            return cls(spec, None, selection)
+            return cls(spec, None, selection, None)
         assert spec.vocabulary.public is not None
         public = Artefact.found("mechanism.vocabulary.public", spec.vocabulary.public)
-        load(public)
-        return cls(spec, public, None)
+        return cls(spec, public, None, len(load(public)))
 
     @cached_property
     def budgets(self) -> dict[str, Fraction]:
-        """What the users of each group may spend, from the least on; "" where all are of one."""
-        if self.spec.budgets is None:
-            assert self.spec.epsilon is not None
-            return {"": self.spec.epsilon}
-        return dict(sorted(self.spec.budgets.epsilon.items(), key=lambda item: (item[1], item[0])))
+        """What each group's users may spend after the vocabulary, from the least on.
+
+        The one group of users without budgets of their own is called "".
+        """
+        given = self.spec.budgets.epsilon if self.spec.budgets else {"": self.spec.epsilon}
+        before = self.selection.epsilon if self.selection else Fraction(0)
+        left = {name: epsilon - before for name, epsilon in given.items() if epsilon}
+        return dict(sorted(left.items(), key=lambda item: (item[1], item[0])))
+
+    @property
+    def delta(self) -> Fraction:
+        """What is left of delta after the vocabulary."""
+        return self.spec.delta - (self.selection.delta if self.selection else 0)
 
     @property
     def users(self) -> Users:
@@ -133,9 +142,8 @@ class Writers:
 
     def spendings(self, stage: str, spent: Mapping[str, Fraction]) -> list[Spending[UserPrivacy]]:
         """What the vocabulary cost, and what a stage cost the users of each group."""
-        delta = self.spec.delta
         groups = tuple(spent.items()) if self.spec.budgets else ()
-        own = Spending(stage, UserPrivacy(max(spent.values()), delta, groups))
+        own = Spending(stage, UserPrivacy(max(spent.values()), self.delta, groups))
         before = [Spending("vocabulary", self.selection.guarantee)] if self.selection else []
         return [*before, own]
 
@@ -158,12 +166,14 @@ class Writers:
             "the number of documents and of unreadable records, which this card states",
             "what a person writes under several names: each name is a user of its own",
             "what other users write about a person",
+            "whether there is a release: a corpus without a word of the vocabulary, or with too "
+            "many unreadable records, makes none",
             "anything from whoever runs the release and sees the text",
         ]
         if self.spec.budgets:
             lines.append(
-                "who has no budget: documents of no listed group, or without one, have no part in "
-                "the release; a user of several groups has the least budget of them"
+                "who has no budget: users any of whose documents names no listed group have no "
+                "part in the release; a user of several groups has the least budget of them"
             )
         if total.delta * users >= 1:
             lines.insert(0, large_delta(total.delta, users))
@@ -176,6 +186,11 @@ def large_delta(delta: Fraction, users: int) -> str:
         f"any one of about {users:,} users with certainty: delta, {ceiling(delta)}, is not below "
         "1 / users, and a mechanism that published one user's text whole would keep to it"
     )
+
+
+def versions_of(*packages: str) -> str:
+    """What of these is installed here."""
+    return ", ".join(f"{name} {version(name)}" for name in packages)
 
 
 def words_in(files: Sequence[Written]) -> list[str]:

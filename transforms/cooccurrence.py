@@ -17,7 +17,7 @@ from mechanisms.keystream import BLOCK_BYTES, ReleaseKey
 from transforms.errors import redacted
 from transforms.shards import Written, write_tables
 from transforms.training_shards import shard_of
-from transforms.users import Share, words_of
+from transforms.users import Share, Users, words_of
 from transforms.vocabulary import KeySource
 
 FOLDER = "cooccurrences"
@@ -37,11 +37,13 @@ class Cooccurrences:
         window: the largest distance of two words that make a pair.
         most: of each group of users, the norm of a user's counts in whole numbers.
         mechanism: adds the noise.
+        users: how they were told apart and bounded.
     """
 
     window: int
     most: tuple[int, ...]
     mechanism: ClippedSum
+    users: Users
 
     def clipped(
         self, user: bytes, share: Share, size: int, key: ReleaseKey
@@ -116,13 +118,14 @@ class _CountPairs(beam.DoFn):
     ) -> Iterator[tuple[int, _Sparse]]:
         key = self._key()
         parts: list[tuple[Cells, npt.NDArray[np.int64]]] = []
-        held = 0
+        held, most = 0, _CELLS_HELD
         for user, share in shard[1]:
             parts.append(self._counting.clipped(user, share, len(vocabulary), key))
             held += len(parts[-1][0])
-            if held > _CELLS_HELD:
+            if held > most:
                 parts = [_summed(parts)]
                 held = len(parts[0][0])
+                most = max(_CELLS_HELD, 2 * held)  # else every user would have them sorted again
         cells, sums = _summed(parts)
         blocks = cells // _CELLS_A_BLOCK
         for number in np.unique(blocks):

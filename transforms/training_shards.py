@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mechanisms.skip_gram import Texts
-from transforms.errors import redacted
+from transforms.errors import StageError, redacted
 from transforms.sealed import seal
 from transforms.shards import Written, write_content
 from transforms.users import Share, words_of
@@ -73,17 +73,26 @@ class _Write(beam.DoFn):
         content = io.BytesIO()
         pq.write_table(_table(listed), content, compression="zstd")
         sealed = seal(content.getvalue(), path, self._key())
-        yield write_content(sealed, len(listed), path, self._staging)
+        yield write_content(sealed, 0, path, self._staging)  # how many users is private
 
 
 def read_shards(contents: Iterable[bytes]) -> Texts:
-    """The users of some shards, from the bytes of their files."""
-    tables = [pq.read_table(pa.BufferReader(content)) for content in contents]
-    table = pa.concat_tables([SCHEMA.empty_table(), *tables]).combine_chunks()
-    users, texts = table["user"].to_pylist(), pa.array(table["texts"].combine_chunks())
+    """The users of some shards, from the bytes of their files, one after another.
+
+    Raises StageError if a user is there twice: what the engine doubled would count double.
+    """
+    parts = [_texts(pq.read_table(pa.BufferReader(content))) for content in contents]
+    found = Texts.joined([_texts(SCHEMA.empty_table()), *parts])
+    if len(np.unique(found.addresses, axis=0)) < len(found):
+        raise StageError("the engine doubled a part; run again, on another engine if that repeats")
+    return found
+
+
+def _texts(table: pa.Table) -> Texts:
+    users, texts = (table[name].combine_chunks() for name in ("user", "texts"))
     inner = texts.values
     return Texts(
-        np.frombuffer(b"".join(users), dtype="<u8").reshape(-1, 2),
+        np.frombuffer(b"".join(users.to_pylist()), dtype="<u8").reshape(-1, 2),
         table["group"].to_numpy(),
         texts.offsets.to_numpy().astype(np.int64),
         inner.offsets.to_numpy().astype(np.int64),

@@ -46,7 +46,7 @@ class SelectUserVocabulary(beam.PTransform):
             | "weigh" >> beam.ParDo(_Weigh(self._selection))
             | "over all users" >> beam.CombinePerKey(sum)
         )
-        return thresholded(weights, self._selection, self._key)
+        return thresholded(weights, self._selection, self._key, self._users)
 
 
 class _ReadWords(beam.DoFn):

@@ -41,7 +41,7 @@ class Users:
     """How users are told apart, and what each may contribute.
 
     Attributes:
-        column: whose values name them; documents without one contribute nothing.
+        column: whose values name them; documents without one, or with "", contribute nothing.
         tokens: the known words that a user contributes at most.
         group_column: whose values name a user's group, or None if all users are of one.
         groups: from the smallest budget on. A user whose documents name several has the first of
@@ -59,7 +59,7 @@ class Users:
         values = _strings(documents, self.column)
         digests = stream.addresses("", [0] * len(values), ((v or "").encode() for v in values))
         return [
-            None if value is None else digest.tobytes()
+            digest.tobytes() if value else None
             for value, digest in zip(values, digests, strict=True)
         ]
 
@@ -132,11 +132,10 @@ class _ReadShares(beam.DoFn):
             self._progress.count(documents, len(tokens.starts))
             seen.add(documents)
             seen.add_words(known=len(terms) > 0)
-            texts = self._texts(documents, offsets, terms, stream)
+            users = self._users.digests(documents, key)
+            texts = self._texts(offsets, terms, users, stream)
             numbers = self._users.numbers(documents)
-            for user, number, text in zip(
-                self._users.digests(documents, key), numbers, texts, strict=True
-            ):
+            for user, number, text in zip(users, numbers, texts, strict=True):
                 if user is not None:
                     shares[user] = bound.add_input(shares[user], (number, [text]))
         self._rejects.write(seen.rejects, split.name)
@@ -145,9 +144,9 @@ class _ReadShares(beam.DoFn):
 
     def _texts(
         self,
-        documents: Documents,
         offsets: npt.NDArray[np.int64],
         terms: npt.NDArray[np.int32],
+        users: list[bytes | None],
         stream: Keystream,
     ) -> list[Text]:
         """The batch's documents, each cut to what a user contributes at most."""
@@ -155,16 +154,17 @@ class _ReadShares(beam.DoFn):
             terms[a : min(b, a + self._users.tokens)].astype("<i4").tobytes()
             for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
         ]
-        priorities = stream.addresses(documents.source, documents.rows.tolist(), raw)[:, 0]
+        owned = ((user or b"") + own for user, own in zip(users, raw, strict=True))
+        priorities = stream.addresses("", [0] * len(raw), owned)[:, 0] >> np.uint64(1)
         return list(zip(priorities.tolist(), raw, strict=True))
 
 
 class BoundShare(beam.CombineFn):
     """A user's documents in the order of their priorities, up to so many known words in all.
 
-    Priorities are keyed digests, so that which documents count depends on the user's own alone,
-    and not on how the corpus was divided: what stands before a document in the whole order stands
-    before it wherever it is met.
+    Priorities are keyed digests of the user and the text, so that which documents count depends on
+    the user's own alone, and not on how the corpus is divided: what stands before a document in the
+    whole order stands before it wherever it is met.
     """
 
     def __init__(self, tokens: int) -> None:

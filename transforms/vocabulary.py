@@ -85,13 +85,19 @@ class Selection(Protocol):
 
 
 def thresholded(
-    sums: beam.PCollection[tuple[str, int]], selection: Selection, key: KeySource
+    sums: beam.PCollection[tuple[str, int]],
+    selection: Selection,
+    key: KeySource,
+    parameters: object = None,
 ) -> beam.PCollection[Vocabulary]:
-    """One `Vocabulary`: the terms whose noisy sum is high enough."""
+    """One `Vocabulary`: the terms whose noisy sum is high enough.
+
+    `parameters` are what the sums depend on besides the corpus and the selection, if anything.
+    """
     return (
         sums
         | "batch" >> beam.BatchElements(min_batch_size=256, max_batch_size=1 << 16)
-        | "threshold" >> beam.ParDo(_Threshold(selection, key))
+        | "threshold" >> beam.ParDo(_Threshold(selection, key, parameters))
         | "gather" >> beam.CombineGlobally(beam.combiners.ToListCombineFn())
         | "number" >> beam.ParDo(_Number(selection.threshold))
     )
@@ -122,12 +128,14 @@ class _CountDocuments(beam.DoFn):
 class _Threshold(beam.DoFn):
     """The terms of a batch that are released."""
 
-    def __init__(self, selection: Selection, key: KeySource) -> None:
+    def __init__(self, selection: Selection, key: KeySource, parameters: object) -> None:
         self._selection = selection
         self._key = key
+        self._parameters = parameters
 
     def setup(self) -> None:
-        self._stream: Keystream = self._key().stage("vocabulary", repr(self._selection).encode())
+        whole = repr(self._selection) + ("" if self._parameters is None else repr(self._parameters))
+        self._stream: Keystream = self._key().stage("vocabulary", whole.encode())
 
     @redacted
     def process(self, batch: list[tuple[str, int]]) -> Iterator[str]:
