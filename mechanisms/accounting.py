@@ -28,9 +28,9 @@ from mechanisms.guarantees import ceiling, round_down, round_up
 SMALLEST_NOISE, LARGEST_NOISE = Fraction(1, 10), Fraction(64)
 """The noise multipliers that are looked for; 64 is the largest that `ClippedSum` draws."""
 
-_SMALLEST_SHARE = Fraction(1, 10**9)
+_LEAST_RATE = 1e-9
 _ORDERS = (*range(2, 65), 80, 96, 128, 192, 256, 384, 512, 1024)
-_LARGEST_MEAN, _LARGEST_UNSAMPLED = 100.0, 1e4
+_LITTLE_NOISE, _MUCH_NOISE, _LARGEST_MEAN = 1e-4, 1e3, 100.0
 _MARGIN = 2.0**-30
 _FOURIER_ERROR = 2.0**-50
 
@@ -60,17 +60,24 @@ def _bound(rate: Fraction, noise: Fraction, steps: int, delta: Fraction) -> Frac
         return Fraction(0)
     # To floats, each in the direction in which users are protected less.
     numbers = round_down(noise), steps, round_down(delta) * (1 - _MARGIN)
-    sampled = round_up(rate)
-    if sampled == 1:
-        # More noise than this is taken for this much: the difference of two tails loses its digits.
-        noise_of_all = min(numbers[0] / math.sqrt(steps), _LARGEST_UNSAMPLED)
-        epsilon = float(get_epsilon_gaussian(noise_of_all, numbers[2]))
-    else:
-        epsilon = min(_renyi(sampled, *numbers), _losses(sampled, *numbers))
+    sampled = max(round_up(rate), _LEAST_RATE)
+    epsilon = (
+        _unsampled(*numbers)
+        if sampled == 1
+        else min(_renyi(sampled, *numbers), _losses(sampled, *numbers))
+    )
     if not math.isfinite(epsilon):
         return None
     # `get_epsilon_gaussian` solves to 1e-12.
     return Fraction(ceiling(Fraction(epsilon * (1 + _MARGIN) + 1e-11 * (epsilon > 0))))
+
+
+def _unsampled(noise: float, steps: int, delta: float) -> float:
+    """The exact curve. Much more noise counts as `_MUCH_NOISE`: its tails differ by too little."""
+    noise /= math.sqrt(steps)
+    if noise < _LITTLE_NOISE:
+        return math.inf
+    return float(get_epsilon_gaussian(min(noise, _MUCH_NOISE), delta))
 
 
 def _renyi(rate: float, noise: float, steps: int, delta: float) -> float:
@@ -80,7 +87,7 @@ def _renyi(rate: float, noise: float, steps: int, delta: float) -> float:
     Kamath and Steinke (2020) makes an epsilon of it.
     """
     best = math.inf
-    for order in _ORDERS:
+    for order in _ORDERS if noise >= _LITTLE_NOISE else ():
         k = np.arange(2, order + 1)
         ways = gammaln(order + 1) - gammaln(k + 1) - gammaln(order - k + 1)
         chance = ways + k * math.log(rate) + (order - k) * math.log1p(-rate)
@@ -96,19 +103,21 @@ def _losses(rate: float, noise: float, steps: int, delta: float) -> float:
     """By the privacy loss distribution; infinity where it is not to be had.
 
     Fourier transforms put an error on tail probabilities; 1e-16 a step were measured, and nine
-    times that is taken off delta. How long the arrays are goes with the mean privacy loss: at most
-    rate times the unsampled one (convexity), and at most the divergence of order 2.
+    times that is taken off delta.
     """
     error = (steps + 1) * _FOURIER_ERROR
     if noise < SMALLEST_NOISE or delta < 2 * error:
         return math.inf
-    mean = min(rate / (2 * noise**2), math.log1p(rate**2 * math.expm1(noise**-2)))
-    if steps * mean > _LARGEST_MEAN:
+    # The mean loss is at most rate times the unsampled one (convexity), and at most the divergence
+    # of order 2. It is near half the variance: both tell how long the composed array is.
+    mean = min(rate / (2 * noise**2), math.log1p(rate**2 * math.expm1(noise**-2))) * steps
+    if mean > _LARGEST_MEAN:
         return math.inf
+    reach = math.log1p(rate * math.expm1(10 / noise + 1 / (2 * noise**2)))
     step = from_gaussian_mechanism(
         noise,
         sampling_prob=rate,
-        value_discretization_interval=2e-4 / min(noise, math.sqrt(noise)),
+        value_discretization_interval=max(1e-5, reach / 2e4, (20 * math.sqrt(mean) + mean) / 5e5),
     )
     return float(step.self_compose(steps).get_epsilon_for_delta(delta - error))
 
@@ -256,11 +265,16 @@ def _index(value: Fraction) -> int:
 def _largest(
     spent: Callable[[Fraction], Fraction | None], epsilon: Fraction, most: Fraction
 ) -> Fraction:
-    """`most`, or the largest number of 4 digits below it that keeps to `epsilon`, or 0."""
-    if not most or _within(spent(most), epsilon):
+    """`most`, or the largest number of 4 digits below it that keeps to `epsilon`, or 0.
+
+    0 too for an epsilon of 0: sampling so rare that delta covers it is worth nothing.
+    """
+    if not (most and epsilon):
+        return Fraction(0)
+    if _within(spent(most), epsilon):
         return most
     high = _index(most) + 1
-    low = min(_index(_SMALLEST_SHARE), high - 1)
+    low = min(_index(Fraction(_LEAST_RATE)), high - 1)
     if not _within(spent(_number(low)), epsilon):
         return Fraction(0)
     return _number(_edge(lambda index: spent(min(_number(index), most)), epsilon, low, high))
@@ -276,8 +290,8 @@ def _edge(
 
     def excess(index: int) -> float:
         found = spent(index)
-        ratio = 1e9 if found is None else float(found / epsilon) if epsilon else math.inf
-        return math.log(min(max(ratio, 1e-9), 1e9))
+        ratio = math.inf if found is None else float(found / epsilon) if epsilon else math.inf
+        return math.log(min(max(ratio, 0.01), 100))
 
     below, above = min(excess(kept), 0.0), max(excess(passed), 1e-9)
     moved = 0

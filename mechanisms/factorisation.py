@@ -12,11 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from scipy.linalg import svd
 from scipy.sparse.linalg import svds
 
 _SMOOTHING = 0.75
 _DEVIATIONS = 3.0
 """Of the noise, above which a count is believed: fewer let noise in, more leave words out."""
+_DENSE = 1000  # rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,17 +44,37 @@ def factorise(
     """
     believed, margins = _believed(counts, _DEVIATIONS * deviation, size)
     information = _information(believed, margins)
-    supported = np.diff(information.indptr) > 0
+    supported = np.flatnonzero(np.diff(information.indptr))
     vectors = np.zeros((size, dimensions), dtype=np.float32)
-    rank = min(dimensions, size - 1)
-    if information.nnz and rank:
-        left, values, _ = svds(information, k=rank, v0=np.ones(size), solver="arpack", rng=0)
-        order = np.argsort(-values, kind="stable")
-        found = left[:, order] * np.sqrt(np.maximum(values[order], 0))
+    rank = min(dimensions, size - 1, len(supported))
+    if rank:
+        # Words without information have no part in it: rounding would leave them something.
+        left, values = _largest(information[supported], rank)
+        found = left * np.sqrt(np.maximum(values, 0))
         found *= np.where(found[np.abs(found).argmax(axis=0), np.arange(rank)] < 0, -1, 1)
-        # The solver leaves rounding errors in the rows of words without information.
-        vectors[supported, :rank] = np.nan_to_num(found)[supported]
-    return Factorised(vectors, int(supported.sum()))
+        vectors[supported, :rank] = np.nan_to_num(found)
+    return Factorised(vectors, len(supported))
+
+
+def _largest(
+    matrix: sparse.csr_matrix, rank: int
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """The left singular vectors (n, rank) of the largest singular values, and these (rank,).
+
+    Of a small matrix, or one of hardly more rows than `rank`, by the dense computation: ARPACK
+    wants many more, and gives up where a few pairs of words hang together in twos and threes.
+    """
+    if len(matrix.indptr) - 1 <= max(_DENSE, 4 * rank):
+        dense = matrix[:, np.unique(matrix.indices)].toarray()
+        left, values, _ = svd(dense, full_matrices=False)
+        # There may be fewer columns than rows.
+        some = min(rank, len(values))
+        left = np.pad(left[:, :some], ((0, 0), (0, rank - some)))
+        return left, np.pad(values[:some], (0, rank - some))
+    start = np.ones(min(matrix.shape))
+    left, values, _ = svds(matrix, k=rank, v0=start, solver="arpack", rng=0)
+    order = np.argsort(-values, kind="stable")
+    return left[:, order], values[order]
 
 
 def _believed(

@@ -230,10 +230,11 @@ class Users:
             user = User(self._texts.of(number), self._settings.window)
             if len(user.words):
                 rows, columns, values = update(model, user, negatives, self._settings)
+                with np.errstate(over="ignore"):
+                    values /= self._settings.clip
                 if not np.isfinite(values).all():
                     continue  # what the run does must not hang on one user
-                dither = self._dither(number, step, values.shape)
-                whole = clipped(values / self._settings.clip, dither)
+                whole = clipped(values, self._dither(number, step, values.shape))
                 total[rows] += whole[: len(rows)]
                 total[size + columns] += whole[len(rows) :]
         return total

@@ -114,8 +114,8 @@ class Training:
         square = np.float32(_SQUARE) * state.square + np.float32(1 - _SQUARE) * update**2
         change = np.float32(self.rate / (1 - _MEAN**step)) * mean
         change /= np.sqrt(square / np.float32(1 - _SQUARE**step)) + np.float32(_EPSILON)
-        if not np.isfinite(change).all():
-            raise FloatingPointError(f"step {step} leaves the finite numbers")
         size = len(state.model.words)
         model = Vectors(state.model.words + change[:size], state.model.contexts + change[size:])
+        if not (np.isfinite(model.words).all() and np.isfinite(model.contexts).all()):
+            raise FloatingPointError(f"step {step} leaves the finite numbers")
         return State(step, model, mean, square)

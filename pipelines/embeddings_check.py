@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
+import logging
+from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,14 +15,55 @@ import pyarrow.parquet as pq
 
 from indexes.vectors import VectorsError, read
 from pipelines import storage
-from pipelines.card import Card
+from pipelines.card import Card, UserParameters
 from pipelines.embeddings_output import BINARY, INDEX, TABLE, TEXT, stated
+from pipelines.spec_embeddings import EmbeddingMethod
 from transforms.errors import InputError
 from transforms.word_index import IndexSource
 
+_LOGGER = logging.getLogger("quietcorpus.verify")
 TABLES = {TABLE: ["word", "vector"], storage.VOCABULARY: ["term_id", "term", "weight"]}
 OTHERS = (TEXT, BINARY, f"{INDEX}/")
 """What the paths of the files that are no tables begin with."""
+
+
+def _check_cost(uri: str, card: Card) -> None:
+    """What was drawn with the card's own noise must cost what it says, by the accountant here."""
+    if importlib.util.find_spec("dp_accounting") is None:
+        _LOGGER.warning("epsilon is not computed again: dp-accounting is not installed")
+        return
+    from mechanisms.accounting import epsilon_of
+
+    stage = card.budget.stages[-1].parameters
+    assert isinstance(stage, UserParameters)
+    delta = Fraction(stage.delta_exact)
+    stated = {group.name: group.epsilon_exact for group in stage.groups}
+    try:
+        found = {
+            name: epsilon_of(rate, noise, steps, delta)
+            for name, rate, noise, steps in _drawn(card.mechanism)
+        }
+        agree = all(
+            found[name] <= Fraction(stated.get(name, stage.epsilon_exact)) for name in found
+        )
+    except (KeyError, TypeError, ValueError, ArithmeticError):
+        found, agree = {}, False
+    if not found or not agree or (stated and stated.keys() != found.keys()):
+        raise InputError(f"{uri}: budget: the noise that the card tells costs more than it says")
+
+
+def _drawn(mechanism: dict[str, Any]) -> Iterator[tuple[str, Fraction, Fraction, int]]:
+    """The name, sampling rate, noise multiplier and number of steps of each group."""
+    from mechanisms.clipped_sum import STEPS  # which needs what is not installed everywhere
+
+    noise = Fraction(mechanism["noise_multiplier"])
+    if mechanism["method"] == EmbeddingMethod.SGD:
+        for group in mechanism["groups"]:
+            yield group["name"], Fraction(group["sampling_rate"]), noise, group["last_step"]
+        return
+    for name, norm in mechanism["norms"].items():
+        steps = int(norm > 0)
+        yield name, Fraction(1), noise * STEPS / max(norm, 1), steps
 
 
 def check(output: str, card: Card) -> None:
@@ -28,6 +73,7 @@ def check(output: str, card: Card) -> None:
     for path in (*TABLES, TEXT, BINARY, f"{INDEX}/manifest.json"):
         if path not in paths:
             raise InputError(f"{uri}: files: {path} is missing")
+    _check_cost(uri, card)
     index = IndexSource.found("index", f"{output}/{INDEX}").open()
     table, terms = _read(f"{output}/{TABLE}"), _read(f"{output}/{storage.VOCABULARY}")
     words = table["word"].to_pylist()

@@ -14,6 +14,7 @@ from mechanisms.guarantees import (
     LimitedPrecision,
     MetricPrivacy,
     Spending,
+    UserPrivacy,
     ceiling,
     compose,
     round_down,
@@ -147,3 +148,83 @@ def test_metric_adjacency_names_the_metric() -> None:
     assert stated.per == "word"
     with pytest.raises(FrozenInstanceError):
         stated.epsilon = Fraction(0)  # type: ignore[misc]
+
+
+ALL = UserPrivacy(Fraction(2), Fraction(1, 10**6))
+SOME = UserPrivacy(
+    Fraction(4), Fraction(1, 10**7), (("a", Fraction(4)), ("b", Fraction(1)), ("c", Fraction(0)))
+)
+
+
+@given(pairs=pairs)
+def test_user_privacy_composes_to_the_exact_sum(pairs: list[tuple[Fraction, Fraction]]) -> None:
+    # Kills: a sum in floats, delta forgotten, the larger epsilon for the sum.
+    stages = [UserPrivacy(epsilon, delta) for epsilon, delta in pairs]
+    total = compose(Spending(f"stage {i}", stage) for i, stage in enumerate(stages))
+    assert total == UserPrivacy(
+        sum((e for e, _ in pairs), Fraction(0)), sum((d for _, d in pairs), Fraction(0))
+    )
+    assert isinstance(total.delta, Fraction)
+
+
+@pytest.mark.parametrize("both", [(ALL, SOME), (SOME, ALL)], ids=["vocabulary-first", "last"])
+def test_a_stage_for_all_users_costs_every_group(both: tuple[UserPrivacy, UserPrivacy]) -> None:
+    # Kills: groups lost on one side, a group that pays nothing for the vocabulary.
+    total = both[0] + both[1]
+    assert total.epsilon == 6
+    assert total.delta == Fraction(11, 10**7)
+    assert total.groups == (("a", Fraction(6)), ("b", Fraction(3)), ("c", Fraction(2)))
+
+
+def test_groups_add_by_name() -> None:
+    # Kills: adding by position, or the larger of two.
+    turned = UserPrivacy(Fraction(4), Fraction(0), tuple(reversed(SOME.groups)))
+    assert dict((SOME + turned).groups) == {"a": 8, "b": 2, "c": 0}
+    assert (SOME + turned).epsilon == 8
+
+
+def test_users_in_no_group_are_not_forgotten() -> None:
+    # `epsilon` may be above every group's, where not all users are in one: it adds up as it is.
+    # Kills: the largest of the groups' sums for the sum.
+    rest = UserPrivacy(Fraction(9), Fraction(0), (("a", Fraction(1)),))
+    assert (rest + ALL).epsilon == 11
+    assert (rest + ALL).groups == (("a", Fraction(3)),)
+
+
+def test_different_groups_do_not_add() -> None:
+    for names in ("ab", "abcd", "abd"):
+        other = UserPrivacy(Fraction(1), Fraction(0), tuple((name, Fraction(1)) for name in names))
+        with pytest.raises(ValueError, match="different groups"):
+            SOME + other
+        with pytest.raises(ValueError, match="different groups"):
+            compose([Spending("x", other), Spending("y", SOME)])
+
+
+def test_a_group_may_not_cost_more_than_is_promised() -> None:
+    with pytest.raises(ValueError, match="above the epsilon of all users"):
+        UserPrivacy(Fraction(1), Fraction(0), (("a", Fraction(1)), ("b", Fraction(11, 10))))
+    with pytest.raises(ValueError, match="named twice"):
+        UserPrivacy(Fraction(1), Fraction(0), (("a", Fraction(1)), ("a", Fraction(1, 2))))
+
+
+@given(stages=st.lists(st.tuples(amounts, amounts), min_size=2, max_size=5))
+def test_composition_keeps_every_group_within_epsilon(
+    stages: list[tuple[Fraction, Fraction]],
+) -> None:
+    guarantees = [
+        UserPrivacy(max(pair), Fraction(0), (("a", pair[0]), ("b", pair[1]))) for pair in stages
+    ]
+    total = compose(Spending("s", guarantee) for guarantee in guarantees)
+    assert dict(total.groups) == {
+        "a": sum((a for a, _ in stages), Fraction(0)),
+        "b": sum((b for _, b in stages), Fraction(0)),
+    }
+    assert total.epsilon >= max(epsilon for _, epsilon in total.groups)
+
+
+def test_user_adjacency_is_adding_or_removing_one() -> None:
+    assert ALL.adjacency.startswith("the same corpus but for one user, all of whose documents")
+    assert ALL.definition == "user-level differential privacy"
+    assert ALL.unit == "all documents of one user"
+    with pytest.raises(FrozenInstanceError):
+        ALL.epsilon = Fraction(0)  # type: ignore[misc]

@@ -1,0 +1,49 @@
+"""Users' texts as the training sees them, from lists of numbers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from mechanisms.accounting import Group
+from mechanisms.keystream import Keystream, ReleaseKey
+from mechanisms.skip_gram import Negatives, Texts
+
+
+def fresh_stream() -> Keystream:
+    return ReleaseKey(os.urandom(32)).stage("training", b"")
+
+
+def group(rate: Fraction | int, steps: int, name: str = "") -> Group:
+    """Its users take part in so many steps at that rate."""
+    return Group(name, Fraction(1), Fraction(rate), steps)
+
+
+def addresses_of(count: int) -> np.ndarray:
+    """Addresses of that many users."""
+    return np.frombuffer(os.urandom(16 * count), dtype="<u8").reshape(-1, 2)
+
+
+def texts_of(
+    users: Sequence[Sequence[Sequence[int]]],
+    addresses: np.ndarray | None = None,
+    groups: Sequence[int] | None = None,
+) -> Texts:
+    """The texts of some users, in this order."""
+    flat = [text for own in users for text in own]
+    return Texts(
+        addresses_of(len(users)) if addresses is None else addresses,
+        np.array([0] * len(users) if groups is None else groups, dtype=np.int32),
+        np.cumsum([0, *map(len, users)], dtype=np.int64),
+        np.cumsum([0, *map(len, flat)], dtype=np.int64),
+        np.array([word for text in flat for word in text], dtype=np.int32),
+    )
+
+
+def negatives_of(*rows: int) -> Negatives:
+    """These negative samples, a word as often as it stands there."""
+    found, counts = np.unique(np.array(rows, dtype=np.int64), return_counts=True)
+    return Negatives(found, (counts / len(rows)).astype(np.float32))
