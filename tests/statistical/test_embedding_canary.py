@@ -9,7 +9,7 @@ each), so that the bound passes the true epsilon with probability at most ALPHA.
 Power. Without clipping the canary's part is twenty times the norm that the noise is made for, and
 the two kinds of training never overlap: with 150 held-out trainings of each, all on the right side,
 the bound is log((1 - p) / p - delta...) with p = 1 - (ALPHA / 2)^(1 / 150) = .092, that is 2.2; the
-stated epsilon is 1.
+stated epsilon is 1. A hundredth of the noise leaves them as far apart.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def test_the_canary_is_hidden(checks: Any, schedule: Schedule) -> None:
     assert epsilon_at_least(checks.alpha, with_canary, without) <= EPSILON
 
 
-@pytest.mark.parametrize("fault", ["no clipping", "a twentieth of the noise"])
+@pytest.mark.parametrize("fault", ["no clipping", "a hundredth of the noise"])
 def test_the_audit_finds_a_leak(
     checks: Any, schedule: Schedule, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
@@ -122,7 +122,7 @@ def test_the_audit_finds_a_leak(
     if fault == "no clipping":
         monkeypatch.setattr(mechanisms.skip_gram, "clipped", unclipped)
     else:
-        loud = schedule.noise_multiplier / 20
+        loud = schedule.noise_multiplier / 100
         schedule = Schedule(loud, schedule.delta, schedule.steps, schedule.groups)
     with_canary = scores(schedule, [*others(), CANARY])
     without = scores(schedule, others())
