@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
+from numba.core.compiler_lock import global_compiler_lock
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -25,3 +26,9 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a helper of kernels into each of them."""
     kernel: Callable[..., Any] = numba.njit(nogil=True, inline="always")(function)
     return kernel
+
+
+def compiling() -> bool:
+    """Whether this thread is compiling a kernel, or loading a compiled one."""
+    locked: bool = global_compiler_lock.is_locked()
+    return locked

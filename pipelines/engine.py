@@ -10,9 +10,7 @@ import argparse
 import os
 import re
 import shlex
-import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -37,6 +35,7 @@ from apache_beam.runners.worker import worker_pool_main
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from pipelines import cluster, executors
+from pipelines.interruption import interruptible
 from pipelines.progress import Observer
 from transforms.errors import InputError, StageError
 from transforms.metrics import NAMESPACE, watched
@@ -44,7 +43,6 @@ from transforms.metrics import NAMESPACE, watched
 _LOCAL_RUNNERS = ("direct", "fnapi", "bundlebaseddirect")
 _POLL_SECONDS = 0.5
 _SECRETS = ("s3_secret_access_key", "s3_session_token", "azure_connection_string")
-_INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 _RAISED = re.compile(
     r"^(?:[\w.]*\.)?(InputError|StageError): (.*?)(?: \[while running .*)?$", re.MULTILINE
 )
@@ -125,7 +123,7 @@ class Engine:
         )
         done = False
         try:
-            with _interruptible(), _watched(observer), watched(observer.add), _on_loopback():
+            with interruptible(), _watched(observer), watched(observer.add), _on_loopback():
                 pipeline = beam.Pipeline(runner=runner, options=local)
                 build(pipeline)
                 pipeline.run().wait_until_finish()
@@ -138,32 +136,6 @@ def _threads(workers: int) -> str:
     """The share of this machine's cores that a worker's linear algebra may use."""
     share = max(1, (os.cpu_count() or 1) // workers)
     return f"OPENBLAS_NUM_THREADS=${{OPENBLAS_NUM_THREADS:-{share}}}"
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Ctrl-C and SIGTERM interrupt, also where Beam takes them for the failure of a bundle."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    interrupted = False
-
-    def interrupt(*_: object) -> None:
-        nonlocal interrupted
-        interrupted = True
-        raise KeyboardInterrupt
-
-    originals = {number: signal.signal(number, interrupt) for number in _INTERRUPTS}
-    try:
-        yield
-    except Exception:
-        if not interrupted:
-            raise
-    finally:
-        for number, original in originals.items():
-            signal.signal(number, original)
-    if interrupted:
-        raise KeyboardInterrupt
 
 
 def translated(error: BaseException) -> InputError | StageError:

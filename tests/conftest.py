@@ -46,6 +46,8 @@ class Workspace:
         } | {
             "HOME": str(folder / "home"),
             "TMPDIR": str(self.temporary),
+            # torch makes this empty folder when imported, in the temporary one unless told.
+            "TORCHINDUCTOR_CACHE_DIR": str(folder / "home" / "torch"),
             "QUIETCORPUS_MASTER_KEY": MASTER_KEY,
         }
 
