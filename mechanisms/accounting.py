@@ -113,6 +113,7 @@ def _losses(rate: float, noise: float, steps: int, delta: float) -> float:
     mean = min(rate / (2 * noise**2), math.log1p(rate**2 * math.expm1(noise**-2))) * steps
     if mean > _LARGEST_MEAN:
         return math.inf
+    # Below 1e-5 the library's probabilities, which are differences, drown in rounding (upwards).
     reach = math.log1p(rate * math.expm1(10 / noise + 1 / (2 * noise**2)))
     step = from_gaussian_mechanism(
         noise,

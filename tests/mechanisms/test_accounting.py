@@ -469,6 +469,14 @@ def test_a_target_that_little_noise_meets() -> None:
     assert noise_multiplier_for(Fraction(500), DELTA, ONE, 1) == SMALLEST_NOISE
 
 
+def test_a_rate_just_below_the_most() -> None:
+    # Kills: a search that starts below the first rate of 4 digits that may do.
+    rate, most = Fraction("0.1234"), Fraction("0.123499")
+    between = epsilon_of(rate, Fraction(3), 10, DELTA)
+    assert epsilon_of(most, Fraction(3), 10, DELTA) > between
+    assert rate_for(between, DELTA, Fraction(3), 10, most) == rate
+
+
 def test_a_rate_below_the_least_is_kept() -> None:
     tiny = Fraction(1, 10**12)
     assert rate_for(ONE, DELTA, ONE, 1, tiny) == tiny

@@ -1,0 +1,269 @@
+"""Releases of word embeddings: what is in them, and what their cards say of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import jsonschema
+import numpy as np
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+from embedding_releases import (
+    BUDGETS,
+    DIMENSIONS,
+    FILES,
+    PRIVATE,
+    USERS,
+    common_words,
+    embeddings,
+    prepare,
+    vectors_of,
+    write_corpus,
+)
+from gensim.models import KeyedVectors
+from ruamel.yaml import YAML
+
+from mechanisms.accounting import epsilon_of, papers_epsilon
+from mechanisms.guarantees import ceiling
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+SCHEMA = Path(__file__).parents[2] / "docs" / "release.schema.json"
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "sgd": ("sgd", {}),
+    "sgd-groups": ("sgd", {"budgets": {"column": "team", "epsilon": {"gold": 8, "silver": 3}}}),
+    "cooccurrence": ("cooccurrence", {}),
+    "cooccurrence-groups": ("cooccurrence", {"budgets": BUDGETS, "vocabulary": PRIVATE}),
+}
+Released = tuple["Workspace", str, dict[str, Any]]
+
+
+@pytest.fixture(scope="module", params=CASES)
+def release(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    new_workspace: Callable[[Path], Workspace],
+    lee_texts: list[str],
+) -> Released:
+    """A workspace with a release, its method, and the spec's block."""
+    workspace = new_workspace(tmp_path_factory.mktemp(request.param))
+    prepare(workspace, lee_texts)
+    method, block = CASES[request.param]
+    changes = embeddings(workspace, method, **block)
+    done = workspace.release(changes)
+    # Kills: a warning about nothing, a log line of another library's.
+    assert [line for line in done.stderr.splitlines() if "left out" not in line] == []
+    assert workspace.leftovers() == []
+    return workspace, method, changes["mechanism"]
+
+
+DELTA = Fraction("2e-5")
+
+
+def exact(part: dict[str, Any]) -> Fraction:
+    return Fraction(part["epsilon_exact"])
+
+
+def by_group(parameters: dict[str, Any]) -> dict[str, Fraction]:
+    """The epsilon of each group, or of "" if there are none."""
+    groups = {group["name"]: exact(group) for group in parameters["groups"]}
+    assert max(groups.values(), default=exact(parameters)) == exact(parameters)
+    return groups or {"": exact(parameters)}
+
+
+def test_the_files(release: Released, lee_texts: list[str]) -> None:
+    # Kills: a form that is left out, the pipeline's own files among them, words in another order.
+    workspace, method, block = release
+    output = workspace.output
+    assert {file["path"] for file in workspace.card()["files"]} == FILES
+    found = {str(path.relative_to(output)) for path in output.rglob("*") if path.is_file()}
+    assert found == FILES | {"release.json", "README.md"}
+    words = list(vectors_of(output))
+    assert {file["rows"] for file in workspace.card()["files"]} == {len(words)}
+    terms = pq.read_table(output / "vocabulary.parquet")
+    assert terms.to_pydict() == {
+        "term_id": list(range(len(words))),
+        "term": words,
+        "weight": [None] * len(words),
+    }
+    listed = common_words(lee_texts)
+    if "public" in block["vocabulary"]:
+        assert words == [word for word in listed if word in words]
+        assert method != "sgd" or words == listed
+    else:
+        # In an order that tells nothing; at a large epsilon the most common ones are selected.
+        assert words == sorted(words)
+        assert set(listed[:5]) <= set(words)
+
+
+def test_gensim_reads_the_very_vectors(release: Released) -> None:
+    # Kills: digits that are lost in the text, another order of bytes, a row too few.
+    workspace, _, _ = release
+    expected = vectors_of(workspace.output)
+    for name, binary in (("vectors.txt", False), ("vectors.bin", True)):
+        path = str(workspace.output / name)
+        opened = KeyedVectors.load_word2vec_format(path, binary=binary)
+        assert opened.index_to_key == list(expected)
+        np.testing.assert_array_equal(opened.vectors, np.stack(list(expected.values())))
+    assert opened.vector_size == DIMENSIONS
+    assert np.isfinite(opened.vectors).all()
+    assert len(np.unique(opened.vectors, axis=0)) == len(expected)
+
+
+def test_duckdb_and_polars_read_it(release: Released) -> None:
+    # Kills: lists of no fixed size, doubles.
+    workspace, _, _ = release
+    path = workspace.output / "vectors.parquet"
+    frame = pl.read_parquet(path)
+    assert dict(frame.schema) == {"word": pl.String, "vector": pl.Array(pl.Float32, DIMENSIONS)}
+    (row,) = duckdb.sql(f"select sum(len(vector)) from '{path}'").fetchall()
+    assert row == (DIMENSIONS * len(frame),)
+
+
+def test_the_release_verifies(release: Released) -> None:
+    # Kills: a release that fails its own check, an abort at its end.
+    workspace, _, _ = release
+    done = workspace.run("verify", "released/out")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("verified  released/out: 9 files are as release.json says")
+    assert f"guarantee {workspace.card()['guarantee']['statement']}" in done.stdout
+
+
+def test_what_is_promised(release: Released) -> None:
+    # Kills: a group without its epsilon, a total above the spec's or far below it, a private
+    # vocabulary that costs nothing.
+    workspace, method, block = release
+    card = workspace.card()
+    jsonschema.validate(card, json.loads(SCHEMA.read_text()))
+    stages = {stage["stage"]: stage["parameters"] for stage in card["budget"]["stages"]}
+    private = block["vocabulary"].get("private")
+    own = stages.pop({"sgd": "training", "cooccurrence": "cooccurrences"}[method])
+    before, delta = Fraction(0), Fraction(0)
+    if private:
+        vocabulary = stages.pop("vocabulary")
+        before, delta = exact(vocabulary), Fraction(vocabulary["delta_exact"])
+        assert before == private["epsilon"]
+        assert delta == Fraction(str(private["delta"]))
+    assert stages == {}
+    total = card["budget"]["total"]
+    assert total == card["guarantee"]["parameters"]
+    assert card["budget"]["inherited"] == []
+    assert by_group(total) == {name: spent + before for name, spent in by_group(own).items()}
+    assert Fraction(total["delta_exact"]) == Fraction(own["delta_exact"]) + delta == DELTA
+
+    given = block["budgets"]["epsilon"] if "budgets" in block else {"": block["epsilon"]}
+    assert set(by_group(total)) == set(given)
+    for name, spent in by_group(total).items():
+        assert 0.97 * given[name] <= spent <= given[name]
+    for numbers in (total, *total["groups"]):  # no decimal understates its rational
+        assert Fraction(numbers["epsilon"]) >= exact(numbers)
+
+
+def test_what_it_says_in_words(release: Released) -> None:
+    # Kills: a promise to documents, a private name, count or place on the card.
+    workspace, _, block = release
+    card = workspace.card()
+    promised = card["guarantee"]
+    total = promised["parameters"]
+    assert promised["definition"] == "user-level differential privacy"
+    assert promised["unit"] == "all documents of one user"
+    assert promised["adjacency"] == (
+        "the same corpus but for one user, all of whose documents are in one of the two and none "
+        "of them in the other"
+    )
+    assert f"exp({ceiling(exact(total))})" in promised["statement"]
+    assert f"up to a chance of {ceiling(Fraction(total['delta_exact']))}" in promised["statement"]
+    for group in total["groups"]:
+        assert f"exp({ceiling(exact(group))}) for {group['name']}" in promised["statement"]
+    lines = " ".join(promised["not_protected"])
+    assert "the number of documents" in lines
+    assert "apart from the numbers of documents" in promised["statement"]
+    assert "each name is a user of its own" in lines
+    assert ("who has no budget" in lines) == ("budgets" in block)
+    assert "with certainty" not in lines  # delta is far below 1 / users
+    # Rule 7: no exact statistic of the content, no name of a user, and no place on the machine.
+    assert set(card["counts"]) == {"documents", "rejected"}
+    assert str(workspace.folder) not in json.dumps(card)
+    assert "user-1" not in json.dumps(card)
+    named = [artefact["name"] for artefact in card["artefacts"]]
+    assert named == (["vocabulary"] if "public" in block["vocabulary"] else [])
+
+
+def test_the_papers_figure(release: Released) -> None:
+    # Kills: a figure for a method that no paper has, one that is taken for the guarantee.
+    workspace, method, block = release
+    card = workspace.card()
+    if method == "cooccurrence":
+        assert "papers_figure" not in card
+        return
+    made = card["mechanism"]
+    noise, steps = Fraction(made["noise_multiplier"]), made["steps_taken"]
+    lot = block["training"]["lot"]
+    rates = {group["name"]: Fraction(group["sampling_rate"]) for group in made["groups"]}
+    # The group with the largest budget is sampled at the full rate, others less.
+    assert max(rates.values()) == Fraction(lot, USERS)
+    assert steps == block["training"]["steps"]
+    own = card["budget"]["stages"][0]["parameters"]
+    for name, spent in by_group(own).items():
+        assert spent == epsilon_of(rates[name], noise, steps, DELTA)
+    figure = papers_epsilon(max(rates.values()), noise, steps, Fraction(lot), DELTA)
+    assert card["papers_figure"]["epsilon"] == pytest.approx(float(figure))
+    assert card["papers_figure"]["epsilon"] < own["epsilon"] / 10
+    assert "not a bound" in card["papers_figure"]["explanation"]
+
+
+def test_the_readme_says_it_to_people(release: Released) -> None:
+    # Kills: a line, a budget or a file of the card that people do not see.
+    workspace, method, _ = release
+    text = (workspace.output / "README.md").read_text()
+    card = workspace.card()
+    front = YAML(typ="safe").load(text.split("---\n")[1])
+    assert front["configs"][0]["data_files"] == [{"split": "train", "path": "vectors.parquet"}]
+    assert card["guarantee"]["statement"] in text
+    for line in card["guarantee"]["not_protected"]:
+        assert f"- {line}\n" in text
+    for group in card["guarantee"]["parameters"]["groups"]:
+        assert f"epsilon {ceiling(exact(group))} for {group['name']}" in text
+    section = text.split("## What is in here\n")[1].split("\n## ")[0]
+    names = {line.split("`")[1] for line in section.strip().splitlines()}
+    assert names == {path.split("/")[0] for path in FILES}
+    assert "None" not in section
+    assert ("The paper's figure" in text) == (method == "sgd")
+
+
+TOPICS = [["alpha", "beta", "delta", "gamma"], ["hello", "island", "quiet", "world"]]
+IN_TOPICS = [word for topic in TOPICS for word in topic]
+GENEROUS: dict[str, dict[str, Any]] = {
+    "sgd": {"epsilon": 10**6, "training": {"steps": 30, "lot": 150, "learning_rate": 0.3}},
+    "cooccurrence": {"epsilon": 90},
+}
+
+
+@pytest.mark.parametrize("method", GENEROUS)
+def test_words_that_stand_together_are_near_each_other(workspace: Workspace, method: str) -> None:
+    # Kills: vectors of other words, noise of another scale, users who do not count.
+    random = np.random.default_rng()
+    write_corpus(
+        workspace,
+        [
+            {"author": f"user-{n}", "text": " ".join(random.choice(TOPICS[n % 2], 40))}
+            for n in range(USERS)
+        ],
+    )
+    (workspace.folder / "words.txt").write_text("\n".join(IN_TOPICS))
+    workspace.release_here(embeddings(workspace, method, **GENEROUS[method], dimensions=4))
+    vectors = vectors_of(workspace.output)
+    assert set(vectors) == set(IN_TOPICS)
+    found = np.stack([vectors[word] for word in IN_TOPICS])
+    found /= np.linalg.norm(found, axis=1, keepdims=True)
+    cosines = (found @ found.T).reshape(2, 4, 2, 4)
+    within = cosines[[0, 1], :, [0, 1], :][:, ~np.eye(4, dtype=bool)]
+    across = cosines[0, :, 1, :]
+    assert within.min() > across.max()

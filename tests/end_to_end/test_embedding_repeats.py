@@ -1,0 +1,149 @@
+"""Word embeddings are a function of the corpus, the spec and the key: of no number of workers, and
+of no division of the corpus."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from embedding_releases import (
+    BUDGETS,
+    METHODS,
+    PRIVATE,
+    digests_of,
+    documents,
+    embeddings,
+    prepare,
+    ray_folder,
+    vectors_of,
+    without_rays_words,
+    write_corpus,
+)
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "sgd": ("sgd", {"budgets": {"column": "team", "epsilon": {"gold": 8, "silver": 3}}}),
+    "cooccurrence": ("cooccurrence", {"budgets": BUDGETS, "vocabulary": PRIVATE}),
+}
+OTHER_KEY = "11" * 32
+
+
+@pytest.fixture(scope="module", params=CASES)
+def once(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    new_workspace: Callable[[Path], Workspace],
+    lee_texts: list[str],
+) -> tuple[Workspace, dict[str, Any]]:
+    """A workspace with a release by one process, and the spec's changes."""
+    workspace = new_workspace(tmp_path_factory.mktemp(request.param))
+    prepare(workspace, lee_texts)
+    method, block = CASES[request.param]
+    changes = embeddings(workspace, method, **block)
+    workspace.release(changes)
+    return workspace, changes
+
+
+def again(
+    once: tuple[Workspace, dict[str, Any]], name: str, *arguments: str, **changes: Any
+) -> Path:
+    """The output of another run of the same release, but for the changes."""
+    workspace, first = once
+    workspace.release({**first, **changes, "output": f"released/{name}"}, *arguments)
+    return workspace.output.with_name(name)
+
+
+def test_a_second_run_gives_the_same_bytes(once: tuple[Workspace, dict[str, Any]]) -> None:
+    # Kills: bits from anywhere but the key, an order that depends on a hash seed.
+    workspace, _ = once
+    assert digests_of(again(once, "second")) == digests_of(workspace.output)
+    mine, first = workspace.card(workspace.output.with_name("second")), workspace.card()
+    for card in (mine, first):
+        del card["created"], card["readme_sha256"]
+    assert mine == first
+
+
+def test_the_workers_do_not_matter(once: tuple[Workspace, dict[str, Any]]) -> None:
+    # Two processes of Beam's, and for `sgd` two actors of Ray's. Kills: noise of a worker's own,
+    # sums that are rounded before they are added, users that are lost between actors or doubled,
+    # private text on a cluster that happens to be named.
+    workspace, first = once
+    spec = str(workspace.spec({**first, "output": "released/two"}))
+    with ray_folder() as folder:
+        environment = {"RAY_TMPDIR": str(folder), "RAY_ADDRESS": "127.0.0.1:1"}
+        done = workspace.run("release", spec, "--workers", "2", environment=environment)
+        started = (folder / "ray").exists()
+    assert done.returncode == 0, done.stderr
+    assert started == (first["mechanism"]["method"] == "sgd")
+    said = without_rays_words(done.stderr).splitlines()
+    assert all(line.startswith("INFO ") for line in said), said
+    assert digests_of(workspace.output.with_name("two")) == digests_of(workspace.output)
+    assert workspace.leftovers() == []
+
+
+def test_the_division_of_the_corpus_does_not_matter(
+    once: tuple[Workspace, dict[str, Any]], lee_texts: list[str]
+) -> None:
+    # Kills: a user's documents in the order in which they are met, choices by a document's place, a
+    # bound for a split.
+    workspace, _ = once
+    records = documents(lee_texts)
+    random.shuffle(records)
+    for number in range(2):
+        path = f"divided-{number}.parquet"
+        write_corpus(workspace, records[number::2], name=path, row_group_size=31 + number)
+    divided = again(once, "divided", input={"path": "input/divided-*.parquet"})
+    assert digests_of(divided) == digests_of(workspace.output)
+
+
+def test_another_key_or_id_draws_anew(once: tuple[Workspace, dict[str, Any]]) -> None:
+    # The negative control of the above. Kills: noise of no key, or of one for all releases.
+    workspace, first = once
+    spec = str(workspace.spec({**first, "output": "released/key"}))
+    done = workspace.run("release", spec, environment={"QUIETCORPUS_MASTER_KEY": OTHER_KEY})
+    assert done.returncode == 0, done.stderr
+    again(once, "id", release="other")
+    found = [
+        vectors_of(workspace.output.with_name(name) if name else workspace.output)
+        for name in ("", "key", "id")
+    ]
+    for i, one in enumerate(found):
+        for other in found[:i]:
+            shared = set(one) & set(other)
+            assert shared
+            assert not [word for word in shared if (one[word] == other[word]).any()]
+
+
+def test_a_complete_release_is_found_and_not_made_again(
+    once: tuple[Workspace, dict[str, Any]],
+) -> None:
+    # Kills: a second release of the same budget at another place of the same name, one that is
+    # taken for the release of another spec.
+    workspace, first = once
+    before = digests_of(workspace.output)
+    done = workspace.run("release", str(workspace.spec(first)))
+    assert done.returncode == 2
+    assert "holds a release already, of the same id, columns and mechanism" in done.stderr
+    done = workspace.release(first, "--if-exists=ok")
+    assert "(complete already; nothing was done)" in done.stdout
+    assert digests_of(workspace.output) == before
+    other = {**first, "mechanism": {**first["mechanism"], "dimensions": 9}}
+    done = workspace.run("release", str(workspace.spec(other)), "--if-exists=ok")
+    assert workspace.error_of_existing(done) == "other mechanism.dimensions"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_defaults_are_found_again(workspace: Workspace, lee_texts: list[str], method: str) -> None:
+    # A spec that leaves out what has a default. Kills: a card that is compared with what was left
+    # out, so that the same release looks like another one.
+    prepare(workspace, lee_texts[:30])
+    changes = embeddings(workspace, method, users=30, training=..., dimensions=...)
+    workspace.release_here(changes)
+    assert workspace.card()["mechanism"]["dimensions"] == 100
+    done = workspace.release(changes, "--if-exists=ok")
+    assert "(complete already; nothing was done)" in done.stdout

@@ -1,0 +1,186 @@
+"""A training that is killed at any step goes on from its checkpoint, to the bytes and the cost of
+one that nothing disturbed; checkpoints are kept on this machine or in an object store."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from embedding_releases import digests_of, embeddings, prepare, ray_folder
+from machine import wait_until
+from s3_server import BUCKET, S3Server
+from test_interruption import members
+
+from mechanisms.accounting import epsilon_of
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+PATIENCE_SECONDS = 240  # Ray's workers take their time where processors are few
+STEPS = 400
+LOT = 40
+NAME = "test.checkpoint"
+TRAINING = {"steps": STEPS, "lot": LOT}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(
+    tmp_path_factory: pytest.TempPathFactory,
+    new_workspace: Callable[[Path], Workspace],
+    lee_texts: list[str],
+) -> Workspace:
+    """A workspace with a release without checkpoints."""
+    workspace = new_workspace(tmp_path_factory.mktemp("undisturbed"))
+    prepare(workspace, lee_texts)
+    workspace.release_here(embeddings(workspace, "sgd", training=TRAINING))
+    return workspace
+
+
+def changes_of(workspace: Workspace, output: str, **block: Any) -> dict[str, Any]:
+    """The same training, with checkpoints of the output's name."""
+    return embeddings(workspace, "sgd", **{"training": TRAINING, **block}) | {
+        "output": f"released/{output}",
+        "checkpoints": str(workspace.folder / f"checkpoints-{output}"),
+    }
+
+
+def reached_by(done: subprocess.CompletedProcess[str]) -> int:
+    """The step after which a run went on; 0 if it began anew."""
+    assert done.returncode == 0, done.stderr
+    found = re.search(r"(?m)^INFO going on after step (\d+)$", done.stderr)
+    return int(found[1]) if found else 0
+
+
+@contextmanager
+def in_training(
+    workspace: Workspace, output: str, *arguments: str, **environment: str
+) -> Iterator[subprocess.Popen[str]]:
+    """A run of a release that has taken its first steps."""
+    changes = changes_of(workspace, output)
+    spec = str(workspace.spec(changes, f"{output}.yaml"))
+    with subprocess.Popen(
+        workspace.command("release", spec, *arguments),
+        cwd=workspace.folder,
+        env=workspace.environment | environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            path = Path(changes["checkpoints"]) / NAME
+            wait_until(lambda: path.exists() or process.poll() is not None, PATIENCE_SECONDS)
+            assert process.poll() is None, process.communicate()[1]
+            yield process
+        finally:
+            process.kill()
+
+
+def cost(card: dict[str, Any]) -> Any:
+    return card["budget"], card["guarantee"], card["mechanism"], card["papers_figure"]
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_killed_training_goes_on(undisturbed: Workspace, workers: str) -> None:
+    # Kills: a step that is taken twice or left out, moments that are forgotten, noise that is drawn
+    # anew, a checkpoint that is half written, a cost that counts the steps since the last start.
+    workspace, output = undisturbed, f"killed-{workers}"
+    with ray_folder() as folder:
+        where = {"RAY_TMPDIR": str(folder)}
+        with in_training(workspace, output, "--workers", workers, **where) as process:
+            time.sleep(random.uniform(0, 1))
+            os.kill(process.pid, signal.SIGKILL)
+            assert process.wait(timeout=PATIENCE_SECONDS) == -signal.SIGKILL
+        wait_until(lambda: members(process.pid) == [], PATIENCE_SECONDS)
+    assert not workspace.output.with_name(output).exists()
+    # What is left of users' texts is sealed, and tells of them no more than its length.
+    (shard,) = (workspace.output.parent).glob(f".{output}.staging-*/training/*")
+    assert b"PAR1" not in shard.read_bytes()
+
+    assert 0 < reached_by(workspace.run("release", f"{output}.yaml")) < STEPS
+    released = workspace.output.with_name(output)
+    assert digests_of(released) == digests_of(workspace.output)
+    assert cost(workspace.card(released)) == cost(workspace.card())
+    assert os.listdir(workspace.folder / f"checkpoints-{output}") == [NAME]
+    assert workspace.run("verify", f"released/{output}").returncode == 0
+
+
+def test_a_finished_training_is_published_from_its_checkpoint(undisturbed: Workspace) -> None:
+    # As after a kill between the last step and the release. Kills: one more step than there are.
+    changes = changes_of(undisturbed, "finished")
+    undisturbed.release_here(changes)
+    done = undisturbed.release({**changes, "output": "released/published"})
+    assert reached_by(done) == STEPS
+    for name in ("finished", "published"):
+        released = undisturbed.output.with_name(name)
+        assert digests_of(released) == digests_of(undisturbed.output)
+        assert cost(undisturbed.card(released)) == cost(undisturbed.card())
+
+
+def test_stop_after(undisturbed: Workspace) -> None:
+    # The card of what was stopped states what its steps cost; whoever raises the number later has
+    # what one training would have given, at the cost of one. Kills: the whole schedule's cost, the
+    # cost of the steps that are left, another noise for another end.
+    early = 60
+    changes = changes_of(undisturbed, "early", training={**TRAINING, "stop_after": early})
+    undisturbed.release_here(changes)
+    card = undisturbed.card(undisturbed.output.with_name("early"))
+    whole = undisturbed.card()
+    made = card["mechanism"]
+    assert made["steps_taken"] == early
+    assert whole["mechanism"]["steps_taken"] == STEPS
+    assert made["noise_multiplier"] == whole["mechanism"]["noise_multiplier"]
+    noise, delta = Fraction(made["noise_multiplier"]), Fraction("2e-5")
+    for found, steps in ((card, early), (whole, STEPS)):
+        expected = epsilon_of(Fraction(LOT, 300), noise, steps, delta)
+        assert Fraction(found["budget"]["total"]["epsilon_exact"]) == expected
+        assert found["budget"]["total"] == found["guarantee"]["parameters"]
+    assert card["budget"]["total"]["epsilon"] < 0.7 * whole["budget"]["total"]["epsilon"]
+    assert card["papers_figure"]["epsilon"] < whole["papers_figure"]["epsilon"]
+    assert undisturbed.run("verify", "released/early").returncode == 0
+
+    late = {**changes_of(undisturbed, "late"), "checkpoints": changes["checkpoints"]}
+    assert reached_by(undisturbed.release(late)) == early
+    late = undisturbed.output.with_name("late")
+    assert digests_of(late) == digests_of(undisturbed.output)
+    assert cost(undisturbed.card(late)) == cost(whole)
+
+
+def test_checkpoints_in_an_object_store(undisturbed: Workspace, s3: S3Server) -> None:
+    # Kills: a local path made of a URI, a checkpoint that nobody finds again.
+    place = f"s3://{BUCKET}/checkpoints"
+    for output, training in (
+        ("s3-early", {**TRAINING, "stop_after": 7}),
+        ("s3-late", TRAINING),
+    ):
+        changes = changes_of(undisturbed, output, training=training) | {"checkpoints": place}
+        spec = str(undisturbed.spec(changes, f"{output}.yaml"))
+        done = undisturbed.run("release", spec, environment=s3.environment)
+        assert done.returncode == 0, done.stderr
+        assert s3.keys("checkpoints") == [f"checkpoints/{NAME}"]
+        assert reached_by(done) == (7 if output == "s3-late" else 0)
+    late = undisturbed.output.with_name("s3-late")
+    assert digests_of(late) == digests_of(undisturbed.output)
+
+
+def test_ctrl_c_in_the_middle_of_training(undisturbed: Workspace) -> None:
+    # Kills: an interruption that loses what was reached, or leaves users' texts behind.
+    with in_training(undisturbed, "interrupted") as process:
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode == 130
+    assert err.splitlines()[-1] == "quietcorpus: error: interrupted; nothing was published"
+    assert list(undisturbed.output.parent.glob(".interrupted*")) == []
+    assert 0 < reached_by(undisturbed.run("release", "interrupted.yaml")) < STEPS
+    interrupted = undisturbed.output.with_name("interrupted")
+    assert digests_of(interrupted) == digests_of(undisturbed.output)
