@@ -34,9 +34,10 @@ from indexes.vocabulary import Vocabulary, document_frequencies
 from mechanisms.accounting import Group
 from mechanisms.clipped_sum import ClippedSum
 from mechanisms.keystream import Keystream, ReleaseKey
-from mechanisms.skip_gram import Negatives, SkipGram, Texts, Users
-from mechanisms.user_training import NEGATIVE_DRAWS, State, Training
-from mechanisms.word_pairs import Words, pair_weights
+from mechanisms.sampled_users import Texts, Users
+from mechanisms.skip_gram import SkipGram, negative_samples
+from mechanisms.user_training import State, Training
+from mechanisms.word_pairs import Words, balanced_weights
 from pipelines.ray_users import sums_of
 
 SIGMA = Fraction(1)
@@ -84,19 +85,18 @@ class Ours:
     """Steps of this project's training on some users, all of whom take part."""
 
     def __init__(self, users: list[list[Words]], words: int, dimensions: int) -> None:
-        self.settings = SkipGram(dimensions, 5, 5, 20.0)
+        self.settings = SkipGram(dimensions, 5, 1, 1.0)
         self.stream: Keystream = key().stage("training", b"")
         self.texts = packed(users)
         self.groups = [Group("", Fraction(1), Fraction(1), 10**9)]
         self.sums = Users(self.texts, self.groups, self.settings, self.stream).sums
-        self.training = Training(self.settings, ClippedSum(SIGMA), len(users), 0.05)
+        self.training = Training(self.settings, ClippedSum(SIGMA), len(users), 0.02)
         self.state = State.initial(words, dimensions)
-        self.weights = np.ones(words)
 
     def step(self) -> None:
         """One step."""
         until = self.state.step + 1
-        (self.state,) = self.training.run(self.state, until, self.sums, self.weights, self.stream)
+        (self.state,) = self.training.run(self.state, until, self.sums, self.stream)
 
 
 class _Model(nn.Module):
@@ -112,7 +112,7 @@ class Opacus:
     """The same steps by Opacus: a user a sample, its pairs filled up to the longest user's."""
 
     def __init__(self, users: list[list[Words]], words: int, dimensions: int) -> None:
-        pairs = [pair_weights(own, 5) for own in users]
+        pairs = [balanced_weights(own, 5) for own in users]
         longest = 2 * max(len(weights) for _, _, weights in pairs)
         self.left = torch.zeros(len(users), longest, dtype=torch.long)
         self.right = torch.zeros(len(users), longest, dtype=torch.long)
@@ -124,9 +124,9 @@ class Opacus:
             self.weights[row, :size] = torch.from_numpy(np.concatenate([weight, weight]))
         self.model = GradSampleModule(_Model(words, dimensions), loss_reduction="sum")
         self.optimiser = DPOptimizer(
-            torch.optim.Adam(self.model.parameters(), lr=0.05),
+            torch.optim.Adam(self.model.parameters(), lr=0.02),
             noise_multiplier=float(SIGMA),
-            max_grad_norm=20.0,
+            max_grad_norm=1.0,
             expected_batch_size=len(users),
         )
         self.stream = key().stage("negatives", b"")
@@ -135,18 +135,16 @@ class Opacus:
 
     def step(self) -> None:
         """One step."""
-        negatives = Negatives.drawn(
-            self.step_number, NEGATIVE_DRAWS, np.ones(self.size), self.stream
-        )
+        negatives = negative_samples(self.step_number, self.size, self.stream)
         self.step_number += 1
         self.optimiser.zero_grad()
-        rows = torch.from_numpy(negatives.rows).expand(len(self.left), -1)
+        rows = torch.from_numpy(negatives).expand(len(self.left), -1)
         count = self.left.shape[1]
         words, contexts = self.model(self.left, torch.cat([self.right, rows], dim=1))
         positive, negative = contexts[:, :count], contexts[:, count:]
         agree = nn.functional.logsigmoid((words * positive).sum(-1)) * self.weights
         against = nn.functional.logsigmoid(-words @ negative.transpose(1, 2))
-        against = 5 * (against * torch.from_numpy(negatives.shares)).sum(-1) * self.weights
+        against = against.mean(-1) * self.weights
         (-(agree + against).sum()).backward()
         self.optimiser.step()
 

@@ -1,8 +1,8 @@
 """The dpUGC paper's measures of word embeddings, with whole users protected, by both methods.
 
-Against a gold model (word2vec without privacy, on the same texts): MAP-Word, MAP-Char, word
-similarity; and a classifier of sentiment on mean vectors: E(public), E(public) + E(private), and
-non-private. Results are kept, so that a run that was stopped goes on.
+Against two gold models (word2vec without privacy, on the same texts, and GloVe): MAP-Word and
+MAP-Char; word similarity; and a classifier of sentiment on mean vectors: E(public), E(public) +
+E(private), and non-private. Results are kept, so that a run that was stopped goes on.
 
     python benchmarks/utility_embeddings.py --data commits|reviews --texts TEXTS.parquet \
         --glove GLOVE.txt --output FOLDER
@@ -15,6 +15,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import matplotlib as mpl
@@ -23,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from gensim.models import Word2Vec
 from gensim.test.utils import datapath
+from matplotlib import pyplot
 from sklearn.linear_model import LogisticRegression
 
 from evaluation.embeddings import map_char, map_word, nearest, similarity
@@ -33,16 +35,28 @@ from mechanisms.clipped_sum import STEPS, ClippedSum, clipped
 from mechanisms.cooccurrence import cells_of, contribution
 from mechanisms.factorisation import factorise
 from mechanisms.keystream import ReleaseKey
-from mechanisms.skip_gram import SkipGram, Texts, Users
+from mechanisms.sampled_users import Texts, Users
+from mechanisms.skip_gram import SkipGram
 from mechanisms.user_training import State, Training
 from mechanisms.word_pairs import Words
 
 DELTA = Fraction(1, 10**5)
-EPSILONS = (1, 2, 4, 8, 16, 64)
+EPSILONS = (1, 2, 4, 8, 16)
+COURSE, LOT_SHARE, RATE, CLIP = 100, 0.1, 0.03, 0.1
+COURSES, COURSES_AT = (25, 50, 100, 200), 8
 WINDOW, TOKENS, QUERIES, LISTED = 5, 1_000, 1_000, 10
 COLUMNS = {"commits": ("author", None), "reviews": (None, "label")}
 JUDGED = {"wordsim353": "wordsim353.tsv", "simlex999": "simlex999.txt"}
-MEASURES = ("map_word", "map_char", "wordsim353", "simlex999", "with_public", "alone")
+MEASURES = {
+    "map_word": "MAP-Word, word2vec",
+    "map_char": "MAP-Char, word2vec",
+    "map_word_glove": "MAP-Word, GloVe",
+    "map_char_glove": "MAP-Char, GloVe",
+    "wordsim353": "wordsim353",
+    "simlex999": "simlex999",
+    "alone": "accuracy",
+    "with_public": "beside GloVe",
+}
 
 
 class Experiment:
@@ -69,7 +83,10 @@ class Experiment:
         self.gold = self._gold()
         counts = np.bincount(np.concatenate(self.documents), minlength=words)
         self.queries = np.argsort(-counts)[:QUERIES]
-        self.ranked = nearest(self.gold, self.queries, LISTED)
+        self.ranked = {
+            "": nearest(self.gold, self.queries, LISTED),
+            "_glove": nearest(self.public, self.queries, LISTED),
+        }
 
     def _gold(self) -> np.ndarray:
         texts = (text for own in self.users.values() for text in own)
@@ -96,29 +113,28 @@ class Experiment:
         noisy = ClippedSum(noise).release(sums[None, :], stream, address)[0]
         return factorise(noisy, float(noise * STEPS), size, self.dimensions).vectors
 
-    def sgd(self, epsilon: float, draw: int, steps: int, share: float) -> np.ndarray:
+    def sgd(self, epsilon: float, draw: int, steps: int) -> np.ndarray:
         """Vectors by `method: sgd`; an infinite epsilon has noise that is next to nothing."""
         count = len(self.bounded)
-        lot = max(1, int(count * share))
+        lot = max(1, int(count * LOT_SHARE))
         budget = Fraction(10**4 if np.isinf(epsilon) else epsilon)
         schedule = Schedule.solved({"": budget}, DELTA, Fraction(lot, count), steps)
-        settings = SkipGram(self.dimensions, WINDOW, 5, 20.0)
-        stream = _stream(f"sgd {epsilon} {steps} {share}", draw)
-        users = Users(_texts(self.bounded, stream), schedule.groups, settings, stream)
-        training = Training(settings, ClippedSum(schedule.noise_multiplier), lot, 0.05)
+        settings = SkipGram(self.dimensions, WINDOW, 1, CLIP)
+        stream = _stream(f"sgd {epsilon} {steps}", draw)
+        users = Users(_texts(self.bounded), schedule.groups, settings, stream)
+        training = Training(settings, ClippedSum(schedule.noise_multiplier), lot, RATE)
         state = State.initial(len(self.words), self.dimensions)
-        weights = np.ones(len(self.words))
-        *_, last = training.run(state, steps, users.sums, weights, stream)
+        *_, last = training.run(state, steps, users.sums, stream)
         return last.model.words
 
     def scores(self, vectors: np.ndarray) -> dict[str, float]:
         """Every measure of some vectors."""
         found = nearest(vectors, self.queries, LISTED)
         numbers = {word: i for i, word in enumerate(self.words) if vectors[i].any()}
-        scored = {
-            "map_word": float(map_word(found, self.ranked).mean()),
-            "map_char": float(map_char(found, self.ranked, self.words).mean()),
-        }
+        scored = {}
+        for gold, ranked in self.ranked.items():
+            scored[f"map_word{gold}"] = float(map_word(found, ranked).mean())
+            scored[f"map_char{gold}"] = float(map_char(found, ranked, self.words).mean())
         for name in ("wordsim353", "simlex999"):
             scored[name], _ = similarity(vectors, numbers, _judged(name))
         if self.labels is not None:
@@ -167,7 +183,7 @@ def _first(texts: Sequence[Words], tokens: int) -> Iterator[Words]:
         tokens -= len(texts[number])
 
 
-def _texts(users: Sequence[Sequence[Words]], stream: object) -> Texts:
+def _texts(users: Sequence[Sequence[Words]]) -> Texts:
     flat = [text for own in users for text in own]
     drawn = np.random.default_rng(7).integers(0, 1 << 63, (len(users), 2), dtype=np.uint64)
     return Texts(
@@ -183,8 +199,74 @@ def _stream(name: str, draw: int):
     return ReleaseKey.derive(draw.to_bytes(32, "big"), name).stage("benchmark", b"")
 
 
+def averaged(results: dict[str, dict[str, float]], name: str) -> dict[str, tuple[float, float]]:
+    """The mean of each measure over a setting's draws, and half the range of them."""
+    own = [v for k, v in results.items() if k.rsplit(" ", 1)[0] == name or k == name]
+    return {
+        m: (float(np.mean(x)), float(np.ptp(x)) / 2)
+        for m in MEASURES
+        if (x := [scores[m] for scores in own if m in scores])
+    }
+
+
+def table(results: dict[str, dict[str, float]]) -> str:
+    """All that was measured, the draws of a setting together, in Markdown."""
+    names = list(dict.fromkeys(k.rsplit(" ", 1)[0] if k[-2:-1] == " " else k for k in results))
+    first = averaged(results, names[0])
+    lines = [
+        "| vectors | " + " | ".join(MEASURES[m] for m in first) + " |",
+        "|---" * (len(first) + 1) + "|",
+    ]
+    for name in names:
+        cells = [f"{mean:.3f} ± {half:.3f}" for mean, half in averaged(results, name).values()]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def plot(results: dict[str, dict[str, float]], path: Path) -> None:
+    """MAP-Word and accuracy against epsilon, and MAP-Word against the number of steps."""
+    _, axes = pyplot.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
+    for name, label in (
+        ("cooccurrence", "cooccurrence"),
+        (f"sgd-{COURSE}", f"sgd, {COURSE} steps"),
+    ):
+        for place, measure in enumerate(("map_word", "with_public")):
+            found = {
+                e: scores[measure]
+                for e in EPSILONS
+                if measure in (scores := averaged(results, f"{name} {e}"))
+            }
+            means, halves = zip(*found.values(), strict=True) if found else ((), ())
+            axes[place].errorbar(list(found), means, halves, marker="o", capsize=3, label=label)
+    for place, measure in enumerate(("map_word", "with_public")):
+        for name, style in (("gold", "--"), ("noise", ":"), ("public", "-.")):
+            if measure in results[name] and not (place == 0 and name == "gold"):
+                level = results[name][measure]
+                axes[place].axhline(level, color="gray", linestyle=style, label=name)
+        axes[place].set_xscale("log", base=2)
+        axes[place].set(xlabel="epsilon of a user", ylabel=MEASURES[measure])
+        axes[place].legend(fontsize=7)
+    courses = {c: averaged(results, f"sgd-{c} {COURSES_AT}")["map_word"][0] for c in COURSES}
+    axes[2].plot(list(courses), list(courses.values()), marker="o")
+    axes[2].set(xlabel=f"steps of sgd at epsilon {COURSES_AT}", ylabel=MEASURES["map_word"], ylim=0)
+    pyplot.savefig(path)
+
+
+def settings_of(draws: int) -> Iterator[tuple[str, float, int, int]]:
+    """What is measured: the method, epsilon, the draw, and the number of steps."""
+    for epsilon in (np.inf, *EPSILONS):
+        for draw in range(1 if np.isinf(epsilon) else draws):
+            yield "cooccurrence", epsilon, draw, 0
+    for draw in range(draws):
+        for epsilon in EPSILONS:
+            yield "sgd", epsilon, draw, COURSE
+        for steps in COURSES if draw == 0 else ():
+            yield "sgd", COURSES_AT, draw, steps
+    yield "sgd", np.inf, 0, COURSE
+
+
 def main() -> None:
-    """Measure what is not measured yet, and write the table."""
+    """Measure what is not measured yet, and write the table and the plot."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", required=True, choices=COLUMNS)
     parser.add_argument("--texts", required=True)
@@ -193,12 +275,11 @@ def main() -> None:
     parser.add_argument("--words", type=int, default=1_000)
     parser.add_argument("--dimensions", type=int, default=50)
     parser.add_argument("--draws", type=int, default=3)
-    parser.add_argument("--steps", type=int, nargs="*", default=[50])
-    parser.add_argument("--methods", nargs="*", default=["cooccurrence", "sgd"])
     given = parser.parse_args()
     folder = Path(given.output)
     folder.mkdir(parents=True, exist_ok=True)
-    store = folder / f"utility-embeddings-{given.data}-{given.words}-{given.dimensions}.json"
+    named = f"embeddings-{given.data}-{given.words}-{given.dimensions}"
+    store = folder / f"{named}.json"
     results = json.loads(store.read_text()) if store.exists() else {}
     experiment = Experiment(given.data, given.texts, given.glove, given.words, given.dimensions)
 
@@ -213,18 +294,13 @@ def main() -> None:
     once("gold", lambda: experiment.gold)
     once("public", lambda: experiment.public)
     once("noise", lambda: np.random.default_rng(1).normal(size=(size, given.dimensions)))
-    for epsilon in (np.inf, *EPSILONS):
-        for draw in range(1 if np.isinf(epsilon) else given.draws):
-            if "cooccurrence" in given.methods:
-                once(
-                    f"cooccurrence {epsilon} {draw}",
-                    lambda e=epsilon, d=draw: experiment.cooccurrence(e, d),
-                )
-            for steps in given.steps if "sgd" in given.methods else ():
-                once(
-                    f"sgd-{steps} {epsilon} {draw}",
-                    lambda e=epsilon, d=draw, s=steps: experiment.sgd(e, d, s, 0.1),
-                )
+    for method, epsilon, draw, steps in settings_of(given.draws):
+        if method == "sgd":
+            once(f"sgd-{steps} {epsilon} {draw}", partial(experiment.sgd, epsilon, draw, steps))
+        else:
+            once(f"{method} {epsilon} {draw}", partial(experiment.cooccurrence, epsilon, draw))
+    print(table(results))
+    plot(results, folder / f"{named}.svg")
 
 
 if __name__ == "__main__":

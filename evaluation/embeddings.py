@@ -15,16 +15,24 @@ from scipy.stats import spearmanr
 
 Vectors = npt.NDArray[np.floating]
 Ranked = npt.NDArray[np.int64]
-"""The nearest words of each of n words, the nearest first, int64 (n, k)."""
+"""The nearest words of each of n words, the nearest first, int64 (n, k); -1 where there is none."""
 
 
 def nearest(vectors: Vectors, words: npt.NDArray[np.int64], k: int) -> Ranked:
-    """The k words of largest cosine to each of `words`, among all others of the vocabulary."""
+    """The k words of largest cosine to each of `words`, among all others that have a vector.
+
+    A word whose vector is zero has none: it is near to nothing.
+    """
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit = vectors / np.where(lengths > 0, lengths, 1)
     cosines = unit[words] @ unit.T
     cosines[np.arange(len(words)), words] = -np.inf
-    return np.argsort(-cosines, axis=1, kind="stable")[:, :k]
+    none = lengths[:, 0] == 0
+    cosines[:, none] = -np.inf
+    cosines[none[words]] = -np.inf
+    ranked = np.argsort(-cosines, axis=1, kind="stable")[:, :k]
+    found: Ranked = np.where(np.isfinite(np.take_along_axis(cosines, ranked, axis=1)), ranked, -1)
+    return found
 
 
 def map_word(found: Ranked, gold: Ranked) -> npt.NDArray[np.float64]:
@@ -33,7 +41,7 @@ def map_word(found: Ranked, gold: Ranked) -> npt.NDArray[np.float64]:
     It is the mean, over the places of the gold list, of the precision at each relevant place of the
     found one: 1 for the same words in any order.
     """
-    relevant = (found[:, :, None] == gold[:, None, :]).any(axis=2)
+    relevant = (found[:, :, None] == gold[:, None, :]).any(axis=2) & (found >= 0)
     return _average_precision(relevant.astype(np.float64))
 
 
@@ -43,7 +51,7 @@ def map_char(found: Ranked, gold: Ranked, words: Sequence[str]) -> npt.NDArray[n
     How far is the largest Dice coefficient of its pairs of neighbouring letters (with its edges)
     with those of a word of the gold list: our reading of the paper's MAP-Char.
     """
-    pairs = [_letters(word) for word in words]
+    pairs = [*map(_letters, words), frozenset[str]()]  # the last is no word's
     relevance = np.array(
         [
             [max(_dice(pairs[word], pairs[other]) for other in own) for word in listed]
@@ -67,7 +75,7 @@ def _letters(word: str) -> frozenset[str]:
 
 
 def _dice(one: frozenset[str], other: frozenset[str]) -> float:
-    return 2 * len(one & other) / (len(one) + len(other))
+    return 2 * len(one & other) / max(1, len(one) + len(other))
 
 
 def similarity(

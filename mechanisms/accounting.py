@@ -136,10 +136,12 @@ def noise_multiplier_for(
 
     low, high = _index(SMALLEST_NOISE), _index(LARGEST_NOISE)
     if not _within(spent(high), epsilon):
+        once = rate == steps == 1
+        what = "one sum" if once else f"{steps} steps at a sampling rate of {float(rate):.3g}"
         raise ValueError(
-            f"no noise multiplier up to {LARGEST_NOISE} keeps {steps} steps at a sampling rate of "
-            f"{float(rate):.3g} to epsilon {float(epsilon):.3g} at delta {float(delta):.3g}; take "
-            "fewer steps, a lower rate, or a larger epsilon or delta"
+            f"no noise multiplier up to {LARGEST_NOISE} keeps {what} to epsilon "
+            f"{float(epsilon):.3g} at delta {float(delta):.3g}; take "
+            f"{'' if once else 'fewer steps, a lower rate, or '}a larger epsilon or delta"
         )
     return _number(low if _within(spent(low), epsilon) else _edge(spent, epsilon, high, low))
 

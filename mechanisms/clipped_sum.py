@@ -26,16 +26,16 @@ _MARGIN = 2.0**-12
 
 
 def clipped(
-    values: npt.NDArray[np.float64], dither: npt.NDArray[np.uint16], most: int = STEPS
+    values: npt.NDArray[np.floating], dither: npt.NDArray[np.uint16], most: int = STEPS
 ) -> npt.NDArray[np.int32]:
     """One user's values, clipped in L2 over all entries together, in whole numbers.
 
-    `values` are float64 of any shape, in units of the clipping norm; `dither` has 16 random bits
-    for every entry, uint16 of the same shape, which decide between the two whole numbers beside
-    it: floor(x + u) with u = (dither + 1/2) / 2^16, so that values within the ball are kept on
-    average, to 2^-17 of a step. `most` is the norm to clip to, in whole numbers, where it is less
-    than the clipping norm. The result is int32 of that shape. Raises ValueError if a value is NaN
-    or infinite.
+    `values` are float64 or float32 of any shape, in units of the clipping norm; `dither` has 16
+    random bits for every entry, uint16 of the same shape, which decide between the two whole
+    numbers beside it: floor(x + u) with u = (dither + 1/2) / 2^16, so that values within the ball
+    are kept on average, to 2^-17 of a step. `most` is the norm to clip to, in whole numbers, where
+    it is less than the clipping norm. The result is int32 of that shape. Raises ValueError if a
+    value is NaN or infinite.
 
     Guarantee:
         The result's squares sum to most^2 at most, in integers: where rounding passed that, the
@@ -51,7 +51,7 @@ def clipped(
     if not 0 <= most <= STEPS:
         raise ValueError(f"a norm of {most} is not between 0 and {STEPS}")
     finite, whole = _clip(
-        np.ascontiguousarray(values, dtype=np.float64).ravel(),
+        np.ascontiguousarray(values).ravel(),
         np.ascontiguousarray(dither).ravel(),
         most,
     )
@@ -72,7 +72,7 @@ def _clip(values, dither, most):  # type: ignore[no-untyped-def]
     for value in values:
         if not np.isfinite(value):
             return False, whole
-        largest = max(largest, abs(value))
+        largest = max(largest, abs(np.float64(value)))
     if largest == 0:
         return True, whole
     # In units of the largest value no square overflows, and none that matters underflows.
@@ -89,7 +89,7 @@ def _clip(values, dither, most):  # type: ignore[no-untyped-def]
         total = np.int64(0)
         for i in range(len(values)):
             up = (dither[i] + 0.5) * 2.0**-16
-            step = np.int32(np.floor(values[i] / unit * factor + up))
+            step = np.int32(np.floor(np.float64(values[i]) / unit * factor + up))
             whole[i] = step
             total += np.int64(step) * np.int64(step)
         if total <= most * most:

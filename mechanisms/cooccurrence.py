@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from mechanisms.word_pairs import Words, pair_weights
+from mechanisms.word_pairs import Words, balanced_weights
 
 Cells = npt.NDArray[np.int64]
 """Places in the packed upper triangle of a symmetric matrix, row after row, with its diagonal."""
@@ -32,9 +32,8 @@ def contribution(
 ) -> tuple[Cells, npt.NDArray[np.float64]]:
     """A user's counts: distinct cells, ascending, and their values, float64, of norm 1 in all.
 
-    A value goes with the square root of the pair's weight in the user's texts, so that what a user
-    repeats takes less of the one length that all the user's counts share. All users have the same
-    length, those who wrote little too: on real text that was as good as any norm to clip at.
+    All users have the same length, those who wrote little too: on real text that was as good as any
+    norm to clip at.
     """
-    low, high, weights = pair_weights(texts, window)
-    return packed(low, high, size), np.sqrt(weights / weights.sum())
+    low, high, weights = balanced_weights(texts, window)
+    return packed(low, high, size), weights / np.linalg.norm(weights)

@@ -16,7 +16,7 @@ from scipy.linalg import svd
 from scipy.sparse.linalg import svds
 
 _SMOOTHING = 0.75
-_DEVIATIONS = 3.0
+_DEVIATIONS = 4.0
 """Of the noise, above which a count is believed: fewer let noise in, more leave words out."""
 _DENSE = 1000  # rows
 

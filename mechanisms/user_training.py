@@ -16,13 +16,11 @@ import numpy.typing as npt
 
 from mechanisms.clipped_sum import STEPS, ClippedSum
 from mechanisms.keystream import Keystream
-from mechanisms.skip_gram import Negatives, SkipGram, Vectors
+from mechanisms.skip_gram import Rows, SkipGram, Vectors, negative_samples
 
-NEGATIVE_DRAWS = 64
-"""Negative samples that the users of one step share."""
 _MEAN, _SQUARE, _EPSILON = 0.9, 0.99, 1e-8
 
-Sums = Callable[[int, Vectors, Negatives], npt.NDArray[np.int64]]
+Sums = Callable[[int, Vectors, Rows], npt.NDArray[np.int64]]
 """The sum of the clipped updates of a step's sampled users, from the step, model and negatives."""
 
 
@@ -76,21 +74,13 @@ class Training:
     lot: float
     rate: float
 
-    def run(
-        self,
-        state: State,
-        until: int,
-        sums: Sums,
-        weights: npt.NDArray[np.float64],
-        stream: Keystream,
-    ) -> Iterator[State]:
+    def run(self, state: State, until: int, sums: Sums, stream: Keystream) -> Iterator[State]:
         """The states after each step up to number `until`.
 
-        `weights` are public, float64 (V,): in proportion to them negative samples are drawn.
         `stream` must be of a stage whose parameters name the training and its data.
         """
         while state.step < until:
-            negatives = Negatives.drawn(state.step, NEGATIVE_DRAWS, weights, stream)
+            negatives = negative_samples(state.step, len(state.model.words), stream)
             exact = sums(state.step, state.model, negatives)
             state = self.advanced(state, self.noisy(state.step, exact, stream))
             yield state

@@ -9,6 +9,7 @@ import click
 from pipelines.calibrate_cli import calibrate_words
 from pipelines.calibrate_sentences_cli import calibrate_sentences
 from pipelines.command import guarded
+from pipelines.forks import forget_grpc
 from pipelines.index_cli import index
 from pipelines.patience import be_patient
 from pipelines.processor import prefer_avx512
@@ -35,6 +36,7 @@ def main() -> None:
     Without one, a fresh key is drawn, and the run cannot be repeated with the same noise.
     """
     prefer_avx512()
+    forget_grpc()
     be_patient()
 
 

@@ -54,9 +54,10 @@ class CountedEmbeddingsKind(Kind):
         try:
             noise = noise_multiplier_for(max(budgets.values()), writers.delta, Fraction(1), 1)
         except ValueError as error:
-            raise InputError(f"mechanism.epsilon: {error}") from None
+            raise InputError(f"{writers.key}: {error}") from None
         shares = [share_for(epsilon, writers.delta, noise) for epsilon in budgets.values()]
         most = tuple(int(share * STEPS) for share in shares)
+        writers.warn_of_idle(name for name, own in zip(budgets, most, strict=True) if not own)
         return cls(writers, Cooccurrences(spec.window, most, ClippedSum(noise), writers.users))
 
     @property

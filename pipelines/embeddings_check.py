@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from indexes import artefact
+from indexes.folder import MANIFEST
 from indexes.vectors import VectorsError, read
 from pipelines import storage
 from pipelines.card import Card, UserParameters
@@ -23,8 +25,8 @@ from transforms.word_index import IndexSource
 
 _LOGGER = logging.getLogger("quietcorpus.verify")
 TABLES = {TABLE: ["word", "vector"], storage.VOCABULARY: ["term_id", "term", "weight"]}
-OTHERS = (TEXT, BINARY, f"{INDEX}/")
-"""What the paths of the files that are no tables begin with."""
+OTHERS = (TEXT, BINARY, *(f"{INDEX}/{name}" for name in (MANIFEST, *artefact.FILES)))
+"""The files that are no tables."""
 
 
 def _check_cost(uri: str, card: Card) -> None:
@@ -52,6 +54,19 @@ def _check_cost(uri: str, card: Card) -> None:
         raise InputError(f"{uri}: budget: the noise that the card tells costs more than it says")
 
 
+def _check_vocabulary(uri: str, card: Card) -> None:
+    """A vocabulary costs what the mechanism's block says: a public one nothing."""
+    before = [stage.parameters for stage in card.budget.stages[:-1]]
+    spent = [(p.epsilon, p.delta, p.groups) for p in before if isinstance(p, UserParameters)]
+    try:
+        private = card.mechanism["vocabulary"].get("private")
+        agree = spent == ([(private["epsilon"], private["delta"], [])] if private else [])
+    except (AttributeError, KeyError, TypeError):
+        agree = False
+    if not agree:
+        raise InputError(f"{uri}: budget: the vocabulary costs other than the mechanism says")
+
+
 def _drawn(mechanism: dict[str, Any]) -> Iterator[tuple[str, Fraction, Fraction, int]]:
     """The name, sampling rate, noise multiplier and number of steps of each group."""
     from mechanisms.clipped_sum import STEPS  # which needs what is not installed everywhere
@@ -70,9 +85,10 @@ def check(output: str, card: Card) -> None:
     """Raise InputError unless all files are there, agree, and the index tells its cost."""
     uri = f"{output}/{storage.CARD}"
     paths = [file.path for file in card.files]
-    for path in (*TABLES, TEXT, BINARY, f"{INDEX}/manifest.json"):
+    for path in (*TABLES, *OTHERS):
         if path not in paths:
             raise InputError(f"{uri}: files: {path} is missing")
+    _check_vocabulary(uri, card)
     _check_cost(uri, card)
     index = IndexSource.found("index", f"{output}/{INDEX}").open()
     table, terms = _read(f"{output}/{TABLE}"), _read(f"{output}/{storage.VOCABULARY}")

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while a pipeline runs in this process."""
+"""Ctrl-C and SIGTERM while a pipeline runs in this process, or its results are worked on."""
 
 from __future__ import annotations
 

@@ -17,8 +17,11 @@ from transforms.errors import InputError
 from transforms.sentences import SentenceMechanism
 
 
-def prepare(spec: Spec) -> Kind:
-    """Find and check what the spec names; raises InputError before anything starts."""
+def prepare(spec: Spec, workers: int = 1) -> Kind:
+    """Find and check what the spec names; raises InputError before anything starts.
+
+    `workers` is the number of processes of this machine that the launcher's own work may use.
+    """
     match spec.mechanism:
         case BagOfWordsSpec() as mechanism:
             return BagOfWordsKind.found(mechanism)
@@ -27,14 +30,14 @@ def prepare(spec: Spec) -> Kind:
         case WordsSpec() as mechanism:
             return WordsKind.found(mechanism)
         case WordEmbeddingsSpec() as mechanism:
-            return _word_embeddings(mechanism)
+            return _word_embeddings(mechanism, workers)
         case mechanism if mechanism.mechanism is SentenceMechanism.MADLIB:
             return EmbeddedWordsKind.found(mechanism)
         case mechanism:
             return SentencesKind.found(mechanism)
 
 
-def _word_embeddings(spec: WordEmbeddingsSpec) -> Kind:
+def _word_embeddings(spec: WordEmbeddingsSpec, workers: int) -> Kind:
     for module, package in (("dp_accounting", "dp-accounting"), ("flint", "python-flint")):
         if importlib.util.find_spec(module) is None:
             raise InputError(
@@ -45,5 +48,5 @@ def _word_embeddings(spec: WordEmbeddingsSpec) -> Kind:
     from pipelines.trained_embeddings import TrainedEmbeddingsKind
 
     if spec.method is EmbeddingMethod.SGD:
-        return TrainedEmbeddingsKind.found(spec)
+        return TrainedEmbeddingsKind.found(spec, workers)
     return CountedEmbeddingsKind.found(spec)

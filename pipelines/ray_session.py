@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import signal
 import socket
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -33,12 +35,24 @@ def ray_session(missing: str, count: int, *, private: bool = False) -> Iterator[
         raise InputError(missing) from None
     ours = not ray.is_initialized()
     if ours:
-        _start(ray, count, private=private)
+        with _same_sigterm():
+            _start(ray, count, private=private)
     try:
         yield ray
     finally:
         if ours:
             ray.shutdown()
+
+
+@contextlib.contextmanager
+def _same_sigterm() -> Iterator[None]:
+    """Ray takes SIGTERM for itself, and would end the process before it has tidied up."""
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if handler is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, handler)
 
 
 def _start(ray: Any, count: int, *, private: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -11,13 +12,21 @@ import numpy as np
 import numpy.typing as npt
 
 from mechanisms.accounting import Group
-from mechanisms.skip_gram import Negatives, SkipGram, Texts, Users, Vectors
+from mechanisms.sampled_users import Texts, Users
+from mechanisms.skip_gram import Rows, SkipGram, Vectors
 from mechanisms.user_training import Sums
 from pipelines.ray_session import ray_session
+from transforms.errors import InputError
 from transforms.vocabulary import KeySource
 
 STAGE = "training"
 _MISSING = "--workers: ray is not installed; install the extra [ray], or train in one process"
+
+
+def check_installed(workers: int) -> None:
+    """Raise InputError if so many processes need what is not installed."""
+    if workers > 1 and importlib.util.find_spec("ray") is None:
+        raise InputError(_MISSING)
 
 
 class _Part:
@@ -33,7 +42,7 @@ class _Part:
     ) -> None:
         self._users = Users(texts, groups, settings, key().stage(STAGE, training))
 
-    def sums(self, step: int, model: Vectors, negatives: Negatives) -> npt.NDArray[np.int64]:
+    def sums(self, step: int, model: Vectors, negatives: Rows) -> npt.NDArray[np.int64]:
         return self._users.sums(step, model, negatives)
 
 
@@ -66,7 +75,7 @@ def sums_of(
 
 
 def _added(
-    ray: Any, actors: Sequence[Any], step: int, model: Vectors, negatives: Negatives
+    ray: Any, actors: Sequence[Any], step: int, model: Vectors, negatives: Rows
 ) -> npt.NDArray[np.int64]:
     shared = ray.put(model)
     parts = ray.get([actor.sums.remote(step, shared, negatives) for actor in actors])

@@ -13,6 +13,7 @@ from pipelines.card import Card
 from pipelines.claims import identity
 from pipelines.describe import describe
 from pipelines.engine import Engine
+from pipelines.interruption import interruptible
 from pipelines.job import Job
 from pipelines.keys import WorkerKey, configured_master_key, master_key
 from pipelines.kind import Kind
@@ -39,7 +40,7 @@ def release(spec: Spec, engine: Engine, begins: Callable[[], None], *, quiet: bo
             "checkpoints: nothing goes on from them without the same master key; set "
             "QUIETCORPUS_MASTER_KEY or QUIETCORPUS_MASTER_KEY_FILE, or drop the line"
         )
-    kind = prepare(spec)
+    kind = prepare(spec, engine.workers)
     if spec.checkpoints:
         storage.probe("checkpoints", spec.checkpoints)
     if spec.rejects and storage.is_local(spec.rejects.path):
@@ -75,7 +76,8 @@ def _publish(job: Job, kind: Kind, place: Area, begins: Callable[[], None]) -> C
     if kind.has_documents:
         _check_files(written, tally, len(job.shards))
     kind.check(tally)
-    files = kind.finish(job, written)
+    with interruptible():
+        files = kind.finish(job, written)
     made = describe(spec, kind, files, tally, place.created)
     text = readme.render(made)
     made = made.model_copy(update={"readme_sha256": hashlib.sha256(text.encode()).hexdigest()})

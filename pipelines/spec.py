@@ -80,10 +80,8 @@ class Spec(Strict):
 
     @model_validator(mode="after")
     def _of_the_kind(self) -> Spec:
-        if isinstance(self.mechanism, WordEmbeddingsSpec) and self.input.keep:
-            raise PydanticCustomError(
-                "keep", "input.keep: word embeddings have no rows of documents; drop it"
-            )
+        if isinstance(self.mechanism, WordEmbeddingsSpec):
+            self._check_users(self.mechanism)
         trained = getattr(self.mechanism, "method", None) is EmbeddingMethod.SGD
         if self.checkpoints is not None and not trained:
             raise PydanticCustomError(
@@ -115,16 +113,24 @@ class Spec(Strict):
             )
         return self
 
+    def _check_users(self, mechanism: WordEmbeddingsSpec) -> None:
+        if self.input.keep:
+            raise PydanticCustomError(
+                "keep", "input.keep: word embeddings have no rows of documents; drop it"
+            )
+        for key, column in mechanism.columns:
+            if column == self.input.text:
+                whose = "users" if key == "mechanism.user" else "their groups"
+                raise PydanticCustomError(
+                    "text", f"{key}: {column!r} is the text; name the column of {whose}"
+                )
+
     def _check_apart(self, key: str, path: str) -> None:
         for place, name in ((self.output, "output"), (root(self.input.path), "input")):
             if _inside(path, place) or _inside(f"{path}/{self.release}", place):
                 raise PydanticCustomError(
                     "apart", f"{key}: {path} lies in the {name}; name a restricted place"
                 )
-
-
-# What pydantic puts into the place of an error beside the spec's own keys.
-_UNSAID: dict[str, Any] = {**KINDS, **TAGS}
 
 
 def root(pattern: str) -> str:
@@ -164,8 +170,7 @@ def _one_line(error: pydantic.ValidationError) -> str:
     errors = error.errors(include_url=False)
     # A key that is misspelt is unknown, and the right one missing: the first says more.
     first = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
-    location = [str(part) for part in first["loc"] if part not in _UNSAID]
-    key = ".".join(location)
+    key = ".".join(_keys(first["loc"]))
     value, kind, message = first["input"], first["type"], first["msg"]
     if kind == "extra_forbidden":
         return f"{key}: unknown key; allowed here: {', '.join(_allowed(first['loc'][:-1]))}"
@@ -177,10 +182,12 @@ def _one_line(error: pydantic.ValidationError) -> str:
     if kind in ("model_type", "model_attributes_type"):
         keys = ", ".join(_allowed(first["loc"]))
         return f"{key or 'the spec'}: {value!r} is not a mapping; give the keys {keys}"
-    if isinstance(value, dict | BaseModel):
+    if isinstance(value, dict | BaseModel) and not message.startswith("is "):
         # A message that begins with a key of its own goes on where this one ends.
         joint = "." if message.split(" ")[0].endswith(":") else ": "
         return f"{key}{joint}{message}" if key else message
+    if kind == "string_type" and not isinstance(value, list | None):
+        message = "is not a string; put it in quotes"
     return f"{key}: {value!r} {_lowered(message)}"
 
 
@@ -188,12 +195,23 @@ def _lowered(message: str) -> str:
     return message if message.startswith("is ") else f"is not allowed: {message}"
 
 
+def _is_tag(number: int, part: object) -> bool:
+    """Whether pydantic put a part into the place of an error, beside the spec's own keys."""
+    return part in TAGS or (number == 1 and part in KINDS)  # a key may be called like a kind
+
+
+def _keys(location: tuple[Any, ...]) -> list[str]:
+    """The spec's own keys at the place of an error; what is wrong with a key is its owner's."""
+    own = location[:-2] if location[-1:] == ("[key]",) else location
+    return [str(part) for number, part in enumerate(own) if not _is_tag(number, part)]
+
+
 def _allowed(location: tuple[Any, ...]) -> list[str]:
     """The keys of the model at `location`."""
     model: Any = Spec
-    for part in location:
-        if part in _UNSAID:
-            model = _UNSAID[part]
+    for number, part in enumerate(location):
+        if _is_tag(number, part):
+            model = {**KINDS, **TAGS}[part]
             continue
         annotation = model.model_fields[part].annotation
         options = [annotation, *getattr(annotation, "__args__", ())]

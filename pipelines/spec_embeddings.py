@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from pipelines.spec_values import Column, Count, Delta, Epsilon, Strict
@@ -14,6 +14,8 @@ from pipelines.spec_vocabulary import UserVocabularySpec
 MOST_TOKENS = 10_000  # of a user: training holds all pairs of their words in memory
 MOST_DIMENSIONS = 1_024
 MOST_STEPS = 1_000_000
+_SHARE = 10
+"""Of the users, one in so many is expected in a step unless the spec says otherwise."""
 
 
 class EmbeddingMethod(StrEnum):
@@ -23,28 +25,38 @@ class EmbeddingMethod(StrEnum):
     COOCCURRENCE = "cooccurrence"
 
 
+def _by_group(value: object) -> object:
+    if not isinstance(value, dict):
+        raise PydanticCustomError("groups", "is not a mapping; give an epsilon for each GROUP")
+    if not value:
+        raise PydanticCustomError("groups", "is not allowed; give at least one group")
+    return value
+
+
 class GroupBudgets(Strict):
     """What the users of each group may spend."""
 
     column: Column
-    epsilon: Annotated[dict[str, Epsilon], Field(min_length=1)]
+    epsilon: Annotated[dict[str, Epsilon], BeforeValidator(_by_group)]
 
 
 class TrainingSpec(Strict):
     """How `method: sgd` trains."""
 
-    steps: Annotated[Count, Field(le=MOST_STEPS)] = 200
+    steps: Annotated[Count, Field(le=MOST_STEPS)] = 100
     lot: Count | None = None
-    negatives: Annotated[Count, Field(le=100)] = 5
-    clip: Annotated[float, Field(gt=0, lt=1e6)] = 20.0
-    learning_rate: Annotated[float, Field(gt=0, le=1000)] = 0.05
+    negatives: Annotated[Count, Field(le=100)] = 1
+    clip: Annotated[float, Field(ge=1e-6, lt=1e6)] = 0.1
+    learning_rate: Annotated[float, Field(gt=0, le=1000)] = 0.03
     stop_after: Count | None = None
 
     @model_validator(mode="after")
     def _ends(self) -> TrainingSpec:
         if self.stop_after is not None and self.stop_after > self.steps:
             raise PydanticCustomError(
-                "stop_after", f"stop_after: {self.stop_after} is more than the {self.steps} steps"
+                "stop_after",
+                f"stop_after: {self.stop_after} is more than the {self.steps} steps; lower it, or "
+                "drop it",
             )
         return self
 
@@ -83,9 +95,19 @@ class WordEmbeddingsSpec(Strict):
         lot = self.training.lot if self.training else None
         if lot is not None and lot > self.users:
             raise PydanticCustomError(
-                "lot", f"training.lot: {lot} is more than the {self.users} users"
+                "lot",
+                f"training.lot: {lot} is more than the {self.users} users; lower it, or drop it",
             )
         return self
+
+    @model_validator(mode="after")
+    def _spelt_out(self) -> WordEmbeddingsSpec:
+        """What is left out of `training` is the same release as what is spelt out there."""
+        if self.method is not EmbeddingMethod.SGD:
+            return self
+        given = self.training or TrainingSpec()
+        lot = given.lot or max(1, self.users // _SHARE)
+        return self.model_copy(update={"training": given.model_copy(update={"lot": lot})})
 
     @model_validator(mode="after")
     def _enough_for_the_vocabulary(self) -> WordEmbeddingsSpec:

@@ -18,6 +18,7 @@ from pipelines import card, processor
 from pipelines.embeddings_output import TABLE
 from pipelines.job import Job
 from pipelines.kind import Account, Kind
+from pipelines.ray_users import check_installed
 from pipelines.spec_embeddings import TrainingSpec, WordEmbeddingsSpec
 from pipelines.storage import rows_of
 from pipelines.training import Course
@@ -27,8 +28,6 @@ from transforms.shards import Tally, Written
 from transforms.training_shards import FOLDER, WriteTrainingShards
 
 _LARGEST_MODEL = 1 << 26
-_SHARE = 10
-"""Of the users, one in so many is expected in a step unless the spec says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -43,23 +42,29 @@ class TrainedEmbeddingsKind(Kind):
     has_documents = False
 
     @classmethod
-    def found(cls, spec: WordEmbeddingsSpec) -> TrainedEmbeddingsKind:
-        """Raises InputError for a vocabulary or a budget that cannot be used, or no PyTorch."""
+    def found(cls, spec: WordEmbeddingsSpec, workers: int) -> TrainedEmbeddingsKind:
+        """Raises InputError for a vocabulary or a budget that cannot be used.
+
+        And where that many processes cannot train, for want of PyTorch or Ray.
+        """
         if importlib.util.find_spec("torch") is None:
             raise InputError(
                 "mechanism.method: sgd needs torch, which is not installed; install the extra "
                 "[training], or take method: cooccurrence"
             )
+        check_installed(workers)
         writers = Writers.found(spec)
-        given = spec.training or TrainingSpec()
-        lot = given.lot or max(1, spec.users // _SHARE)
+        given = spec.training
+        assert given is not None
+        assert given.lot is not None
         try:
             schedule = Schedule.solved(
-                writers.budgets, writers.delta, Fraction(lot, spec.users), given.steps
+                writers.budgets, writers.delta, Fraction(given.lot, spec.users), given.steps
             )
         except ValueError as error:
-            raise InputError(f"mechanism.epsilon: {error}") from None
-        return cls(writers, given, schedule, lot)
+            raise InputError(f"{writers.key}: {error}") from None
+        writers.warn_of_idle(group.name for group in schedule.groups if not group.steps)
+        return cls(writers, given, schedule, given.lot)
 
     @property
     def passes(self) -> int:
@@ -138,7 +143,6 @@ class TrainedEmbeddingsKind(Kind):
             "noise_multiplier": str(self.schedule.noise_multiplier),
             "steps_taken": self._until,
             "lot": self.lot,
-            "training": self.given.model_dump(exclude_none=True),
             "software": self.computing,
             "groups": [
                 {

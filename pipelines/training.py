@@ -9,7 +9,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from tqdm import tqdm
 
 from mechanisms.accounting import Schedule
@@ -103,10 +102,9 @@ class Course:
         self, state: State, sums: Sums, stream: Keystream, checkpoint: Checkpoint | None
     ) -> State:
         due = time.monotonic()
-        weights = np.ones(self.words)
         last = state
         with _Progress(self.schedule, self.until, state.step, quiet=self.quiet) as progress:
-            for last in self.training.run(state, self.until, sums, weights, stream):
+            for last in self.training.run(state, self.until, sums, stream):
                 progress.show(last.step)
                 if checkpoint and (began := time.monotonic()) >= due:
                     _save(checkpoint, last)

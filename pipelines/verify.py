@@ -73,7 +73,7 @@ def verify(path: str) -> Card:
             ) from None
         if hashlib.sha256(content).hexdigest() != file.sha256:
             raise InputError(f"{uri}: not the file that release.json describes (sha256 differs)")
-        if not (_is_of_words(card) and file.path.startswith(embeddings_check.OTHERS)):
+        if not (_is_of_words(card) and file.path in embeddings_check.OTHERS):
             _check_table(uri, file.path, file.rows, content, card)
     _check_sum(output, card)
     _check_completeness(output, card)
@@ -208,12 +208,6 @@ def _check_readme(uri: str, card: Card) -> None:
 
 
 def _check_table(uri: str, path: str, rows: int, content: bytes, card: Card) -> None:
-    try:
-        file = pq.ParquetFile(pa.BufferReader(content))
-    except (pa.ArrowException, OSError):
-        raise InputError(f"{uri}: not a Parquet file") from None
-    if file.metadata.num_rows != rows:
-        raise InputError(f"{uri}: {file.metadata.num_rows} rows, but release.json says {rows}")
     name = path.split("/", maxsplit=1)[0]
     kind = str(card.mechanism.get("kind"))
     tables = (_TABLES if kind in _BAGS else {}) | {"data": _columns(card)}
@@ -221,6 +215,12 @@ def _check_table(uri: str, path: str, rows: int, content: bytes, card: Card) -> 
         tables = embeddings_check.TABLES
     if not tables.get(name):
         raise InputError(f"{uri}: no such file belongs to a release")
+    try:
+        file = pq.ParquetFile(pa.BufferReader(content))
+    except (pa.ArrowException, OSError):
+        raise InputError(f"{uri}: not a Parquet file") from None
+    if file.metadata.num_rows != rows:
+        raise InputError(f"{uri}: {file.metadata.num_rows} rows, but release.json says {rows}")
     allowed = {*tables[name], *(card.columns if name == "data" else [])}
     strangers = set(file.schema_arrow.names) - allowed
     lacking = set(tables[name]) - set(file.schema_arrow.names)

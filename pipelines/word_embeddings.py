@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -77,6 +77,21 @@ class Writers:
         before = self.selection.epsilon if self.selection else Fraction(0)
         left = {name: epsilon - before for name, epsilon in given.items() if epsilon}
         return dict(sorted(left.items(), key=lambda item: (item[1], item[0])))
+
+    @property
+    def key(self) -> str:
+        """The spec's key of the budgets."""
+        return "mechanism.budgets.epsilon" if self.spec.budgets else "mechanism.epsilon"
+
+    def warn_of_idle(self, groups: Iterable[str]) -> None:
+        """Tell that these groups' budgets keep their users out of what is learnt."""
+        for name in groups:
+            _LOGGER.warning(
+                "%s.%s: so little that its users contribute nothing to the vectors; raise it, or "
+                "lower the largest",
+                self.key,
+                name,
+            )
 
     @property
     def delta(self) -> Fraction:

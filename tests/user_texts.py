@@ -10,7 +10,8 @@ import numpy as np
 
 from mechanisms.accounting import Group
 from mechanisms.keystream import Keystream, ReleaseKey
-from mechanisms.skip_gram import Negatives, Texts
+from mechanisms.sampled_users import Texts
+from mechanisms.skip_gram import Rows
 
 
 def fresh_stream() -> Keystream:
@@ -43,7 +44,6 @@ def texts_of(
     )
 
 
-def negatives_of(*rows: int) -> Negatives:
-    """These negative samples, a word as often as it stands there."""
-    found, counts = np.unique(np.array(rows, dtype=np.int64), return_counts=True)
-    return Negatives(found, (counts / len(rows)).astype(np.float32))
+def negatives_of(*rows: int) -> Rows:
+    """These words as negative samples."""
+    return np.unique(np.array(rows, dtype=np.int64))

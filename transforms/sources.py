@@ -51,8 +51,9 @@ def plan(corpus: Corpus) -> Plan:
     schema = planned[0].schema
     for metadata, other in zip(files, planned, strict=True):
         if other.schema != schema:
+            key = next(k for k, n in corpus.others if other.schema.field(n) != schema.field(n))
             raise InputError(
-                f"input.keep: {metadata.path} has other column types than {files[0].path}; "
+                f"{key}: {metadata.path} has other column types than {files[0].path}; "
                 "write all files with one schema"
             )
     splits = [split for part in planned for split in part.splits]

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mechanisms.skip_gram import Texts
+from mechanisms.sampled_users import Texts
 from transforms.errors import StageError, redacted
 from transforms.sealed import seal
 from transforms.shards import Written, write_content

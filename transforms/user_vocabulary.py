@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import apache_beam as beam
 import numpy as np
@@ -21,6 +21,8 @@ from transforms.metrics import Progress
 from transforms.sources import read
 from transforms.users import NO_BUDGET, Users
 from transforms.vocabulary import KeySource, thresholded
+
+_WORDS_HELD = 1 << 20
 
 _Words = tuple[int, dict[str, int]]
 """The number of a user's group, and the user's words, each with its priority."""
@@ -50,7 +52,7 @@ class SelectUserVocabulary(beam.PTransform):
 
 
 class _ReadWords(beam.DoFn):
-    """(digest, words) for every user of a split."""
+    """(digest, words) for every user of a split: in parts, if it has many words."""
 
     def __init__(self, corpus: Corpus, users: Users, key: KeySource) -> None:
         self._corpus = corpus
@@ -64,6 +66,7 @@ class _ReadWords(beam.DoFn):
         stream = key.stage("words of users", repr(self._users).encode())
         found: dict[bytes, set[str]] = defaultdict(set)
         groups: dict[bytes, int] = {}
+        held = 0
         for documents in read(split, self._corpus):
             tokens = tokenize(documents.texts)
             self._progress.count(documents, len(tokens.starts))
@@ -75,8 +78,20 @@ class _ReadWords(beam.DoFn):
                 if user is not None:
                     found[user].update(own)
                     groups[user] = min(groups.get(user, number), number)
-        for user, all_words in found.items():
-            yield user, (groups[user], _priorities(user, sorted(all_words), stream))
+                    held += len(own) + 1
+            if held > _WORDS_HELD:
+                yield from _prioritised(found, groups, stream)
+                found.clear()
+                groups.clear()
+                held = 0
+        yield from _prioritised(found, groups, stream)
+
+
+def _prioritised(
+    found: Mapping[bytes, set[str]], groups: Mapping[bytes, int], stream: Keystream
+) -> Iterator[tuple[bytes, _Words]]:
+    for user, words in found.items():
+        yield user, (groups[user], _priorities(user, sorted(words), stream))
 
 
 def _by_text(
@@ -103,7 +118,8 @@ class BoundWords(beam.CombineFn):
         return 1 << 30, {}
 
     def add_input(self, share: _Words, more: _Words) -> _Words:
-        return min(share[0], more[0]), share[1] | more[1]
+        share[1].update(more[1])
+        return min(share[0], more[0]), share[1]
 
     def merge_accumulators(self, shares: Iterable[_Words]) -> _Words:
         merged = self.create_accumulator()

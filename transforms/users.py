@@ -6,9 +6,11 @@ user's documents lie. Users are told apart by keyed digests: their names never l
 
 from __future__ import annotations
 
+import bisect
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 
 import apache_beam as beam
 import numpy as np
@@ -29,6 +31,7 @@ from transforms.vocabulary import KeySource
 NO_BUDGET = -1
 _BYTES = 4  # of a term's number
 _TEXTS_HELD = 1 << 12
+_BYTES_HELD, _BYTES_OF_A_TEXT = 1 << 26, 64
 
 Text = tuple[int, bytes]
 """A document: its priority among its user's, and the numbers of its known words, int32."""
@@ -46,12 +49,15 @@ class Users:
         group_column: whose values name a user's group, or None if all users are of one.
         groups: from the smallest budget on. A user whose documents name several has the first of
             them; one whose documents name any other has no budget, and contributes nothing.
+        levels: of the groups, if `group_column` has numbers instead of their names: the group is
+            that of the largest level which is not above the number.
     """
 
     column: str
     tokens: int
     group_column: str | None = None
     groups: tuple[str, ...] = ("",)
+    levels: tuple[Decimal, ...] = ()
 
     def digests(self, documents: Documents, key: ReleaseKey) -> list[bytes | None]:
         """A batch's users, 16 bytes each; None for a document without one."""
@@ -67,11 +73,19 @@ class Users:
         """The number of each document's group, or `NO_BUDGET`."""
         if self.group_column is None:
             return [0] * len(documents.rows)
+        values = _strings(documents, self.group_column)
+        if self.levels:
+            return [self._level(value) for value in values]
         known = {name: number for number, name in enumerate(self.groups)}
-        return [
-            NO_BUDGET if value is None else known.get(value, NO_BUDGET)
-            for value in _strings(documents, self.group_column)
-        ]
+        return [NO_BUDGET if value is None else known.get(value, NO_BUDGET) for value in values]
+
+    def _level(self, value: str | None) -> int:
+        try:
+            number = Decimal(value or "")
+        except InvalidOperation:
+            return NO_BUDGET
+        below = 0 if number.is_nan() else bisect.bisect_right(self.levels, number)
+        return below - 1 if below else NO_BUDGET
 
 
 def _strings(documents: Documents, column: str) -> list[str | None]:
@@ -110,7 +124,7 @@ class GatherUsers(beam.PTransform):
 
 
 class _ReadShares(beam.DoFn):
-    """(digest, `Share`) for every user of a split."""
+    """(digest, `Share`) for every user of a split: in parts, if it has much text."""
 
     def __init__(self, corpus: Corpus, users: Users, key: KeySource, rejects: RejectLog) -> None:
         self._corpus = corpus
@@ -126,6 +140,7 @@ class _ReadShares(beam.DoFn):
         seen = Seen(Identifiers(self._corpus.id, key))
         bound = BoundShare(self._users.tokens)
         shares: dict[bytes, Share] = defaultdict(bound.create_accumulator)
+        held = 0
         for documents in read(split, self._corpus):
             tokens = tokenize(documents.texts)
             offsets, terms = vocabulary.look_up(tokens)
@@ -138,6 +153,11 @@ class _ReadShares(beam.DoFn):
             for user, number, text in zip(users, numbers, texts, strict=True):
                 if user is not None:
                     shares[user] = bound.add_input(shares[user], (number, [text]))
+                    held += len(text[1]) + _BYTES_OF_A_TEXT
+            if held > _BYTES_HELD:
+                yield from shares.items()
+                shares.clear()
+                held = 0
         self._rejects.write(seen.rejects, split.name)
         yield from shares.items()
         yield from seen.outputs()

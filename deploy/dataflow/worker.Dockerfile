@@ -10,7 +10,7 @@ COPY indexes indexes
 COPY evaluation evaluation
 COPY transforms transforms
 COPY pipelines pipelines
-# `--build-arg EXTRAS=gcp,sentences` for sentence embeddings.
+# `--build-arg EXTRAS=gcp,sentences` for sentence embeddings, `gcp,training` for word embeddings.
 ARG EXTRAS=gcp
 RUN pip install --no-cache-dir -c constraints.txt ".[${EXTRAS}]" && pip check
 

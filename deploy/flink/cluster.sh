@@ -52,8 +52,8 @@ taskmanager.memory.framework.off-heap.size: 128m
 taskmanager.memory.task.heap.size: 512m
 taskmanager.memory.task.off-heap.size: 128m
 taskmanager.memory.managed.size: 128m
-taskmanager.memory.network.min: 64m
-taskmanager.memory.network.max: 64m
+taskmanager.memory.network.min: 192m
+taskmanager.memory.network.max: 192m
 taskmanager.memory.jvm-metaspace.size: 256m
 taskmanager.memory.jvm-overhead.min: 192m
 taskmanager.memory.jvm-overhead.max: 192m

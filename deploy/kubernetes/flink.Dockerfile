@@ -17,7 +17,7 @@ COPY indexes indexes
 COPY evaluation evaluation
 COPY transforms transforms
 COPY pipelines pipelines
-# `--build-arg EXTRAS=aws,sentences` for sentence embeddings.
+# `--build-arg EXTRAS=aws,sentences` for sentence embeddings, `aws,training` for word embeddings.
 ARG EXTRAS=aws
 RUN pip install --no-cache-dir -c constraints.txt ".[${EXTRAS}]"
 COPY build/flink/job-server.jar /opt/quietcorpus/job-server.jar

@@ -173,14 +173,22 @@ def test_checkpoints_in_an_object_store(undisturbed: Workspace, s3: S3Server) ->
     assert digests_of(late) == digests_of(undisturbed.output)
 
 
-def test_ctrl_c_in_the_middle_of_training(undisturbed: Workspace) -> None:
-    # Kills: an interruption that loses what was reached, or leaves users' texts behind.
-    with in_training(undisturbed, "interrupted") as process:
-        process.send_signal(signal.SIGINT)
+@pytest.mark.parametrize(("number", "workers"), [(signal.SIGINT, "1"), (signal.SIGTERM, "2")])
+def test_an_interrupt_in_the_middle_of_training(
+    undisturbed: Workspace, number: signal.Signals, workers: str
+) -> None:
+    # Kills: an interruption that loses what was reached, or leaves users' texts behind; one that
+    # Ray answers in its own way.
+    output = f"interrupted-{workers}"
+    with (
+        ray_folder() as folder,
+        in_training(undisturbed, output, "--workers", workers, RAY_TMPDIR=str(folder)) as process,
+    ):
+        process.send_signal(number)
         _, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 130
     assert err.splitlines()[-1] == "quietcorpus: error: interrupted; nothing was published"
-    assert list(undisturbed.output.parent.glob(".interrupted*")) == []
-    assert 0 < reached_by(undisturbed.run("release", "interrupted.yaml")) < STEPS
-    interrupted = undisturbed.output.with_name("interrupted")
+    assert list(undisturbed.output.parent.glob(f".{output}*")) == []
+    assert 0 < reached_by(undisturbed.run("release", f"{output}.yaml")) < STEPS
+    interrupted = undisturbed.output.with_name(output)
     assert digests_of(interrupted) == digests_of(undisturbed.output)

@@ -61,6 +61,20 @@ def test_the_norm_holds_exactly(user: tuple[np.ndarray, np.ndarray], most: int) 
         np.testing.assert_array_equal(whole, clipped(*user))
 
 
+@given(
+    user=arrays.arrays(
+        np.float32, st.integers(0, 50), elements=st.floats(-(2.0**127), 2.0**127, width=32)
+    ),
+    data=st.data(),
+)
+def test_floats_of_32_bits_are_the_numbers_that_they_are(
+    user: np.ndarray, data: st.DataObject
+) -> None:
+    # Kills: squares or quotients in 32 bits, which overflow.
+    dither = data.draw(arrays.arrays(np.uint16, user.shape))
+    np.testing.assert_array_equal(clipped(user, dither), clipped(user.astype(np.float64), dither))
+
+
 @settings(max_examples=300)
 @given(
     directions=arrays.arrays(np.float64, st.integers(1, 300), elements=st.floats(-1, 1)),

@@ -39,8 +39,8 @@ def test_cells_of_a_large_vocabulary() -> None:
 
 @given(given_texts=texts, window=st.integers(1, 6))
 def test_contributions_by_brute_force(given_texts: list[list[int]], window: int) -> None:
-    # Kills: weights that are not rooted, or rooted before they are added up, or divided by the
-    # root's sum; pairs at another word's cell.
+    # Kills: weights that are not balanced, or balanced before they are added up, or by one of the
+    # two words alone; pairs at another word's cell.
     weights: dict[int, float] = defaultdict(float)
     cell = {pair: i for i, pair in enumerate(zip(*map(list, np.triu_indices(SIZE)), strict=True))}
     for text in given_texts:
@@ -48,12 +48,21 @@ def test_contributions_by_brute_force(given_texts: list[list[int]], window: int)
             for j in range(i + 1, min(len(text), i + window + 1)):
                 pair = min(one, text[j]), max(one, text[j])
                 weights[cell[pair]] += (window - (j - i) + 1) / window
-    total = sum(weights.values())
+    own: dict[int, float] = defaultdict(float)
+    pair_of = {number: pair for pair, number in cell.items()}
+    for number, weight in weights.items():
+        for word in pair_of[number]:
+            own[word] += weight
+    balanced = {
+        number: weight / math.sqrt(own[pair_of[number][0]] * own[pair_of[number][1]])
+        for number, weight in weights.items()
+    }
+    length = math.sqrt(sum(value**2 for value in balanced.values()))
     cells, values = contribution(arrays(given_texts), window, SIZE)
     assert cells.dtype == np.int64
     assert values.dtype == np.float64
     assert cells.tolist() == sorted(weights)
-    expected = [math.sqrt(weights[c] / total) for c in sorted(weights)]
+    expected = [balanced[number] / length for number in sorted(weights)]
     np.testing.assert_allclose(values, expected, rtol=1e-12)
 
 

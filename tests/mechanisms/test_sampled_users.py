@@ -14,7 +14,8 @@ from user_texts import fresh_stream, group, texts_of
 
 from mechanisms.accounting import Group
 from mechanisms.keystream import Keystream
-from mechanisms.skip_gram import Negatives, SkipGram, Texts, Users
+from mechanisms.sampled_users import Texts, Users
+from mechanisms.skip_gram import SkipGram
 
 SETTINGS = SkipGram(4, 2, 5, 1.0)
 WRITTEN = [[1, 2]]
@@ -94,33 +95,3 @@ def test_a_retry_draws_the_same_and_another_key_others() -> None:
     assert draws == [sampled(texts, groups, step, stream) for step in range(4)]
     others = [sampled(texts, groups, step, fresh_stream()) for step in range(4)]
     assert len({tuple(draw) for draw in draws + others}) == 8
-
-
-@given(
-    weights=st.lists(st.sampled_from([0.0, 1.0, 2.5, 1e-9, 1e9]), min_size=1, max_size=30),
-    count=st.sampled_from([1, 2, 7, 64, 100]),
-    step=st.integers(0, 10**6),
-)
-def test_negatives_are_shares_of_the_draws(weights: list[float], count: int, step: int) -> None:
-    # Kills: rows twice, shares that are counts, words of no weight.
-    given_weights = np.array([*weights, 1.0])
-    stream = fresh_stream()
-    found = Negatives.drawn(step, count, given_weights, stream)
-    assert found.rows.dtype == np.int64
-    assert found.shares.dtype == np.float32
-    assert (np.diff(found.rows) > 0).all()
-    assert (found.shares > 0).all()
-    assert float(found.shares.astype(np.float64).sum()) == pytest.approx(1, abs=1e-6)
-    np.testing.assert_allclose(np.rint(found.shares * count), found.shares * count, atol=1e-4)
-    assert (given_weights[found.rows] > 0).all()
-    again = Negatives.drawn(step, count, given_weights, stream)
-    np.testing.assert_array_equal(again.rows, found.rows)
-    np.testing.assert_array_equal(again.shares, found.shares)
-
-
-def test_every_step_has_negatives_of_its_own() -> None:
-    # Kills: one draw for all steps, or the same number again and again.
-    stream, weights = fresh_stream(), np.ones(1000)
-    drawn = [Negatives.drawn(step, 64, weights, stream).rows for step in range(20)]
-    assert len({rows.tobytes() for rows in drawn}) == 20
-    assert all(len(rows) > 1 for rows in drawn)

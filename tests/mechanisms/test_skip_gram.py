@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
+
 import numpy as np
 import pytest
 import torch
@@ -11,7 +14,8 @@ from user_texts import addresses_of, fresh_stream, group, negatives_of, texts_of
 
 from mechanisms.clipped_sum import STEPS, clipped
 from mechanisms.keystream import Keystream
-from mechanisms.skip_gram import Negatives, SkipGram, Texts, User, Users, Vectors, update
+from mechanisms.sampled_users import Texts, Users
+from mechanisms.skip_gram import Against, Rows, SkipGram, User, Vectors, negative_samples, update
 
 SIZE, DIMENSIONS = 12, 6
 SETTINGS = SkipGram(DIMENSIONS, 3, 5, 1.0)
@@ -38,22 +42,29 @@ def squares(whole: np.ndarray) -> int:
 
 
 def loss_by_definition(
-    words: torch.Tensor, contexts: torch.Tensor, written: Written, negatives: Negatives
+    words: torch.Tensor, contexts: torch.Tensor, written: Written, negatives: Rows
 ) -> torch.Tensor:
     """The documented loss, pair by pair in both orders, in float64."""
     loss = torch.zeros((), dtype=torch.float64)
+    own: dict[int, float] = defaultdict(float)
+    for text in written:
+        for i, word in enumerate(text):
+            for j in range(len(text)):
+                if 0 < (distance := abs(i - j)) <= SETTINGS.window:
+                    own[word] += (SETTINGS.window - distance + 1) / SETTINGS.window
     for text in written:
         for i, word in enumerate(text):
             for j, other in enumerate(text):
                 distance = abs(i - j)
                 if 0 < distance <= SETTINGS.window:
                     weight = (SETTINGS.window - distance + 1) / SETTINGS.window
+                    weight /= math.sqrt(own[word] * own[other])
                     near = torch.nn.functional.logsigmoid(words[word] @ contexts[other])
                     far = sum(
-                        float(share) * torch.nn.functional.logsigmoid(-(words[word] @ contexts[c]))
-                        for c, share in zip(negatives.rows, negatives.shares, strict=True)
+                        torch.nn.functional.logsigmoid(-(words[word] @ contexts[c]))
+                        for c in negatives.tolist()
                     )
-                    loss = loss - weight * (near + SETTINGS.negatives * far)
+                    loss = loss - weight * (near + SETTINGS.negatives * far / len(negatives))
     return loss
 
 
@@ -83,12 +94,12 @@ def test_an_update_is_the_negative_gradient(
         expected = -np.stack([words.grad.numpy(), contexts.grad.numpy()])
     arrays = [np.array(text, dtype=np.int32) for text in written]
     user = User(arrays, SETTINGS.window)
-    rows, columns, values = update(model, user, negatives, SETTINGS)
+    rows, columns, values = update(model, user, Against.of(model, negatives, SETTINGS))
     assert values.shape == (len(rows) + len(columns), DIMENSIONS)
-    assert values.dtype == np.float64
+    assert values.dtype == np.float32
     for found in (rows, columns):
-        assert (np.diff(found) > 0).all()
-    assert set(columns) == {*rows.tolist(), *negatives.rows.tolist()}
+        assert len(set(found.tolist())) == len(found)
+    assert set(columns) == {*rows.tolist(), *negatives.tolist()}
     full = np.zeros_like(expected)
     full[0, rows], full[1, columns] = values[: len(rows)], values[len(rows) :]
     # In float32 a sum of up to 100 terms, each a weight times a chance times a vector's entry, and
@@ -110,7 +121,7 @@ def sums_of(
     texts: Texts,
     stream: Keystream,
     model: Vectors,
-    negatives: Negatives,
+    negatives: Rows,
     chosen: SkipGram = SETTINGS,
 ) -> np.ndarray:
     """What the users add to the first step, in which all take part."""
@@ -188,7 +199,7 @@ def test_noise_free_rounding_is_each_users_and_steps_own() -> None:
 @given(
     users=st.lists(writings, min_size=1, max_size=5),
     scale=st.sampled_from([0.0, 1e-30, 0.1, 1.0, 1e6, 1e18, 1e30, 3e38]),
-    clip=st.sampled_from([1e-300, 1e-3, 1.0, 20.0, 1e5]),
+    clip=st.sampled_from([1e-6, 1e-3, 1.0, 20.0, 1e5]),
     data=st.data(),
 )
 def test_one_user_changes_the_sums_by_the_norm_at_most(
@@ -251,7 +262,7 @@ def test_the_clipping_norm_is_the_settings_own() -> None:
     model, negatives = model_of(), negatives_of(2, 8)
     texts = texts_of([written])
     user = User([np.array(written[0], np.int32)], SETTINGS.window)
-    rows, columns, values = update(model, user, negatives, SETTINGS)
+    rows, columns, values = update(model, user, Against.of(model, negatives, SETTINGS))
     norm = float(np.linalg.norm(values))
     for clip in (norm / 10, norm / 2, 4 * norm, 100 * norm):
         chosen = SkipGram(DIMENSIONS, SETTINGS.window, SETTINGS.negatives, clip)
@@ -265,3 +276,28 @@ def test_the_clipping_norm_is_the_settings_own() -> None:
             assert np.abs(dense - expected).max() <= 1
             dither = np.full(values.shape, 1 << 15, dtype=np.uint16)
             assert np.abs(dense - clipped(values / clip, dither)).max() <= 1
+
+
+# Negative samples.
+
+
+@pytest.mark.parametrize("size", [1, 64, 4096])
+def test_all_words_are_negative_samples(size: int) -> None:
+    # Kills: a few of them, whose common part fills every user's one length.
+    assert negative_samples(3, size, fresh_stream()).tolist() == list(range(size))
+
+
+@pytest.mark.parametrize(("size", "count"), [(4097, 4095), (20_000, 838), (1_000_000, 64)])
+def test_of_many_words_some_are_drawn(size: int, count: int) -> None:
+    # Distinct ones, others in every step. Kills: more numbers than memory holds, rows twice, the
+    # first words, one draw for all steps or keys.
+    stream = fresh_stream()
+    drawn = [negative_samples(step, size, stream) for step in (0, 1)]
+    for rows in (*drawn, negative_samples(0, size, fresh_stream())):
+        assert rows.dtype == np.int64
+        assert len(rows) == count
+        assert (np.diff(rows) > 0).all()
+        assert 0 <= rows[0] <= rows[-1] < size
+    np.testing.assert_array_equal(drawn[0], negative_samples(0, size, stream))
+    assert (drawn[0] != drawn[1]).any()
+    assert drawn[0].tolist() != list(range(count))

@@ -13,13 +13,13 @@ from user_texts import fresh_stream, group, texts_of
 
 from mechanisms.clipped_sum import STEPS, ClippedSum
 from mechanisms.keystream import Keystream
-from mechanisms.skip_gram import Negatives, SkipGram, Users, Vectors
-from mechanisms.user_training import NEGATIVE_DRAWS, State, Sums, Training
+from mechanisms.sampled_users import Users
+from mechanisms.skip_gram import Rows, SkipGram, Vectors, negative_samples
+from mechanisms.user_training import State, Sums, Training
 
 SIZE, DIMENSIONS = 30, 8
 SETTINGS = SkipGram(DIMENSIONS, 3, 5, 2.0)
 TRAINING = Training(SETTINGS, ClippedSum(Fraction(1)), 4.0, 0.05)
-UNIFORM = np.ones(SIZE)
 WRITTEN = [[[0, 1, 2, 3], [7, 1]], [[4, 5, 4, 6, 2]], [[9]], [[1, 2, 1, 2, 8, 0, 3]], [[2, 3]]]
 
 
@@ -154,7 +154,7 @@ def test_noise_is_added_to_the_sums() -> None:
 def states(
     state: State, until: int, stream: Keystream, sums: Sums, training: Training = TRAINING
 ) -> list[State]:
-    return list(training.run(state, until, sums, UNIFORM, stream))
+    return list(training.run(state, until, sums, stream))
 
 
 def test_a_run_goes_on_as_if_it_had_never_ended() -> None:
@@ -189,24 +189,20 @@ def test_a_run_that_is_at_its_end_does_nothing(until: int) -> None:
 
 
 def test_what_users_are_asked_in_a_step() -> None:
-    # Kills: steps numbered from one (users would leave one late), another step's model, negatives
-    # by another weight.
-    asked: list[tuple[int, Vectors, Negatives]] = []
+    # Kills: steps numbered from one (users would leave one late), another step's model.
+    asked: list[tuple[int, Vectors, Rows]] = []
 
-    def sums(step: int, model: Vectors, negatives: Negatives) -> np.ndarray:
+    def sums(step: int, model: Vectors, negatives: Rows) -> np.ndarray:
         asked.append((step, model, negatives))
         return zeros()
 
     stream, initial = fresh_stream(), State.initial(SIZE, DIMENSIONS)
-    weights = np.array([0.0] * (SIZE - 5) + [1.0] * 5)
-    after = list(TRAINING.run(initial, 4, sums, weights, stream))
+    after = list(TRAINING.run(initial, 4, sums, stream))
     assert [step for step, _, _ in asked] == [0, 1, 2, 3]
     models = [initial.model, *(state.model for state in after[:-1])]
     for (step, model, negatives), expected in zip(asked, models, strict=True):
         assert model is expected
-        drawn = Negatives.drawn(step, NEGATIVE_DRAWS, weights, stream)
-        np.testing.assert_array_equal(negatives.rows, drawn.rows)
-        np.testing.assert_array_equal(negatives.shares, drawn.shares)
+        np.testing.assert_array_equal(negatives, negative_samples(step, SIZE, stream))
 
 
 def test_a_step_is_its_noisy_sums() -> None:

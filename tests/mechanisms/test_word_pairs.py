@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.word_pairs import pair_weights
+from mechanisms.word_pairs import balanced_matrix, balanced_weights, pair_weights
 
 LARGEST = 2**31 - 1
 # Few words, so that they repeat within a window; and the largest numbers there are.
@@ -82,3 +82,35 @@ def test_weights_fall_with_the_distance() -> None:
     found = found_by([[7, 8, 9, 7]], 3)
     assert found == pytest.approx({(7, 8): 1 + 2 / 3, (7, 9): 2 / 3 + 1, (7, 7): 1 / 3, (8, 9): 1})
     assert found_by([[2, 2, 2]], 2) == {(2, 2): 1 + 1 + 0.5}
+
+
+@given(given_texts=texts, window=windows)
+def test_balanced_weights_by_brute_force(given_texts: list[list[int]], window: int) -> None:
+    # Kills: a word's pairs with itself counted once in its own weight, one word's weight alone.
+    pairs = brute(given_texts, window)
+    own: dict[int, Fraction] = defaultdict(Fraction)
+    for (one, other), weight in pairs.items():
+        own[one] += weight
+        own[other] += weight
+    low, high, weights = balanced_weights(arrays(given_texts), window)
+    assert weights.dtype == np.float64
+    found = dict(zip(zip(low.tolist(), high.tolist(), strict=True), weights, strict=True))
+    assert found.keys() == pairs.keys()
+    for (one, other), weight in pairs.items():
+        expected = float(weight) / float(own[one] * own[other]) ** 0.5
+        assert found[one, other] == pytest.approx(expected, rel=1e-12)
+
+
+@given(given_texts=texts, window=windows)
+def test_the_matrix_of_balanced_weights(given_texts: list[list[int]], window: int) -> None:
+    # Kills: pairs in one order, words without a pair, a diagonal that is counted once.
+    low, high, weights = balanced_weights(arrays(given_texts), window)
+    words, matrix = balanced_matrix(arrays(given_texts), window)
+    assert (words.dtype, matrix.dtype) == (np.int32, np.float32)
+    assert words.tolist() == sorted({*low.tolist(), *high.tolist()})
+    expected = np.zeros(matrix.shape)
+    rows, columns = np.searchsorted(words, low), np.searchsorted(words, high)
+    np.add.at(expected, (rows, columns), weights)
+    np.add.at(expected, (columns, rows), weights)
+    np.testing.assert_allclose(matrix, expected, rtol=1e-6)
+    assert np.linalg.norm(matrix, 2) <= 1 + 1e-6 if len(words) else True

@@ -84,7 +84,7 @@ def test_what_is_good(loaded: Callable[..., SentencesSpec]) -> None:
         ({"candidates": ...}, "mechanism.candidates: missing; give it a value"),
         ({"candidates": " "}, "mechanism.candidates: ' ' is not allowed; give a path or a URI"),
         ({"encoder": ""}, "mechanism.encoder: '' is not allowed"),
-        ({"encoder": 3}, "mechanism.encoder: 3 is not allowed"),
+        ({"encoder": 3}, "mechanism.encoder: 3 is not a string; put it in quotes"),
         ({"utility": "depths"}, "mechanism.utility: 'depths' is not allowed: "),
         ({"projections": 0}, f"mechanism.projections: 0 {WHOLE}"),
         ({"projections": 1.5}, f"mechanism.projections: 1.5 {WHOLE}"),

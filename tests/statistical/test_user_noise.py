@@ -15,7 +15,8 @@ from scipy import stats
 from user_texts import fresh_stream, group, texts_of
 
 from mechanisms.clipped_sum import STEPS, ClippedSum
-from mechanisms.skip_gram import Negatives, SkipGram, Users
+from mechanisms.sampled_users import Users
+from mechanisms.skip_gram import SkipGram
 from mechanisms.user_training import State, Training
 
 SIZE, DIMENSIONS = 1 << 12, 1 << 7
@@ -45,7 +46,7 @@ def noise_of(training: Training, step: int) -> np.ndarray:
     stream = fresh_stream()
     users = [[[1, 2, 3, 4, 1]], [[5, 6]], [[7, 1, 7, 2], [4, 8]]]
     sums = Users(texts_of(users), [group(1, 100)], training.settings, stream).sums
-    negatives = Negatives.drawn(step, 64, np.ones(SIZE), stream)
+    negatives = np.arange(SIZE)
     exact = sums(step, State.initial(SIZE, DIMENSIONS).model, negatives)
     assert exact.any()
     noise: np.ndarray = training.noisy(step, exact, stream) - exact

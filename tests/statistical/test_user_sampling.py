@@ -15,7 +15,8 @@ import pytest
 from scipy import stats
 from user_texts import fresh_stream, group, texts_of
 
-from mechanisms.skip_gram import Negatives, SkipGram, Users
+from mechanisms.sampled_users import Users
+from mechanisms.skip_gram import SkipGram
 
 USERS, STEPS = 20_000, 50
 RATES = [Fraction(1, 100), Fraction(1, 10), Fraction(1, 3), Fraction(9, 10)]
@@ -101,20 +102,3 @@ def test_control_a_dependence_of_five_percent_is_rejected(rate: Fraction, checks
     copied = generator.random(one.shape) < 0.05
     with pytest.raises(AssertionError):
         independent(one, np.where(copied, one, other), float(rate), checks)
-
-
-def test_negatives_follow_their_weights(checks: Any) -> None:
-    # 256,000 draws of 40 words. Shares that are wrong by 5 % of themselves add 640 to a statistic
-    # that rejects at 101. Kills: uniform draws, weights squared or rooted, the word beside.
-    weights = np.random.default_rng().uniform(0.5, 2, 40)
-    stream = fresh_stream()
-    observed = np.zeros(40, dtype=np.int64)
-    for step in range(4000):
-        drawn = Negatives.drawn(step, 64, weights, stream)
-        observed[drawn.rows] += np.rint(64 * drawn.shares).astype(np.int64)
-    assert observed.sum() == 256_000
-    checks.chi_square(observed, weights / weights.sum())
-    tilted = weights * (1 + 0.05 * (-1.0) ** np.arange(40))
-    for wrong in (np.ones(40), weights**2, np.sqrt(weights), np.roll(weights, 1), tilted):
-        with pytest.raises(AssertionError):
-            checks.chi_square(observed, wrong / wrong.sum())

@@ -194,8 +194,11 @@ def test_columns_that_do_not_fit(
 def test_files_of_different_column_types(tmp_path: Path) -> None:
     first = write(tmp_path, {"text": ["a"], "year": [2020]}, "a.parquet")
     second = write(tmp_path, {"text": ["a"], "year": ["2020"]}, "b.parquet")
-    with pytest.raises(InputError, match=f"{second} has other column types than {first}; write"):
+    said = f"{second} has other column types than {first}; write"
+    with pytest.raises(InputError, match=f"^input.keep: {said}"):
         plan(Corpus(str(tmp_path / "*"), keep=("year",)))
+    with pytest.raises(InputError, match=f"^mechanism.user: {said}"):
+        plan(Corpus(str(tmp_path / "*"), also=(("mechanism.user", "year"),)))
     # Where no column is kept, there is nothing to differ in.
     assert len(plan(Corpus(str(tmp_path / "*"))).splits) == 2
 

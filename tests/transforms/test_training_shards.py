@@ -18,7 +18,7 @@ from running import run
 from scipy import stats
 
 from mechanisms.keystream import ReleaseKey
-from mechanisms.skip_gram import Texts
+from mechanisms.sampled_users import Texts
 from transforms.errors import StageError
 from transforms.sealed import unseal
 from transforms.shards import Written

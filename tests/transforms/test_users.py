@@ -6,6 +6,7 @@ import os
 import pickle
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,29 @@ def test_groups_by_name() -> None:
     assert NO_BUDGET < 0
 
 
+def test_groups_by_level() -> None:
+    # Kills: the nearest level, one above the number, a budget for what is no number, or too little.
+    users = Users("by", 10, "plan", ("a", "b"), (Decimal("0.1"), Decimal(2)))
+    numbers = [
+        "0.1",
+        "0.09999999999999999999",
+        "1.9",
+        "2",
+        "1e999",
+        "inf",
+        "-3",
+        "nan",
+        "x",
+        "",
+        None,
+    ]
+    expected = [0, NO_BUDGET, 0, 1, 1, 1, *[NO_BUDGET] * 5]
+    assert users.numbers(batch(by=["x"] * len(numbers), plan=numbers)) == expected
+    floats = pa.array([0.1, 2.0, 1.999, None])
+    assert users.numbers(batch(by=["x"] * 4, plan=floats)) == [0, 1, 0, NO_BUDGET]
+    assert users.numbers(batch(by=["x"] * 3, plan=pa.array([2, 1, 0]))) == [1, 0, NO_BUDGET]
+
+
 # A corpus.
 
 Row = tuple[str | None, str | None, str]
@@ -261,7 +285,9 @@ def test_every_user_has_one_bounded_share(layout: tuple[int, int], tmp_path: Pat
     assert sum(tally.documents for tally in outputs["tallies"]) == len(rows)
 
 
-def test_shares_do_not_depend_on_how_the_corpus_is_divided(tmp_path: Path) -> None:
+def test_shares_do_not_depend_on_how_the_corpus_is_divided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # In files and row groups, in any order, on an engine that runs a bundle again. Kills: a
     # priority by place, batch or split; a share that is counted twice.
     key, rows = key_of(), rows_of(np.random.default_rng())
@@ -273,6 +299,11 @@ def test_shares_do_not_depend_on_how_the_corpus_is_divided(tmp_path: Path) -> No
     ]:
         corpus = write(tmp_path / name, some, *layout)
         assert shares_of(gathered(corpus, key, **runner)) == whole
+    # A reader passes on what it holds after every batch. Kills: users whose parts are kept apart,
+    # a part that is passed on twice, or not at the end.
+    monkeypatch.setattr(module, "_BYTES_HELD", 0)
+    corpus = write(tmp_path / "parts", rows, 1, 7)
+    assert shares_of(gathered(corpus, key)) == whole
 
 
 def test_which_documents_count_is_drawn_by_the_key(tmp_path: Path) -> None:

@@ -169,11 +169,15 @@ def mixed_rows() -> list[Row]:
     return [rows[i] for i in np.random.default_rng().permutation(len(rows))]
 
 
+@pytest.mark.parametrize("held", [0, 1 << 20])
 @pytest.mark.parametrize("layout", [(1, 1000), (1, 2), (3, 2)], ids=str)
-def test_a_user_gives_each_word_one_weight(layout: tuple[int, int], tmp_path: Path) -> None:
-    # Wherever the documents lie. Kills: a weight a document, a file or a row group, weights of a
-    # part of the user's words (which pass the norm together), a weight for who has no budget, for
-    # documents without a user, or of no user's group.
+def test_a_user_gives_each_word_one_weight(
+    layout: tuple[int, int], held: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Wherever the documents lie, and however much a reader holds. Kills: a weight a document, a
+    # file or a row group, weights of a part of the user's words (which pass the norm together), a
+    # weight for who has no budget, for documents without a user, or of no user's group.
+    monkeypatch.setattr(module, "_WORDS_HELD", held)
     rows = mixed_rows()
     corpus = write(tmp_path / "corpus", rows, *layout)
     expected = weights_by_definition(rows)
