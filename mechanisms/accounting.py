@@ -195,14 +195,24 @@ class Schedule:
 
     @classmethod
     def solved(
-        cls, budgets: Mapping[str, Fraction], delta: Fraction, rate: Fraction, steps: int
+        cls,
+        budgets: Mapping[str, Fraction],
+        delta: Fraction,
+        rate: Fraction,
+        steps: int,
+        *,
+        leave: bool = False,
     ) -> Schedule:
-        """The least noise for the largest of the `budgets` at `rate`; others get a lower rate.
+        """The least noise for the largest of the `budgets` at `rate`.
 
+        The users of others get a lower rate, or the same one until they `leave`.
         Raises ValueError as `noise_multiplier_for` does.
         """
         noise = noise_multiplier_for(max(budgets.values()), delta, rate, steps)
-        rates = {name: rate_for(budgets[name], delta, noise, steps, rate) for name in budgets}
+        rates = {
+            name: rate if leave else rate_for(budgets[name], delta, noise, steps, rate)
+            for name in budgets
+        }
         return cls.of(budgets, rates, noise, delta, steps)
 
     @classmethod

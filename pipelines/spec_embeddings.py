@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from fractions import Fraction
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from mechanisms.guarantees import ceiling
 from pipelines.spec_values import Column, Count, Delta, Epsilon, Strict
 from pipelines.spec_vocabulary import UserVocabularySpec
 
@@ -34,10 +36,28 @@ def _by_group(value: object) -> object:
 
 
 class GroupBudgets(Strict):
-    """What the users of each group may spend."""
+    """What the users of each group may spend: of groups by name, or by the numbers of a column."""
 
     column: Column
-    epsilon: Annotated[dict[str, Epsilon], BeforeValidator(_by_group)]
+    epsilon: Annotated[dict[str, Epsilon], BeforeValidator(_by_group)] | None = None
+    levels: Annotated[list[Epsilon], Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> GroupBudgets:
+        if (self.epsilon is None) == (self.levels is None):
+            raise PydanticCustomError(
+                "one",
+                "give exactly one of `epsilon: {GROUP: NUMBER}`, for a column of names, and "
+                "`levels: [NUMBER, ...]`, for a column of numbers",
+            )
+        if self.levels and len({ceiling(level) for level in self.levels}) < len(self.levels):
+            raise PydanticCustomError("twice", "levels: two of them are the same; drop one")
+        return self
+
+    @property
+    def of_groups(self) -> dict[str, Fraction]:
+        """The budget of each group; that of a level is called like its number."""
+        return self.epsilon or {ceiling(level): level for level in self.levels or ()}
 
 
 class TrainingSpec(Strict):
@@ -49,6 +69,7 @@ class TrainingSpec(Strict):
     clip: Annotated[float, Field(ge=1e-6, lt=1e6)] = 0.1
     learning_rate: Annotated[float, Field(gt=0, le=1000)] = 0.03
     stop_after: Count | None = None
+    participation: Literal["rates", "steps"] = "rates"
 
     @model_validator(mode="after")
     def _ends(self) -> TrainingSpec:
@@ -114,10 +135,10 @@ class WordEmbeddingsSpec(Strict):
         private = self.vocabulary.private
         if private is None:
             return self
-        given = self.budgets.epsilon if self.budgets else {"": self.epsilon or private.epsilon}
+        given = self.budgets.of_groups if self.budgets else {"": self.epsilon or private.epsilon}
         for name, epsilon in given.items():
             if epsilon <= private.epsilon:
-                key = f"budgets.epsilon.{name}" if name else "epsilon"
+                key = f"{self.key}.{name}" if name else self.key
                 raise PydanticCustomError(
                     "vocabulary",
                     f"{key}: {float(epsilon):g} is not more than the {float(private.epsilon):g} "
@@ -131,6 +152,13 @@ class WordEmbeddingsSpec(Strict):
                 "the private vocabulary costs; raise it, or lower vocabulary.private.delta",
             )
         return self
+
+    @property
+    def key(self) -> str:
+        """The key of the budgets in this block."""
+        if self.budgets is None:
+            return "epsilon"
+        return "budgets.epsilon" if self.budgets.epsilon else "budgets.levels"
 
     @property
     def columns(self) -> list[tuple[str, str]]:

@@ -59,7 +59,11 @@ class TrainedEmbeddingsKind(Kind):
         assert given.lot is not None
         try:
             schedule = Schedule.solved(
-                writers.budgets, writers.delta, Fraction(given.lot, spec.users), given.steps
+                writers.budgets,
+                writers.delta,
+                Fraction(given.lot, spec.users),
+                given.steps,
+                leave=given.participation == "steps",
             )
         except ValueError as error:
             raise InputError(f"{writers.key}: {error}") from None

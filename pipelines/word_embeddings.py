@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import cached_property
 from importlib.metadata import version
@@ -73,7 +74,7 @@ class Writers:
 
         The one group of users without budgets of their own is called "".
         """
-        given = self.spec.budgets.epsilon if self.spec.budgets else {"": self.spec.epsilon}
+        given = self.spec.budgets.of_groups if self.spec.budgets else {"": self.spec.epsilon}
         before = self.selection.epsilon if self.selection else Fraction(0)
         left = {name: epsilon - before for name, epsilon in given.items() if epsilon}
         return dict(sorted(left.items(), key=lambda item: (item[1], item[0])))
@@ -81,7 +82,7 @@ class Writers:
     @property
     def key(self) -> str:
         """The spec's key of the budgets."""
-        return "mechanism.budgets.epsilon" if self.spec.budgets else "mechanism.epsilon"
+        return f"mechanism.{self.spec.key}"
 
     def warn_of_idle(self, groups: Iterable[str]) -> None:
         """Tell that these groups' budgets keep their users out of what is learnt."""
@@ -101,9 +102,14 @@ class Writers:
     @property
     def users(self) -> Users:
         """How users are told apart and bounded."""
-        budgets = self.spec.budgets
-        column = budgets.column if budgets else None
-        return Users(self.spec.user, self.spec.tokens, column, tuple(self.budgets))
+        groups, budgets = tuple(self.budgets), self.spec.budgets
+        if budgets is None:
+            return Users(self.spec.user, self.spec.tokens, None, groups)
+        # What users must have at least: rounding takes no budget for more than it is.
+        up = Context(prec=50, rounding=ROUND_CEILING)
+        numbers = [budgets.of_groups[name] for name in groups] if budgets.levels else []
+        levels = tuple(up.divide(Decimal(n.numerator), Decimal(n.denominator)) for n in numbers)
+        return Users(self.spec.user, self.spec.tokens, budgets.column, groups, levels)
 
     @property
     def shards(self) -> int:
@@ -186,9 +192,14 @@ class Writers:
             "anything from whoever runs the release and sees the text",
         ]
         if self.spec.budgets:
+            none = (
+                "names no listed group"
+                if self.spec.budgets.epsilon
+                else "has no number, or one below the least level,"
+            )
             lines.append(
-                "who has no budget: users any of whose documents names no listed group have no "
-                "part in the release; a user of several groups has the least budget of them"
+                f"who has no budget: users any of whose documents {none} have no part in the "
+                "release; a user of several groups has the least budget of them"
             )
         if total.delta * users >= 1:
             lines.insert(0, large_delta(total.delta, users))

@@ -241,9 +241,6 @@ def test_a_cluster_conforms_and_keeps_secrets(
     driver.start()
     try:
         for kind in KINDS:
-            # Users are gathered by more shuffles than this Flink's 64 MB of network memory holds.
-            if kind in VECTORS and cluster.name == "flink":
-                continue
             made = released(remote, s3, kind, cluster.name, *options)
             assert_conforms(made, reference[kind])
     finally:
