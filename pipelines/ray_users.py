@@ -16,7 +16,7 @@ from mechanisms.sampled_users import Texts, Users
 from mechanisms.skip_gram import Rows, SkipGram, Vectors
 from mechanisms.user_training import Sums
 from pipelines.ray_session import ray_session
-from transforms.errors import InputError
+from transforms.errors import InputError, StageError
 from transforms.vocabulary import KeySource
 
 STAGE = "training"
@@ -78,5 +78,11 @@ def _added(
     ray: Any, actors: Sequence[Any], step: int, model: Vectors, negatives: Rows
 ) -> npt.NDArray[np.int64]:
     shared = ray.put(model)
-    parts = ray.get([actor.sums.remote(step, shared, negatives) for actor in actors])
+    try:
+        parts = ray.get([actor.sums.remote(step, shared, negatives) for actor in actors])
+    except ray.exceptions.RayActorError:
+        raise StageError(
+            "a worker of the training was killed or had too little memory; run again, which goes "
+            "on from the last checkpoint, if there is a place for them"
+        ) from None
     return functools.reduce(np.add, parts)

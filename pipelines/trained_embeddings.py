@@ -111,6 +111,7 @@ class TrainedEmbeddingsKind(Kind):
         course = Course(
             self._training,
             self.schedule,
+            self.writers.before,
             self._until,
             len(words),
             job.spec.checkpoints,

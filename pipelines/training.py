@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import logging
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from tqdm import tqdm
 
@@ -36,6 +38,7 @@ class Course:
     Attributes:
         training: its steps.
         schedule: the users' budgets, and how often they take part.
+        before: what all users have spent before it.
         until: the number of the last step.
         words: the size of the vocabulary.
         checkpoints: the place for them, if any.
@@ -47,6 +50,7 @@ class Course:
 
     training: Training
     schedule: Schedule
+    before: Fraction
     until: int
     words: int
     checkpoints: str | None
@@ -103,7 +107,8 @@ class Course:
     ) -> State:
         due = time.monotonic()
         last = state
-        with _Progress(self.schedule, self.until, state.step, quiet=self.quiet) as progress:
+        spent = functools.partial(spent_by, self.schedule, self.before)
+        with _Progress(spent, self.until, state.step, quiet=self.quiet) as progress:
             for last in self.training.run(state, self.until, sums, stream):
                 progress.show(last.step)
                 if checkpoint and (began := time.monotonic()) >= due:
@@ -125,8 +130,8 @@ def _save(checkpoint: Checkpoint, state: State) -> None:
 class _Progress:
     """Steps, and the epsilon that they have spent: a bar on a terminal, log lines elsewhere."""
 
-    def __init__(self, schedule: Schedule, until: int, done: int, *, quiet: bool) -> None:
-        self._schedule = schedule
+    def __init__(self, spent: Callable[[int], str], until: int, done: int, *, quiet: bool) -> None:
+        self._spent = spent
         self._until = until
         self._told = time.monotonic()
         hidden = quiet or not sys.stderr.isatty()
@@ -146,14 +151,16 @@ class _Progress:
         if time.monotonic() - self._told < _TELL_EVERY_SECONDS:
             return
         self._told = time.monotonic()
-        spent = spent_by(self._schedule, done)
+        spent = self._spent(done)
         self._bar.set_postfix_str(spent)
         if self._bar.disable:
             _LOGGER.info("training: %d of %d steps, %s", done, self._until, spent)
 
 
-def spent_by(schedule: Schedule, done: int) -> str:
-    """What the users of each group have spent after so many steps, in words."""
-    spent = {group.name: ceiling(schedule.spent(group, done), 3) for group in schedule.groups}
+def spent_by(schedule: Schedule, before: Fraction, done: int) -> str:
+    """What the users of each group have spent in all after so many steps, in words."""
+    spent = {
+        group.name: ceiling(before + schedule.spent(group, done), 3) for group in schedule.groups
+    }
     of_groups = [f"{epsilon} ({name})" if name else epsilon for name, epsilon in spent.items()]
     return f"epsilon spent {', '.join(of_groups)}"

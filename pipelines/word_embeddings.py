@@ -75,9 +75,13 @@ class Writers:
         The one group of users without budgets of their own is called "".
         """
         given = self.spec.budgets.of_groups if self.spec.budgets else {"": self.spec.epsilon}
-        before = self.selection.epsilon if self.selection else Fraction(0)
-        left = {name: epsilon - before for name, epsilon in given.items() if epsilon}
+        left = {name: epsilon - self.before for name, epsilon in given.items() if epsilon}
         return dict(sorted(left.items(), key=lambda item: (item[1], item[0])))
+
+    @property
+    def before(self) -> Fraction:
+        """What the vocabulary costs every user."""
+        return self.selection.epsilon if self.selection else Fraction(0)
 
     @property
     def key(self) -> str:

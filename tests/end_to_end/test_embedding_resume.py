@@ -15,6 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psutil
 import pytest
 from embedding_releases import digests_of, embeddings, prepare, ray_folder
 from machine import wait_until
@@ -192,3 +193,23 @@ def test_an_interrupt_in_the_middle_of_training(
     assert 0 < reached_by(undisturbed.run("release", f"{output}.yaml")) < STEPS
     interrupted = undisturbed.output.with_name(output)
     assert digests_of(interrupted) == digests_of(undisturbed.output)
+
+
+def test_a_killed_worker_ends_the_training(undisturbed: Workspace) -> None:
+    # Kills: an error of Ray's own, which says nothing; a training that goes on with half the users.
+    with (
+        ray_folder() as folder,
+        in_training(undisturbed, "orphan", "--workers", "2", RAY_TMPDIR=str(folder)) as process,
+    ):
+        # Ray's processes have sessions of their own.
+        below = psutil.Process(process.pid).children(recursive=True)
+        parts = [child for child in below if child.cmdline()[:1] and "_Part" in child.cmdline()[0]]
+        assert len(parts) == 2
+        parts[0].kill()
+        _, err = process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode == 1
+    last = err.splitlines()[-1]
+    assert last.startswith("quietcorpus: error: a worker of the training was killed"), err
+    assert last.endswith("; nothing was published")
+    assert 0 < reached_by(undisturbed.run("release", "orphan.yaml")) < STEPS
+    assert digests_of(undisturbed.output.with_name("orphan")) == digests_of(undisturbed.output)
