@@ -4,10 +4,11 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 BENCH_CORPUS ?= ../shared/data/cfpb_complaints.parquet
 BENCH_REVIEWS ?= ../shared/data/imdb_reviews.parquet
+BENCH_COMMITS ?= ../shared/data/commit_messages.parquet
 
 .PHONY: help demo demo-words test check bench utility utility-words clean
 .PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release airflow
-.PHONY: azurite clusters faults soak
+.PHONY: azurite clusters faults soak utility-embeddings
 
 help:
 	@echo "make demo     a real corpus becomes a release"
@@ -130,6 +131,7 @@ bench: $(VENV)/.bench $(VECTORS) build/peer build/wide.npz
 	$(BIN)/python benchmarks/pipeline.py --corpus $(BENCH_CORPUS)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/words.py \
 		--glove $(VECTORS) --wide build/wide.npz --peer build/peer
+	$(BIN)/python benchmarks/embeddings.py --texts $(BENCH_COMMITS) --user author --output build/speed
 
 # What breaking things does to a release (an hour), and a million documents through Spark.
 RUNNING := PYTHONPATH=.:tests:benchmarks PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python
@@ -146,6 +148,13 @@ utility: $(VENV)/.bench
 utility-words: demo-words $(VENV)/.bench
 	$(BIN)/python benchmarks/utility_words.py --reviews $(BENCH_REVIEWS) \
 		--index build/demo-words/index --output build/utility
+
+# Word embeddings at several epsilons: hours.
+utility-embeddings: $(VENV)/.bench $(VECTORS)
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/utility_embeddings.py --data reviews \
+		--texts $(BENCH_REVIEWS) --glove $(VECTORS) --output build/utility
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/utility_embeddings.py --data commits \
+		--texts $(BENCH_COMMITS) --glove $(VECTORS) --output build/utility
 
 clean:
 	rm -rf build dist $(VENV) *.egg-info

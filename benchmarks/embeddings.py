@@ -85,12 +85,12 @@ class Ours:
     """Steps of this project's training on some users, all of whom take part."""
 
     def __init__(self, users: list[list[Words]], words: int, dimensions: int) -> None:
-        self.settings = SkipGram(dimensions, 5, 1, 1.0)
+        self.settings = SkipGram(dimensions, 5, 1, 0.1)
         self.stream: Keystream = key().stage("training", b"")
         self.texts = packed(users)
         self.groups = [Group("", Fraction(1), Fraction(1), 10**9)]
         self.sums = Users(self.texts, self.groups, self.settings, self.stream).sums
-        self.training = Training(self.settings, ClippedSum(SIGMA), len(users), 0.02)
+        self.training = Training(self.settings, ClippedSum(SIGMA), len(users), 0.03)
         self.state = State.initial(words, dimensions)
 
     def step(self) -> None:
@@ -109,43 +109,51 @@ class _Model(nn.Module):
 
 
 class Opacus:
-    """The same steps by Opacus: a user a sample, its pairs filled up to the longest user's."""
+    """The same steps by Opacus: a user a sample, filled up to the user of most pairs and words."""
 
     def __init__(self, users: list[list[Words]], words: int, dimensions: int) -> None:
         pairs = [balanced_weights(own, 5) for own in users]
         longest = 2 * max(len(weights) for _, _, weights in pairs)
+        most = max(len(np.union1d(low, high)) for low, high, _ in pairs)
         self.left = torch.zeros(len(users), longest, dtype=torch.long)
         self.right = torch.zeros(len(users), longest, dtype=torch.long)
         self.weights = torch.zeros(len(users), longest)
+        self.own = torch.zeros(len(users), most, dtype=torch.long)
+        self.sums = torch.zeros(len(users), most)
         for row, (low, high, weight) in enumerate(pairs):
-            size = 2 * len(weight)
-            self.left[row, :size] = torch.from_numpy(np.concatenate([low, high]))
+            size, both = 2 * len(weight), np.concatenate([low, high])
+            self.left[row, :size] = torch.from_numpy(both)
             self.right[row, :size] = torch.from_numpy(np.concatenate([high, low]))
             self.weights[row, :size] = torch.from_numpy(np.concatenate([weight, weight]))
+            own, where = np.unique(both, return_inverse=True)
+            self.own[row, : len(own)] = torch.from_numpy(own)
+            sums = np.bincount(where, np.concatenate([weight, weight]))
+            self.sums[row, : len(own)] = torch.from_numpy(sums)
         self.model = GradSampleModule(_Model(words, dimensions), loss_reduction="sum")
         self.optimiser = DPOptimizer(
-            torch.optim.Adam(self.model.parameters(), lr=0.02),
+            torch.optim.Adam(self.model.parameters(), lr=0.03),
             noise_multiplier=float(SIGMA),
-            max_grad_norm=1.0,
+            max_grad_norm=0.1,
             expected_batch_size=len(users),
         )
         self.stream = key().stage("negatives", b"")
         self.step_number = 0
-        self.size = words
+        self.size = words, dimensions
 
     def step(self) -> None:
         """One step."""
-        negatives = negative_samples(self.step_number, self.size, self.stream)
+        negatives = negative_samples(self.step_number, *self.size, self.stream)
         self.step_number += 1
         self.optimiser.zero_grad()
         rows = torch.from_numpy(negatives).expand(len(self.left), -1)
         count = self.left.shape[1]
-        words, contexts = self.model(self.left, torch.cat([self.right, rows], dim=1))
-        positive, negative = contexts[:, :count], contexts[:, count:]
-        agree = nn.functional.logsigmoid((words * positive).sum(-1)) * self.weights
-        against = nn.functional.logsigmoid(-words @ negative.transpose(1, 2))
-        against = against.mean(-1) * self.weights
-        (-(agree + against).sum()).backward()
+        words, contexts = self.model(
+            torch.cat([self.left, self.own], dim=1), torch.cat([self.right, rows], dim=1)
+        )
+        agree = nn.functional.logsigmoid((words[:, :count] * contexts[:, :count]).sum(-1))
+        against = nn.functional.logsigmoid(-words[:, count:] @ contexts[:, count:].transpose(1, 2))
+        loss = (agree * self.weights).sum() + (against.mean(-1) * self.sums).sum()
+        (-loss).backward()
         self.optimiser.step()
 
 

@@ -28,6 +28,7 @@ from mechanisms.guarantees import ceiling, round_down, round_up
 SMALLEST_NOISE, LARGEST_NOISE = Fraction(1, 10), Fraction(64)
 """The noise multipliers that are looked for; 64 is the largest that `ClippedSum` draws."""
 
+SMALLEST_DELTA = Fraction(1, 10**300)
 _LEAST_RATE = 1e-9
 _ORDERS = (*range(2, 65), 80, 96, 128, 192, 256, 384, 512, 1024)
 _LITTLE_NOISE, _MUCH_NOISE, _LARGEST_MEAN = 1e-4, 1e3, 100.0
@@ -54,8 +55,11 @@ def epsilon_of(rate: Fraction, noise_multiplier: Fraction, steps: int, delta: Fr
 @functools.lru_cache(maxsize=1 << 14)
 def _bound(rate: Fraction, noise: Fraction, steps: int, delta: Fraction) -> Fraction | None:
     """`epsilon_of`, or None where there is no bound."""
-    if not (0 <= rate <= 1 and noise > 0 and steps >= 0 and 0 < delta < 1):
-        raise ValueError("a rate lies in [0, 1], delta in (0, 1), noise above 0, steps from 0 on")
+    if not (0 <= rate <= 1 and noise > 0 and steps >= 0 and SMALLEST_DELTA <= delta < 1):
+        raise ValueError(
+            f"a rate lies in [0, 1], delta in [{float(SMALLEST_DELTA):g}, 1), noise above 0, steps "
+            "from 0 on"
+        )
     if not (rate and steps):
         return Fraction(0)
     # To floats, each in the direction in which users are protected less.
@@ -249,7 +253,7 @@ def papers_epsilon(
     A step's sqrt(2 ln(1.25 / delta)) / sigma is divided by the lot's size, and summed over the
     rate * steps steps that a user is expected in: that others are sampled too hides nobody.
     """
-    step = math.sqrt(2 * math.log(1.25 / round_down(delta))) * (1 + _MARGIN)
+    step = math.sqrt(2 * (math.log(1.25) - math.log(round_down(delta)))) * (1 + _MARGIN)
     return Fraction(ceiling(Fraction(step) / noise_multiplier / lot * rate * steps))
 
 
@@ -303,8 +307,9 @@ def _edge(
 
     def excess(index: int) -> float:
         found = spent(index)
-        ratio = math.inf if found is None else float(found / epsilon) if epsilon else math.inf
-        return math.log(min(max(ratio, 0.01), 100))
+        if found is None or not epsilon or found > 100 * epsilon:
+            return math.log(100)
+        return math.log(max(float(found / epsilon), 0.01))
 
     below, above = min(excess(kept), 0.0), max(excess(passed), 1e-9)
     moved = 0

@@ -27,11 +27,11 @@ class Factorised:
 
     Attributes:
         vectors: float32 (V, d); zeros for a word none of whose counts stands out of the noise.
-        supported: the number of words that have such a count.
+        supported: bool (V,), whether a word has such a count.
     """
 
     vectors: npt.NDArray[np.float32]
-    supported: int
+    supported: npt.NDArray[np.bool_]
 
 
 def factorise(
@@ -53,7 +53,7 @@ def factorise(
         found = left * np.sqrt(np.maximum(values, 0))
         found *= np.where(found[np.abs(found).argmax(axis=0), np.arange(rank)] < 0, -1, 1)
         vectors[supported, :rank] = np.nan_to_num(found)
-    return Factorised(vectors, len(supported))
+    return Factorised(vectors, np.diff(information.indptr) > 0)
 
 
 def _largest(

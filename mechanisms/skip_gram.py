@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import torch
 
 _LANE = 2  # beside those of `mechanisms.sampled_users`
-_MOST_CHANCES, _LEAST_NEGATIVES = 1 << 24, 64
+_MOST_CHANCES, _MOST_VALUES, _LEAST_NEGATIVES = 1 << 24, 1 << 17, 64
 
 Rows = npt.NDArray[np.int64]
 
@@ -53,13 +53,15 @@ class Vectors:
     contexts: npt.NDArray[np.float32]
 
 
-def negative_samples(step: int, size: int, stream: Keystream) -> Rows:
+def negative_samples(step: int, size: int, dimensions: int, stream: Keystream) -> Rows:
     """The words, ascending, that all users of a step have as negative samples, out of `size`.
 
-    All of them, up to 4,096 words, and fewer of more. Few would be worse than slow: a user's one
-    length would be filled by what they ask, and they ask the same of all users.
+    All of them, or as many as have 2^17 numbers. Few would be worse than slow: a user's one length
+    would be filled by what they ask, and they ask the same of all users. With many more, what is
+    asked of each number would be less than the whole numbers that updates are rounded to.
     """
-    count = min(size, max(_LEAST_NEGATIVES, _MOST_CHANCES // size))
+    most = min(_MOST_CHANCES // size, _MOST_VALUES // dimensions)
+    count = min(size, max(_LEAST_NEGATIVES, most))
     if count == size:
         return np.arange(size)
     address = stream.addresses("negatives", [step], [b""])
@@ -72,6 +74,15 @@ def device() -> str:
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def device_name() -> str:
+    """What computes them, as far as the last digits may depend on it and the processor's do not."""
+    import torch
+
+    if device() == "cpu":
+        return "cpu"
+    return f"cuda {torch.version.cuda} on {torch.cuda.get_device_name()}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -80,7 +80,8 @@ class Training:
         `stream` must be of a stage whose parameters name the training and its data.
         """
         while state.step < until:
-            negatives = negative_samples(state.step, len(state.model.words), stream)
+            size, dimensions = state.model.words.shape
+            negatives = negative_samples(state.step, size, dimensions, stream)
             exact = sums(state.step, state.model, negatives)
             state = self.advanced(state, self.noisy(state.step, exact, stream))
             yield state

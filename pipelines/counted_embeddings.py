@@ -23,12 +23,10 @@ from pipelines.job import Job
 from pipelines.kind import Account, Kind
 from pipelines.spec_embeddings import WordEmbeddingsSpec
 from pipelines.word_embeddings import Writers, versions_of, words_in
-from transforms.cooccurrence import FOLDER, Cooccurrences, ReleaseCooccurrences
+from transforms.cooccurrence import FOLDER, Cooccurrences, ReleaseCooccurrences, refuse_large
 from transforms.errors import InputError, StageError
 from transforms.shards import Tally, Written
 
-MOST_WORDS = 20_000
-"""Of a public vocabulary: all their pairs are noised, and held by the launcher."""
 _LOGGER = logging.getLogger("quietcorpus.embeddings")
 
 
@@ -45,11 +43,7 @@ class CountedEmbeddingsKind(Kind):
     def found(cls, spec: WordEmbeddingsSpec) -> CountedEmbeddingsKind:
         """Raises InputError for a vocabulary or a budget that cannot be used."""
         writers = Writers.found(spec)
-        if writers.size is not None and writers.size > MOST_WORDS:
-            raise InputError(
-                f"mechanism.vocabulary: {writers.size} words have too many pairs; give at most "
-                f"{MOST_WORDS}, or take method: sgd"
-            )
+        refuse_large(writers.size or 0)
         budgets = writers.budgets
         try:
             noise = noise_multiplier_for(max(budgets.values()), writers.delta, Fraction(1), 1)
@@ -96,8 +90,8 @@ class CountedEmbeddingsKind(Kind):
             raise StageError("the engine lost or doubled a block of counts; run again")
         deviation = float(self.counting.mechanism.deviation)
         found = factorise(counts, deviation, len(words), self.writers.spec.dimensions)
-        supported = np.asarray(found.vectors.any(axis=1))
-        if supported.sum() < 2:
+        supported = found.supported
+        if not supported.any():
             raise InputError(
                 "mechanism.vocabulary: no pair of its words stands out of the noise; give fewer "
                 "words, more users or a larger epsilon"

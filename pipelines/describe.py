@@ -52,6 +52,8 @@ def _resolved(value: Any) -> Any:
         return {name: _resolved(inner) for name, inner in fields.items() if inner is not None}
     if isinstance(value, dict):
         return {name: _resolved(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_resolved(inner) for inner in value]
     if isinstance(value, Fraction):
         return round_up(value)
     if isinstance(value, str) and value.startswith("/"):

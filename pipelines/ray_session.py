@@ -23,8 +23,8 @@ def ray_session(missing: str, count: int, *, private: bool = False) -> Iterator[
     Args:
         missing: what to say where Ray is not installed.
         count: processors of a cluster of our own, which ends with the context.
-        private: whether private text will pass through it: then the cluster is always our own, and
-            nothing of it is spilt to a disk.
+        private: whether work on private text will be done in it: then the cluster is always our
+            own. What is put into Ray's store must be encrypted all the same: that may be a file.
     """
     # What a run does is nobody else's business.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -34,6 +34,8 @@ def ray_session(missing: str, count: int, *, private: bool = False) -> Iterator[
     except ImportError:
         raise InputError(missing) from None
     ours = not ray.is_initialized()
+    if private and not ours:
+        raise InputError("--workers: this process uses a Ray cluster already; disconnect from it")
     if ours:
         with _same_sigterm():
             _start(ray, count, private=private)
@@ -57,7 +59,6 @@ def _same_sigterm() -> Iterator[None]:
 
 def _start(ray: Any, count: int, *, private: bool) -> None:
     address = None if private else os.environ.get("RAY_ADDRESS")
-    in_memory = {"_system_config": {"automatic_object_spilling_enabled": False}} if private else {}
     quietly = {"log_to_driver": False, "logging_level": logging.ERROR}
     if not address:
         try:
@@ -66,7 +67,6 @@ def _start(ray: Any, count: int, *, private: bool) -> None:
                 num_cpus=count,
                 include_dashboard=False,
                 _node_ip_address="127.0.0.1",  # it asks for no password
-                **in_memory,
                 **quietly,
             )
         except OSError:  # sockets have paths of 107 bytes at most, where TMPDIR may be as long

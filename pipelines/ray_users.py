@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from mechanisms.accounting import Group
+from mechanisms.keystream import ReleaseKey
 from mechanisms.sampled_users import Texts, Users
 from mechanisms.skip_gram import Rows, SkipGram, Vectors
 from mechanisms.user_training import Sums
 from pipelines.ray_session import ray_session
 from transforms.errors import InputError, StageError
+from transforms.sealed import seal, unseal
 from transforms.vocabulary import KeySource
 
 STAGE = "training"
@@ -30,20 +34,48 @@ def check_installed(workers: int) -> None:
 
 
 class _Part:
-    """A Ray actor: some of the users. It reads the master key from its own environment."""
+    """A Ray actor: some of the users. It reads the master key from its own environment.
+
+    What it is given and what it returns lies in Ray's store, which may be a file on a disk: both
+    are encrypted under the release key.
+    """
 
     def __init__(
         self,
-        texts: Texts,
+        number: int,
+        texts: bytes,
         groups: Sequence[Group],
         settings: SkipGram,
         key: KeySource,
         training: bytes,
     ) -> None:
-        self._users = Users(texts, groups, settings, key().stage(STAGE, training))
+        self._number = number
+        self._key = key()
+        own = _unsealed_texts(texts, number, self._key)
+        self._users = Users(own, groups, settings, self._key.stage(STAGE, training))
 
-    def sums(self, step: int, model: Vectors, negatives: Rows) -> npt.NDArray[np.int64]:
-        return self._users.sums(step, model, negatives)
+    def sums(self, step: int, model: Vectors, negatives: Rows) -> bytes:
+        found = self._users.sums(step, model, negatives)
+        return seal(found.tobytes(), _sums_name(self._number, step), self._key)
+
+
+def _texts_name(number: int) -> str:
+    return f"the texts of worker {number}"
+
+
+def _sums_name(number: int, step: int) -> str:
+    return f"the sums of worker {number} in step {step}"
+
+
+def _sealed_texts(texts: Texts, number: int, key: ReleaseKey) -> bytes:
+    content = io.BytesIO()
+    np.savez(content, **{field.name: getattr(texts, field.name) for field in fields(Texts)})
+    return seal(content.getvalue(), _texts_name(number), key)
+
+
+def _unsealed_texts(sealed: bytes, number: int, key: ReleaseKey) -> Texts:
+    with np.load(io.BytesIO(unseal(sealed, _texts_name(number), key))) as arrays:
+        return Texts(**arrays)
 
 
 @contextmanager
@@ -57,27 +89,27 @@ def sums_of(
 ) -> Iterator[Sums]:
     """What all users add to a step, by this process or by several.
 
-    They are Ray's, on this machine, whatever cluster RAY_ADDRESS names: what they are given is
-    private text, which Ray neither encrypts nor, by itself, keeps in memory. `training` is the
-    stage's parameters.
+    They are Ray's, on this machine, whatever cluster RAY_ADDRESS names: they work on private text.
+    `training` is the stage's parameters.
     """
+    release_key = key()
     if workers == 1:
-        yield Users(texts, groups, settings, key().stage(STAGE, training)).sums
+        yield Users(texts, groups, settings, release_key.stage(STAGE, training)).sums
         return
     with ray_session(_MISSING, workers, private=True) as ray:
         count = max(1, min(len(texts), workers))
         part = ray.remote(num_cpus=1)(_Part)
-        actors = [
-            part.remote(texts.part(number, count), groups, settings, key, training)
-            for number in range(count)
-        ]
-        yield functools.partial(_added, ray, actors)
+        actors = []
+        for number in range(count):
+            sealed = _sealed_texts(texts.part(number, count), number, release_key)
+            actors.append(part.remote(number, sealed, groups, settings, key, training))
+        yield functools.partial(_added, ray, actors, release_key)
 
 
 def _added(
-    ray: Any, actors: Sequence[Any], step: int, model: Vectors, negatives: Rows
+    ray: Any, actors: Sequence[Any], key: ReleaseKey, step: int, model: Vectors, negatives: Rows
 ) -> npt.NDArray[np.int64]:
-    shared = ray.put(model)
+    shared = ray.put(model)  # made of noisy sums
     try:
         parts = ray.get([actor.sums.remote(step, shared, negatives) for actor in actors])
     except ray.exceptions.RayActorError:
@@ -85,4 +117,8 @@ def _added(
             "a worker of the training was killed or had too little memory; run again, which goes "
             "on from the last checkpoint, if there is a place for them"
         ) from None
-    return functools.reduce(np.add, parts)
+    total = np.zeros((2 * len(model.words), model.words.shape[1]), dtype=np.int64)
+    for number, sealed in enumerate(parts):
+        content = unseal(sealed, _sums_name(number, step), key)
+        total += np.frombuffer(content, dtype=np.int64).reshape(total.shape)
+    return total

@@ -16,6 +16,8 @@ from pipelines.spec_vocabulary import UserVocabularySpec
 MOST_TOKENS = 10_000  # of a user: training holds all pairs of their words in memory
 MOST_DIMENSIONS = 1_024
 MOST_STEPS = 1_000_000
+MOST_USERS = 10**12
+MOST_GROUPS = 100  # whose rates or norms are solved, a second or so each
 _SHARE = 10
 """Of the users, one in so many is expected in a step unless the spec says otherwise."""
 
@@ -30,8 +32,13 @@ class EmbeddingMethod(StrEnum):
 def _by_group(value: object) -> object:
     if not isinstance(value, dict):
         raise PydanticCustomError("groups", "is not a mapping; give an epsilon for each GROUP")
-    if not value:
-        raise PydanticCustomError("groups", "is not allowed; give at least one group")
+    if not 0 < len(value) <= MOST_GROUPS:
+        raise PydanticCustomError(
+            "groups",
+            "is not allowed; give at least one group"
+            if not value
+            else f"has more than {MOST_GROUPS} groups; give fewer",
+        )
     return value
 
 
@@ -40,7 +47,7 @@ class GroupBudgets(Strict):
 
     column: Column
     epsilon: Annotated[dict[str, Epsilon], BeforeValidator(_by_group)] | None = None
-    levels: Annotated[list[Epsilon], Field(min_length=1)] | None = None
+    levels: Annotated[list[Epsilon], Field(min_length=1, max_length=MOST_GROUPS)] | None = None
 
     @model_validator(mode="after")
     def _one_kind(self) -> GroupBudgets:
@@ -51,7 +58,9 @@ class GroupBudgets(Strict):
                 "`levels: [NUMBER, ...]`, for a column of numbers",
             )
         if self.levels and len({ceiling(level) for level in self.levels}) < len(self.levels):
-            raise PydanticCustomError("twice", "levels: two of them are the same; drop one")
+            raise PydanticCustomError(
+                "twice", "levels: two of them are the same in six digits; drop one"
+            )
         return self
 
     @property
@@ -88,7 +97,7 @@ class WordEmbeddingsSpec(Strict):
     kind: Literal["word-embeddings"]
     method: Annotated[EmbeddingMethod, Field(strict=False)]
     user: Column
-    users: Count
+    users: Annotated[Count, Field(le=MOST_USERS)]
     epsilon: Epsilon | None = None
     budgets: GroupBudgets | None = None
     delta: Delta
@@ -138,7 +147,7 @@ class WordEmbeddingsSpec(Strict):
         given = self.budgets.of_groups if self.budgets else {"": self.epsilon or private.epsilon}
         for name, epsilon in given.items():
             if epsilon <= private.epsilon:
-                key = f"{self.key}.{name}" if name else self.key
+                key = f"{self.key}.{name}" if self.budgets and self.budgets.epsilon else self.key
                 raise PydanticCustomError(
                     "vocabulary",
                     f"{key}: {float(epsilon):g} is not more than the {float(private.epsilon):g} "

@@ -12,7 +12,7 @@ import apache_beam as beam
 from mechanisms.accounting import Schedule, papers_epsilon
 from mechanisms.clipped_sum import ClippedSum
 from mechanisms.guarantees import Spending, UserPrivacy, compose, round_up
-from mechanisms.skip_gram import SkipGram, device
+from mechanisms.skip_gram import SkipGram, device_name
 from mechanisms.user_training import Training
 from pipelines import card, processor
 from pipelines.embeddings_output import TABLE
@@ -54,6 +54,7 @@ class TrainedEmbeddingsKind(Kind):
             )
         check_installed(workers)
         writers = Writers.found(spec)
+        _refuse_large(writers.size or 0, spec.dimensions)
         given = spec.training
         assert given is not None
         assert given.lot is not None
@@ -79,7 +80,11 @@ class TrainedEmbeddingsKind(Kind):
     def computing(self) -> str:
         """What accounts, draws and trains: another machine's last digits are other draws."""
         return "; ".join(
-            [versions_of("dp-accounting", "python-flint", "torch"), device(), processor.model()]
+            [
+                versions_of("dp-accounting", "python-flint", "torch"),
+                device_name(),
+                processor.model(),
+            ]
         )
 
     @property
@@ -102,18 +107,15 @@ class TrainedEmbeddingsKind(Kind):
     def finish(self, job: Job, files: Sequence[Written]) -> Sequence[Written]:
         """Train, and write the vectors."""
         words = words_in(files)
-        if len(words) * self.writers.spec.dimensions > _LARGEST_MODEL:
-            raise InputError(
-                f"mechanism.vocabulary: {len(words)} words of {self.writers.spec.dimensions} "
-                f"dimensions are more than {_LARGEST_MODEL} numbers; give fewer"
-            )
+        _refuse_large(len(words), self.writers.spec.dimensions)
         shards = sorted((f for f in files if f.path.startswith(f"{FOLDER}/")), key=lambda f: f.path)
         course = Course(
             self._training,
             self.schedule,
             self.writers.before,
+            self._parameters,
             self._until,
-            len(words),
+            words,
             job.spec.checkpoints,
             job.spec.release,
             job.workers,
@@ -122,6 +124,13 @@ class TrainedEmbeddingsKind(Kind):
         )
         state = course.run(shards, job.key)
         return self.writers.publish(job, words, state.model.words, self._spendings)
+
+    @property
+    def _parameters(self) -> str:
+        """All of the mechanism but where it may end."""
+        training = self.given.model_copy(update={"stop_after": None})
+        spec = self.writers.spec.model_copy(update={"training": training})
+        return repr((spec, self.writers.users))
 
     @property
     def _until(self) -> int:
@@ -152,7 +161,7 @@ class TrainedEmbeddingsKind(Kind):
             "groups": [
                 {
                     "name": group.name,
-                    "budget": round_up(group.epsilon),
+                    "budget_left_for_training": round_up(group.epsilon),
                     "sampling_rate": str(group.rate),
                     "last_step": min(group.steps, self._until),
                 }
@@ -175,4 +184,12 @@ class TrainedEmbeddingsKind(Kind):
                 "It divides what a step costs by the number of users that take part in it. It is "
                 "not a bound on what a reader can learn; the guarantee above is."
             ),
+        )
+
+
+def _refuse_large(words: int, dimensions: int) -> None:
+    if words * dimensions > _LARGEST_MODEL:
+        raise InputError(
+            f"mechanism.vocabulary: {words} words of {dimensions} dimensions are more than "
+            f"{_LARGEST_MODEL} numbers; give fewer"
         )

@@ -20,6 +20,7 @@ from mechanisms.user_training import State, Sums, Training
 from pipelines import storage
 from pipelines.checkpoints import Checkpoint
 from pipelines.ray_users import STAGE, sums_of
+from pipelines.version import environment_digest
 from transforms.errors import InputError
 from transforms.sealed import unseal
 from transforms.shards import Written
@@ -27,6 +28,7 @@ from transforms.training_shards import read_shards
 from transforms.vocabulary import KeySource
 
 _TRAINING_TO_SAVING = 50.0  # in time
+_AGAIN_SECONDS = 30.0
 _TELL_EVERY_SECONDS = 10.0
 _LOGGER = logging.getLogger("quietcorpus.training")
 
@@ -39,8 +41,9 @@ class Course:
         training: its steps.
         schedule: the users' budgets, and how often they take part.
         before: what all users have spent before it.
+        parameters: what else the draws depend on: the mechanism, and how users are bounded.
         until: the number of the last step.
-        words: the size of the vocabulary.
+        words: the vocabulary.
         checkpoints: the place for them, if any.
         release: the release's id.
         workers: processes that share the users.
@@ -51,8 +54,9 @@ class Course:
     training: Training
     schedule: Schedule
     before: Fraction
+    parameters: str
     until: int
-    words: int
+    words: Sequence[str]
     checkpoints: str | None
     release: str
     workers: int
@@ -66,13 +70,14 @@ class Course:
         digests = [hashlib.sha256(part).hexdigest() for part in content]
         texts = read_shards(content)
         del content  # it is as large as the texts
-        # All that the training's law depends on, and all that it is trained on.
-        parts = (self.training, self.schedule, self.words, digests, self.computing)
-        identity = repr(parts).encode()
+        # All that the training's law depends on, all that it is trained on, and what computes it:
+        # two trainings that draw alike are two answers to one question.
+        asked = (self.training, self.schedule, self.parameters, list(self.words))
+        identity = repr((asked, digests, self.computing, environment_digest())).encode()
         checkpoint = self._checkpoint(key, identity)
         state = checkpoint.load() if checkpoint else None
         if state is None:
-            state = State.initial(self.words, self.training.settings.dimensions)
+            state = State.initial(len(self.words), self.training.settings.dimensions)
         elif state.step > self.until:
             raise InputError(
                 f"mechanism.training.stop_after: {self.until} steps are fewer than the "
@@ -112,19 +117,23 @@ class Course:
             for last in self.training.run(state, self.until, sums, stream):
                 progress.show(last.step)
                 if checkpoint and (began := time.monotonic()) >= due:
-                    _save(checkpoint, last)
+                    saved = _save(checkpoint, last)
                     ended = time.monotonic()
                     due = ended + _TRAINING_TO_SAVING * (ended - began)
+                    due = due if saved else max(due, ended + _AGAIN_SECONDS)
         if checkpoint:
             _save(checkpoint, last)
         return last
 
 
-def _save(checkpoint: Checkpoint, state: State) -> None:
+def _save(checkpoint: Checkpoint, state: State) -> bool:
+    """Whether it could be written."""
     try:
         checkpoint.save(state)
     except Exception:  # every object store's client has its own; the training is worth more
         _LOGGER.warning("%s could not be written", checkpoint.uri)
+        return False
+    return True
 
 
 class _Progress:

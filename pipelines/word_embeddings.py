@@ -92,7 +92,7 @@ class Writers:
         """Tell that these groups' budgets keep their users out of what is learnt."""
         for name in groups:
             _LOGGER.warning(
-                "%s.%s: so little that its users contribute nothing to the vectors; raise it, or "
+                "%s: %s: so little that its users contribute nothing to the vectors; raise it, or "
                 "lower the largest",
                 self.key,
                 name,
@@ -191,8 +191,8 @@ class Writers:
             "the number of documents and of unreadable records, which this card states",
             "what a person writes under several names: each name is a user of its own",
             "what other users write about a person",
-            "whether there is a release: a corpus without a word of the vocabulary, or with too "
-            "many unreadable records, makes none",
+            "whether there is a release: a corpus without a word of the vocabulary, with too many "
+            "unreadable records, or with an identifier twice, makes none",
             "anything from whoever runs the release and sees the text",
         ]
         if self.spec.budgets:

@@ -14,7 +14,7 @@ from indexes.vocabulary import Vocabulary
 from mechanisms.clipped_sum import ClippedSum, clipped
 from mechanisms.cooccurrence import Cells, cells_of, contribution
 from mechanisms.keystream import BLOCK_BYTES, ReleaseKey
-from transforms.errors import redacted
+from transforms.errors import InputError, StageError, redacted
 from transforms.shards import Written, write_tables
 from transforms.training_shards import shard_of
 from transforms.users import Share, Users, words_of
@@ -22,11 +22,14 @@ from transforms.vocabulary import KeySource
 
 FOLDER = "cooccurrences"
 _SCHEMA = pa.schema([pa.field("count", pa.int64())])
+MOST_WORDS = 20_000
+"""All pairs of a vocabulary's words are noised, and held by the launcher."""
+_DOUBLED = "the engine doubled a part; run again, on another engine if that repeats"
 _CELLS_A_BLOCK = 1 << 21
 _CELLS_HELD = 1 << 22
 
-_Sparse = tuple[bytes, bytes]
-"""Distinct cells, ascending, and their sums: int64 both."""
+_Sparse = tuple[bytes, bytes, tuple[int, ...]]
+"""Distinct cells, ascending, and their sums, int64 both; and the shards whose users they are of."""
 
 
 @dataclass(frozen=True)
@@ -100,9 +103,19 @@ class ReleaseCooccurrences(beam.PTransform):
         )
 
 
+def refuse_large(words: int) -> None:
+    """Raise InputError for a vocabulary of too many words."""
+    if words > MOST_WORDS:
+        raise InputError(
+            f"mechanism.vocabulary: {words} words have too many pairs; give at most {MOST_WORDS}, "
+            "or take method: sgd"
+        )
+
+
 def _empty_blocks(_: None, vocabulary: Vocabulary) -> Iterator[tuple[int, _Sparse]]:
+    refuse_large(len(vocabulary))
     for number in range(-(-cells_of(len(vocabulary)) // _CELLS_A_BLOCK)):
-        yield number, (b"", b"")
+        yield number, (b"", b"", ())
 
 
 class _CountPairs(beam.DoFn):
@@ -119,7 +132,11 @@ class _CountPairs(beam.DoFn):
         key = self._key()
         parts: list[tuple[Cells, npt.NDArray[np.int64]]] = []
         held, most = 0, _CELLS_HELD
+        seen: set[bytes] = set()
         for user, share in shard[1]:
+            if user in seen:
+                raise StageError(_DOUBLED)
+            seen.add(user)
             parts.append(self._counting.clipped(user, share, len(vocabulary), key))
             held += len(parts[-1][0])
             if held > most:
@@ -130,7 +147,7 @@ class _CountPairs(beam.DoFn):
         blocks = cells // _CELLS_A_BLOCK
         for number in np.unique(blocks):
             own = blocks == number
-            yield int(number), (cells[own].tobytes(), sums[own].tobytes())
+            yield int(number), (cells[own].tobytes(), sums[own].tobytes(), (shard[0],))
 
 
 def _summed(
@@ -143,9 +160,13 @@ def _summed(
 
 
 def _added(parts: Iterable[_Sparse]) -> _Sparse:
-    arrays = [(np.frombuffer(c, np.int64), np.frombuffer(s, np.int64)) for c, s in parts]
+    listed = list(parts)
+    arrays = [(np.frombuffer(c, np.int64), np.frombuffer(s, np.int64)) for c, s, _ in listed]
     cells, sums = _summed([(np.empty(0, np.int64), np.empty(0, np.int64)), *arrays])
-    return cells.tobytes(), sums.tobytes()
+    shards = tuple(shard for _, _, own in listed for shard in own)
+    if len(set(shards)) < len(shards):
+        raise StageError(_DOUBLED)
+    return cells.tobytes(), sums.tobytes(), shards
 
 
 class _AddNoise(beam.DoFn):
@@ -158,7 +179,7 @@ class _AddNoise(beam.DoFn):
 
     @redacted
     def process(self, block: tuple[int, _Sparse], vocabulary: Vocabulary) -> Iterator[Written]:
-        number, (cells, counted) = block
+        number, (cells, counted, _) = block
         first = number * _CELLS_A_BLOCK
         size = min(_CELLS_A_BLOCK, cells_of(len(vocabulary)) - first)
         sums = np.zeros((1, size), dtype=np.int64)

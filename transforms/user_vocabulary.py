@@ -43,7 +43,8 @@ class SelectUserVocabulary(beam.PTransform):
     def expand(self, splits: beam.PCollection[Split]) -> beam.PCollection[Vocabulary]:
         weights = (
             splits
-            | "words of users" >> beam.ParDo(_ReadWords(self._corpus, self._users, self._key))
+            | "words of users"
+            >> beam.ParDo(_ReadWords(self._corpus, self._users, self._selection.words, self._key))
             | "bound" >> beam.CombinePerKey(BoundWords(self._selection.words))
             | "weigh" >> beam.ParDo(_Weigh(self._selection))
             | "over all users" >> beam.CombinePerKey(sum)
@@ -54,9 +55,10 @@ class SelectUserVocabulary(beam.PTransform):
 class _ReadWords(beam.DoFn):
     """(digest, words) for every user of a split: in parts, if it has many words."""
 
-    def __init__(self, corpus: Corpus, users: Users, key: KeySource) -> None:
+    def __init__(self, corpus: Corpus, users: Users, most: int, key: KeySource) -> None:
         self._corpus = corpus
         self._users = users
+        self._bound = BoundWords(most)
         self._key = key
         self._progress = Progress("vocabulary")
 
@@ -80,18 +82,18 @@ class _ReadWords(beam.DoFn):
                     groups[user] = min(groups.get(user, number), number)
                     held += len(own) + 1
             if held > _WORDS_HELD:
-                yield from _prioritised(found, groups, stream)
+                yield from self._prioritised(found, groups, stream)
                 found.clear()
                 groups.clear()
                 held = 0
-        yield from _prioritised(found, groups, stream)
+        yield from self._prioritised(found, groups, stream)
 
-
-def _prioritised(
-    found: Mapping[bytes, set[str]], groups: Mapping[bytes, int], stream: Keystream
-) -> Iterator[tuple[bytes, _Words]]:
-    for user, words in found.items():
-        yield user, (groups[user], _priorities(user, sorted(words), stream))
+    def _prioritised(
+        self, found: Mapping[bytes, set[str]], groups: Mapping[bytes, int], stream: Keystream
+    ) -> Iterator[tuple[bytes, _Words]]:
+        for user, words in found.items():
+            all_words = _priorities(user, sorted(words), stream)
+            yield user, self._bound.compact((groups[user], all_words))
 
 
 def _by_text(
@@ -119,7 +121,8 @@ class BoundWords(beam.CombineFn):
 
     def add_input(self, share: _Words, more: _Words) -> _Words:
         share[1].update(more[1])
-        return min(share[0], more[0]), share[1]
+        joined = min(share[0], more[0]), share[1]
+        return self.compact(joined) if len(joined[1]) > 2 * self._words else joined
 
     def merge_accumulators(self, shares: Iterable[_Words]) -> _Words:
         merged = self.create_accumulator()

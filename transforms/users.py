@@ -7,10 +7,11 @@ user's documents lie. Users are told apart by keyed digests: their names never l
 from __future__ import annotations
 
 import bisect
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 import apache_beam as beam
 import numpy as np
@@ -31,6 +32,7 @@ from transforms.vocabulary import KeySource
 NO_BUDGET = -1
 _BYTES = 4  # of a term's number
 _TEXTS_HELD = 1 << 12
+_NUMBER = re.compile(r"\+?[0-9]{1,400}(\.[0-9]{0,400})?([eE][+-]?[0-9]{1,4})?")
 _BYTES_HELD, _BYTES_OF_A_TEXT = 1 << 26, 64
 
 Text = tuple[int, bytes]
@@ -80,12 +82,10 @@ class Users:
         return [NO_BUDGET if value is None else known.get(value, NO_BUDGET) for value in values]
 
     def _level(self, value: str | None) -> int:
-        try:
-            number = Decimal(value or "")
-        except InvalidOperation:
+        # Decimal itself takes "1_0", "Infinity" and other languages' digits.
+        if value is None or not _NUMBER.fullmatch(value):
             return NO_BUDGET
-        below = 0 if number.is_nan() else bisect.bisect_right(self.levels, number)
-        return below - 1 if below else NO_BUDGET
+        return bisect.bisect_right(self.levels, Decimal(value)) - 1
 
 
 def _strings(documents: Documents, column: str) -> list[str | None]:
@@ -196,7 +196,8 @@ class BoundShare(beam.CombineFn):
     def add_input(self, share: Share, more: Share) -> Share:
         group, texts = share
         texts.extend(text for text in more[1] if text[1])
-        if len(texts) > _TEXTS_HELD:
+        # Up to `tokens` texts of a word each are kept: compacting must be rare beside that.
+        if len(texts) > max(_TEXTS_HELD, 2 * self._tokens):
             texts = self._begun(texts)
         return min(group, more[0]), texts
 

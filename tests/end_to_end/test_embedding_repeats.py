@@ -119,6 +119,38 @@ def test_another_key_or_id_draws_anew(once: tuple[Workspace, dict[str, Any]]) ->
             assert not [word for word in shared if (one[word] == other[word]).any()]
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_another_question_draws_anew(
+    workspace: Workspace, lee_texts: list[str], method: str
+) -> None:
+    # Under one id and key, of a word that nobody writes, or a bound that nobody meets: equal
+    # vectors would tell that nobody does. Kills: a vocabulary known by its size, draws that know
+    # the shards alone.
+    prepare(workspace, lee_texts)
+    first = embeddings(workspace, method)
+    words = (workspace.folder / "words.txt").read_text()
+    (workspace.folder / "zebra.txt").write_text(words + "zebraqq\n")
+    (workspace.folder / "xylem.txt").write_text(words + "xylemqq\n")
+    mechanism = first["mechanism"]
+    asked = {
+        "zebra": {**mechanism, "vocabulary": {"public": str(workspace.folder / "zebra.txt")}},
+        "xylem": {**mechanism, "vocabulary": {"public": str(workspace.folder / "xylem.txt")}},
+        "bound": {
+            **mechanism,
+            "vocabulary": {"public": str(workspace.folder / "zebra.txt")},
+            "tokens": 5000,
+        },
+    }
+    found = {}
+    for name, block in asked.items():
+        workspace.release_here({**first, "mechanism": block, "output": f"released/{name}"})
+        found[name] = vectors_of(workspace.output.with_name(name))
+    for one, other in (("zebra", "xylem"), ("zebra", "bound")):
+        shared = set(found[one]) & set(found[other])
+        assert shared
+        assert not [word for word in shared if (found[one][word] == found[other][word]).any()]
+
+
 def test_a_complete_release_is_found_and_not_made_again(
     once: tuple[Workspace, dict[str, Any]],
 ) -> None:

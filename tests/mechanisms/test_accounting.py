@@ -635,3 +635,19 @@ def test_a_budget_for_no_step_is_never_sampled(none: Fraction) -> None:
     assert without.groups[1] == Group("none", none, Fraction(0), 0)
     # A delta that covers sampling by itself buys nothing for an epsilon of 0.
     assert rate_for(Fraction(0), Fraction(1, 2), ONE, 1, ONE) == 0
+
+
+def test_budgets_that_are_far_apart() -> None:
+    # Kills: a quotient that no float holds.
+    schedule = Schedule.solved({"": Fraction(4), "no": Fraction(1, 10**320)}, DELTA, ONE, 3)
+    # What it buys is what delta alone would: next to no part.
+    assert [group.rate < 2 * DELTA for group in schedule.groups] == [False, True]
+
+
+@pytest.mark.parametrize("power", [301, 400])
+def test_a_delta_that_is_next_to_nothing(power: int) -> None:
+    with pytest.raises(ValueError, match="delta in "):
+        epsilon_of(ONE, ONE, 1, Fraction(1, 10**power))
+    smallest = Fraction(1, 10**300)
+    assert epsilon_of(ONE, ONE, 1, smallest) > 30
+    assert papers_epsilon(ONE, ONE, 1, ONE, smallest) > 30

@@ -281,23 +281,27 @@ def test_the_clipping_norm_is_the_settings_own() -> None:
 # Negative samples.
 
 
-@pytest.mark.parametrize("size", [1, 64, 4096])
-def test_all_words_are_negative_samples(size: int) -> None:
+@pytest.mark.parametrize(("size", "dimensions"), [(1, 1), (1000, 50), (4096, 32), (128, 1024)])
+def test_all_words_are_negative_samples(size: int, dimensions: int) -> None:
     # Kills: a few of them, whose common part fills every user's one length.
-    assert negative_samples(3, size, fresh_stream()).tolist() == list(range(size))
+    drawn = negative_samples(3, size, dimensions, fresh_stream())
+    assert drawn.tolist() == list(range(size))
 
 
-@pytest.mark.parametrize(("size", "count"), [(4097, 4095), (20_000, 838), (1_000_000, 64)])
-def test_of_many_words_some_are_drawn(size: int, count: int) -> None:
+@pytest.mark.parametrize(
+    ("size", "dimensions", "count"),
+    [(4097, 1, 4095), (20_000, 100, 838), (5_000, 100, 1310), (1_000_000, 1024, 64)],
+)
+def test_of_many_words_some_are_drawn(size: int, dimensions: int, count: int) -> None:
     # Distinct ones, others in every step. Kills: more numbers than memory holds, rows twice, the
     # first words, one draw for all steps or keys.
     stream = fresh_stream()
-    drawn = [negative_samples(step, size, stream) for step in (0, 1)]
-    for rows in (*drawn, negative_samples(0, size, fresh_stream())):
+    drawn = [negative_samples(step, size, dimensions, stream) for step in (0, 1)]
+    for rows in (*drawn, negative_samples(0, size, dimensions, fresh_stream())):
         assert rows.dtype == np.int64
         assert len(rows) == count
         assert (np.diff(rows) > 0).all()
         assert 0 <= rows[0] <= rows[-1] < size
-    np.testing.assert_array_equal(drawn[0], negative_samples(0, size, stream))
+    np.testing.assert_array_equal(drawn[0], negative_samples(0, size, dimensions, stream))
     assert (drawn[0] != drawn[1]).any()
     assert drawn[0].tolist() != list(range(count))

@@ -202,7 +202,7 @@ def test_what_users_are_asked_in_a_step() -> None:
     models = [initial.model, *(state.model for state in after[:-1])]
     for (step, model, negatives), expected in zip(asked, models, strict=True):
         assert model is expected
-        np.testing.assert_array_equal(negatives, negative_samples(step, SIZE, stream))
+        np.testing.assert_array_equal(negatives, negative_samples(step, SIZE, DIMENSIONS, stream))
 
 
 def test_a_step_is_its_noisy_sums() -> None:

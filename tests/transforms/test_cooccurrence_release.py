@@ -7,6 +7,7 @@ statistic, which rejects at 101.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,7 +29,14 @@ from mechanisms.clipped_sum import STEPS, ClippedSum
 from mechanisms.cooccurrence import cells_of, contribution, packed
 from mechanisms.keystream import ReleaseKey
 from transforms import cooccurrence as module
-from transforms.cooccurrence import FOLDER, Cooccurrences, ReleaseCooccurrences
+from transforms.cooccurrence import (
+    FOLDER,
+    MOST_WORDS,
+    Cooccurrences,
+    ReleaseCooccurrences,
+    refuse_large,
+)
+from transforms.errors import InputError, StageError
 from transforms.shards import Written
 from transforms.users import Share, Users, words_of
 
@@ -273,10 +281,33 @@ def test_sums_held_are_added_up_now_and_then(held: int, monkeypatch: pytest.Monk
     monkeypatch.setattr(module, "_CELLS_HELD", held)
     words = vocabulary_of(400)
     outputs = module._CountPairs(COUNTING, lambda: key).process((0, users), words)
-    ((block, (cells, sums)),) = outputs
-    assert block == 0
+    ((block, (cells, sums, shards)),) = outputs
+    assert (block, shards) == (0, (0,))
     found = np.zeros(cells_of(400), dtype=np.int64)
     found[np.frombuffer(cells, np.int64)] = np.frombuffer(sums, np.int64)
     np.testing.assert_array_equal(found, exact_sums(users, key, 400, COUNTING))
     total = sum(len(COUNTING.clipped(user, share, 400, key)[0]) for user, share in users)
     assert sorted_cells <= 5 * total
+
+
+def test_what_the_engine_doubles_is_refused(tmp_path: Path) -> None:
+    # A user, or a whole shard: each would count double. Kills: a sum of whatever comes.
+    user = os.urandom(16), share_of(0, [1, 2, 3])
+    with pytest.raises(Exception, match="the engine doubled a part"):
+        released([user, user], key_of(), tmp_path)
+    part = module._summed([(np.array([3]), np.array([5]))])
+    of_shard = [(part[0].tobytes(), part[1].tobytes(), (number,)) for number in (0, 1, 1)]
+    assert module._added([module._added(of_shard[:1]), of_shard[1]])[2] == (0, 1)
+    with pytest.raises(StageError, match="doubled"):
+        module._added([module._added(of_shard[:2]), of_shard[2]])
+
+
+def test_a_vocabulary_of_too_many_pairs_is_refused() -> None:
+    # A private one is known to be once it is selected. Kills: hours of noise that nothing holds.
+    words = itertools.islice(itertools.product("abcdefghijklm", repeat=4), MOST_WORDS + 1)
+    many = Vocabulary(list(map("".join, words)))
+    refuse_large(MOST_WORDS)
+    with pytest.raises(InputError, match=r"mechanism\.vocabulary: 20001 words have too many pairs"):
+        refuse_large(MOST_WORDS + 1)
+    with pytest.raises(InputError):
+        list(module._empty_blocks(None, many))

@@ -153,23 +153,26 @@ def test_groups_by_name() -> None:
 
 
 def test_groups_by_level() -> None:
-    # Kills: the nearest level, one above the number, a budget for what is no number, or too little.
+    # Kills: the nearest level, one above the number, a budget for what is no number, too little, or
+    # a number to Python alone.
     users = Users("by", 10, "plan", ("a", "b"), (Decimal("0.1"), Decimal(2)))
-    numbers = [
-        "0.1",
+    enough = {"0.1": 0, "1.9": 0, "2": 1, "1e999": 1, "+2.": 1}
+    none = [
         "0.09999999999999999999",
-        "1.9",
-        "2",
-        "1e999",
-        "inf",
         "-3",
         "nan",
         "x",
         "",
         None,
+        "inf",
+        "Infinity",
+        "1_0",
+        "\u0663",
     ]
-    expected = [0, NO_BUDGET, 0, 1, 1, 1, *[NO_BUDGET] * 5]
-    assert users.numbers(batch(by=["x"] * len(numbers), plan=numbers)) == expected
+    none += ["\u0663", " 2", "2\n", "1e99999", "9" * 500]
+    plans = [*enough, *none]
+    found = users.numbers(batch(by=["x"] * len(plans), plan=plans))
+    assert found == [*enough.values(), *[NO_BUDGET] * len(none)]
     floats = pa.array([0.1, 2.0, 1.999, None])
     assert users.numbers(batch(by=["x"] * 4, plan=floats)) == [0, 1, 0, NO_BUDGET]
     assert users.numbers(batch(by=["x"] * 3, plan=pa.array([2, 1, 0]))) == [1, 0, NO_BUDGET]

@@ -275,8 +275,20 @@ def test_no_name_is_in_what_is_passed_on(tmp_path: Path) -> None:
     corpus = write(tmp_path / "corpus", rows)
     key = key_of()
     splits = plan(corpus).splits
-    passed = [list(module._ReadWords(corpus, USERS, lambda: key).process(s)) for s in splits]
+    passed = [list(module._ReadWords(corpus, USERS, 10, lambda: key).process(s)) for s in splits]
     assert sum(map(len, passed)) == 30
     content = pickle.dumps(passed)
     assert b"canary" not in content
     assert b"least" not in content
+
+
+def test_a_user_of_endless_words_is_cut_on_the_way() -> None:
+    # Kills: all words of one user in memory, and in the engine's shuffle, until the end.
+    bound = BoundWords(5)
+    share = bound.create_accumulator()
+    drawn = np.random.default_rng().permutation(10_000)
+    for start in range(0, 10_000, 10):
+        more = {f"w{n}": int(n) for n in drawn[start : start + 10]}
+        share = bound.add_input(share, (0, more))
+        assert len(share[1]) <= 20
+    assert bound.extract_output(share) == (0, {f"w{n}": n for n in range(5)})
