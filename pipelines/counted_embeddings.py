@@ -90,20 +90,28 @@ class CountedEmbeddingsKind(Kind):
             raise StageError("the engine lost or doubled a block of counts; run again")
         deviation = float(self.counting.mechanism.deviation)
         found = factorise(counts, deviation, len(words), self.writers.spec.dimensions)
-        supported = found.supported
-        if not supported.any():
+        dimensions = self.writers.spec.dimensions
+        if not found.supported.any():
             raise InputError(
                 "mechanism.vocabulary: no pair of its words stands out of the noise; give fewer "
                 "words, more users or a larger epsilon"
             )
-        if not supported.all():
+        kept = np.asarray(found.vectors.any(axis=1))
+        if not kept.all():
             _LOGGER.info(
-                "%d of %d words stand out of the noise; the others are left out",
-                supported.sum(),
+                "%d of %d words stand out of the noise, and %d of these in %d dimensions; the "
+                "others are left out",
+                found.supported.sum(),
                 len(words),
+                kept.sum(),
+                dimensions,
             )
-        kept = [word for word, own in zip(words, supported, strict=True) if own]
-        return self.writers.publish(job, kept, found.vectors[supported], self._spendings)
+        if kept.sum() < 2:
+            raise InputError(
+                f"mechanism.dimensions: {dimensions} are too few for any two words; give more"
+            )
+        listed = [word for word, own in zip(words, kept, strict=True) if own]
+        return self.writers.publish(job, listed, found.vectors[kept], self._spendings)
 
     @property
     def _spendings(self) -> list[Spending[UserPrivacy]]:

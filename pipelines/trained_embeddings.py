@@ -127,9 +127,9 @@ class TrainedEmbeddingsKind(Kind):
 
     @property
     def _parameters(self) -> str:
-        """All of the mechanism but where it may end."""
+        """All of the mechanism but where it may end, and but the vocabulary, known by its words."""
         training = self.given.model_copy(update={"stop_after": None})
-        spec = self.writers.spec.model_copy(update={"training": training})
+        spec = self.writers.spec.model_copy(update={"training": training, "vocabulary": None})
         return repr((spec, self.writers.users))
 
     @property

@@ -179,7 +179,7 @@ def test_defaults_are_found_again(workspace: Workspace, lee_texts: list[str], me
     assert workspace.card()["mechanism"]["dimensions"] == 100
     spelt = {**changes["mechanism"], "dimensions": 100}
     if method == "sgd":
-        spelt["training"] = {"steps": 200, "lot": 3}
+        spelt["training"] = {"steps": 100, "lot": 3, "participation": "rates"}
     for block in (changes["mechanism"], spelt):
         done = workspace.release({**changes, "mechanism": block}, "--if-exists=ok")
         assert "(complete already; nothing was done)" in done.stdout
