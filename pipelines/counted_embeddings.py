@@ -91,7 +91,7 @@ class CountedEmbeddingsKind(Kind):
         deviation = float(self.counting.mechanism.deviation)
         found = factorise(counts, deviation, len(words), self.writers.spec.dimensions)
         dimensions = self.writers.spec.dimensions
-        if not found.supported.any():
+        if found.supported.sum() < 2:
             raise InputError(
                 "mechanism.vocabulary: no pair of its words stands out of the noise; give fewer "
                 "words, more users or a larger epsilon"
