@@ -246,7 +246,11 @@ def plot(results: dict[str, dict[str, float]], path: Path) -> None:
         axes[place].set_xscale("log", base=2)
         axes[place].set(xlabel="epsilon of a user", ylabel=MEASURES[measure])
         axes[place].legend(fontsize=7)
-    courses = {c: averaged(results, f"sgd-{c} {COURSES_AT}")["map_word"][0] for c in COURSES}
+    courses = {
+        c: scores["map_word"][0]
+        for c in COURSES
+        if "map_word" in (scores := averaged(results, f"sgd-{c} {COURSES_AT}"))
+    }
     axes[2].plot(list(courses), list(courses.values()), marker="o")
     axes[2].set(xlabel=f"steps of sgd at epsilon {COURSES_AT}", ylabel=MEASURES["map_word"], ylim=0)
     pyplot.savefig(path)
