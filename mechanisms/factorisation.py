@@ -44,16 +44,16 @@ def factorise(
     """
     believed, margins = _believed(counts, _DEVIATIONS * deviation, size)
     information = _information(believed, margins)
-    supported = np.flatnonzero(np.diff(information.indptr))
+    supported = np.diff(information.indptr) > 0
     vectors = np.zeros((size, dimensions), dtype=np.float32)
-    rank = min(dimensions, size - 1, len(supported))
+    rank = min(dimensions, size - 1, int(supported.sum()))
     if rank:
         # Words without information have no part in it: rounding would leave them something.
         left, values = _largest(information[supported], rank)
         found = left * np.sqrt(np.maximum(values, 0))
         found *= np.where(found[np.abs(found).argmax(axis=0), np.arange(rank)] < 0, -1, 1)
         vectors[supported, :rank] = np.nan_to_num(found)
-    return Factorised(vectors, np.diff(information.indptr) > 0)
+    return Factorised(vectors, supported)
 
 
 def _largest(

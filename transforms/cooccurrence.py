@@ -16,7 +16,7 @@ from mechanisms.cooccurrence import Cells, cells_of, contribution
 from mechanisms.keystream import BLOCK_BYTES, ReleaseKey
 from transforms.errors import InputError, StageError, redacted
 from transforms.shards import Written, write_tables
-from transforms.training_shards import shard_of
+from transforms.training_shards import DOUBLED, shard_of
 from transforms.users import Share, Users, words_of
 from transforms.vocabulary import KeySource
 
@@ -24,7 +24,6 @@ FOLDER = "cooccurrences"
 _SCHEMA = pa.schema([pa.field("count", pa.int64())])
 MOST_WORDS = 20_000
 """All pairs of a vocabulary's words are noised, and held by the launcher."""
-_DOUBLED = "the engine doubled a part; run again, on another engine if that repeats"
 _CELLS_A_BLOCK = 1 << 21
 _CELLS_HELD = 1 << 22
 
@@ -135,7 +134,7 @@ class _CountPairs(beam.DoFn):
         seen: set[bytes] = set()
         for user, share in shard[1]:
             if user in seen:
-                raise StageError(_DOUBLED)
+                raise StageError(DOUBLED)
             seen.add(user)
             parts.append(self._counting.clipped(user, share, len(vocabulary), key))
             held += len(parts[-1][0])
@@ -165,7 +164,7 @@ def _added(parts: Iterable[_Sparse]) -> _Sparse:
     cells, sums = _summed([(np.empty(0, np.int64), np.empty(0, np.int64)), *arrays])
     shards = tuple(shard for _, _, own in listed for shard in own)
     if len(set(shards)) < len(shards):
-        raise StageError(_DOUBLED)
+        raise StageError(DOUBLED)
     return cells.tobytes(), sums.tobytes(), shards
 
 

@@ -18,6 +18,7 @@ from transforms.shards import Written, write_content
 from transforms.users import Share, words_of
 from transforms.vocabulary import KeySource
 
+DOUBLED = "the engine doubled a part; run again, on another engine if that repeats"
 FOLDER = "training"
 SCHEMA = pa.schema(
     [
@@ -84,7 +85,7 @@ def read_shards(contents: Iterable[bytes]) -> Texts:
     parts = [_texts(pq.read_table(pa.BufferReader(content))) for content in contents]
     found = Texts.joined([_texts(SCHEMA.empty_table()), *parts])
     if len(np.unique(found.addresses, axis=0)) < len(found):
-        raise StageError("the engine doubled a part; run again, on another engine if that repeats")
+        raise StageError(DOUBLED)
     return found
 
 
