@@ -8,7 +8,7 @@ BENCH_COMMITS ?= ../shared/data/commit_messages.parquet
 
 .PHONY: help demo demo-words test check bench utility utility-words clean
 .PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release airflow
-.PHONY: azurite clusters faults soak utility-embeddings
+.PHONY: azurite vnu chromium clusters faults soak utility-embeddings
 
 help:
 	@echo "make demo     a real corpus becomes a release"
@@ -112,7 +112,18 @@ azurite: build/azurite/node_modules
 build/azurite/node_modules:
 	npm install --silent --no-fund --no-audit --prefix build/azurite azurite@3.37.0
 
-clusters: spark flink airflow azurite
+# The checker of HTML; and a browser that looks at the report.
+vnu: build/vnu/node_modules
+build/vnu/node_modules:
+	npm install --silent --no-fund --no-audit --ignore-scripts --prefix build/vnu vnu-jar@26.9.27
+
+chromium:
+	@if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ]; then apt-get update -qq && \
+		apt-get install -y -qq --no-install-recommends chromium chromium-driver; \
+	else echo "chromium and chromium-driver are needed: install Debian's packages"; exit 1; fi
+
+clusters: spark flink airflow azurite vnu chromium
 
 # The peer asks for a NumPy of its own, and works without.
 build/peer: $(VENV)/.bench

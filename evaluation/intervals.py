@@ -71,3 +71,17 @@ def mean_over_blocks(
     error = float(np.sqrt((deviations**2).sum() / (len(sizes) - 1) / len(sizes)))
     half = float(stats.t.ppf((1 + confidence) / 2, len(sizes) - 1)) * error
     return mean - half, mean + half
+
+
+def over_draws(values: npt.ArrayLike, confidence: float) -> tuple[float, float]:
+    """A confidence interval for the mean of independent draws (Student's t).
+
+    It is infinite for one draw. It covers at the stated rate if the draws are normal; where all of
+    few draws happen to be equal, it is a point.
+
+    Args:
+        values: floats (n,), a score for each draw of the release.
+        confidence: of the interval, such as 0.95.
+    """
+    draws = np.asarray(values, dtype=np.float64)
+    return mean_over_blocks(draws, np.arange(len(draws)), confidence)

@@ -43,7 +43,7 @@ def fit_topics(
     return fitted
 
 
-def top_terms(topic_terms: npt.NDArray[np.float32], count: int = 20) -> npt.NDArray[np.int32]:
+def top_terms(topic_terms: npt.NDArray[np.floating], count: int = 20) -> npt.NDArray[np.int32]:
     """The `count` likeliest terms of each topic, likeliest first; of equals, the lower number.
 
     Takes float (T, V), as of `fit_topics`; returns int32 (T, count).

@@ -50,7 +50,7 @@ class BagOfWordsKind(Kind):
     @property
     def passes(self) -> int:
         """How often every document is read."""
-        return 1 + self.vocabulary.passes + (self._histogram is not None)
+        return 1 + self.vocabulary.passes + (self.histogram is not None)
 
     @property
     def artefacts(self) -> Sequence[card.Artefact]:
@@ -59,32 +59,38 @@ class BagOfWordsKind(Kind):
         return [*self.vocabulary.artefacts, *vectors]
 
     @property
-    def _parameters(self) -> BagOfWordsParameters:
+    def parameters(self) -> BagOfWordsParameters:
+        """The documents' mechanism."""
         return BagOfWordsParameters(self.spec.precision, self.spec.epsilon, self.spec.accounting)
 
     @property
-    def _histogram(self) -> Histogram | None:
+    def histogram(self) -> Histogram | None:
+        """The histogram's mechanism, if there is one."""
         epsilon = self.spec.histogram_epsilon
         return Histogram(self.spec.precision, epsilon) if epsilon else None
+
+    @property
+    def compression(self) -> Compression:
+        """How the map is made."""
+        given = self.spec.compression
+        return Compression(given.method, given.size, self.embedding)
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
         """Add the job to a pipeline."""
         splits = splits_of(pipeline, job)
         vocabulary = beam.pvalue.AsSingleton(self.vocabulary.build(pipeline, splits, job))
-        if self._histogram:
+        if self.histogram:
             released = splits | "histogram" >> ReleaseHistogram(
-                job.corpus, vocabulary, self._histogram, job.key
+                job.corpus, vocabulary, self.histogram, job.key
             )
             weights = released["weights"]
         else:
             weights = pipeline | "no weights" >> beam.Create([None])
-        given = self.spec.compression
-        compression = Compression(given.method, given.size, self.embedding)
         codebook = weights | "codebook" >> beam.ParDo(
-            BuildCodebook(compression, job.key), vocabulary
+            BuildCodebook(self.compression, job.key), vocabulary
         )
         tables = codebook | "write codebook" >> beam.ParDo(_WriteCodebook(job.staging))
-        release_documents(pipeline, job, self._parameters, codebook, tables=(tables,))
+        release_documents(pipeline, job, self.parameters, codebook, tables=(tables,))
 
     def check(self, tally: Tally) -> None:
         """Any corpus has bags of words."""
@@ -92,10 +98,10 @@ class BagOfWordsKind(Kind):
     def account(self, files: Sequence[Written]) -> Account:
         """What the run cost, now that the vocabulary's size is known."""
         size = rows_of(files, VOCABULARY)
-        documents = self._parameters.mechanism(size, self.spec.compression.size or size)
+        documents = self.parameters.mechanism(size, self.spec.compression.size or size)
         before = list(self.vocabulary.spendings)
-        if self._histogram:
-            before.append(Spending("histogram", self._histogram.guarantee))
+        if self.histogram:
+            before.append(Spending("histogram", self.histogram.guarantee))
         spendings = [*before, Spending("documents", documents.guarantee)]
         total = compose(spendings)
         figure = None

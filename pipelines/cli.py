@@ -9,6 +9,8 @@ import click
 from pipelines.calibrate_cli import calibrate_words
 from pipelines.calibrate_sentences_cli import calibrate_sentences
 from pipelines.command import guarded
+from pipelines.evidence.audit_cli import audit
+from pipelines.evidence.evaluate_cli import evaluate
 from pipelines.forks import forget_grpc
 from pipelines.index_cli import index
 from pipelines.patience import be_patient
@@ -164,6 +166,8 @@ def _print_card(card: Card) -> None:
 
 
 main.add_command(index)
+main.add_command(evaluate)
+main.add_command(audit)
 calibrate.add_command(calibrate_words)
 calibrate.add_command(calibrate_sentences)
 

@@ -28,12 +28,12 @@ def complete(spec: Spec) -> Card | None:
     card = _card_at(spec.output)
     if card is None:
         return None
-    difference = _difference(card, spec)
-    if difference is None and list(prepare(spec).artefacts) != card.artefacts:
-        difference = "other artefacts"
-    if difference is not None:
+    other = difference(card, spec)
+    if other is None and list(prepare(spec).artefacts) != card.artefacts:
+        other = "other artefacts"
+    if other is not None:
         raise InputError(
-            f"output: {spec.output} holds another release ({difference}); name another place"
+            f"output: {spec.output} holds another release ({other}); name another place"
         )
     _refuse_incomplete(card, spec.output)
     _tidy(spec)
@@ -43,7 +43,7 @@ def complete(spec: Spec) -> Card | None:
 def refuse_existing(spec: Spec) -> None:
     """Raise InputError if the output is taken, but by a run that this one may take over."""
     card = _card_at(spec.output)
-    if card is not None and _difference(card, spec) is None:
+    if card is not None and difference(card, spec) is None:
         raise InputError(
             f"output: {spec.output} holds a release already, of the same id, columns and "
             "mechanism; accept it with --if-exists=ok, or name another place"
@@ -65,7 +65,7 @@ def _card_at(output: str) -> Card | None:
         return None
 
 
-def _difference(card: Card, spec: Spec) -> str | None:
+def difference(card: Card, spec: Spec) -> str | None:
     """What on the card is not as in the spec."""
     if card.release != spec.release:
         return f"release: {card.release}"

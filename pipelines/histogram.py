@@ -54,14 +54,15 @@ class HistogramKind(Kind):
         splits = splits_of(pipeline, job)
         vocabulary = beam.pvalue.AsSingleton(self.vocabulary.build(pipeline, splits, job))
         released = splits | "histogram" >> ReleaseHistogram(
-            job.corpus, vocabulary, self._histogram, job.key, job.rejects, job.corpus.id
+            job.corpus, vocabulary, self.histogram, job.key, job.rejects, job.corpus.id
         )
         files = released["weights"] | "write" >> beam.ParDo(_Write(job.staging), vocabulary)
         refuse_repeated(released[TAG], job)
         (files, released[TALLIES]) | "manifest" >> WriteManifest(job.staging)
 
     @property
-    def _histogram(self) -> Histogram:
+    def histogram(self) -> Histogram:
+        """The mechanism."""
         return Histogram(self.spec.precision, self.spec.epsilon)
 
     def check(self, tally: Tally) -> None:
@@ -69,7 +70,7 @@ class HistogramKind(Kind):
 
     def account(self, files: Sequence[Written]) -> Account:
         """What the run cost."""
-        spendings = [*self.vocabulary.spendings, Spending("histogram", self._histogram.guarantee)]
+        spendings = [*self.vocabulary.spendings, Spending("histogram", self.histogram.guarantee)]
         total = compose(spendings)
         resolved = {"vocabulary_size": rows_of(files, VOCABULARY)}
         return Account(spendings, total, resolved, not_protected(total))

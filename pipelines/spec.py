@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import pydantic
@@ -99,7 +100,7 @@ class Spec(Strict):
         ):
             if place and re.search(r"[*?\[\]]", place):
                 raise PydanticCustomError(key, f"{key}: {place} is a glob; name one folder")
-        if _inside(self.output, root(source)) or _inside(source, self.output):
+        if inside(self.output, root(source)) or inside(source, self.output):
             raise PydanticCustomError(
                 "output", f"output: {self.output} overlaps with the input {source}; keep them apart"
             )
@@ -127,7 +128,7 @@ class Spec(Strict):
 
     def _check_apart(self, key: str, path: str) -> None:
         for place, name in ((self.output, "output"), (root(self.input.path), "input")):
-            if _inside(path, place) or _inside(f"{path}/{self.release}", place):
+            if inside(path, place) or inside(f"{path}/{self.release}", place):
                 raise PydanticCustomError(
                     "apart", f"{key}: {path} lies in the {name}; name a restricted place"
                 )
@@ -139,16 +140,42 @@ def root(pattern: str) -> str:
     return pattern if literal == pattern else posixpath.dirname(literal)
 
 
-def _inside(path: str, folder: str) -> bool:
+def inside(path: str, folder: str) -> bool:
+    """Whether a place is a folder or lies in it."""
     path, folder = (p if "://" in p else os.path.realpath(p) for p in (path, folder))
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def load_spec(path: str) -> Spec:
-    """Read and check a spec; raises InputError with one line that names key, value and remedy."""
+def load_spec(path: str, changes: Mapping[str, str] | None = None) -> Spec:
+    """Read and check a spec; raises InputError with one line that names key, value and remedy.
+
+    `changes` are values, as YAML, that take the place of the file's by dotted key.
+    """
+    content = _read(path)
+    for key, value in (changes or {}).items():
+        _change(content, key, value)
+    try:
+        return Spec.model_validate(content)
+    except pydantic.ValidationError as error:
+        raise InputError(f"{path}: {_one_line(error)}") from None
+
+
+def _change(content: Any, key: str, value: str) -> None:
+    *parents, last = key.split(".")
+    for parent in parents:
+        content = content.get(parent) if isinstance(content, dict) else None
+    if not isinstance(content, dict):
+        raise InputError(f"{key}: the spec has no such block; name a key that it has")
+    try:
+        content[last] = YAML(typ="safe", pure=True).load(value)
+    except YAMLError:
+        raise InputError(f"{key}: {value!r} is not valid YAML") from None
+
+
+def _read(path: str) -> Any:
     try:
         with open(path, encoding="utf-8") as stream:
-            content = YAML(typ="safe", pure=True).load(stream)
+            return YAML(typ="safe", pure=True).load(stream)
     except FileNotFoundError:
         raise InputError(f"{path}: no such spec file") from None
     except (OSError, UnicodeDecodeError):
@@ -159,10 +186,6 @@ def load_spec(path: str) -> Spec:
         raise InputError(f"{path}: line {line} is not valid YAML: {problem}") from None
     except YAMLError:
         raise InputError(f"{path}: holds characters that YAML does not allow") from None
-    try:
-        return Spec.model_validate(content)
-    except pydantic.ValidationError as error:
-        raise InputError(f"{path}: {_one_line(error)}") from None
 
 
 def _one_line(error: pydantic.ValidationError) -> str:

@@ -210,7 +210,8 @@ class CommandServer:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("command_server.py"))],
+            # Without this folder on its path, whose `evaluation` would hide the package.
+            [sys.executable, "-P", str(Path(__file__).with_name("command_server.py"))],
             # What `forget_grpc` sets, which comes too late for one that has imported it already.
             env=os.environ | {"GRPC_ENABLE_FORK_SUPPORT": "false"},
             stdin=subprocess.PIPE,

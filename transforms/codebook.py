@@ -17,6 +17,7 @@ from indexes.embeddings import read_vectors
 from indexes.vectors import VectorsError
 from indexes.vocabulary import Vocabulary
 from mechanisms.histogram import Counts
+from mechanisms.keystream import ReleaseKey
 from transforms.artefacts import Artefact
 from transforms.errors import InputError, redacted
 from transforms.vocabulary import KeySource
@@ -69,44 +70,51 @@ class BuildCodebook(beam.DoFn):
 
     @redacted
     def process(self, weights: Counts | None, vocabulary: Vocabulary) -> Iterator[Codebook]:
-        terms = len(vocabulary)
-        size = self._spec.size or terms
-        check_size(size, terms)
-        stream = self._key().stage("compression", vocabulary.digest.encode())
-        seed = stream.addresses(self._spec.method.value, [size], [b""])[0]
-        bins = self._bins(vocabulary, weights, size, np.random.default_rng(seed))
-        yield Codebook(vocabulary, bins, size, weights)
+        yield codebook(self._spec, self._key(), weights, vocabulary)
 
-    def _bins(
-        self,
-        vocabulary: Vocabulary,
-        weights: Counts | None,
-        size: int,
-        generator: np.random.Generator,
-    ) -> compression.Bins:
-        match self._spec.method:
-            case Method.NONE:
-                return compression.identity(len(vocabulary))
-            case Method.RANDOM:
-                return compression.random(len(vocabulary), size, generator)
-            case Method.FREQUENCY:
-                assert weights is not None
-                return compression.frequency(weights, size)
-            case Method.EMBEDDING_CLUSTER:
-                return compression.embedding_cluster(self._vectors(vocabulary), size, generator)
-            case Method.EMBEDDING_DISPERSE:
-                return compression.embedding_disperse(self._vectors(vocabulary), size, generator)
 
-    def _vectors(self, vocabulary: Vocabulary) -> npt.NDArray[np.float32]:
-        artefact = self._spec.vectors
-        assert artefact is not None
-        try:
-            return read_vectors(artefact.lines(), vocabulary.terms.to_pylist())
-        except InputError:
-            raise
-        except VectorsError as error:
-            raise InputError(f"{artefact.key}: {artefact.uri} {error}") from None
-        except Exception:  # every object store's client has exceptions of its own
-            raise InputError(
-                f"{artefact.key}: {artefact.uri} cannot be read; check the path"
-            ) from None
+def codebook(
+    spec: Compression, key: ReleaseKey, weights: Counts | None, vocabulary: Vocabulary
+) -> Codebook:
+    """The codebook of a release; raises InputError for more bins than terms, or bad vectors."""
+    size = spec.size or len(vocabulary)
+    check_size(size, len(vocabulary))
+    stream = key.stage("compression", vocabulary.digest.encode())
+    seed = stream.addresses(spec.method.value, [size], [b""])[0]
+    bins = _bins(spec, vocabulary, weights, size, np.random.default_rng(seed))
+    return Codebook(vocabulary, bins, size, weights)
+
+
+def _bins(
+    spec: Compression,
+    vocabulary: Vocabulary,
+    weights: Counts | None,
+    size: int,
+    generator: np.random.Generator,
+) -> compression.Bins:
+    match spec.method:
+        case Method.NONE:
+            return compression.identity(len(vocabulary))
+        case Method.RANDOM:
+            return compression.random(len(vocabulary), size, generator)
+        case Method.FREQUENCY:
+            assert weights is not None
+            return compression.frequency(weights, size)
+        case Method.EMBEDDING_CLUSTER:
+            vectors = _vectors(spec.vectors, vocabulary)
+            return compression.embedding_cluster(vectors, size, generator)
+        case Method.EMBEDDING_DISPERSE:
+            vectors = _vectors(spec.vectors, vocabulary)
+            return compression.embedding_disperse(vectors, size, generator)
+
+
+def _vectors(artefact: Artefact | None, vocabulary: Vocabulary) -> npt.NDArray[np.float32]:
+    assert artefact is not None
+    try:
+        return read_vectors(artefact.lines(), vocabulary.terms.to_pylist())
+    except InputError:
+        raise
+    except VectorsError as error:
+        raise InputError(f"{artefact.key}: {artefact.uri} {error}") from None
+    except Exception:  # every object store's client has exceptions of its own
+        raise InputError(f"{artefact.key}: {artefact.uri} cannot be read; check the path") from None

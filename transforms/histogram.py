@@ -96,6 +96,12 @@ class _AddNoise(beam.DoFn):
 
     @redacted
     def process(self, counts: Counts, vocabulary: Vocabulary) -> Iterator[Counts]:
-        parameters = repr((self._mechanism, vocabulary.digest)).encode()
-        stream = self._release_key.stage("histogram", parameters)
-        yield self._mechanism.release(counts, stream)
+        yield release_histogram(self._mechanism, counts, vocabulary, self._release_key)
+
+
+def release_histogram(
+    mechanism: Histogram, counts: Counts, vocabulary: Vocabulary, key: ReleaseKey
+) -> Counts:
+    """The noisy counts of a vocabulary's terms, from the corpus's own."""
+    stream = key.stage("histogram", repr((mechanism, vocabulary.digest)).encode())
+    return mechanism.release(counts, stream)

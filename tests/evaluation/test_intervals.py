@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evaluation.intervals import mean_over_blocks, most_allowed, share_at_least
+from evaluation.intervals import mean_over_blocks, most_allowed, over_draws, share_at_least
 
 LEVELS = [0.31, 0.051, 1e-6]
 
@@ -83,3 +83,26 @@ def test_dependent_values_widen_the_interval() -> None:
 def test_one_block_says_nothing() -> None:
     # Kills: a division by zero, or a point taken for an interval.
     assert mean_over_blocks(np.ones(3), np.zeros(3, dtype=np.int64), 0.95) == (-math.inf, math.inf)
+
+
+@pytest.mark.parametrize("draws", [3, 5])
+def test_an_interval_over_draws_covers_as_often_as_it_says(draws: int) -> None:
+    # The number covered of 20,000 is Binomial(20,000, .95), and outside the bounds with a chance
+    # of at most 1e-6: within .0075 of it. Kills: the normal quantile, a one-sided one (covers
+    # .9), n for n - 1 (covers .93), the spread of a draw for that of the mean.
+    samples = np.random.default_rng().normal(7, 3, size=(20_000, draws))
+    found = np.array([over_draws(sample, 0.95) for sample in samples])
+    low, high = stats.binom.ppf([5e-7, 1 - 5e-7], 20_000, 0.95)
+    assert low <= ((found[:, 0] <= 7) & (found[:, 1] >= 7)).sum() <= high
+    # Control: with the normal quantile, .81 and .88 are covered.
+    half = stats.norm.ppf(0.975) * stats.sem(samples, axis=1)
+    assert (np.abs(samples.mean(axis=1) - 7) <= half).sum() < low
+
+
+def test_an_interval_over_draws_is_students() -> None:
+    # Kills: a confidence that is not passed on, draws in one block, an interval from one draw.
+    draws = [0.3, 0.5, 0.35, 0.41]
+    expected = stats.t.interval(0.8, 3, np.mean(draws), stats.sem(draws))
+    np.testing.assert_allclose(over_draws(draws, 0.8), expected)
+    assert over_draws([0.3], 0.8) == (-math.inf, math.inf)
+    assert over_draws([], 0.8) == (-math.inf, math.inf)

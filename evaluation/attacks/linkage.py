@@ -1,0 +1,161 @@
+"""Linkage: which of n original documents does a released one come from?
+
+The attacker holds the n originals and names the one of the highest score; row i of the release
+comes from row i of the originals. Scores are functions of the numbers of released documents, so
+that n^2 of them are never held at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from compiled import compiled
+
+_ROWS_AT_ONCE = 256
+_DIGITS = 9
+
+Score = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float64]]
+"""Released documents' numbers, int64 (b,), to their scores with all originals, float64 (b, n)."""
+
+
+def linked(score: Score, n: int, top: int = 1) -> npt.NDArray[np.float64]:
+    """The chance that each released document's own original is among the `top` by score.
+
+    Returns float64 (n,); the mean is the share linked. Originals of equal scores are taken in
+    random order: a tie of three for the first place is a chance of 1/3. A release that tells
+    nothing gives top / n.
+
+    Raises:
+        ValueError: fewer than two documents.
+    """
+    if n < 2:
+        raise ValueError(f"{n} documents cannot be mistaken for each other; give two or more")
+    chances = np.empty(n)
+    for start in range(0, n, _ROWS_AT_ONCE):
+        numbers = np.arange(start, min(start + _ROWS_AT_ONCE, n))
+        scores = score(numbers)
+        own = scores[np.arange(len(numbers)), numbers][:, None]
+        better, tied = (scores > own).sum(axis=1), (scores == own).sum(axis=1)
+        chances[numbers] = np.clip((top - better) / tied, 0, 1)
+    return chances
+
+
+def bag_distances(released: sp.csr_array, original: sp.csr_array) -> Score:
+    """Minus the L1 distance: the best score there is for counts under two-sided geometric noise.
+
+    With a = exp(-rate), Pr[x + Z = r] = (1 - a) / (1 + a) a^|r - x|, so the log-likelihood of an
+    original is -rate ||r - x||_1 and a term of r alone. Clipping at zero changes that term and no
+    more: Pr[x + Z <= 0] = a^x / (1 + a), as if zero itself had come out. Under a uniform prior, the
+    likeliest original is the Bayes guess, whatever the rate.
+
+    Args:
+        released: integers (n, K), the noisy counts of bins, clipped or not.
+        original: non-negative integers (n, K), the true ones.
+
+    Raises:
+        ValueError: the shapes differ.
+    """
+    _check(released.shape, original.shape)
+    noisy, true = (bags.astype(np.int64) for bags in (released, original))
+    for bags in (noisy, true):
+        bags.sum_duplicates()
+
+    def score(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        r, x = noisy[numbers], true
+        far = np.empty((len(numbers), x.shape[0]))
+        _far(r.indptr, r.indices, r.data, x.indptr, x.indices, x.data, x.shape[1], far)
+        return -far
+
+    return score
+
+
+@compiled
+def _far(offsets, entries, counts, own_offsets, own_entries, own_counts, size, out):  # type: ignore[no-untyped-def]
+    """L1 distances between sparse rows of `size` columns, into float64 (b, n)."""
+    row = np.zeros(size, dtype=np.int64)
+    for i in range(len(offsets) - 1):
+        total = np.int64(0)
+        for j in range(offsets[i], offsets[i + 1]):
+            row[entries[j]] = counts[j]
+            total += abs(counts[j])
+        for document in range(len(own_offsets) - 1):
+            far = total
+            for j in range(own_offsets[document], own_offsets[document + 1]):
+                released = row[own_entries[j]]
+                far += abs(released - own_counts[j]) - abs(released)
+            out[i, document] = far
+        for j in range(offsets[i], offsets[i + 1]):
+            row[entries[j]] = 0
+
+
+def in_bins(counts: sp.csr_array, bins: npt.NDArray[np.int32], size: int) -> sp.csr_array:
+    """Counts of terms (n, V) added up over their bins, int32 (V,) of 0 .. size - 1: (n, size).
+
+    Decompression keeps the total of every bin, so this gives the released bins back.
+    """
+    places = np.arange(len(bins)), bins
+    ones = np.ones(len(bins), dtype=counts.dtype)
+    return (counts @ sp.csr_array((ones, places), shape=(len(bins), size))).tocsr()
+
+
+def bag_cosines(released: sp.csr_array, original: sp.csr_array) -> Score:
+    """Cosines of counts times log((1 + n) / (1 + documents with the term)) + 1, of the originals.
+
+    A document without a term has a cosine of zero with all.
+
+    Args:
+        released, original: non-negative counts of terms or bins, (n, V).
+
+    Raises:
+        ValueError: the shapes differ.
+    """
+    _check(released.shape, original.shape)
+    rarity = np.log((1 + original.shape[0]) / (1 + (original > 0).sum(axis=0))) + 1
+    left, right = (_unit_bags(bags * rarity) for bags in (released, original))
+
+    def score(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        return _rounded((left[numbers] @ right.T).toarray())
+
+    return score
+
+
+def cosines(released: npt.NDArray[np.floating], original: npt.NDArray[np.floating]) -> Score:
+    """Cosines of embeddings (n, d); a zero vector has a cosine of zero with all.
+
+    Raises:
+        ValueError: the shapes differ.
+    """
+    _check(released.shape, original.shape)
+    left, right = (_unit(vectors.astype(np.float64)) for vectors in (released, original))
+
+    def score(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        return _rounded(left[numbers] @ right.T)
+
+    return score
+
+
+def _unit(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.where(lengths > 0, lengths, 1)
+
+
+def _unit_bags(bags: sp.csr_array) -> sp.csr_array:
+    lengths = np.sqrt((bags * bags).sum(axis=1))
+    return sp.diags_array(1 / np.where(lengths > 0, lengths, 1)) @ bags.tocsr()
+
+
+def _rounded(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Equal documents tie, though a product may add them up in another order."""
+    return np.round(scores, _DIGITS)
+
+
+def _check(released: tuple[int, ...], original: tuple[int, ...]) -> None:
+    if released != original:
+        raise ValueError(
+            f"released documents have shape {released} and originals {original}; give both in one "
+            "order, a document a row, over the same columns"
+        )

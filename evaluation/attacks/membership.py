@@ -1,0 +1,124 @@
+"""Membership inference: was a document among those that a model was trained on?
+
+Shadow models (Shokri et al., IEEE S&P 2017) in the design of BRR (Carvalho, Vasiloudis and
+Feyisetan, ICML 2021 workshop): the model has learnt from released documents, and the attacker, who
+holds a document as it is, tells from the model's posterior for it whether its release was learnt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.attacks.halves import half
+
+_LEAST = 4  # halved twice, a class of so many still has one document everywhere
+_CERTAIN = 1e-9
+
+Posterior = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float64]]
+"""A model: documents' numbers, int64 (b,), to the posteriors of their *raw* texts, (b, classes)."""
+
+Learn = Callable[[npt.NDArray[np.int64]], Posterior]
+"""Training: documents' numbers, int64 (m,), to the model learnt from their *releases*."""
+
+
+@dataclass(frozen=True)
+class Membership:
+    """How the attack scored the documents around the target model.
+
+    Attributes:
+        members: bool (m,), whether the target model was trained on each; half of them are.
+        scores: float64 (m,), the attack's log-odds that it was.
+    """
+
+    members: npt.NDArray[np.bool_]
+    scores: npt.NDArray[np.float64]
+
+    @property
+    def auc(self) -> float:
+        """Pr[a member's score is above another's], ties counted by half: 1/2 is chance."""
+        from sklearn.metrics import roc_auc_score
+
+        return float(roc_auc_score(self.members, self.scores))
+
+
+def membership(
+    learn: Learn,
+    labels: npt.NDArray[np.int64],
+    shadows: int,
+    generator: np.random.Generator,
+) -> Membership:
+    """Attack a target model by what shadow models show of their own members.
+
+    Half of the documents surround the target model and half the shadow models; each model is
+    trained on a random half of its documents. The attack is a logistic regression, learnt from all
+    shadow models together and not class by class as in Shokri et al., on the true label's
+    log-odds and log-posterior, the entropy, and the sorted posteriors. All halves are stratified
+    by label, so that no model lacks a class.
+
+    Args:
+        learn: trains a model; called once a shadow model, and then for the target.
+        labels: int64 (n,), the true classes, 0 .. classes - 1.
+        shadows: the number of shadow models.
+        generator: of the halves.
+
+    Raises:
+        ValueError: there is no shadow model, a negative label, one class only, or a class of
+            fewer than four documents.
+    """
+    _check(labels, shadows)
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    numbers = np.arange(len(labels))
+    targets = half(labels, generator)
+    worlds = [_attacked(learn, numbers[~targets], labels, generator) for _ in range(shadows)]
+    signals, members = (np.concatenate(parts) for parts in zip(*worlds, strict=True))
+    attack = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    attack.fit(signals, members)
+    signals, members = _attacked(learn, numbers[targets], labels, generator)
+    return Membership(members, attack.decision_function(signals))
+
+
+def _attacked(
+    learn: Learn,
+    world: npt.NDArray[np.int64],
+    labels: npt.NDArray[np.int64],
+    generator: np.random.Generator,
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """What a model shows of each document of its world, and whether it was trained on it."""
+    members = half(labels[world], generator)
+    return _signals(learn(world[members])(world), labels[world]), members
+
+
+def _signals(
+    posteriors: npt.NDArray[np.float64], labels: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float64]:
+    """float64 (b, classes + 3)."""
+    clipped = np.clip(posteriors, _CERTAIN, 1 - _CERTAIN)
+    logs = np.log(clipped)
+    places = np.arange(len(labels)), labels
+    odds = logs[places] - np.log1p(-clipped[places])
+    entropy = -(clipped * logs).sum(axis=1)
+    return np.column_stack([odds, logs[places], entropy, np.sort(posteriors, axis=1)])
+
+
+def _check(labels: npt.NDArray[np.int64], shadows: int) -> None:
+    if shadows < 1:
+        raise ValueError(f"{shadows} shadow models teach nothing; train one or more")
+    if len(labels) and labels.min() < 0:
+        raise ValueError(f"a label is {labels.min()}; number the classes from zero")
+    sizes = np.bincount(labels)
+    if len(sizes) < 2:
+        raise ValueError(
+            f"the {len(labels)} documents have {len(sizes)} class; a model to attack needs two"
+        )
+    if sizes.min() < _LEAST:
+        raise ValueError(
+            f"class {sizes.argmin()} has {sizes.min()} documents; leave out or merge classes of "
+            f"fewer than {_LEAST}"
+        )

@@ -1,0 +1,1 @@
+"""What a mechanism gives away, computed or measured, against what it states."""

@@ -1,0 +1,131 @@
+"""The largest privacy loss between two output laws that can be computed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from mechanisms.exact import Law
+from mechanisms.geometric import DenseNoise, SparseNoise
+
+_BITS = 256  # of probabilities, to begin with
+_CLOSE = 40  # bits that both bounds of a mass must share
+
+LogMasses = dict[int, tuple[float, float]]
+"""Of each outcome, bounds of the logarithm of its probability."""
+
+
+def loss(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> float:
+    """The largest |log(p / q)| over outcomes of probabilities p and q, float64 (k,) both.
+
+    Infinite where only one of the two is possible.
+    """
+    possible = (one > 0) | (other > 0)
+    with np.errstate(divide="ignore"):
+        logs = np.log(one[possible]) - np.log(other[possible])
+    return float(np.abs(logs).max(initial=0.0))
+
+
+def delta_at(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64], epsilon: float) -> float:
+    """The least delta at which two laws are (epsilon, delta)-close, in either direction.
+
+    The hockey-stick divergence: the sum of max(0, p - exp(epsilon) q).
+    """
+    factor = math.exp(epsilon)
+    return float(max(np.maximum(p - factor * q, 0).sum() for p, q in ((one, other), (other, one))))
+
+
+def log_masses(law: Law, count: int) -> LogMasses:
+    """Bounds of the log-probabilities of the first `count` outcomes of a sampler's law.
+
+    They come from the survival function that the sampler draws by, in integers, with as many bits
+    as it takes; logarithms are floats.
+    """
+    bits = _BITS
+    while not _resolved(law, count - 1, bits):
+        bits *= 2
+    outcomes = law.values(np.arange(count)).tolist()
+    masses: LogMasses = {}
+    before = 1 << bits, 1 << bits
+    for index, outcome in enumerate(outcomes):
+        after = law.survival(index, bits)
+        low, high = before[0] - after[1], before[1] - after[0]
+        masses[outcome] = _log(low, bits), _log(high, bits)
+        before = after
+    return masses
+
+
+def noise_masses(noise: DenseNoise | SparseNoise, reach: int) -> LogMasses:
+    """Bounds of the log-probabilities of -reach .. reach, of one entry of two-sided noise.
+
+    They are of the laws that the sampler itself holds, not of others made for the purpose.
+    """
+    if isinstance(noise, DenseNoise):
+        return log_masses(noise._sampler._law, 2 * reach + 1)
+    # An entry is zero where the gap before the next other one is not 0: Pr[gap = 1] is
+    # Pr[gap = 0] times that.
+    gaps = log_masses(noise._gaps._law, 2)
+    low, high = gaps[0]
+    values = log_masses(noise._values._law, 2 * reach)
+    masses = {value: (own[0] + low, own[1] + high) for value, own in values.items()}
+    masses[0] = gaps[1][0] - high, gaps[1][1] - low
+    return masses
+
+
+def shift_loss(masses: LogMasses, most: int) -> float:
+    """What a change of `most` in L1 of whole numbers with such noise on each costs, at most.
+
+    With loss(n) the largest log-ratio of an outcome's probability to that of the outcome n beside
+    it, that is most * max(loss(n) / n) over n up to `most`: for however many numbers share it.
+    Only shifts and outcomes within `masses` are tried, a dozen sizes of shift among them.
+    """
+    reach = (max(masses) - min(masses)) // 2
+    shifts = np.unique(np.geomspace(1, max(1, min(most, reach)), 12).astype(np.int64)).tolist()
+    worst = 0.0
+    for shift in shifts:
+        ratios = (
+            max(masses[z][1] - masses[z + shift][0], masses[z + shift][1] - masses[z][0])
+            for z in masses
+            if z + shift in masses
+        )
+        worst = max(worst, max(ratios) / shift)
+    return most * worst
+
+
+def draws_loss(weights: Sequence[tuple[int, int]], one: list[int], other: list[int]) -> float:
+    """The largest log-ratio of a candidate's chances under two lists of utilities.
+
+    Args:
+        weights: integer bounds of the weight of a candidate that is 0, 1, 2, ... below the best;
+            those farther below have none.
+        one, other: a utility for each candidate.
+    """
+    chances = [_chances(weights, utilities) for utilities in (one, other)]
+    worst = 0.0
+    for first, second in (chances, chances[::-1]):
+        for (_, high), (low, _) in zip(first, second, strict=True):
+            if high > 0:
+                worst = max(worst, math.inf if low <= 0 else math.log(high) - math.log(low))
+    return worst
+
+
+def _chances(weights: Sequence[tuple[int, int]], utilities: list[int]) -> list[tuple[float, float]]:
+    best = max(utilities)
+    own = [weights[best - u] if best - u < len(weights) else (0, 0) for u in utilities]
+    low, high = (sum(pair[side] for pair in own) for side in (0, 1))
+    return [(pair[0] / high, pair[1] / low) for pair in own]
+
+
+def _resolved(law: Law, index: int, bits: int) -> bool:
+    """Whether the mass of an outcome is known well enough; those before it are larger."""
+    before = law.survival(index - 1, bits) if index else (1 << bits,) * 2
+    after = law.survival(index, bits)
+    low, high = before[0] - after[1], before[1] - after[0]
+    return low > 0 and (high - low) << _CLOSE <= low
+
+
+def _log(value: int, bits: int) -> float:
+    return math.log(value) - bits * math.log(2) if value > 0 else -math.inf

@@ -1,0 +1,110 @@
+"""Audits of one mechanism, run together: each compares a figure with a statement."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from evaluation.audits.lower_bound import LowerBound
+
+_CLOSE = 1e-9
+"""What an exact figure may pass its statement by: floats take logarithms of exact numbers."""
+
+
+@dataclass(frozen=True)
+class Exact:
+    """A figure that is computed.
+
+    Attributes:
+        name: what is audited.
+        stated: the most that the figure may be.
+        says: how it was found, in a sentence.
+        find: computes it.
+        delta: of the statement, if it has one.
+    """
+
+    name: str
+    stated: float
+    says: str
+    find: Callable[[], float]
+    delta: float | None = None
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """A figure that is bounded from below by draws.
+
+    Attributes:
+        name, stated, says, delta: as of an `Exact` one.
+        find: bounds the figure with so many draws at a level: the probability, at most, that the
+            bound is above the true figure.
+        most: the number of draws that are enough, or that can be paid for; None for no limit.
+    """
+
+    name: str
+    stated: float
+    says: str
+    find: Callable[[int, float], LowerBound]
+    delta: float | None = None
+    most: int | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What an audit found; its fields are those of `audit.json`."""
+
+    name: str
+    way: Literal["exact", "sampled"]
+    stated: float
+    found: float
+    delta: float | None
+    draws: int | None
+    event: str | None
+    passed: bool
+    says: str
+
+
+def run(audits: Sequence[Exact | Sampled], draws: int, confidence: float) -> list[Finding]:
+    """All of the audits, in order.
+
+    The sampled ones share the level 1 - confidence (Bonferroni): mechanisms that keep to all their
+    statements fail one of them with a probability of at most that.
+
+    Raises ValueError for a confidence that is not between 0 and 1.
+    """
+    if not 0 < confidence < 1:
+        raise ValueError(f"a confidence of {confidence} is not between 0 and 1")
+    sampled = sum(isinstance(audit, Sampled) for audit in audits)
+    level = (1 - confidence) / max(1, sampled)
+    return [
+        _exact(audit) if isinstance(audit, Exact) else _sampled(audit, draws, level)
+        for audit in audits
+    ]
+
+
+def _exact(audit: Exact) -> Finding:
+    found = audit.find()
+    passed = found <= audit.stated * (1 + _CLOSE)
+    return Finding(
+        audit.name, "exact", audit.stated, found, audit.delta, None, None, passed, audit.says
+    )
+
+
+def _sampled(audit: Sampled, draws: int, level: float) -> Finding:
+    bound = audit.find(draws if audit.most is None else min(draws, audit.most), level)
+    says = audit.says
+    if math.isfinite(bound.reach):
+        says += f" So many draws can show {bound.reach:.3g} at most."
+    return Finding(
+        audit.name,
+        "sampled",
+        audit.stated,
+        bound.epsilon,
+        audit.delta,
+        bound.draws,
+        bound.event,
+        bound.epsilon <= audit.stated,
+        says,
+    )

@@ -1,0 +1,97 @@
+"""Lower bounds of epsilon, with confidence, from draws of a mechanism under two inputs.
+
+Ding, Wang, Wang, Zhang and Kifer: Detecting violations of differential privacy (CCS 2018), and
+Jagielski, Ullman and Oprea: Auditing differentially private machine learning (NeurIPS 2020): an
+event is chosen on half of the draws, and its probabilities are bounded on the other half.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from evaluation.audits.events import Outputs, best_event
+from evaluation.intervals import share_at_least
+
+Input = TypeVar("Input")
+Draw = Callable[[Input, int], Outputs]
+"""A mechanism under audit: so many independent outputs for one input, (n, k)."""
+
+
+@dataclass(frozen=True)
+class LowerBound:
+    """What draws show.
+
+    Attributes:
+        epsilon: the bound; 0 where nothing was shown.
+        reach: the largest that so many draws could have shown.
+        draws: of each input.
+        event: what the bound was made of, in words.
+    """
+
+    epsilon: float
+    reach: float
+    draws: int
+    event: str
+
+
+def epsilon_at_least(
+    draw: Draw[Input], one: Input, other: Input, draws: int, level: float, delta: float = 0.0
+) -> LowerBound:
+    """A bound of epsilon from below, for neighbouring inputs `one` and `other`.
+
+    If for every event S, Pr[M(one) in S] <= exp(epsilon) Pr[M(other) in S] + delta and the same
+    with the two exchanged, the bound is above epsilon with a probability of at most `level`:
+    each of the two probabilities (Clopper and Pearson 1934) errs with half of it.
+
+    Raises ValueError for fewer than 4 draws, and for a level or a delta out of range.
+    """
+    check(draws, level)
+    if not 0 <= delta < 1:
+        raise ValueError(f"a delta of {delta} is not in [0, 1)")
+    first, second = (np.asarray(draw(given, draws)) for given in (one, other))
+    if first.ndim != 2 or first.shape != second.shape or len(first) != draws:
+        raise ValueError(f"a mechanism under audit gives {draws} rows of one length for each input")
+    half = draws // 2
+    event = best_event(first[:half], second[:half], level, delta)
+    hits, alarms = (event.count(rows[half:]) for rows in (first, second))
+    if event.swapped:
+        hits, alarms = alarms, hits
+    held = draws - half
+    return LowerBound(
+        _bound(hits, alarms, held, level, delta),
+        _bound(held, 0, held, level, delta),
+        draws,
+        f"{event}, likelier under the {'second' if event.swapped else 'first'} input",
+    )
+
+
+def check(draws: int, level: float) -> None:
+    """Raise ValueError for too few draws, or for a level that is no probability."""
+    if draws < 4:
+        raise ValueError(f"{draws} draws are too few to choose an event and to test it; give more")
+    if not 0 < level < 1:
+        raise ValueError(f"a level of {level} is not between 0 and 1")
+
+
+def _bound(hits: int, alarms: int, draws: int, level: float, delta: float) -> float:
+    power = share_at_least(hits, draws, level / 2)
+    false = 1 - share_at_least(draws - alarms, draws, level / 2)
+    return max(0.0, math.log((power - delta) / false)) if power > delta else 0.0
+
+
+def rate_at_least(lengths: npt.NDArray[np.float64], dimensions: int, level: float) -> float:
+    """A bound from below of epsilon in a density proportional to exp(-epsilon ||z||).
+
+    `lengths`, float64 (n,), are those of n independent draws of z in so many dimensions, each of
+    them Gamma(dimensions, 1 / epsilon); so their sum is Gamma(n dimensions, 1 / epsilon). For noise
+    of that form the bound is above epsilon with a probability of `level`; of others it says
+    nothing.
+    """
+    return float(stats.gamma.ppf(level, len(lengths) * dimensions) / lengths.sum())

@@ -1,0 +1,139 @@
+"""How well labels can be learnt: logistic regression on features, out of fold or transferred.
+
+Dense features are standardised; sparse ones are taken for counts and weighted as for latent
+semantic analysis (`evaluation.latent.weighted`). No message names a label: it may be private.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from evaluation.latent import directions, weighted
+
+Labels = npt.NDArray[Any]
+"""Integers or strings, (n,)."""
+Features: TypeAlias = npt.NDArray[np.floating] | sp.csr_array
+"""Floats (n, d), or non-negative counts (n, V)."""
+
+
+class Scores(NamedTuple):
+    """Shares from 0 to 1; precision, recall and F1 are means over the classes of the truth."""
+
+    accuracy: float
+    precision: float
+    recall: float
+    f1: float
+
+
+def scores(truth: Labels, predicted: Labels) -> Scores:
+    """Compare labels; a class that is never predicted has a precision and an F1 of 0.
+
+    Raises:
+        ValueError: there are none.
+    """
+    from sklearn.metrics import precision_recall_fscore_support
+
+    if not len(truth):
+        raise ValueError("there is no document to score; give at least one")
+    precision, recall, f1, _ = precision_recall_fscore_support(
+        truth, predicted, labels=np.unique(truth), average="macro", zero_division=0
+    )
+    return Scores(float(np.mean(truth == predicted)), float(precision), float(recall), float(f1))
+
+
+def out_of_fold(
+    features: Features, labels: Labels, folds: int, seed: int, dimensions: int | None = None
+) -> Labels:
+    """What is predicted of each document by what is learnt from the other folds, (n,).
+
+    Args:
+        features: of n documents.
+        labels: (n,).
+        folds: 2 or more; stratified.
+        seed: of the folds, and of the latent space.
+        dimensions: None to learn from the features; else they are counts, and the documents
+            are described by so many dimensions of a latent space that the other folds span.
+
+    Raises:
+        ValueError: one class, fewer documents than folds in a class or at all, or more dimensions
+            than there can be.
+    """
+    from sklearn.model_selection import StratifiedKFold
+
+    _check_folds(labels, folds)
+    splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
+    predicted = np.empty_like(labels)
+    for rest, test in splitter.split(np.empty(len(labels)), labels):
+        known, unseen = features[rest], features[test]
+        if dimensions is not None:
+            known, unseen = _latent(known, unseen, dimensions, seed)
+        predicted[test] = _fitted(known, labels[rest]).predict(unseen)
+    return predicted
+
+
+def transferred(
+    features: Features, labels: Labels, other_features: Features, other_labels: Labels
+) -> Scores:
+    """Learn from the first documents, and be tested on the others.
+
+    Raises:
+        ValueError: one class to learn from, or nothing to be tested on.
+    """
+    return scores(other_labels, _fitted(features, labels).predict(other_features))
+
+
+def posteriors(features: Features, labels: Labels) -> Callable[[Features], npt.NDArray[np.float64]]:
+    """A fitted model's probabilities of the classes, float64 (n, classes), by ascending label.
+
+    Raises:
+        ValueError: one class to learn from.
+    """
+    model = _fitted(features, labels)
+    return lambda others: np.asarray(model.predict_proba(others), dtype=np.float64)
+
+
+def _latent(
+    known: sp.csr_array, unseen: sp.csr_array, dimensions: int, seed: int
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    known, unseen = weighted(known), weighted(unseen)
+    basis = directions(known, dimensions, seed)
+    return known @ basis, unseen @ basis
+
+
+def _fitted(features: Features, labels: Labels) -> Any:
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+    _check_classes(labels)
+    scaler = FunctionTransformer(weighted) if sp.issparse(features) else StandardScaler()
+    return make_pipeline(scaler, _regression()).fit(features, labels)
+
+
+def _regression() -> Any:
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(max_iter=1000)
+
+
+def _check_classes(labels: Labels) -> None:
+    if len(np.unique(labels)) < 2:
+        raise ValueError(
+            f"the {len(labels)} documents to learn from are of one class; a label needs two"
+        )
+
+
+def _check_folds(labels: Labels, folds: int) -> None:
+    _check_classes(labels)
+    if not 2 <= folds <= len(labels):
+        raise ValueError(f"{folds} folds of {len(labels)} documents; name 2 to {len(labels)}")
+    fewest = int(np.unique(labels, return_counts=True)[1].min())
+    if fewest < folds:
+        raise ValueError(
+            f"the smallest class has {fewest} documents, and there are {folds} folds; name fewer "
+            "folds, or leave that class out"
+        )

@@ -1,0 +1,150 @@
+"""An audit of the mechanisms of a spec, at its own parameters, against what they state."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import asdict
+from typing import Any
+
+from evaluation.audits.findings import Exact, Sampled, run
+from pipelines import storage
+from pipelines.bag_of_words import BagOfWordsKind
+from pipelines.embedded_words import EmbeddedWordsKind
+from pipelines.evidence import audit_bags, audit_sentences, audit_words
+from pipelines.histogram import HistogramKind
+from pipelines.kind import Kind
+from pipelines.kinds import prepare
+from pipelines.sentences import SentencesKind
+from pipelines.spec import Spec
+from pipelines.words import WordsKind
+from transforms.errors import StageError
+
+RESULT = "audit.json"
+SCHEMA_VERSION = 1
+CONFIDENCE = 0.9999
+DRAWS = 100_000
+_COLUMNS = "audit", "way", "stated", "found", "at delta", "verdict"
+
+
+def audit(
+    spec: Spec, output: str | None = None, *, draws: int = DRAWS, confidence: float = CONFIDENCE
+) -> dict[str, Any]:
+    """Audit what a release of `spec` would run, and write what was found.
+
+    Nothing of the corpus is read: inputs are made up, of public artefacts where they must be.
+
+    Args:
+        spec: of the release.
+        output: an absolute path of a folder or an object-store URI, empty as yet, which gets
+            `audit.json`; None for nothing to be written.
+        draws: of each input, for the audits that draw.
+        confidence: of all of them together: mechanisms that keep to their statements fail none of
+            the audits with at least this probability.
+
+    Returns:
+        The content of `audit.json`.
+
+    Raises:
+        InputError: anything that a person can mend; nothing is written then.
+    """
+    if output is not None:
+        storage.refuse_existing(output)
+    with storage.staging_area(output) if output is not None else nullcontext("") as staging:
+        findings = run(audits_of(prepare(spec)), draws, confidence)
+        content = {
+            "schema_version": SCHEMA_VERSION,
+            "spec": spec.release,
+            "kind": spec.mechanism.kind,
+            "confidence": confidence,
+            "passed": all(finding.passed for finding in findings),
+            "audits": [_finite(asdict(finding)) for finding in findings],
+        }
+        if output is not None:
+            _write(staging, output, content)
+    return content
+
+
+def audits_of(kind: Kind) -> list[Exact | Sampled]:
+    """The audits of a kind's mechanisms."""
+    if isinstance(kind, BagOfWordsKind):
+        return audit_bags.of_bags(kind)
+    if isinstance(kind, HistogramKind):
+        return audit_bags.of_histograms(kind)
+    if isinstance(kind, WordsKind | EmbeddedWordsKind):
+        # What follows the words is post-processing.
+        return audit_words.of_words(kind if isinstance(kind, WordsKind) else kind.words)
+    if isinstance(kind, SentencesKind):
+        return audit_sentences.of_sentences(kind)
+    # This imports what is not installed with every quietcorpus, and `prepare` has found.
+    from pipelines.evidence import audit_users
+
+    return audit_users.of_users(kind)
+
+
+def lines(content: Mapping[str, Any]) -> Iterator[str]:
+    """What was found, for the screen."""
+    rows = [_COLUMNS, *(_row(finding) for finding in content["audits"])]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(cells).rstrip()
+    yield ""
+    yield (
+        f"confidence  {content['confidence']:g}: mechanisms that keep to all of these statements "
+        f"fail an audit with a chance of at most {1 - content['confidence']:.2g}"
+    )
+    yield "input       made up, of the spec and its public artefacts alone: no corpus was read"
+    failed = [finding for finding in content["audits"] if not finding["passed"]]
+    for finding in failed:
+        yield f"failed      {finding['name']}: {finding['says']}"
+        if finding["event"]:
+            yield f"            by the event that {finding['event']}"
+    if not failed:
+        yield "passed      nothing that was found passes what is stated"
+
+
+def refuse(content: Mapping[str, Any]) -> None:
+    """Raise StageError if an audit failed."""
+    failed = [finding for finding in content["audits"] if not finding["passed"]]
+    if failed:
+        worst = failed[0]
+        raise StageError(
+            f"audit: {len(failed)} of {len(content['audits'])} audits failed; {worst['name']}: "
+            f"{worst['found']:.6g} is more than the {worst['stated']:.6g} that is stated: release "
+            "nothing"
+        )
+
+
+def _row(finding: Mapping[str, Any]) -> tuple[str, ...]:
+    delta = finding["delta"]
+    return (
+        finding["name"],
+        finding["way"],
+        f"{finding['stated']:.6g}",
+        ("" if finding["way"] == "exact" else ">= ") + f"{finding['found']:.6g}",
+        "" if delta is None else f"{delta:.3g}",
+        "passed" if finding["passed"] else "FAILED",
+    )
+
+
+def _finite(finding: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no infinity: the largest float stands for it."""
+    if math.isinf(finding["found"]):
+        finding["found"] = sys.float_info.max
+    return finding
+
+
+def _write(staging: str, output: str, content: Mapping[str, Any]) -> None:
+    raw = (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
+    if not storage.is_local(output):
+        storage.write_bytes(f"{output}/{RESULT}", raw)
+        return
+    folder = f"{staging}/audit"
+    os.mkdir(folder)
+    storage.write_bytes(f"{folder}/{RESULT}", raw)
+    storage.move(folder, output)

@@ -1,0 +1,43 @@
+"""What audits give to mechanisms: made-up documents, at places of their own, under fresh keys."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from mechanisms.keystream import Addresses, Keystream, ReleaseKey
+from transforms.documents import Documents
+from transforms.rows import Privatizer
+
+SOURCE = "audit"
+LOSS = 2.0
+"""A loss that draws show well: what is exp(10) times as likely under one input is never seen under
+the other."""
+
+
+def fresh_key() -> ReleaseKey:
+    """A key of no release."""
+    return ReleaseKey(os.urandom(32))
+
+
+def fresh_stream(inputs: list[bytes]) -> tuple[Keystream, Addresses]:
+    """A keystream of a fresh key, and the addresses of inputs, each at a place of its own."""
+    stream = fresh_key().stage(SOURCE, b"")
+    return stream, stream.addresses(SOURCE, range(len(inputs)), inputs)
+
+
+def released(privatizer: Privatizer, texts: tuple[str, ...], count: int) -> Iterator[pa.Table]:
+    """The released rows of these texts, over and over: `count` times all of them, in order."""
+    rows = np.arange(count * len(texts), dtype=np.int64)
+    column = pa.array(list(texts) * count, pa.large_string())
+    documents = Documents(SOURCE, rows, column, pa.table({}))
+    for part in documents.parts(privatizer.documents_at_once):
+        yield privatizer.release(part).rows
+
+
+def telling(epsilon: float, most: int) -> int:
+    """Of 1 to `most` units that cost `epsilon` in all, how many cost about `LOSS`."""
+    return min(most, max(1, round(LOSS * most / epsilon)))

@@ -1,0 +1,193 @@
+"""The study of bags of words: topics, latent semantics, labels, and whose document is whose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from evaluation import full_privacy
+from evaluation.attacks.linkage import bag_cosines, bag_distances, in_bins
+from evaluation.classification import out_of_fold, scores
+from evaluation.latent import reconstruction_errors
+from evaluation.topic_quality import coherence, exclusivity
+from evaluation.topics import (
+    best_match_jaccard,
+    density_ratio,
+    fit_topics,
+    length_ratio,
+    top_terms,
+)
+from indexes.tokenizer import tokenize
+from indexes.vocabulary import Vocabulary
+from pipelines.bag_of_words import BagOfWordsKind
+from pipelines.card import Card
+from pipelines.evidence.draws import Bins, Draw, drawn, fresh_key, table_of
+from pipelines.evidence.features import counted
+from pipelines.evidence.private_corpus import Sample, Strings
+from pipelines.evidence.results import Observation
+from pipelines.evidence.study import FOLDS, Study, Views, attacks, classified, labelled
+from pipelines.kinds import prepare
+from pipelines.spec import Spec
+from pipelines.storage import COMPRESSION, VOCABULARY
+from transforms.codebook import codebook
+from transforms.histogram import release_histogram
+
+TOPICS, TOP_TERMS, SWEEPS = 20, 20, 100
+DIMENSIONS = 100
+_FITTED_TOKENS = 2_000_000
+_BASELINE_DOCUMENTS = 1000
+_LONGEST = 0.95
+
+
+class BagStudy(Study):
+    """Bags of words over the vocabulary of the release.
+
+    A redraw takes the vocabulary as it was released; its histogram and its map are drawn anew,
+    from the sampled documents.
+    """
+
+    def __init__(self, output: str, card: Card, sample: Sample) -> None:
+        self._sample = sample
+        self._vocabulary = Vocabulary(table_of(output, VOCABULARY)["term"])
+        self._bins = _own_bins(output, card, len(self._vocabulary))
+        self._epsilon = float(Fraction(card.guarantee.parameters.epsilon_exact))
+        self._offsets, self._terms = self._vocabulary.look_up(tokenize(sample.documents.texts))
+        self._originals = counted(self._offsets, self._terms, len(self._vocabulary))
+        self._sizes = f"{len(sample):,} documents, {len(self._vocabulary):,} terms"
+        self.notes = [
+            f"Topics are those of latent Dirichlet allocation ({TOPICS} topics, {SWEEPS} sweeps); "
+            f"where a release has more than {_FITTED_TOKENS:,} tokens, it sees as many documents, "
+            "at random, as hold so many."
+        ]
+
+    def redraw(self, spec: Spec) -> Draw:
+        """A fresh histogram, a fresh map, and fresh noise for every document."""
+        kind = prepare(spec)
+        assert isinstance(kind, BagOfWordsKind)
+        key = fresh_key()
+        weights = None
+        if kind.histogram:
+            exact = np.bincount(self._terms, minlength=len(self._vocabulary)).astype(np.int64)
+            weights = release_histogram(kind.histogram, exact, self._vocabulary, key)
+        book = codebook(kind.compression, key, weights, self._vocabulary)
+        draw = drawn(kind.parameters.privatizer(key, book), self._sample)
+        return replace(draw, law=Bins(book.bins, book.size))
+
+    def references(self, number: int) -> Iterator[Observation]:
+        """The original against itself, its unigrams, full local privacy, attacks on the text."""
+        generator = np.random.default_rng([number, 1])
+        originals = self._originals
+        yield from self._topics(originals, "original", number, ceiling=True)
+        redrawn = generator.choice(self._terms, len(self._terms))
+        floor = counted(self._offsets, redrawn, len(self._vocabulary))
+        yield from self._topics(floor, "floor", number)
+        yield from self._structure(originals, "original", number)
+        yield from self._fully_private(generator)
+        yield from self._classified(self._sample.labels, originals, "original", number)
+        views = Views(originals, originals, {"": bag_cosines(originals, originals)})
+        yield from attacks(self._sample, views, "original", generator)
+
+    def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
+        """The measures of a draw."""
+        generator = np.random.default_rng([number, 2])
+        released = self._of(draw)
+        yield Observation("length", "release", length_ratio(self._originals, released))
+        yield Observation("density", "release", density_ratio(self._originals, released))
+        yield from self._topics(released, "release", number)
+        yield from self._structure(released, "release", number)
+        yield from self._classified(draw.labels, released, "release", number)
+        if not draw.placed:
+            return
+        yield from attacks(self._sample, self._views(draw, released), "release", generator)
+        dealt = self._views(draw, released[generator.permutation(len(draw.rows))])
+        yield from attacks(self._sample, dealt, "noise", generator)
+
+    def _of(self, draw: Draw) -> sp.csr_array:
+        terms, counts = (draw.rows[name].combine_chunks() for name in ("terms", "counts"))
+        parts = (counts.values.to_numpy(), terms.values.to_numpy(), terms.offsets.to_numpy())
+        return sp.csr_array(parts, (len(draw.rows), len(self._vocabulary)))
+
+    def _views(self, draw: Draw, released: sp.csr_array) -> Views:
+        bins = draw.law or self._bins
+        noisy, exact = (in_bins(c, bins.of, bins.size) for c in (released, self._originals))
+        return Views(self._originals, released, {"": bag_distances(noisy, exact)})
+
+    def _topics(
+        self, counts: sp.csr_array, subject: str, number: int, *, ceiling: bool = False
+    ) -> Iterator[Observation]:
+        if np.count_nonzero(counts.sum(axis=0)) < TOP_TERMS:
+            return
+        fitted = fit_topics(_some(counts, number), TOPICS, iterations=SWEEPS, seed=2 * number + 1)
+        tops = top_terms(fitted, TOP_TERMS)
+        reference = self._reference(number)
+        jaccard = best_match_jaccard(reference, tops)
+        yield Observation("topic-jaccard", "ceiling" if ceiling else subject, jaccard)
+        yield Observation("exclusivity", subject, float(exclusivity(fitted, TOP_TERMS).mean()))
+        score = float(coherence(self._originals, tops).mean())
+        yield Observation("coherence", subject, score)
+
+    def _reference(self, number: int) -> npt.NDArray[np.int32]:
+        """Topics of the original, from an initialisation of their own for each draw."""
+        if number not in self._references:
+            originals = _some(self._originals, number)
+            fitted = fit_topics(originals, TOPICS, iterations=SWEEPS, seed=2 * number)
+            self._references[number] = top_terms(fitted, TOP_TERMS)
+        return self._references[number]
+
+    @cached_property
+    def _references(self) -> dict[int, npt.NDArray[np.int32]]:
+        return {}
+
+    def _structure(self, counts: sp.csr_array, subject: str, number: int) -> Iterator[Observation]:
+        some = int((counts.sum(axis=1) > 0).sum())  # empty documents have no structure
+        dimensions = min(DIMENSIONS, some // 2, counts.shape[1] // 2)
+        if some < 2 * FOLDS or not dimensions:
+            return
+        errors = reconstruction_errors(counts, dimensions, FOLDS, number)
+        yield Observation("reconstruction", subject, float(errors.mean()))
+
+    def _classified(
+        self, labels: Strings | None, counts: sp.csr_array, subject: str, number: int
+    ) -> Iterator[Observation]:
+        if labels is None:
+            return
+        rows, classes = labelled(labels)
+        dimensions = min(DIMENSIONS, min(len(rows), counts.shape[1]) // 2)
+        predicted = out_of_fold(counts[rows], classes, FOLDS, number, dimensions)
+        yield from classified(scores(classes, predicted), subject)
+
+    def _fully_private(self, generator: np.random.Generator) -> Iterator[Observation]:
+        """LPLP's figure 1: what it costs to hide whole documents at the same epsilon."""
+        originals = self._originals[:_BASELINE_DOCUMENTS]
+        lengths = np.asarray(originals.sum(axis=1)).ravel()
+        longest = max(1, int(np.quantile(lengths, _LONGEST)))
+        for subject, law in (
+            ("laplace", full_privacy.laplace),
+            ("geometric", full_privacy.geometric),
+        ):
+            noisy = law(originals, self._epsilon, longest, generator)
+            yield Observation("length", subject, length_ratio(originals, noisy))
+            yield Observation("density", subject, density_ratio(originals, noisy))
+
+
+def _own_bins(output: str, card: Card, terms: int) -> Bins:
+    """The map of the release itself."""
+    of = np.arange(terms, dtype=np.int32)
+    if any(file.path == COMPRESSION for file in card.files):
+        of = table_of(output, COMPRESSION)["bin"].astype(np.int32)
+    return Bins(of, card.mechanism["bins"])
+
+
+def _some(counts: sp.csr_array, seed: int) -> sp.csr_array:
+    """As many documents, at random, as hold at most so many tokens together; or all of them."""
+    if counts.sum() <= _FITTED_TOKENS:
+        return counts
+    order = np.random.default_rng(seed).permutation(counts.shape[0])
+    lengths = np.cumsum(np.asarray(counts.sum(axis=1)).ravel()[order])
+    return counts[order[: max(1, np.searchsorted(lengths, _FITTED_TOKENS, side="right"))]]

@@ -1,0 +1,171 @@
+"""The job of `quietcorpus evaluate`: measure a release, and write the report."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pipelines import storage
+from pipelines.card import costs
+from pipelines.evidence import results, sweep
+from pipelines.evidence.audit import audit
+from pipelines.evidence.evaluation import Evaluation
+from pipelines.evidence.report import render
+from pipelines.evidence.results import Measured, Setting
+from pipelines.spec import inside, load_spec
+from pipelines.version import software
+from transforms.errors import InputError
+from transforms.sources import plan
+
+REPORT, CONTENT, ROWS, DRAWS = (
+    "evaluation.html",
+    "evaluation.json",
+    "evaluation.parquet",
+    "draws",
+)
+_CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much to measure, and with what.
+
+    Attributes:
+        draws: of each setting.
+        settings: of a sweep, besides the release's own.
+        workers: processes.
+        audit: whether the spec is audited too.
+        quiet: log lines for progress even on a terminal.
+    """
+
+    draws: int
+    settings: Sequence[Setting]
+    workers: int
+    audit: bool
+    quiet: bool
+
+
+def require() -> None:
+    """Raise InputError if something that measures or draws is not installed."""
+    for module, package in (
+        ("sklearn", "scikit-learn"),
+        ("tomotopy", "tomotopy"),
+        ("matplotlib", "matplotlib"),
+        ("jinja2", "jinja2"),
+    ):
+        if importlib.util.find_spec(module) is None:
+            raise InputError(f"{package} is not installed; install the extra [evaluate]")
+
+
+def evaluate(evaluation: Evaluation, output: str, effort: Effort) -> dict[str, Any]:
+    """Measure, and write the report, its content and all observations; returns the content.
+
+    Args:
+        evaluation: what of what.
+        output: a folder or an object-store URI. It keeps every draw's result, so that a run that
+            was stopped goes on, and may hold those of an earlier run of the same evaluation.
+        effort: how much.
+
+    Raises:
+        InputError: anything that a person can mend; no report is written then.
+    """
+    if inside(output, evaluation.release):
+        raise InputError(f"--output: {output} lies in the release; name a place of its own")
+    evaluation.check()
+    tasks = _tasks(evaluation, effort)
+    storage.probe("--output", output)
+    done = sweep.Done(f"{output}/{DRAWS}", _identity(evaluation))
+    measured = sweep.run(evaluation, tasks, done, effort.workers, quiet=effort.quiet)
+    order = {task: number for number, task in enumerate(tasks)}
+    measured.sort(key=lambda one: order[one.setting, one.draw])
+    content = _content(evaluation, measured, _audited(evaluation) if effort.audit else None)
+    files = {
+        ROWS: results.table(measured),
+        CONTENT: (json.dumps(content, indent=2, allow_nan=False) + "\n").encode(),
+        REPORT: render(content).encode(),
+    }
+    for name, data in files.items():
+        storage.write_bytes(f"{output}/{name}", data)
+    return content
+
+
+def _tasks(evaluation: Evaluation, effort: Effort) -> list[sweep.Task]:
+    if evaluation.spec is None:
+        if effort.settings:
+            raise InputError("--spec: missing; a sweep makes draws of what the spec describes")
+        return [((), 0)]
+    for setting in effort.settings:
+        evaluation.at(setting)  # bad settings show before the long part
+    return [(s, draw) for s in ((), *effort.settings) for draw in range(effort.draws)]
+
+
+def _identity(evaluation: Evaluation) -> str:
+    """All that a draw's result depends on, but its setting and its number."""
+    files = plan(evaluation.columns.corpus(evaluation.against)).files
+    parts = [asdict(evaluation), evaluation.card.to_json(), files, software()]
+    if evaluation.spec is not None:
+        with open(evaluation.spec, "rb") as stream:
+            parts.append(hashlib.sha256(stream.read()).hexdigest())
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def _content(
+    evaluation: Evaluation, measured: Sequence[Measured], audits: dict[str, Any] | None
+) -> dict[str, Any]:
+    card, sample, columns = evaluation.card, evaluation.sample, evaluation.columns
+    found = results.figures(measured, _CONFIDENCE)
+    return {
+        "schema_version": 1,
+        "release": {
+            "id": card.release,
+            "kind": card.mechanism["kind"],
+            "created": card.created,
+            "cost": costs(card.budget.total),
+            "statement": card.guarantee.statement,
+            "not_protected": card.guarantee.not_protected,
+            "documents": card.counts.documents,
+        },
+        "corpus": {
+            "documents": len(sample),
+            "of": sample.of,
+            "label": columns.label,
+            "user": columns.user,
+        },
+        "draws": max(one.draw for one in measured) + 1,
+        "confidence": _CONFIDENCE,
+        "measures": results.described(one["measure"] for one in found),
+        "figures": found,
+        "audits": audits,
+        "notes": [*evaluation.study.notes, *_notes(evaluation)],
+        "software": software(),
+    }
+
+
+def _notes(evaluation: Evaluation) -> list[str]:
+    notes = []
+    if evaluation.spec is None:
+        notes.append(
+            "No spec was given: the release is the only draw, and nothing has an interval."
+        )
+    if evaluation.columns.label is None:
+        notes.append("No label was named: nothing was classified, and membership was not inferred.")
+    if evaluation.columns.user is None:
+        notes.append("No user column was named: authorship was not attacked.")
+    if not evaluation.own.placed:
+        notes.append(
+            "Which document a row of the release is of is not known here (no id column was kept "
+            "and named): figures that need it are those of the fresh draws alone."
+        )
+    return notes
+
+
+def _audited(evaluation: Evaluation) -> dict[str, Any] | None:
+    """What an audit of the spec finds, if there is one."""
+    if evaluation.spec is None:
+        return None
+    found = audit(load_spec(evaluation.spec))
+    return {key: found[key] for key in ("confidence", "passed", "audits")}

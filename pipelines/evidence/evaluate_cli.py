@@ -1,0 +1,133 @@
+"""`quietcorpus evaluate`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import click
+
+from pipelines.command import guarded
+
+
+@click.command(short_help="What a release is good for, and what it gives away.")
+@click.argument("release")
+@click.option("--against", required=True, help="The private corpus: a path, a glob or a URI.")
+@click.option("--output", required=True, help="A folder or a URI, inside the trust boundary.")
+@click.option("--spec", type=click.Path(), help="The spec, for further draws, attacks and sweeps.")
+@click.option("--text", help="The corpus's column of texts; the spec's, or `text`.")
+@click.option("--id", "id_", help="Its column of ids; the spec's, if there is one.")
+@click.option("--label", help="Its column of classes, to be learnt.")
+@click.option("--user", help="Its column of authors, to be found out.")
+@click.option(
+    "--documents",
+    default=5_000,
+    show_default=True,
+    type=click.IntRange(50),
+    help="How many to sample at most.",
+)
+@click.option(
+    "--draws",
+    default=3,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Of every setting; the release is one of its own. More than one needs --spec.",
+)
+@click.option(
+    "--sweep",
+    multiple=True,
+    help="KEY=VALUE,VALUE of the mechanism, such as epsilon=1,2,5,10; several make a grid.",
+)
+@click.option("--seed", default=1, show_default=True, type=click.IntRange(0), help="Of the sample.")
+@click.option(
+    "--workers",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Processes, by Ray: the cluster of RAY_ADDRESS, else one on this machine.",
+)
+@click.option("--no-audit", is_flag=True, help="Leave out the audits of the spec.")
+@click.option("--quiet", is_flag=True, help="No progress bar; plain log lines.")
+def evaluate(
+    release: str,
+    against: str,
+    output: str,
+    spec: str | None,
+    text: str | None,
+    id_: str | None,
+    label: str | None,
+    user: str | None,
+    documents: int,
+    draws: int,
+    sweep: tuple[str, ...],
+    seed: int,
+    workers: int,
+    no_audit: bool,
+    quiet: bool,
+) -> None:
+    """Measure what RELEASE is good for and what it gives away, against the corpus it was made of.
+
+    The report (evaluation.html, with its numbers beside it) is made from the private corpus,
+    without protection: it belongs where the corpus is. Nothing is published, and no budget is
+    spent, as long as it stays there. The same command goes on where a run was stopped.
+
+    \b
+      quietcorpus evaluate releases/complaints --against 'corpus/*.parquet' --spec spec.yaml \\
+        --label product --sweep epsilon=1,2,5,10 --output private/evaluation
+    """
+
+    def run() -> dict[str, Any]:
+        from pipelines.logs import configure_logging
+
+        configure_logging("INFO")
+        from pipelines.evidence import evaluate as job
+        from pipelines.evidence.evaluation import Evaluation
+        from pipelines.evidence.private_corpus import Columns
+        from pipelines.evidence.sweep import settings
+        from pipelines.spec import load_spec
+        from pipelines.spec_values import absolute
+
+        job.require()
+        given = load_spec(spec).input if spec is not None else None
+        columns = Columns(
+            text or (given.text if given else "text"),
+            id_ or (given.id if given else None),
+            label,
+            user,
+        )
+        what = Evaluation(absolute(release), absolute(against), spec, columns, documents, seed)
+        effort = job.Effort(draws, settings(sweep), workers, not no_audit, quiet)
+        return job.evaluate(what, absolute(output), effort)
+
+    content = guarded(run, lambda: "; what was measured is kept, and the same command goes on")
+    for line in lines(content):
+        click.echo(line)
+    click.echo(f"report    {output}/evaluation.html")
+    if content["audits"]:
+        from pipelines.evidence.audit import refuse
+
+        guarded(partial(refuse, content["audits"]))
+
+
+def lines(content: dict[str, Any]) -> Iterator[str]:
+    """The figures of all documents, a line a measure and setting; the report has the others."""
+    release, corpus = content["release"], content["corpus"]
+    yield f"release   {release['id']} ({release['kind']}), {release['cost']}"
+    of = f"{corpus['documents']:,} of {corpus['of']:,} documents"
+    yield f"measured  {of}, {content['draws']} draws, intervals {content['confidence']:.0%}"
+    whole: dict[str, list[str]] = {}
+    for figure in content["figures"]:
+        if not figure["group"] or figure["group"].startswith("by "):
+            title = " ".join((content["measures"][figure["measure"]]["title"], figure["group"]))
+            at = ", ".join(f"{key} = {value}" for key, value in figure["setting"].items())
+            line = f"{title.strip()} [{at}]" if at else title.strip()
+            whole.setdefault(line, []).append(f"{figure['subject']} {_with_interval(figure)}")
+    for line, parts in whole.items():
+        yield f"  {line}: {', '.join(parts)}"
+
+
+def _with_interval(figure: dict[str, Any]) -> str:
+    if figure["low"] is None:
+        return f"{figure['mean']:.3g}"
+    return f"{figure['mean']:.3g} ({figure['low']:.3g} to {figure['high']:.3g})"

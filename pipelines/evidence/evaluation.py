@@ -1,0 +1,150 @@
+"""One release, one corpus and one study: what a draw under a setting measures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from evaluation.calibration import limited
+from pipelines.card import Card
+from pipelines.completed import difference
+from pipelines.evidence.bags import BagStudy
+from pipelines.evidence.draws import Draw, released
+from pipelines.evidence.embeddings import EmbeddingStudy
+from pipelines.evidence.histogram import HistogramStudy
+from pipelines.evidence.private_corpus import Columns, Sample, sample
+from pipelines.evidence.results import Measured, Observation, Setting
+from pipelines.evidence.sentences import SentenceStudy
+from pipelines.evidence.study import LEAST_OF_AUTHOR, LEAST_OF_CLASS, Study, authors, labelled
+from pipelines.evidence.words import WordStudy
+from pipelines.spec import Spec, load_spec
+from pipelines.verify import verify
+from transforms.errors import InputError, redacted
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What to evaluate; small enough to be sent to where it is done.
+
+    Attributes:
+        release: where it is.
+        against: the corpus: a path, a glob or an object-store URI.
+        spec: the file that describes the release; None if it is not there.
+        columns: of the corpus.
+        documents: how many to sample at most.
+        seed: of the sample.
+    """
+
+    release: str
+    against: str
+    spec: str | None
+    columns: Columns
+    documents: int
+    seed: int
+
+    @cached_property
+    def card(self) -> Card:
+        """The release's card; raises InputError if anything is not as it says."""
+        return verify(self.release)
+
+    @cached_property
+    def sample(self) -> Sample:
+        """The documents that all draws are of."""
+        return sample(self.against, self.columns, self.documents, self.seed)
+
+    @cached_property
+    def study(self) -> Study:
+        """The kind's measures; raises InputError for a kind that has none, or lacks its spec."""
+        kind = self.card.mechanism.get("kind")
+        if kind == "bag-of-words":
+            return BagStudy(self.release, self.card, self.sample)
+        if kind == "histogram":
+            return HistogramStudy(self.release, self.sample)
+        if kind == "word-embeddings":
+            return EmbeddingStudy(self.release, self.sample)
+        if kind not in ("words", "sentence-embeddings"):
+            raise InputError(f"{self.release}: a release of kind {kind!r} cannot be evaluated here")
+        of = {"words": WordStudy, "sentence-embeddings": SentenceStudy}[kind]
+        return of(self._described(), self.sample)
+
+    @cached_property
+    def own(self) -> Draw:
+        """The release itself."""
+        if self.card.counts.documents != self.sample.of:
+            raise InputError(
+                f"--against: the corpus has {self.sample.of:,} documents and the release "
+                f"{self.card.counts.documents:,}; give the corpus that the release was made of"
+            )
+        given = getattr(self.study, "own", None)  # of a kind that has no rows of documents
+        return given or released(self.release, self.card, self.columns, self.sample, self.seed)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process reads for itself: no text is sent there."""
+        return Evaluation, tuple(getattr(self, field.name) for field in fields(self))
+
+    def check(self) -> None:
+        """Raise InputError for anything that a person can mend, before the long part."""
+        _ = self.card
+        if self.spec is not None:
+            self._described()
+        self._check_columns()
+        _ = self.own
+
+    def at(self, setting: Setting) -> Spec:
+        """The spec under a setting; raises InputError for one that is not allowed."""
+        assert self.spec is not None
+        return load_spec(self.spec, {f"mechanism.{key}": value for key, value in setting})
+
+    def measured(self, setting: Setting, draw: int) -> Measured:
+        """Draw number 0 of the release's own setting is the release; any other is a fresh one.
+
+        Raises InputError, or StageError without a word of any text.
+        """
+        with limited():
+            return Measured(setting, draw, list(self._observed(setting, draw)))
+
+    @redacted
+    def _observed(self, setting: Setting, draw: int) -> Iterator[Observation]:
+        is_own = not setting and draw == 0
+        made = self.own if is_own else self.study.redraw(self.at(setting))
+        yield from self.study.observe(made, draw)
+        if not setting:
+            yield from self.study.references(draw)
+
+    def _check_columns(self) -> None:
+        """Refuse documents, labels and users of which nothing can be learnt."""
+        if len(self.sample) < LEAST_OF_CLASS:
+            raise InputError(
+                f"--against: {self.against} has {len(self.sample)} documents, of which nothing "
+                f"can be said; give {LEAST_OF_CLASS} or more"
+            )
+        if self.sample.labels is not None:
+            _, classes = labelled(self.sample.labels)
+            if len(np.unique(classes)) < 2:
+                raise InputError(
+                    f"--label: the column {self.columns.label!r} has fewer than two classes of "
+                    f"{LEAST_OF_CLASS} documents or more among {len(self.sample):,}; name "
+                    "another column, or leave it out"
+                )
+        if self.sample.users is not None and authors(self.sample.users) is None:
+            raise InputError(
+                f"--user: the column {self.columns.user!r} has fewer than two authors of "
+                f"{LEAST_OF_AUTHOR} documents or more among {len(self.sample):,}; name another "
+                "column, or leave it out"
+            )
+
+    def _described(self) -> Spec:
+        if self.spec is None:
+            kind = self.card.mechanism["kind"]
+            raise InputError(
+                f"--spec: missing; evaluating {kind} needs the artefacts that the spec names"
+            )
+        spec = load_spec(self.spec)
+        other = difference(self.card, spec)
+        if other is not None:
+            raise InputError(f"--spec: {self.spec} describes another release ({other})")
+        return spec

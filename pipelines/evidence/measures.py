@@ -1,0 +1,180 @@
+"""The measures: what each is called, what it means, and which way is better."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How a measure is presented.
+
+    Attributes:
+        part: of the report.
+        title: its name.
+        meaning: what the number says, in a sentence or two.
+        better: which way is better; for an attack, better for those who are protected.
+        least, most: what it can be; no interval goes beyond.
+    """
+
+    part: Literal["utility", "attack"]
+    title: str
+    meaning: str
+    better: Literal["higher", "lower", "one", "none"]
+    least: float = 0.0
+    most: float = 1.0
+
+
+_LEARNT = (
+    "A classifier learns the label from released documents, and is tested on others; the mean over "
+    "classes."
+)
+
+MEASURES: dict[str, Measure] = {
+    "topic-jaccard": Measure(
+        "utility",
+        "Topics: best-match Jaccard of top terms",
+        "Mean, over the topics of the original text, of the overlap of their 20 likeliest terms "
+        "with those of the most similar topic. The ceiling is the original against itself, from "
+        "another initialisation; the floor has documents redrawn from the corpus's words.",
+        "higher",
+    ),
+    "exclusivity": Measure(
+        "utility",
+        "Topics: exclusivity",
+        "How much the topics' top terms are their own (Bischof and Airoldi 2012), 0 to 1.",
+        "higher",
+    ),
+    "coherence": Measure(
+        "utility",
+        "Topics: coherence",
+        "How often a topic's top terms occur together in the original documents (Mimno et al. "
+        "2011); 0 at best, and more negative the less they do.",
+        "higher",
+        least=-math.inf,
+        most=0.0,
+    ),
+    "reconstruction": Measure(
+        "utility",
+        "LSA: reconstruction error",
+        "Share of the documents' squared counts that latent semantic analysis of the other folds "
+        "does not explain: 0 for text that is all structure, 1 for none.",
+        "lower",
+    ),
+    "length": Measure(
+        "utility",
+        "Document length, released over original",
+        "Tokens of a released document against the original's, on average.",
+        "one",
+        most=math.inf,
+    ),
+    "density": Measure(
+        "utility",
+        "Distinct terms, released over original",
+        "Distinct terms of a released document against the original's, on average.",
+        "one",
+        most=math.inf,
+    ),
+    "histogram-error": Measure(
+        "utility",
+        "Histogram: relative error",
+        "Sum of the errors of all terms' counts, over the sum of the counts.",
+        "lower",
+        most=math.inf,
+    ),
+    "histogram-top": Measure(
+        "utility",
+        "Histogram: most frequent terms kept",
+        "Share of the 100 most frequent terms that are among the released 100.",
+        "higher",
+    ),
+    "unchanged": Measure(
+        "utility",
+        "Words unchanged",
+        "Share of the words that are released as they were: useful, and not hidden.",
+        "none",
+    ),
+    "similarity": Measure(
+        "utility",
+        "Similarity to the original",
+        "Cosine between the mean word vectors of a document and of its release, on average.",
+        "higher",
+        least=-1.0,
+    ),
+    "n-w": Measure(
+        "utility",
+        "N_w: a word stays itself",
+        "Share of a word's occurrences that come back as the word, on average over words that "
+        "occur 20 times or more (Feyisetan et al. 2020).",
+        "none",
+    ),
+    "s-w": Measure(
+        "utility",
+        "S_w: words that hide a word",
+        "How many different outputs hold 95 % of a word's occurrences, on average over words that "
+        "occur 20 times or more; it cannot exceed their number of occurrences.",
+        "none",
+        least=1.0,
+        most=math.inf,
+    ),
+    "map-word": Measure(
+        "utility",
+        "MAP-Word",
+        "Mean average precision of each word's nearest words against those of vectors learnt from "
+        "the original text (Vu et al. 2019).",
+        "higher",
+    ),
+    "map-char": Measure(
+        "utility",
+        "MAP-Char",
+        "The same, where a word counts as far as its letters are a right word's.",
+        "higher",
+    ),
+    "word-similarity": Measure(
+        "utility",
+        "Word similarity",
+        "Rank correlation of the vectors' cosines with people's judgement of pairs of words.",
+        "higher",
+        least=-1.0,
+    ),
+    "accuracy": Measure("utility", "Classifier: accuracy", _LEARNT, "higher"),
+    "precision": Measure("utility", "Classifier: precision", _LEARNT, "higher"),
+    "recall": Measure("utility", "Classifier: recall", _LEARNT, "higher"),
+    "f1": Measure("utility", "Classifier: macro-F1", _LEARNT, "higher"),
+    "membership": Measure(
+        "attack",
+        "Membership inference: AUC",
+        "A model is learnt from released documents; shadow models teach an attacker to tell from "
+        "its answers which original documents were among them. .5 is guessing.",
+        "lower",
+    ),
+    "linkage": Measure(
+        "attack",
+        "Linkage: top 1",
+        "Share of released documents that an attacker who holds all originals traces back to "
+        "their own.",
+        "lower",
+    ),
+    "inversion-bayes": Measure(
+        "attack",
+        "Word inversion: likeliest word",
+        "Share of words recovered by the guess that is best under the mechanism and the words' "
+        "public frequencies.",
+        "lower",
+    ),
+    "inversion-nearest": Measure(
+        "attack",
+        "Word inversion: released word",
+        "Share of words recovered by taking the released word for the original.",
+        "lower",
+    ),
+    "authorship": Measure(
+        "attack",
+        "Authorship: top 1",
+        "Share of released documents whose author is named by a classifier that has learnt from "
+        "other documents of the same authors as they are.",
+        "lower",
+    ),
+}

@@ -1,0 +1,57 @@
+"""The figures of an evaluation, by measure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Figure = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A measure and its figures: of the release as it is, and of a sweep's settings."""
+
+    measure: Mapping[str, Any]
+    own: list[Figure]
+    swept: list[Figure]
+
+    @property
+    def first_group(self) -> list[Figure]:
+        """The release's own figures that are of no group, or of the first one."""
+        groups = [figure["group"] for figure in self.own]
+        first = "" if "" in groups else next(iter(groups), "")
+        return [figure for figure in self.own if figure["group"] == first]
+
+
+def by_measure(content: Mapping[str, Any]) -> list[Measured]:
+    """Every measure, in the order of `measures`, then those that only figures name."""
+    measures = dict(content["measures"])
+    for figure in content["figures"]:
+        measures.setdefault(figure["measure"], _unknown(figure["measure"]))
+    return [
+        Measured(measure, _of(content, key, _is_own), _of(content, key, _is_swept))
+        for key, measure in measures.items()
+    ]
+
+
+def values(figures: list[Figure], field: str) -> list[str]:
+    """What figures have in a field, each once, in order of appearance."""
+    return list(dict.fromkeys(figure[field] for figure in figures))
+
+
+def _unknown(key: str) -> dict[str, str]:
+    return {"part": "other", "title": key, "meaning": "", "better": "none"}
+
+
+def _of(content: Mapping[str, Any], key: str, kept: Callable[[Figure], bool]) -> list[Figure]:
+    return [figure for figure in content["figures"] if figure["measure"] == key and kept(figure)]
+
+
+def _is_own(figure: Figure) -> bool:
+    return not figure["setting"]
+
+
+def _is_swept(figure: Figure) -> bool:
+    return bool(figure["setting"])

@@ -1,0 +1,126 @@
+"""The report as one HTML page that needs nothing beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pipelines.evidence.report import wording
+from pipelines.evidence.report.curves import curve, swept_key
+from pipelines.evidence.report.figures import Figure, Measured, by_measure
+from pipelines.evidence.report.plots import comparison
+
+_PARTS = ("utility", "attack")
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """A measure as it is shown: in words, as a plot and as a table."""
+
+    name: str
+    measure: dict[str, Any]
+    figures: list[Figure]
+    plot: str | None
+    swept: str | None = None
+
+    @property
+    def grouped(self) -> bool:
+        """Whether a column for groups is needed."""
+        return any(figure["group"] for figure in self.figures)
+
+    @property
+    def settings(self) -> bool:
+        """Whether a column for settings is needed."""
+        return self.swept is not None
+
+
+@dataclass(frozen=True)
+class Glance:
+    """The key figures of a part: a row for each measure, a column for each subject."""
+
+    subjects: list[str]
+    rows: list[tuple[dict[str, Any], str, dict[str, Figure]]]
+
+
+def render(content: dict[str, Any]) -> str:
+    """The page, from what `evaluation.json` holds; equal contents give equal pages.
+
+    Names and text in `content` are shown, never run. A figure that is no finite number is shown
+    as a dash and why. The page refers to `evaluation.json` and `evaluation.parquet` beside it.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("pipelines.evidence.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    measured = by_measure(content)
+    return environment.get_template("report.html.j2").render(
+        content=content,
+        wording=wording,
+        glances={part: _glance(_of(part, measured)) for part in _PARTS},
+        told_apart=told_apart,
+        utility=_exhibits("utility", _of("utility", measured), _own),
+        attacks=_exhibits("attack", _of("attack", measured), _own),
+        others=_exhibits("other", _of("other", measured), _own),
+        sweeps=_sweeps(measured),
+    )
+
+
+def told_apart(figures: dict[str, Figure]) -> str:
+    """How the release's interval lies to that of noise alone."""
+    release, noise = figures.get("release"), figures.get("noise")
+    if not (release and noise and wording.bounded(release) and wording.bounded(noise)):
+        return "— (no two intervals)"
+    if release["low"] > noise["high"]:
+        return "above"
+    return "below" if release["high"] < noise["low"] else "not told apart"
+
+
+def _of(part: str, measured: list[Measured]) -> list[Measured]:
+    """The measures of a part; what is of no known part is of `other`."""
+    known = [each for each in measured if each.measure["part"] in _PARTS]
+    if part == "other":
+        return [each for each in measured if each not in known]
+    return [each for each in known if each.measure["part"] == part]
+
+
+def _glance(measured: list[Measured]) -> Glance:
+    rows = []
+    for each in measured:
+        figures = {figure["subject"]: figure for figure in each.first_group}
+        if figures:
+            rows.append((dict(each.measure), each.first_group[0]["group"], figures))
+    seen = [name for *_, figures in rows for name in figures]
+    columns = ("release", "original", "ceiling", "noise", "floor")
+    return Glance([name for name in columns if name in seen], rows)
+
+
+def _own(name: str, measured: Measured) -> Exhibit:
+    return Exhibit(name, dict(measured.measure), measured.own, comparison(measured, name))
+
+
+def _swept(name: str, measured: Measured) -> Exhibit:
+    key = swept_key(measured.swept)
+    drawn = curve(measured, name)
+    return Exhibit(name, dict(measured.measure), measured.swept, drawn, wording.symbol(key))
+
+
+def _exhibits(
+    prefix: str, measured: list[Measured], shown: Callable[[str, Measured], Exhibit]
+) -> list[Exhibit]:
+    return [shown(f"{prefix}-{number}", each) for number, each in enumerate(measured, 1)]
+
+
+def _sweeps(measured: list[Measured]) -> dict[str, list[Exhibit]]:
+    """What was swept, by part, and only the parts that have any."""
+    found = {}
+    for part in (*_PARTS, "other"):
+        swept = [each for each in _of(part, measured) if each.swept]
+        if swept:
+            found[part] = _exhibits(f"sweep-{part}", swept, _swept)
+    return found

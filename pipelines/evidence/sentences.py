@@ -1,0 +1,165 @@
+"""The study of document embeddings that protect sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.attacks.linkage import Score, cosines
+from evaluation.classification import out_of_fold, scores
+from indexes.candidates import Candidates
+from indexes.recoder import means
+from indexes.sentences import split
+from mechanisms.deep_candidate import DeepCandidate
+from pipelines.embedded_words import EmbeddedWordsKind
+from pipelines.evidence.draws import Draw, drawn, fresh_key
+from pipelines.evidence.private_corpus import Sample, Strings
+from pipelines.evidence.results import Observation
+from pipelines.evidence.study import FOLDS, Study, Views, attacks, classified, labelled
+from pipelines.kinds import prepare
+from pipelines.sentences import SentencesKind
+from pipelines.spec import Spec
+from pipelines.spec_mechanisms import SentencesSpec
+from transforms.encoder import Encoder
+from transforms.rows import Privatizer
+from transforms.sentences import SentencePrivatizer, SentencesParameters, utilities
+
+_BANDS = ((1, 3), (4, 7), (8, 15), (16, 10**9))
+_LEAST_OF_BAND = 30
+
+
+class SentenceStudy(Study):
+    """Documents as the mean of their sentences' embeddings, and as the released embedding."""
+
+    def __init__(self, spec: Spec, sample: Sample) -> None:
+        self._sample = sample
+        self._kind = _prepared(spec)
+        self._candidates = _candidates(self._kind)
+        source = self._kind.parameters.encoder
+        self._encoder = _Remembering(source.open())
+        assert isinstance(spec.mechanism, SentencesSpec)
+        most, language = spec.mechanism.most_sentences, self._candidates.manifest.language
+        found = split(sample.documents.texts.to_pylist(), most, language)
+        self._offsets = found.offsets
+        self._sentences = self._encoder.encode(found.texts)
+        self._means = means(self._sentences, self._offsets).astype(np.float64)
+        self.notes = [
+            "The original of a document is the mean of its sentences' embeddings, without noise. "
+            f"By k: documents of so many sentences, of the {most} that count."
+        ]
+
+    def redraw(self, spec: Spec) -> Draw:
+        """A fresh draw for every document."""
+        kind = _prepared(spec)
+        draw = drawn(self._privatizer(kind), self._sample)
+        return replace(draw, law=kind.parameters)
+
+    def references(self, number: int) -> Iterator[Observation]:
+        """The means, without noise."""
+        generator = np.random.default_rng([number, 1])
+        yield from self._classified(self._sample.labels, self._means, "original", number)
+        yield from self._attacks(
+            self._means, "original", generator, cosines(self._means, self._means)
+        )
+
+    def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
+        """The measures of a draw."""
+        generator = np.random.default_rng([number, 2])
+        column = draw.rows["embedding"].combine_chunks()
+        released = column.flatten().to_numpy().reshape(len(draw.rows), -1).astype(np.float64)
+        yield from self._classified(draw.labels, released, "release", number, placed=draw.placed)
+        if not draw.placed:
+            return
+        score = self._score(draw, released)
+        yield from self._attacks(released, "release", generator, score)
+        order = generator.permutation(len(released))
+        dealt = released[order]
+        yield from self._attacks(dealt, "noise", generator, lambda rows: score(order[rows]))
+
+    def _privatizer(self, kind: SentencesKind | EmbeddedWordsKind) -> Privatizer:
+        """The kind's path for documents, but that every sentence is encoded once."""
+        if isinstance(kind, EmbeddedWordsKind):
+            return kind.parameters.privatizer(fresh_key())
+        return SentencePrivatizer(kind.parameters, self._candidates, self._encoder, fresh_key())
+
+    def _classified(
+        self,
+        labels: Strings | None,
+        features: npt.NDArray[np.float64],
+        subject: str,
+        number: int,
+        *,
+        placed: bool = True,
+    ) -> Iterator[Observation]:
+        if labels is None:
+            return
+        rows, classes = labelled(labels)
+        predicted = out_of_fold(features[rows], classes, FOLDS, number)
+        yield from classified(scores(classes, predicted), subject)
+        lengths = np.diff(self._offsets)
+        for low, high in _BANDS if placed else ():
+            inside = (lengths[rows] >= low) & (lengths[rows] <= high)
+            if inside.sum() >= _LEAST_OF_BAND:
+                band = f"k = {low} to {high}" if high < 10**9 else f"k = {low} or more"
+                f1 = scores(classes[inside], predicted[inside]).f1
+                yield Observation("f1", subject, f1, band)
+
+    def _score(self, draw: Draw, released: npt.NDArray[np.float64]) -> Score:
+        """The likelihood where a candidate was drawn, else the cosine."""
+        parameters = draw.law or self._kind.parameters
+        law = getattr(parameters, "law", None)
+        if not isinstance(law, DeepCandidate):
+            return cosines(released, self._means)
+        assert isinstance(parameters, SentencesParameters)
+        found = utilities(law.utility, law.projections, self._candidates)
+        rate = float(law.epsilon) / (2 * law.units)
+        logs = rate * found(self._sentences, self._offsets).astype(np.float64)
+        top = logs.max(axis=1, keepdims=True)
+        logs -= top + np.log(np.exp(logs - top).sum(axis=1, keepdims=True))
+        chosen = draw.rows["candidate"].to_numpy()
+        return lambda numbers: logs[:, chosen[numbers]].T
+
+    def _attacks(
+        self,
+        released: npt.NDArray[np.float64],
+        subject: str,
+        generator: np.random.Generator,
+        score: Score,
+    ) -> Iterator[Observation]:
+        views = Views(self._means, released, {"": score})
+        yield from attacks(self._sample, views, subject, generator)
+
+
+class _Remembering(Encoder):
+    """An encoder that encodes every sentence once."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self._known: dict[str, npt.NDArray[np.float32]] = {}
+
+    def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
+        new = list(dict.fromkeys(one for one in sentences if one not in self._known))
+        if new:
+            self._known |= zip(new, self._encoder.encode(new), strict=True)
+        if not sentences:
+            return np.empty((0, self.dimensions), np.float32)
+        return np.stack([self._known[one] for one in sentences])
+
+    @property
+    def dimensions(self) -> int:
+        return self._encoder.dimensions
+
+
+def _prepared(spec: Spec) -> SentencesKind | EmbeddedWordsKind:
+    kind = prepare(spec)
+    assert isinstance(kind, SentencesKind | EmbeddedWordsKind)
+    return kind
+
+
+def _candidates(kind: SentencesKind | EmbeddedWordsKind) -> Candidates:
+    if isinstance(kind, EmbeddedWordsKind):
+        return kind.candidates.open()
+    return kind.parameters.candidates.open()

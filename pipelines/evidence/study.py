@@ -1,0 +1,124 @@
+"""What every kind of document release is studied by: features of documents, before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.attacks.authorship import attributed, prolific
+from evaluation.attacks.linkage import Score, linked
+from evaluation.attacks.membership import membership
+from evaluation.classification import Scores, posteriors
+from pipelines.evidence.draws import Draw
+from pipelines.evidence.private_corpus import Sample, Strings
+from pipelines.evidence.results import Observation
+from pipelines.spec import Spec
+
+SHADOWS = 4
+FOLDS = 5
+MOST_AUTHORS, LEAST_OF_AUTHOR = 50, 10
+LEAST_OF_CLASS = 4 * FOLDS
+
+
+class Study(Protocol):
+    """The measures of one kind of release on one sample.
+
+    Attributes:
+        notes: what cannot be measured here, and why.
+    """
+
+    notes: list[str]
+
+    def redraw(self, spec: Spec) -> Draw:
+        """A fresh draw of what a spec describes."""
+
+    def references(self, number: int) -> Iterator[Observation]:
+        """What a draw is compared with: the original, and bounds of what is possible."""
+
+    def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
+        """The measures of a draw."""
+
+
+@dataclass(frozen=True)
+class Views:
+    """Documents as an attacker or a user sees them: as they are, and as released.
+
+    Attributes:
+        raw: features of the originals, (n, d).
+        released: the same features of the released rows, (n, d); row i is of document i.
+        scores: how well originals fit released rows, in one or several named ways.
+    """
+
+    raw: Any
+    released: Any
+    scores: Mapping[str, Score]
+
+
+def attacks(
+    sample: Sample, views: Views, subject: str, generator: np.random.Generator
+) -> Iterator[Observation]:
+    """Linkage, and as far as there are labels and users, membership and authorship."""
+    for way, score in views.scores.items():
+        found = float(linked(score, len(sample)).mean())
+        yield Observation("linkage", subject, found, way)
+    if sample.labels is not None:
+        yield from _membership(sample.labels, views, subject, generator)
+    if sample.users is not None:
+        yield from _authorship(sample.users, views, subject, generator)
+
+
+def _membership(
+    labels: Strings, views: Views, subject: str, generator: np.random.Generator
+) -> Iterator[Observation]:
+    known, classes = labelled(labels)
+
+    def learn(
+        members: npt.NDArray[np.int64],
+    ) -> Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float64]]:
+        answers = posteriors(views.released[known[members]], classes[members])
+        return lambda asked: answers(views.raw[known[asked]])
+
+    found = membership(learn, classes, SHADOWS, generator)
+    yield Observation("membership", subject, found.auc)
+
+
+def _authorship(
+    users: Strings, views: Views, subject: str, generator: np.random.Generator
+) -> Iterator[Observation]:
+    found = authors(users)
+    if found is None:
+        return
+    rows, names = found
+    right = attributed(views.raw[rows], views.released[rows], names, generator)
+    yield Observation("authorship", subject, float(right.mean()))
+
+
+def authors(users: Strings) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
+    """The documents of the authors who wrote most, and these as numbers; None for less than two."""
+    rows = np.flatnonzero([user is not None for user in users])
+    names = np.unique(users[rows].astype(str), return_inverse=True)[1]
+    try:
+        chosen = prolific(names, LEAST_OF_AUTHOR, MOST_AUTHORS)
+    except ValueError:
+        return None
+    return rows[chosen], names[chosen]
+
+
+def labelled(labels: Strings) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The documents of a class that has enough of them, and their classes as numbers."""
+    rows = np.flatnonzero([label is not None for label in labels])
+    classes, sizes = np.unique(labels[rows].astype(str), return_inverse=True, return_counts=True)[
+        1:
+    ]
+    kept = sizes[classes] >= LEAST_OF_CLASS
+    return rows[kept], np.unique(classes[kept], return_inverse=True)[1]
+
+
+def classified(scores: Scores, subject: str, group: str = "") -> Iterator[Observation]:
+    """What a classifier achieves."""
+    for name, value in scores._asdict().items():
+        yield Observation(name, subject, value, group)

@@ -1,0 +1,239 @@
+"""Word inversion against the Bayes success of laws that are known in closed form.
+
+Nothing is seeded. Guesses are compared with the exact ones where the joint probabilities that
+compete for an output differ by ten deviations of their estimates or more (said at each), so that a
+wrong one has a chance far below 1e-6. The success of fixed guesses on D fresh draws a word is off
+by t with a probability of at most 2 exp(-2 t^2 D / sum prior^2) (Hoeffding 1963).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import scipy.sparse as sp
+from scipy import stats
+
+from evaluation.attacks.inversion import (
+    Band,
+    bayes_guesses,
+    by_frequency,
+    confirmed_guesses,
+    optimum,
+    recovered,
+    simulated_counts,
+    zipf,
+)
+from evaluation.simulation import MadlibSimulator
+
+ALPHA = 1e-6
+Law = npt.NDArray[np.float64]
+PRIOR = np.array([0.42, 0.22, 0.1, 0.08, 0.07, 0.05, 0.04, 0.02])
+# 3-to-1 randomised response over 8 words: the truth with 0.3, each other word with 0.1.
+RESPONSE = np.where(np.eye(8, dtype=bool), 0.3, 0.1)
+
+
+class Table:
+    """A mechanism by its law, float64 (V, V)."""
+
+    def __init__(self, law: Law) -> None:
+        self._upper = law.cumsum(axis=1)[:, :-1]
+
+    @property
+    def size(self) -> int:
+        return len(self._upper)
+
+    def outputs(
+        self,
+        words: npt.NDArray[np.int64],
+        epsilons: Sequence[float],
+        draws: int,
+        generator: np.random.Generator,
+    ) -> npt.NDArray[np.int32]:
+        uniforms = generator.random((len(words), draws))
+        found = [np.searchsorted(self._upper[w], u) for w, u in zip(words, uniforms, strict=True)]
+        return np.array([found] * len(epsilons), dtype=np.int32)
+
+
+def drawn(law: Law, draws: int) -> sp.csr_array:
+    words = np.arange(len(law))
+    return simulated_counts(Table(law), words, 1.0, draws, np.random.SeedSequence())
+
+
+def success(law: Law, prior: Law, guesses: npt.NDArray[np.int64], draws: int) -> float:
+    return float(prior @ recovered(np.arange(len(law)), drawn(law, draws), guesses))
+
+
+def bound(prior: Law, draws: int) -> float:
+    return math.sqrt(math.log(2 / ALPHA) * float(prior @ prior) / (2 * draws))
+
+
+@pytest.mark.parametrize(
+    ("law", "prior", "best", "plain"),
+    [
+        # Outputs 0 and 1 are taken at their word (0.126 and 0.066 against 0.042 for word 0), the
+        # other six for word 0 (0.042 against 0.03 or less): 0.126 + 0.066 + 6 * 0.042. The
+        # nearest of these margins, 0.012, is 12 deviations.
+        (RESPONSE, PRIOR, 0.444, 0.3),
+        # 0.18 against 0.32: whatever comes out, it was word 1.
+        (np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([0.2, 0.8]), 0.8, 0.66),
+        # 0.45 against 0.2, and 0.05 against 0.3.
+        (np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([0.5, 0.5]), 0.75, 0.75),
+    ],
+)
+def test_the_bayes_guess_reaches_the_optimum(
+    law: Law, prior: Law, best: float, plain: float
+) -> None:
+    # Kills: the prior left out or its scale mattering, the law transposed, the maximum taken over
+    # outputs, an optimum that is not one.
+    words, draws = np.arange(len(law)), 20_000
+    guesses = bayes_guesses(words, drawn(law, draws), 7 * prior)
+    np.testing.assert_array_equal(guesses, (prior[:, None] * law).argmax(axis=0))
+    assert optimum(law, prior) == pytest.approx(best)
+    assert abs(success(law, prior, guesses, draws) - best) < bound(prior, draws)
+    # Control: the released word itself does as well only where the prior is even.
+    nearest = success(law, prior, words, draws)
+    assert abs(nearest - plain) < bound(prior, draws)
+    assert (best - nearest > bound(prior, draws)) == (plain < best)
+
+
+def test_noise_alone_leaves_the_likeliest_word() -> None:
+    # Kills: guesses that read something into noise. 0.0525 against 0.0275: 11 deviations.
+    law = np.full((8, 8), 1 / 8)
+    guesses = bayes_guesses(np.arange(8), drawn(law, 5000), PRIOR)
+    assert (guesses == 0).all()
+    np.testing.assert_array_equal(recovered(np.arange(8), drawn(law, 5), guesses), np.eye(8)[0])
+    assert optimum(law, PRIOR) == pytest.approx(0.42)
+
+
+def test_guesses_are_no_better_than_chance_on_fresh_draws_of_noise() -> None:
+    # Kills: guesses that depend on the draws they are measured by. Of 10,000 fresh draws, each is
+    # right independently, on average with 1 / 200, so that the tail is at most the binomial's
+    # (Hoeffding 1956).
+    words, law = np.arange(200), np.full((200, 200), 1 / 200)
+    seen = drawn(law, 5)
+    guesses = bayes_guesses(words, seen, np.ones(200))
+    most = stats.binom.isf(ALPHA, 10_000, 1 / 200) / 10_000
+    assert recovered(words, drawn(law, 50), guesses).mean() <= most
+    # Control: on the draws the guesses were made from, they are.
+    assert recovered(words, seen, guesses).mean() > most
+
+
+def test_madlib_on_a_line_is_inverted_as_well_as_can_be() -> None:
+    # Kills: epsilon not handed on. Between the points 0 and 1 the noise is Laplace's, and a word is
+    # left with exp(-epsilon / 2) / 2: 0.184 at epsilon = 2, 100 deviations from even odds.
+    simulator = MadlibSimulator(np.array([[0.0], [1.0]], dtype=np.float32))
+    words, prior = np.arange(2), np.array([0.5, 0.5])
+    counts, fresh = (
+        simulated_counts(simulator, words, 2.0, 20_000, np.random.SeedSequence()) for _ in range(2)
+    )
+    guesses = bayes_guesses(words, counts, prior)
+    np.testing.assert_array_equal(guesses, words)
+    for share in recovered(words, fresh, guesses):  # the two share their noise
+        assert abs(share - (1 - math.exp(-1) / 2)) < bound(np.ones(1), 20_000)
+
+
+def test_rows_are_words_and_columns_outputs_over_all_blocks() -> None:
+    # Kills: blocks out of order or with one seed, a cut last block, rows of vocabulary words. 130
+    # words are three blocks; words 3 and 103 have one law and noise of their own (equal counts
+    # have a chance below 1e-6: each of 150 outputs has about 100 draws).
+    law = np.roll(np.eye(150), 1, axis=1)
+    law[[3, 103]] = 1 / 150
+    words = np.arange(149, 19, -1)
+    words[words == 39] = 3  # as far into the second block as 103 is into the first
+    seed = np.random.SeedSequence()
+    counts = simulated_counts(Table(law), words, 1.0, 15_000, seed).toarray()
+    assert counts.shape == (130, 150)
+    assert (counts.sum(axis=1) == 15_000).all()
+    certain = ~np.isin(words, [3, 103])
+    np.testing.assert_array_equal(counts[certain].argmax(axis=1), (words[certain] + 1) % 150)
+    assert (counts[certain].max(axis=1) == 15_000).all()
+    assert (counts[words == 3] != counts[words == 103]).any()
+    again = simulated_counts(Table(law), words, 1.0, 15_000, seed).toarray()
+    np.testing.assert_array_equal(counts, again)
+
+
+def test_guesses_by_hand() -> None:
+    # Kills: counts for shares (40 > 9), a stored zero or a prior of zero taken for a chance, an
+    # unseen output guessed to be the first word, the last named of equals.
+    words = np.array([5, 2, 0])
+    counts = sp.csr_array(
+        np.array([[9, 1, 0, 7, 0, 0], [40, 60, 0, 0, 0, 0], [0, 10, 10, 0, 10, 10]])
+    )
+    counts.data[2] = 0  # the 7
+    prior = np.array([1.0, 1.0, 0.0])
+    np.testing.assert_array_equal(bayes_guesses(words, counts, prior), [5, 2, 2, 3, 4, 5])
+    equal = sp.csr_array(np.full((3, 6), 2))
+    assert (bayes_guesses(words, equal, np.ones(3)) == 5).all()
+
+
+def test_a_guess_is_confirmed_by_other_draws() -> None:
+    # Output 0: word 2 is chosen and confirmed. Output 1: word 0 is chosen, and by the other draws
+    # no likelier than word 1 itself. Output 2: chosen itself. Output 3 is no secret, never came in
+    # the other draws, and stays. Output 4 is no secret: what is chosen only has to come again.
+    # Kills: the same draws for both, `>=`, rows for words, an output that is no secret.
+    words, prior = np.array([2, 0, 1]), np.ones(3)
+    counts = sp.csr_array(np.array([[5, 0, 4, 0, 1], [3, 6, 1, 0, 0], [2, 4, 3, 1, 0]]))
+    others = sp.csr_array(np.array([[6, 0, 1, 0, 3], [4, 5, 1, 0, 0], [4, 5, 0, 0, 1]]))
+    found = confirmed_guesses(words, counts, others, prior)
+    np.testing.assert_array_equal(found, [2, 1, 2, 3, 2])
+
+
+def test_few_draws_of_many_words_do_not_spoil_the_guess() -> None:
+    # A word stays itself with 1/2 and is any of 2,000 otherwise; the prior is even, so the released
+    # word is the Bayes guess. Of 4 draws a word, 500 go to other outputs by chance, and an output's
+    # own word has all 4 of them elsewhere with 1/16. Kills: guesses that are not confirmed, which
+    # are wrong for such outputs (the control: about 60 of 1,000 that a word reached, and more).
+    size, draws = 2_000, 4
+    law = np.full((size, size), 1 / (2 * size)) + np.eye(size) / 2
+    words, prior = np.arange(size), np.full(size, 1 / size)
+    once, again = (drawn(law, draws) for _ in range(2))
+    plain, confirmed = (
+        bayes_guesses(words, once, prior),
+        confirmed_guesses(words, once, again, prior),
+    )
+    # Wrongly confirmed: chosen (1/16), no own draw again (1/16), and the chosen one's again, a
+    # chance below 4 / 4,000: of 2,000 outputs none to few (Poisson, mean below .01).
+    assert (plain != words).sum() > 20
+    assert (confirmed != words).sum() <= 3
+
+
+def test_frequent_words_are_drawn_more() -> None:
+    # Kills: one number of draws for all blocks, the least of a block's.
+    law = np.eye(130)
+    draws = np.r_[np.arange(1, 65), np.full(64, 7), [3, 2]]
+    counts = simulated_counts(Table(law), np.arange(130), 1.0, draws, np.random.SeedSequence())
+    np.testing.assert_array_equal(counts.sum(axis=1), np.r_[np.full(64, 64), np.full(64, 7), 3, 3])
+
+
+def test_recovered_by_hand() -> None:
+    # Kills: rows for words, draws counted once an output, shares of all words' draws.
+    words, counts = np.array([5, 2]), sp.csr_array(np.array([[3, 1, 0], [2, 2, 4]]))
+    np.testing.assert_array_equal(recovered(words, counts, np.array([5, 2, 2])), [0.75, 0.75])
+    np.testing.assert_array_equal(recovered(words, counts, np.array([0, 1, 9])), [0, 0])
+
+
+def test_bands_hold_their_last_rank() -> None:
+    # Kills: an edge on the wrong side, a rank of zero-based bands, the mean over all words.
+    ranks = np.array([10_001, 1, 100, 101, 1000, 10_000])
+    shares = np.array([0.5, 1.0, 0.5, 0.25, 0.0, 0.125])
+    assert by_frequency(shares, ranks) == [
+        Band("1-100", 0.75, 2),
+        Band("101-1,000", 0.125, 2),
+        Band("1,001-10,000", 0.125, 1),
+        Band("beyond 10,000", 0.5, 1),
+    ]
+    assert by_frequency(shares[:2], ranks[:2], (5, 9)) == [
+        Band("1-5", 1.0, 1),
+        Band("beyond 9", 0.5, 1),
+    ]
+
+
+def test_the_prior_falls_with_rank() -> None:
+    # Kills: the order of words for their ranks, another shift, weights that are not a probability.
+    prior = zipf(np.array([3, 1, 2]))
+    assert prior.sum() == pytest.approx(1)
+    np.testing.assert_allclose(prior / prior[1], [3.7 / 5.7, 1, 3.7 / 4.7])

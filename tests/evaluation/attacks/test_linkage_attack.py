@@ -1,0 +1,189 @@
+"""Linkage: scores against their definition, its optimum, chance, and ties."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import scipy.sparse as sp
+from sklearn.feature_extraction.text import TfidfTransformer
+
+from evaluation.attacks.linkage import (
+    Score,
+    bag_cosines,
+    bag_distances,
+    cosines,
+    in_bins,
+    linked,
+)
+
+SCORES = ["distances", "bag cosines", "cosines"]
+RATE = 0.7
+MOST_BY_CHANCE = 10
+
+
+def bags(n: int, terms: int = 60) -> npt.NDArray[np.int64]:
+    """Bags that point in different directions (but for a chance far below 1e-6)."""
+    return np.random.default_rng().integers(1, 1000, size=(n, terms))
+
+
+def scored(name: str, released: npt.NDArray[np.int64], original: npt.NDArray[np.int64]) -> Score:
+    if name == "cosines":
+        return cosines(released.astype(np.float32), original.astype(np.float32))
+    left, right = sp.csr_array(released), sp.csr_array(original)
+    return bag_cosines(left, right) if name == "bag cosines" else bag_distances(left, right)
+
+
+def noise(shape: tuple[int, ...], rate: float) -> npt.NDArray[np.int64]:
+    one, other = np.random.default_rng().geometric(-math.expm1(-rate), size=(2, *shape))
+    return one - other
+
+
+def law(x: int, rate: float) -> npt.NDArray[np.float64]:
+    """Pr[max(x + Z, 0) = r] for r = 0 .. 99, by adding up the law of Z itself."""
+    found = np.zeros(1100)
+    z = np.arange(-1000, 1000 - x)
+    np.add.at(found, np.maximum(x + z, 0), math.tanh(rate / 2) * np.exp(-rate * np.abs(z)))
+    return found[:100]
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_documents_as_they_are_are_all_linked(name: str) -> None:
+    # Kills: blocks numbered from zero, a cut last block (300 documents are two), distances for
+    # scores, rows taken for other rows, equal documents told apart.
+    original = bags(300)
+    assert linked(scored(name, original, original), 300).mean() == 1
+    assert linked(scored(name, original[::-1], original), 300).mean() == 0
+    original[299] = original[0]
+    assert linked(scored(name, original, original), 300).mean() == pytest.approx(
+        299 / 300, abs=1e-12
+    )
+    original[:] = original[0]
+    assert linked(scored(name, original, original), 300).mean() == pytest.approx(1 / 300, abs=1e-12)
+
+
+def test_equal_embeddings_tie_though_a_product_adds_them_up_in_several_orders() -> None:
+    # Kills: scores that are not rounded, by which some of 263 equal rows stand out (not for every
+    # vector, so there are 40; nothing is left to chance where scores are rounded).
+    for vector in np.random.default_rng().normal(size=(40, 1, 300)):
+        equal = np.repeat(vector, 263, axis=0)
+        assert linked(cosines(equal, equal), 263).sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_a_release_that_tells_nothing_links_one_document_of_all(name: str) -> None:
+    # Kills: ties counted as hits, or the own original preferred. The hits are independent, and
+    # their expected number is one (whatever originals attract most): Pr[11 or more] <=
+    # exp(10) / 11^11 < 1e-6 (Chernoff).
+    original = np.random.default_rng().poisson(1.0, size=(400, 60))
+    unrelated = np.random.default_rng().poisson(1.0, size=(400, 60))
+    assert linked(scored(name, unrelated, original), 400).sum() <= MOST_BY_CHANCE
+    # Control: with noise at a rate of 1, there is something to find.
+    released = np.maximum(original + noise(original.shape, 1.0), 0)
+    assert linked(scored(name, released, original), 400).sum() > 2 * MOST_BY_CHANCE
+
+
+def test_ties_count_by_their_expectation() -> None:
+    # Kills: ties lost or won, own not counted among the tied, `top` ignored or overrun.
+    table = np.array(
+        [
+            [3.0, 3.0, 3.0, 1.0],  # first of three equals
+            [9.0, 8.0, 8.0, 8.0],  # second to fourth
+            [1.0, 2.0, 3.0, 4.0],  # second
+            [-np.inf, 2.0, 1.0, -np.inf],  # third and fourth
+        ]
+    )
+    expected = [[1 / 3, 0, 0, 0], [2 / 3, 1 / 3, 1, 0], [1, 2 / 3, 1, 1 / 2], [1, 1, 1, 1]]
+    for top, chances in enumerate(expected, start=1):
+        np.testing.assert_allclose(linked(lambda i: table[i], 4, top), chances)
+
+
+@pytest.mark.parametrize("clipped", [True, False])
+def test_distances_are_log_likelihoods_but_for_a_term_of_the_release(clipped: bool) -> None:
+    # Kills: terms for bins, squares, rows left over from the document before, bins that only one
+    # side holds, empty documents, negative counts.
+    generator = np.random.default_rng()
+    places = np.concatenate([np.arange(9), generator.integers(9, size=21)]).astype(np.int32)
+    original = generator.poisson(0.3, size=(20, 30))
+    released = generator.poisson(0.3, size=(20, 30)) - (0 if clipped else original[::-1])
+    released[4] = original[7] = 0
+    bags = [in_bins(sp.csr_array(terms), places, 9) for terms in (released, original)]
+    r, x = (
+        np.array([np.bincount(places, row, 9) for row in t]).astype(np.int64)[axis]
+        for t, axis in ((released, np.s_[:, None]), (original, np.s_[None]))
+    )
+    if clipped:
+        table = np.log([law(value, RATE) for value in range(x.max() + 1)])
+        expected = table[x, r].sum(axis=2)
+    else:
+        expected = np.log(math.tanh(RATE / 2) * np.exp(-RATE * np.abs(r - x))).sum(axis=2)
+    found = RATE * bag_distances(*bags)(np.arange(20))
+    np.testing.assert_allclose(found - found[:, :1], expected - expected[:, :1], atol=1e-9)
+    np.testing.assert_array_equal(found, -RATE * np.abs(r - x).sum(axis=2))
+    np.testing.assert_array_equal(RATE * bag_distances(*bags)(np.array([19, 4])), found[[19, 4]])
+
+
+def test_an_entry_given_twice_counts_twice() -> None:
+    # Kills: the last one counted alone. (2 + 1, 0) and (0, 1 + 3) against the same, swapped.
+    bags = sp.csr_array(([2, 1, 1, 3], [0, 0, 1, 1], [0, 2, 4]), shape=(2, 2))
+    for released, original in itertools.product([bags, sp.csr_array(bags.toarray())], repeat=2):
+        np.testing.assert_array_equal(
+            bag_distances(released, original)(np.arange(2)), [[0, -7], [-7, 0]]
+        )
+    assert bags.nnz == 4  # and the caller's bags are left as they are
+
+
+@pytest.mark.parametrize("step", [3, 4])
+def test_two_documents_of_one_term_are_told_apart_as_well_as_can_be(step: int) -> None:
+    # Kills: any other score. The released counts of documents of 1 and 1 + step tokens are
+    # enumerated; with a = exp(-1) the best guess is right with 1 - a^m / 2 for step = 2 m (a tie
+    # at the middle), and with 1 - a^m / (1 + a) for step = 2 m - 1.
+    original = sp.csr_array(np.array([[1], [1 + step]]))
+    chances = [law(1, 1.0), law(1 + step, 1.0)]
+    shares = np.zeros(2)
+    for first, second in itertools.product(range(24), repeat=2):
+        released = sp.csr_array(np.array([[first], [second]]))
+        scores = bag_distances(released, original), bag_cosines(released, original)
+        found = [linked(score, 2).mean() for score in scores]
+        shares += chances[0][first] * chances[1][second] * np.array(found)
+    a = math.exp(-1)
+    best = 1 - a**2 / 2 if step == 4 else 1 - a**2 / (1 + a)
+    # Left out: counts of 24 and more, with exp(-19) or less.
+    assert shares[0] == pytest.approx(best, abs=1e-7)
+    assert best == pytest.approx(np.maximum(*chances).sum() / 2)
+    # Control: to a cosine all bags of one term are alike.
+    assert shares[1] == pytest.approx(0.5, abs=1e-7)
+
+
+def test_bag_cosines_are_those_of_weights_from_the_originals() -> None:
+    # Kills: weights of the released documents, lengths before weighting, no smoothing.
+    generator = np.random.default_rng()
+    released, original = generator.poisson(0.4, size=(2, 30, 50))
+    original[:, 0] = 0
+    weights = TfidfTransformer(smooth_idf=True).fit(sp.csr_array(original))
+    left, right = (weights.transform(sp.csr_array(t)).toarray() for t in (released, original))
+    score = bag_cosines(sp.csr_array(released), sp.csr_array(original))
+    np.testing.assert_allclose(score(np.arange(30)), left @ right.T, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["bag cosines", "cosines"])
+def test_an_empty_document_is_near_to_none(name: str) -> None:
+    # Kills: a division by zero, NaN that beats or loses to everything.
+    original = bags(5)
+    released = np.zeros_like(original)
+    assert linked(scored(name, released, original), 5).mean() == pytest.approx(1 / 5)
+    original[2] = 0
+    assert linked(scored(name, original, original), 5).mean() == pytest.approx((4 + 1 / 5) / 5)
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_documents_that_do_not_match_are_refused(name: str) -> None:
+    # Kills: row numbers that mean other documents.
+    with pytest.raises(ValueError, match=r"shape \(3, 60\) and originals \(4, 60\); give both in"):
+        scored(name, bags(3), bags(4))
+    one = bags(1)
+    with pytest.raises(ValueError, match="1 documents cannot be mistaken for each other"):
+        linked(scored(name, one, one), 1)

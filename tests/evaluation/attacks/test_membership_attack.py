@@ -1,0 +1,158 @@
+"""Membership inference at its known optimum, at chance, and between its worlds.
+
+Nothing is seeded. An AUC of m members and as many others with independent scores is a two-sample
+U-statistic with a kernel in [0, 1]: Pr[|AUC - its mean| >= t] <= 2 exp(-2 m t^2) (Hoeffding 1963,
+section 5). `bound` is the t at ALPHA.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy import stats
+
+from evaluation.attacks.membership import Learn, membership
+
+ALPHA = 1e-6
+Numbers = npt.NDArray[np.int64]
+
+
+def bound(members: int) -> float:
+    return math.sqrt(math.log(2 / ALPHA) / (2 * members))
+
+
+def two_classes(n: int) -> Numbers:
+    return np.random.default_rng().permutation(np.arange(n) % 2)
+
+
+def auc(learn: Learn, labels: Numbers, shadows: int = 2) -> float:
+    return membership(learn, labels, shadows, np.random.default_rng()).auc
+
+
+def shifted(labels: Numbers, shift: float, hidden: bool = False) -> Learn:
+    """The true label's log-odds are N(shift, 1) for members and N(0, 1) for others."""
+    generator = np.random.default_rng()
+
+    def learn(members: Numbers) -> Callable[[Numbers], npt.NDArray[np.float64]]:
+        def posterior(asked: Numbers) -> npt.NDArray[np.float64]:
+            odds = generator.normal(shift * np.isin(asked, members))
+            signs = 2 * (generator.integers(2, size=len(asked)) if hidden else labels[asked]) - 1
+            second = 1 / (1 + np.exp(-signs * odds))
+            return np.column_stack([1 - second, second])
+
+        return posterior
+
+    return learn
+
+
+def memorising(labels: Numbers) -> Learn:
+    def learn(members: Numbers) -> Callable[[Numbers], npt.NDArray[np.float64]]:
+        def posterior(asked: Numbers) -> npt.NDArray[np.float64]:
+            own = np.eye(2)[labels[asked]]
+            return np.where(np.isin(asked, members)[:, None], own, 0.5)
+
+        return posterior
+
+    return learn
+
+
+def test_a_model_that_remembers_gives_its_members_away() -> None:
+    # Kills: infinite log-odds at posteriors of 0 and 1, members and others swapped.
+    labels = two_classes(80)
+    assert auc(memorising(labels), labels) == 1
+
+
+def test_the_attack_learns_from_every_shadow_model() -> None:
+    # Kills: the first or the last shadow model alone: of three, only the second shows anything.
+    labels = two_classes(80)
+    silent, telling = itertools.cycle([True, False]), memorising(labels)
+
+    def learn(members: Numbers) -> Callable[[Numbers], npt.NDArray[np.float64]]:
+        if next(silent):
+            return lambda asked: np.full((len(asked), 2), 0.5)
+        return telling(members)
+
+    assert auc(learn, labels, shadows=3) == 1
+
+
+def test_a_model_that_ignores_its_members_gives_chance() -> None:
+    # Kills: a score that knows the members, or is learnt from the target's own.
+    labels = two_classes(8000)
+    assert abs(auc(shifted(labels, 0), labels) - 0.5) < bound(2000)
+    # Control: Phi(1 / 2) = 0.69 for a shift of 1 / sqrt(2) is far beyond the bound of 0.06.
+    assert auc(shifted(labels, math.sqrt(0.5)), labels) - 0.5 > bound(2000)
+
+
+def test_the_optimum_is_reached() -> None:
+    # Kills: the true label's posterior left out, a sign, the attack not learnt. The likelihood
+    # ratio is exp(odds - 1 / 2), so its AUC, Phi(1 / sqrt(2)) = 0.760, is the most there is; the
+    # attack's six weights, learnt from 40,000 scores, lose less than 0.003 of it.
+    labels = two_classes(40_000)
+    optimum = stats.norm.cdf(math.sqrt(0.5))
+    found = auc(shifted(labels, 1), labels)
+    assert -0.003 - bound(10_000) < found - optimum < bound(10_000)
+    # Control: with the label hidden, |odds| is all there is, and 0.635 the most (the product of
+    # two independent N(1, 2) is positive).
+    hidden = auc(shifted(labels, 1, hidden=True), labels)
+    assert hidden < optimum**2 + (1 - optimum) ** 2 + bound(10_000)
+    assert hidden < optimum - 0.003 - bound(10_000)
+
+
+def test_equal_scores_count_by_half() -> None:
+    # Kills: an AUC by trapezoids over unsorted ties, or by ranks in the order given.
+    labels = two_classes(60)
+    assert auc(lambda _: lambda asked: np.full((len(asked), 2), 0.5), labels) == 0.5
+
+
+def test_shadow_models_and_target_share_no_document() -> None:
+    # Kills: shadows from the target's world, all shadows alike, a model trained on its whole world
+    # or asked beyond it, members taken for the others, classes left to chance (3 would be missing
+    # from a half in most runs).
+    labels = np.random.default_rng().permutation(np.repeat([0, 1, 2, 3], [45, 43, 8, 4]))
+    trained, asked = [], []
+
+    def learn(members: Numbers) -> Callable[[Numbers], npt.NDArray[np.float64]]:
+        def posterior(numbers: Numbers) -> npt.NDArray[np.float64]:
+            asked.append(numbers)
+            return np.full((len(numbers), 4), 0.25)
+
+        trained.append(set(members.tolist()))
+        return posterior
+
+    found = membership(learn, labels, 3, np.random.default_rng())
+    worlds = [set(numbers.tolist()) for numbers in asked]
+    *shadows, target = worlds
+    assert shadows[0] == shadows[1] == shadows[2]
+    assert not target & shadows[0]
+    assert target | shadows[0] == set(range(100))
+    for members, world in zip(trained, worlds, strict=True):
+        assert members < world
+        assert len(members) == 25
+        for documents in (members, world - members):
+            assert set(labels[list(documents)]) == {0, 1, 2, 3}
+    assert trained[0] != trained[1]  # equal by chance: far less often than 1e-6
+    assert set(asked[-1][found.members].tolist()) == trained[-1]
+    assert len(found.scores) == len(found.members) == 50
+
+
+@pytest.mark.parametrize(
+    ("labels", "shadows", "message"),
+    [
+        ([0, 1] * 4, 0, "0 shadow models teach nothing; train one or more"),
+        ([0, -1] * 4, 1, "a label is -1; number the classes from zero"),
+        ([0] * 9, 1, "the 9 documents have 1 class; a model to attack needs two"),
+        ([], 1, "the 0 documents have 0 class"),
+        ([0] * 9 + [1] * 3, 1, "class 1 has 3 documents; leave out or merge"),
+        ([0] * 9 + [2] * 9, 1, "class 1 has 0 documents"),
+    ],
+)
+def test_what_cannot_be_attacked_is_refused(labels: list[int], shadows: int, message: str) -> None:
+    # Kills: a failure within the learner, or a class that a model never saw.
+    array = np.array(labels, dtype=np.int64)
+    with pytest.raises(ValueError, match=message):
+        membership(memorising(array), array, shadows, np.random.default_rng())

@@ -1,0 +1,133 @@
+"""Computed losses, against closed forms and enumeration."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from dp_accounting import get_epsilon_gaussian
+
+from evaluation.audits.accounting import epsilon_recomputed
+from evaluation.audits.exact import (
+    delta_at,
+    draws_loss,
+    log_masses,
+    loss,
+    noise_masses,
+    shift_loss,
+)
+from mechanisms.accounting import epsilon_of
+from mechanisms.exact import Bounds, Law, exp_bounds
+from mechanisms.geometric import DenseNoise, SparseNoise
+
+RATES = [Fraction(1, 1000), Fraction(3, 4), Fraction(12)]
+
+
+def test_the_loss_of_two_laws() -> None:
+    # Kills: one direction alone, a sum for the largest, impossible outcomes counted.
+    one, other = np.array([0.5, 0.3, 0.2, 0.0]), np.array([0.5, 0.1, 0.4, 0.0])
+    assert loss(one, other) == pytest.approx(math.log(3))
+    assert loss(other, one) == pytest.approx(math.log(3))
+    assert loss(one, one) == 0
+    assert loss(one, np.array([0.5, 0.3, 0.1, 0.1])) == math.inf
+
+
+def test_the_delta_of_two_laws() -> None:
+    # By hand: at epsilon = log 2 the first law is above twice the second by 0.3 - 0.2 alone, and
+    # the second above twice the first by 0.5 - 0.2. Kills: one direction, absolute values.
+    one, other = np.array([0.6, 0.3, 0.1]), np.array([0.4, 0.1, 0.5])
+    assert delta_at(one, other, math.log(2)) == pytest.approx(0.3)
+    assert delta_at(other, one, math.log(2)) == pytest.approx(0.3)
+    assert delta_at(one, other, 0) == pytest.approx(0.4)
+    assert delta_at(one, other, loss(one, other)) == pytest.approx(0, abs=1e-15)
+
+
+@pytest.mark.parametrize("rate", RATES, ids=str)
+@pytest.mark.parametrize("kind", [DenseNoise, SparseNoise])
+def test_masses_are_those_of_the_definition(
+    kind: type[DenseNoise] | type[SparseNoise], rate: Fraction
+) -> None:
+    # tanh(rate / 2) exp(-rate |z|). Kills: outcomes for indices, the sparse law's zero, bounds that
+    # do not close in where the mass is 10^-150.
+    masses = noise_masses(kind(rate, 4), 30)
+    assert set(range(-29, 30)) <= set(masses)
+    for value, (low, high) in masses.items():
+        expected = math.log(math.tanh(rate / 2)) - float(rate) * abs(value)
+        assert low <= high
+        assert low == pytest.approx(expected, abs=1e-9)
+        assert high == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("rate", RATES, ids=str)
+@pytest.mark.parametrize("most", [1, 3, 20])
+def test_a_shift_of_geometric_noise_costs_its_rate(rate: Fraction, most: int) -> None:
+    # Kills: the least ratio, a shift of one alone without its factor.
+    for noise in (DenseNoise(rate, 4), SparseNoise(rate, 4)):
+        found = shift_loss(noise_masses(noise, most + 8), most)
+        assert found == pytest.approx(most * float(rate), rel=1e-9)
+
+
+@dataclass(frozen=True)
+class Table(Law):
+    """Whole numbers with these chances."""
+
+    chances: tuple[Fraction, ...]
+
+    def survival(self, index: int, bits: int) -> Bounds:
+        above = sum(self.chances[index + 1 :], start=Fraction(0)) * (1 << bits)
+        return math.floor(above), math.ceil(above)
+
+
+def test_a_shift_that_costs_more_than_its_share() -> None:
+    # A law whose worst shift is 2: what N = 4 costs is two such shifts, in two numbers. Kills: the
+    # loss of the largest shift alone (log 4 for 4 of them), of the smallest alone.
+    chances = [Fraction(4, 10), Fraction(2, 10), Fraction(1, 10), Fraction(2, 10), Fraction(1, 10)]
+    masses = log_masses(Table(tuple(chances)), 5)
+    worst = max(
+        abs(math.log(chances[i] / chances[j])) / abs(i - j)
+        for i, j in itertools.permutations(range(5), 2)
+        if abs(i - j) <= 2
+    )
+    assert shift_loss(masses, 4) == pytest.approx(4 * worst)
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 3), Fraction(9)])
+def test_the_loss_of_draws_by_weights(rate: Fraction) -> None:
+    # Against floats. Kills: gaps below the wrong best, normalising by the other's total.
+    weights = [exp_bounds(rate * gap, 200) if gap else (1 << 200,) * 2 for gap in range(9)]
+    one, other = [0, 3, 3, 7, 1], [1, 2, 4, 8, 0]
+    chances = [np.exp(float(rate) * np.array(u)) for u in (one, other)]
+    expected = loss(*(c / c.sum() for c in chances))
+    assert draws_loss(weights, one, other) == pytest.approx(expected, rel=1e-9)
+    assert draws_loss(weights, one, one) == pytest.approx(0, abs=1e-12)
+
+
+def test_weights_that_end_make_the_loss_infinite() -> None:
+    # Kills: a table that is cut off taken for a small probability.
+    assert draws_loss([(8, 8), (4, 4)], [0, 1], [0, 2]) == math.inf
+
+
+@pytest.mark.parametrize("noise", [0.5, 1.0, 4.0])
+def test_one_gaussian_costs_what_its_curve_says(noise: float) -> None:
+    # Theorem 8 of Balle and Wang. Kills: an upper bound for a lower one, delta at the wrong place.
+    exact = get_epsilon_gaussian(noise, 1e-6)
+    assert 0.999 * exact <= epsilon_recomputed(1.0, noise, 1, 1e-6) <= exact * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("rate", "noise", "steps"),
+    [(Fraction(1, 10), Fraction(1), 100), (Fraction(1, 4), Fraction(3), 20)],
+)
+def test_the_second_account_is_just_below_the_first(
+    rate: Fraction, noise: Fraction, steps: int
+) -> None:
+    # Kills: steps or sampling left out on either side; and noise of two thirds is above.
+    delta = Fraction(1, 10**5)
+    stated = float(epsilon_of(rate, noise, steps, delta))
+    found = epsilon_recomputed(float(rate), float(noise), steps, float(delta))
+    assert 0.98 * stated < found <= stated
+    assert epsilon_recomputed(float(rate), float(noise) * 2 / 3, steps, float(delta)) > 1.3 * stated

@@ -1,0 +1,218 @@
+"""Bounds by draws: how often they are wrong, how near they get, and what each score sees."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from evaluation.audits.events import best_event, scores
+from evaluation.audits.lower_bound import epsilon_at_least, rate_at_least
+
+ALPHA = 1e-6
+RNG = np.random.default_rng()
+
+
+def responses(epsilon: float) -> Callable[[int, int], np.ndarray]:
+    """Randomised response: the true bit with probability e^epsilon / (1 + e^epsilon)."""
+    chance = 1 / (1 + math.exp(-epsilon))
+
+    def draw(bit: int, count: int) -> np.ndarray:
+        return np.where(RNG.random((count, 1)) < chance, bit, 1 - bit)
+
+    return draw
+
+
+REPETITIONS = 400
+
+
+def times_too_high(epsilon: float, level: float) -> int:
+    draw = responses(epsilon)
+    return sum(
+        epsilon_at_least(draw, 0, 1, 400, level).epsilon > epsilon for _ in range(REPETITIONS)
+    )
+
+
+def rejected(count: int, level: float) -> bool:
+    """Whether so many of the repetitions are too many for a chance of `level`, at ALPHA."""
+    return bool(stats.binom.sf(count - 1, REPETITIONS, level) < ALPHA)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_a_bound_is_too_high_no_more_often_than_its_level(epsilon: float) -> None:
+    # Kills: an event that is tested on the draws that it was chosen by, two levels in place of two
+    # halves. The control: bounds at a level of 0.8 are too high about a quarter of the time, and
+    # would be rejected as ones of 0.05 (20 are expected, 45 rejected, and 100 come).
+    assert not rejected(times_too_high(epsilon, 0.05), 0.05)
+    assert rejected(times_too_high(epsilon, 0.8), 0.05)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_a_bound_gets_near(epsilon: float) -> None:
+    # Each of two probabilities is off by its bound's width and by chance: 2 * 5 deviations of
+    # sqrt((1 - p) / (n p)), of which the smaller, p = 1 / (1 + e^3) = 0.047, has 0.0142 for 10^5.
+    # Kills: halves of halves, a level of the search that costs power, natural logarithms missed.
+    bound = epsilon_at_least(responses(epsilon), 0, 1, 200_000, ALPHA)
+    assert epsilon - 0.15 < bound.epsilon <= epsilon
+    assert bound.draws == 200_000
+
+
+def test_what_draws_can_show_at_most() -> None:
+    # Two inputs that are always told apart, so that the bound is its reach, by hand: 500 of 500.
+    bound = epsilon_at_least(lambda bit, n: np.full((n, 1), bit), 0, 1, 1000, 0.02)
+    least = 0.01 ** (1 / 500)
+    assert bound.epsilon == pytest.approx(bound.reach, rel=1e-12)
+    assert bound.reach == pytest.approx(math.log(least / (1 - least)), rel=1e-9)
+
+
+def test_delta_is_taken_off() -> None:
+    # With probability 0.1 the input is told, else nothing: (0, 0.1)-private. Kills: delta left
+    # out, added, or taken off the false alarms. The control is the same at a delta of 0.
+    def draw(bit: int, count: int) -> np.ndarray:
+        return np.where(RNG.random((count, 1)) < 0.1, bit, 7)
+
+    assert epsilon_at_least(draw, 0, 1, 20_000, ALPHA, delta=0.1).epsilon == 0
+    assert epsilon_at_least(draw, 0, 1, 20_000, ALPHA, delta=0.05).epsilon > 2
+    assert epsilon_at_least(draw, 0, 1, 20_000, ALPHA).epsilon > 3
+
+
+def shared(changed: int, count: int) -> np.ndarray:
+    """Two documents with the same noise."""
+    noise = RNG.normal(0, 100, (count, 1))
+    return np.rint(noise) + np.array([0, changed])
+
+
+def gaps(place: int, count: int) -> np.ndarray:
+    """Inverse-CDF Laplace noise in floats."""
+    uniform = RNG.random((count, 1)) - 0.5
+    return place - 4 * np.sign(uniform) * np.log1p(-2 * np.abs(uniform))
+
+
+def without(missing: int, count: int) -> np.ndarray:
+    """A whole number of ten, but one in their middle."""
+    drawn = RNG.integers(0, 9, (count, 1))
+    return drawn + (drawn >= missing + 4)
+
+
+def everywhere(shift: int, count: int) -> np.ndarray:
+    """A little in each of many numbers."""
+    return RNG.normal(0.2 * shift, 1, (count, 401))
+
+
+def opposite(shift: int, count: int) -> np.ndarray:
+    """The same with both signs."""
+    return RNG.normal(0.2 * shift, 1, (count, 401)) * np.where(np.arange(401) % 2, 1, -1)
+
+
+@pytest.mark.parametrize(
+    ("draw", "event", "least"),
+    [
+        (shared, "number 2 less number 1 is", 6.0),
+        (gaps, "lowest bit is", 2.5),
+        (without, "number 1 is exactly", 3.5),
+        (everywhere, "the part along the difference of means is", 5.0),
+        (opposite, "the part along the difference of means is", 5.0),
+    ],
+)
+def test_each_score_sees_what_it_is_for(draw: Any, event: str, least: float) -> None:
+    # Kills: any of the scores left out, and each comparison. The true losses are infinite, or, of
+    # the shifts, those of a normal shifted by 4 deviations.
+    bound = epsilon_at_least(draw, 0, 1, 20_000, ALPHA)
+    assert bound.epsilon > least
+    assert event in bound.event
+    # The control: nothing is seen where nothing differs.
+    assert epsilon_at_least(draw, 1, 1, 20_000, ALPHA).epsilon == 0
+
+
+def test_both_orders_of_the_inputs_count() -> None:
+    # Kills: events that are likelier under the second input never tried.
+    def draw(bit: int, count: int) -> np.ndarray:
+        return (RNG.random((count, 1)) < (0.5 if bit else 0.001)).astype(np.int64)
+
+    for one, other, which in ((0, 1, "second"), (1, 0, "first")):
+        bound = epsilon_at_least(draw, one, other, 20_000, ALPHA)
+        assert bound.epsilon > 3
+        assert bound.event == f"number 1 is at least 1, likelier under the {which} input"
+
+
+def test_the_search_reads_one_half_and_the_bound_the_other() -> None:
+    # The first half tells the inputs apart, and the second does not: nothing is shown.
+    def draw(bit: int, count: int) -> np.ndarray:
+        rows = np.zeros((count, 1), dtype=np.int64)
+        rows[: count // 2] = bit
+        return rows
+
+    assert epsilon_at_least(draw, 0, 1, 10_000, ALPHA).epsilon == 0
+
+
+def test_scores_are_functions_of_each_row_alone() -> None:
+    # Kills: a score that looks at other rows, by which events of draws would depend on each other.
+    rows = RNG.normal(size=(50, 6))
+    order = RNG.permutation(50)
+    found = scores(rows, rows + 1)
+    assert len(found) == 6 + 1 + 3 + 6
+    for score in found:
+        np.testing.assert_allclose(score.of(rows[order]), score.of(rows)[order], rtol=1e-12)
+
+
+def test_the_lowest_bit() -> None:
+    # Kills: an exponent off by one, zero taken for a fine number, signs.
+    rows = np.array([[1.0], [-0.75], [0.0], [1 + 2.0**-52], [5e-324], [2.0**60]])
+    lowest = scores(rows, rows)[-1].of(rows)
+    np.testing.assert_array_equal(lowest, [0, -2, 2000, -52, -1074, 60])
+
+
+def test_thresholds_of_many_values_are_thinned_and_still_near() -> None:
+    # Laplace noise: half of the draws lie above the larger centre, where the loss is all of
+    # epsilon = 1. Kills: `exactly` on continuous values, thresholds at the ends alone.
+    def draw(place: int, count: int) -> np.ndarray:
+        return np.rint(RNG.laplace(place * 1e6, 1e6, (count, 1)))
+
+    assert 0.85 < epsilon_at_least(draw, 0, 1, 200_000, ALPHA).epsilon <= 1
+    event = best_event(draw(0, 1000), draw(1, 1000), ALPHA, 0.0)
+    assert event.comparison != "exactly"
+
+
+@pytest.mark.parametrize("dimensions", [1, 30])
+def test_the_rate_of_noise_by_its_lengths(dimensions: int) -> None:
+    # A sum of Gammas is one, so that the bound's own law is known, and it is too high with a
+    # probability of exactly its level. Kills: the level's other tail, dimensions left out, epsilon
+    # for 1 / epsilon. Power: 10^4 draws tell epsilon to 5 %, at 2 * 5 deviations of 1 %, in one
+    # dimension.
+    lengths = RNG.gamma(dimensions, 1 / 3.0, 10_000)
+    assert 3 * 0.9 < rate_at_least(lengths, dimensions, ALPHA) <= 3
+    assert rate_at_least(lengths / 1.25, dimensions, ALPHA) > 3
+    few = RNG.gamma(dimensions, 1 / 3.0, (REPETITIONS, 5))
+    wrong = sum(rate_at_least(row, dimensions, 0.2) > 3 for row in few)
+    assert not rejected(wrong, 0.2)
+    assert rejected(sum(rate_at_least(row, dimensions, 0.4) > 3 for row in few), 0.2)
+
+
+@pytest.mark.parametrize(
+    ("draws", "level", "delta", "message"),
+    [
+        (3, 0.1, 0.0, "3 draws"),
+        (10, 0.0, 0.0, "level"),
+        (10, 1.0, 0.0, "level"),
+        (10, 0.1, 1.0, "delta"),
+        (10, 0.1, -0.1, "delta"),
+    ],
+)
+def test_bad_numbers(draws: int, level: float, delta: float, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        epsilon_at_least(responses(1), 0, 1, draws, level, delta)
+
+
+def test_a_mechanism_of_other_shapes() -> None:
+    # Kills: outputs that broadcast, or one draw for all.
+    for wrong in (
+        lambda bit, n: np.zeros(n),
+        lambda bit, n: np.zeros((n + bit, 1)),
+        lambda bit, n: np.zeros((1, 1)),
+    ):
+        with pytest.raises(ValueError, match="10 rows"):
+            epsilon_at_least(wrong, 0, 1, 10, 0.1)

@@ -1,0 +1,110 @@
+"""What the report makes of numbers, intervals and names."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from report_content import figure
+
+from pipelines.evidence.report.page import told_apart
+from pipelines.evidence.report.wording import cell, direction, interval, number, setting
+
+MINUS = "\N{MINUS SIGN}"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.0, "0.000"),
+        (0.3124, "0.312"),
+        (9.9996, "10.000"),
+        (12.34, "12.3"),
+        (12345.6, "12,346"),
+        (-0.5, MINUS + "0.500"),
+        (0.00012, "0.00012"),
+        (3e-9, f"3e{MINUS}09"),
+        (None, "— (not measured)"),
+        (math.nan, "— (not a number)"),
+        (-math.inf, "— (infinite)"),
+    ],
+)
+def test_a_number_is_shown_or_a_dash_says_why_not(value: float | None, shown: str) -> None:
+    assert number(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "draws", "shown"),
+    [
+        (0.1, 0.2, 5, "0.100 to 0.200"),
+        (0.1, 0.2, 1, "0.100 to 0.200"),  # an interval over documents needs one draw alone
+        (None, None, 1, "one draw"),
+        (None, None, 5, "— (none)"),
+        (0.1, None, 5, "— (none)"),
+        (-math.inf, math.inf, 2, "— (unbounded)"),
+        (0.1, math.nan, 2, "— (unbounded)"),
+    ],
+)
+def test_an_interval_is_shown_or_why_there_is_none(
+    low: float | None, high: float | None, draws: int, shown: str
+) -> None:
+    assert interval({"low": low, "high": high, "draws": draws}) == shown
+
+
+@pytest.mark.parametrize(
+    ("release", "noise", "said"),
+    [
+        ((0.6, 0.05), (0.5, 0.04), "above"),
+        ((0.4, 0.05), (0.5, 0.04), "below"),
+        ((0.6, 0.06), (0.5, 0.05), "not told apart"),
+        ((0.6, None), (0.5, 0.04), "— (no two intervals)"),
+        ((0.6, math.inf), (0.5, 0.04), "— (no two intervals)"),
+    ],
+)
+def test_an_attack_is_told_apart_from_noise_by_intervals_that_do_not_overlap(
+    release: tuple[float, float | None], noise: tuple[float, float | None], said: str
+) -> None:
+    found = {name: figure("any", name, *given) for name, given in
+             (("release", release), ("noise", noise))}  # fmt: skip
+    assert told_apart(found) == said
+
+
+def test_an_attack_without_noise_is_told_apart_from_nothing() -> None:
+    assert told_apart({"release": figure("any", "release", 0.6, 0.1)}) == "— (no two intervals)"
+
+
+@pytest.mark.parametrize(
+    ("part", "better", "said"),
+    [
+        ("utility", "higher", "Higher is better."),
+        ("utility", "lower", "Lower is better."),
+        ("utility", "one", "Best at one."),
+        ("utility", "none", ""),
+        ("utility", "sideways", ""),
+        ("attack", "higher", "Lower is more private."),
+        ("divination", "higher", ""),
+    ],
+)
+def test_what_is_good_for_the_release_is_said(part: str, better: str, said: str) -> None:
+    assert direction({"part": part, "better": better}) == said
+
+
+def test_a_setting_is_in_the_fields_own_letters() -> None:
+    assert setting({"epsilon": "5", "size": "100"}) == "ε = 5, size = 100"
+    assert setting({"epsilon": "5", "size": "100"}, leave_out="epsilon") == "size = 100"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "—"),
+        ("7/2", "7/2"),
+        (200_000, "200,000"),
+        (9.8765432, "9.87654"),
+        (-1.5, MINUS + "1.5"),
+        (math.inf, "— (infinite)"),
+    ],
+)
+def test_what_an_audit_holds_is_shown(value: Any, shown: str) -> None:
+    assert cell(value) == shown

@@ -1,0 +1,445 @@
+"""Faults that are planted in the mechanisms, and the audits that must catch them.
+
+Every fault is one that someone has made, or nearly. It is planted in the code that a release runs,
+or takes that code's place; then the audits of the mechanism as it is *stated* are run. The audit
+that is named must fail, by a margin, and the same audits must pass on the mechanism as it is: with
+a probability of at least 1 - 1e-6, all audits of a mechanism together.
+
+Power. Events of probability 0.02 or more under both inputs have their log-ratio known to 0.2, with
+20,000 held-out draws at level 1e-7 or more (2 * 5.3 sqrt(0.98 / 0.02 / 20,000) = 0.5 in the worst
+case, of two that are so rare). Each fault at least doubles a loss of about 2, or tells two inputs
+apart for certain.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import mechanisms.brr
+import mechanisms.histogram
+import mechanisms.madlib
+import pipelines.evidence.audit_users
+import transforms.bag_of_words
+import transforms.words
+from evaluation.audits.exact import loss
+from evaluation.audits.findings import Exact, Finding, Sampled, run
+from evaluation.audits.lower_bound import epsilon_at_least
+from indexes.artefact import Manifest, WordIndex
+from indexes.tokenizer import NAME
+from indexes.vocabulary import Vocabulary
+from mechanisms.accounting import Schedule
+from mechanisms.bag_of_words import Accounting, BagOfWords
+from mechanisms.clipped_sum import STEPS, ClippedSum
+from mechanisms.deep_candidate import DeepCandidate, Utility
+from mechanisms.exponential import ExponentialMechanism
+from mechanisms.geometric import DenseNoise
+from mechanisms.guarantees import UserPrivacy
+from mechanisms.histogram import Histogram, ThresholdedVocabulary
+from mechanisms.skip_gram import SkipGram
+from mechanisms.truncation import Box, Truncation
+from mechanisms.user_training import Training
+from pipelines.evidence import audit_bags, audit_sentences, audit_users, audit_words
+from transforms.documents import Documents
+from transforms.rows import Released
+from transforms.word_index import IndexSource
+from transforms.words import WordMechanism, WordPrivatizer, WordsParameters
+
+DRAWS, CONFIDENCE = 40_000, 1 - 1e-6
+Audits = Sequence[Exact | Sampled]
+Patch = pytest.MonkeyPatch
+
+# The mechanisms, small, with the audits of what they state.
+
+BAGS = BagOfWords(4, Fraction(2), 64, 64, Accounting.TIGHT)
+SPARSE = BagOfWords(1, Fraction(2), 1 << 14, 1 << 14, Accounting.TIGHT)
+WORDS = ["east", "north", "south", "west"]
+POINTS = np.array([[0.0], [0.25], [0.5], [1.5]], dtype=np.float32)
+CODES = np.array([[0], [3], [15], [255]], dtype=np.uint64)
+INDEX = WordIndex(
+    Manifest("public", None, {}, 4, 1, 64, NAME, 1, {}, {}, "test"),
+    Vocabulary(WORDS),
+    POINTS,
+    CODES,
+)
+UNITS = 10
+UTILITIES = audit_sentences.Neighbours(
+    np.array([[0, 20, 20, 10, 15]], dtype=np.int32), np.array([[10, 10, 12, 18, 5]], dtype=np.int32)
+)
+CLIP, SIGMA = Fraction(1, 2), Fraction(2)
+RATE, TAKEN, DELTA = Fraction(1, 10), 40, Fraction(1, 10**5)
+
+
+def bags() -> Audits:
+    return audit_bags.of_documents(BAGS)
+
+
+def sparse() -> Audits:
+    return audit_bags.of_documents(SPARSE)
+
+
+def histogram() -> Audits:
+    return audit_bags.of_histogram(Histogram(4, Fraction(2)))
+
+
+def choice() -> ThresholdedVocabulary:
+    return ThresholdedVocabulary(3, Fraction(2), Fraction(1, 10**6))
+
+
+def selection() -> Audits:
+    return audit_bags.of_vocabulary(choice())
+
+
+def released_words(mechanism: WordMechanism, epsilon: Fraction) -> Audits:
+    parameters = WordsParameters(
+        mechanism, epsilon, "word", "drop", IndexSource("index", "nowhere", "0" * 64)
+    )
+    apart = np.abs(POINTS - POINTS.T).astype(np.float64)
+    if mechanism is WordMechanism.BRR:
+        apart = np.bitwise_count(CODES ^ CODES.T).astype(np.float64)
+    return audit_words.of_releases(
+        lambda: transforms.words.WordPrivatizer(parameters, INDEX, audit_words.fresh_key()),
+        INDEX,
+        apart,
+        epsilon,
+        DRAWS,
+    )
+
+
+def madlib() -> Audits:
+    epsilon = Fraction(4)
+    noise = audit_words.of_noise(epsilon, 30)
+    return [*noise, *released_words(WordMechanism.MADLIB, epsilon)]
+
+
+def brr() -> Audits:
+    epsilon = Fraction(1)
+    return [audit_words.of_flips(epsilon), *released_words(WordMechanism.BRR, epsilon)]
+
+
+def candidates() -> Audits:
+    law = DeepCandidate(Fraction(3), Utility.MEAN_DEPTH, UNITS)
+    return audit_sentences.of_draws(law, UTILITIES, 2)
+
+
+def truncation() -> Audits:
+    return audit_sentences.of_truncation(
+        Truncation(Fraction(3), 8), Box(np.zeros(8), np.linspace(1, 2, 8))
+    )
+
+
+def training() -> Training:
+    return Training(SkipGram(4, 2, 1, float(CLIP)), ClippedSum(SIGMA), 10.0, 0.05)
+
+
+def users() -> Audits:
+    schedule = Schedule.of({"": Fraction(50)}, {"": RATE}, SIGMA, DELTA, TAKEN)
+    stated = UserPrivacy(schedule.spent(schedule.groups[0], TAKEN), DELTA)
+    step = training()
+    return [
+        *audit_users.of_accounting(stated, {"": (RATE, step.mechanism.deviation / STEPS, TAKEN)}),
+        audit_users.of_sums(
+            "a step's sums", ClippedSum(SIGMA), partial(audit_users.step_released, step)
+        ),
+    ]
+
+
+# The truncated exponential mechanism and naive Laplace noise, which are nobody's here.
+
+TEM_EPSILON, TEM_RADIUS = 4.0, 1.0
+TEM_POINTS = np.array([4, 5, 10, 13, 14, 15, 16, 24, 32, 35, 36]) / 8
+
+
+def tem_laws(far_size: Callable[[int], float]) -> np.ndarray:
+    """The laws of words on a line, float64 (n, n), by Carvalho et al., TEM, algorithm 1.
+
+    Words within the radius are drawn by their distance, and one element stands for all others: its
+    weight is exp(-epsilon radius / 2) times `far_size` of how many words lie within the radius.
+    """
+    distances = np.abs(TEM_POINTS[:, None] - TEM_POINTS)
+    near = distances <= TEM_RADIUS
+    laws = np.where(near, np.exp(-TEM_EPSILON * distances / 2), 0)
+    for word, own in enumerate(near):
+        weight = math.exp(-TEM_EPSILON * TEM_RADIUS / 2) * far_size(int(own.sum()))
+        laws[word, ~own] = weight / (~own).sum()
+    return laws / laws.sum(axis=1, keepdims=True)
+
+
+def tem_loss(far_size: Callable[[int], float]) -> float:
+    """The largest log-ratio, a unit of distance."""
+    laws, size = tem_laws(far_size), len(TEM_POINTS)
+    return max(
+        loss(laws[one], laws[other]) / abs(TEM_POINTS[one] - TEM_POINTS[other])
+        for one, other in itertools.combinations(range(size), 2)
+    )
+
+
+def tem(far_size: Callable[[int], float] = lambda near: len(TEM_POINTS) - near) -> Audits:
+    find = partial(tem_loss, far_size)
+    return [Exact("words, a unit of distance", TEM_EPSILON, "Enumerated.", find)]
+
+
+def whole_laplace(place: float, count: int) -> np.ndarray:
+    """Noise on the grid of 2^-20: whole numbers of steps, whatever the place."""
+    scale = (1 << 20) / 0.5
+    steps = np.random.default_rng().geometric(-math.expm1(-1 / scale), (2, count, 1))
+    return place + (steps[0] - steps[1]) / (1 << 20)
+
+
+def naive_laplace(place: float, count: int) -> np.ndarray:
+    """Inversion of uniform floats, as Mironov (2012) has it."""
+    uniform = np.random.default_rng().random((count, 1)) - 0.5
+    return place - 2 * np.sign(uniform) * np.log1p(-2 * np.abs(uniform))
+
+
+def floats(draw: Any = whole_laplace, epsilon: float = 2.0) -> Audits:
+    find = partial(epsilon_at_least, draw, 0.0, 1.0)
+    return [Sampled("noise on a number", epsilon, "Drawn.", find)]
+
+
+CORRECT: dict[str, Callable[[], Audits]] = {
+    each.__name__: each
+    for each in (
+        *(bags, sparse, histogram, selection, madlib, brr, candidates, truncation, users, tem),
+        floats,
+    )
+}
+
+# The faults. Each plants itself, and returns what is then audited.
+
+
+def of(stated: Callable[[], Audits], plant: Callable[[Patch], None]) -> Callable[[Patch], Audits]:
+    def planted(patch: Patch) -> Audits:
+        plant(patch)
+        return stated()
+
+    return planted
+
+
+def louder(patch: Patch) -> None:
+    patch.setattr(
+        BagOfWords, "rate", property(lambda self: 2 * self.guarantee.epsilon / self.precision)
+    )
+
+
+def one_token(patch: Patch) -> None:
+    patch.setattr(BagOfWords, "rate", property(lambda self: self.guarantee.epsilon))
+
+
+def counted_twice(patch: Patch) -> None:
+    real = transforms.bag_of_words.add_noise
+
+    def twice(noise: Any, size: int, stream: Any, addresses: Any, offsets: Any, bins: Any) -> Any:
+        return real(noise, size, stream, addresses, 2 * offsets, np.repeat(bins, 2))
+
+    patch.setattr(transforms.bag_of_words, "add_noise", twice)
+
+
+def without_place(module: Any) -> Callable[[Patch], None]:
+    """Noise by a document's content alone: equal documents share it."""
+
+    def plant(patch: Patch) -> None:
+        real = module.document_addresses
+
+        def shared(stream: Any, documents: Documents, offsets: Any, terms: Any) -> Any:
+            nowhere = Documents(
+                documents.source, 0 * documents.rows, documents.texts, documents.columns
+            )
+            return real(stream, nowhere, offsets, terms)
+
+        patch.setattr(module, "document_addresses", shared)
+
+    return plant
+
+
+def by_key_alone(patch: Patch) -> None:
+    """Noise that every pair of documents shares, whatever is in them."""
+    real = DenseNoise.sample
+
+    def shared(self: DenseNoise, stream: Any, addresses: Any) -> Any:
+        return real(self, stream, np.repeat(addresses[::2], 2, axis=0)[: len(addresses)])
+
+    patch.setattr(DenseNoise, "sample", shared)
+
+
+def half_histogram(patch: Patch) -> None:
+    patch.setattr(mechanisms.histogram, "DenseNoise", lambda rate, size: DenseNoise(2 * rate, size))
+
+
+def low_threshold(patch: Patch) -> None:
+    patch.setattr(ThresholdedVocabulary, "threshold", choice().threshold - 1)
+
+
+def half_madlib(patch: Patch) -> None:
+    real = mechanisms.madlib.perturb
+
+    def half(vectors: Any, epsilons: Any, *others: Any) -> Any:
+        return real(vectors, [2 * epsilon for epsilon in epsilons], *others)
+
+    patch.setattr(mechanisms.madlib, "perturb", half)
+
+
+def half_flips(patch: Patch) -> None:
+    real = mechanisms.brr._Flip.survival
+
+    def half(self: Any, index: int, bits: int) -> Any:
+        return real(type(self)(2 * self.epsilon), index, bits)
+
+    patch.setattr(mechanisms.brr._Flip, "survival", half)
+    mechanisms.brr._digits.cache_clear()
+
+
+def copied(patch: Patch) -> None:
+    """Words that the index lacks are kept as they are."""
+
+    class Copying(WordPrivatizer):
+        def release(self, documents: Documents) -> Released:
+            released = super().release(documents)
+            texts = [
+                " ".join([own, *(word for word in text.split() if word not in WORDS)])
+                for text, own in zip(
+                    documents.texts.to_pylist(), released.rows["text"].to_pylist(), strict=True
+                )
+            ]
+            place = released.rows.schema.get_field_index("text")
+            column = pa.array(texts, pa.large_string())
+            return released._replace(rows=released.rows.set_column(place, "text", column))
+
+    patch.setattr(transforms.words, "WordPrivatizer", Copying)
+
+
+def whole_epsilon(patch: Patch) -> None:
+    """exp(epsilon u) in place of exp(epsilon u / 2)."""
+    patch.setattr(
+        ExponentialMechanism, "rate", property(lambda self: self.epsilon / self.sensitivity)
+    )
+
+
+def loud_draws(patch: Patch) -> None:
+    """The draws alone: the law that is stated stays."""
+    real = ExponentialMechanism.draw
+
+    def loud(self: ExponentialMechanism, *given: Any) -> Any:
+        return real(ExponentialMechanism(2 * self.epsilon, self.sensitivity), *given)
+
+    patch.setattr(ExponentialMechanism, "draw", loud)
+
+
+def one_dimension(patch: Patch) -> None:
+    """The noise of one coordinate's sensitivity in all of them."""
+    patch.setattr(Truncation, "rate", property(lambda self: self.epsilon / 4))
+
+
+def squared_norm(patch: Patch) -> None:
+    """sigma C^2 for sigma C, as in the public code of dpUGC: less noise where C < 1."""
+    wrong = Training(training().settings, ClippedSum(SIGMA * CLIP), 10.0, 0.05)
+    patch.setitem(globals(), "training", lambda: wrong)
+
+
+def unclipped(patch: Patch) -> None:
+    def asked(values: np.ndarray, dither: np.ndarray) -> np.ndarray:
+        return np.floor(values * STEPS + (dither + 0.5) / 2**16).astype(np.int64)
+
+    patch.setattr(pipelines.evidence.audit_users, "clipped", asked)
+
+
+def one_step_stated(patch: Patch) -> None:
+    """The cost of a single step, for all of them."""
+    real = Schedule.spent
+    patch.setattr(Schedule, "spent", lambda self, group, done: real(self, group, 1))
+
+
+FAULTS: dict[str, tuple[Callable[[Patch], Audits], str]] = {
+    "half the noise on bags, by law": (of(bags, louder), "documents: the noise's law"),
+    "half the noise on bags, by draws": (of(bags, louder), "documents: 4 tokens"),
+    "half the sparse noise, by law": (of(sparse, louder), "documents: the noise's law"),
+    "half the sparse noise, by draws": (of(sparse, louder), "documents: 1 token, sparse noise"),
+    "N = 1 for N = 4, by law": (of(bags, one_token), "documents: the noise's law"),
+    "N = 1 for N = 4, by draws": (of(bags, one_token), "documents: 4 tokens"),
+    "tokens counted twice": (of(bags, counted_twice), "documents: 4 tokens"),
+    "equal documents share noise": (
+        of(bags, without_place(transforms.bag_of_words)),
+        "documents: 4 tokens",
+    ),
+    "all documents share noise": (of(bags, by_key_alone), "documents: 4 tokens"),
+    "half the noise on the histogram": (of(histogram, half_histogram), "histogram: 4 tokens"),
+    "half the noise on frequencies": (of(selection, half_histogram), "vocabulary: 3 of 3 terms"),
+    "a threshold too low by one": (
+        of(selection, low_threshold),
+        "vocabulary: terms of one corpus (delta)",
+    ),
+    "half of Madlib's noise, on a line": (of(madlib, half_madlib), "noise in one dimension"),
+    "half of Madlib's noise, its length": (
+        of(madlib, half_madlib),
+        "noise's length, a unit of distance",
+    ),
+    "half of Madlib's noise, in words": (of(madlib, half_madlib), "documents: one word"),
+    "equal words share noise": (
+        of(madlib, without_place(transforms.words)),
+        "documents: one word",
+    ),
+    "out-of-vocabulary words copied": (
+        of(madlib, copied),
+        "documents: a word out of the vocabulary",
+    ),
+    "bits that flip too rarely, by law": (
+        of(brr, half_flips),
+        "flips of a bit, a unit of distance",
+    ),
+    "bits that flip too rarely, in words": (of(brr, half_flips), "documents: one word"),
+    "TEM with log(|V| / |L|) for log|W - L|": (
+        lambda patch: tem(lambda near: len(TEM_POINTS) / near),
+        "words, a unit of distance",
+    ),
+    "floats with gaps": (lambda patch: floats(naive_laplace), "noise on a number"),
+    "exp(epsilon u) for exp(epsilon u / 2)": (
+        of(candidates, whole_epsilon),
+        "documents: utilities that one sentence may give",
+    ),
+    "candidates drawn at twice epsilon": (
+        of(candidates, loud_draws),
+        "documents: candidates drawn, near",
+    ),
+    "the sensitivity of one coordinate": (
+        of(truncation, one_dimension),
+        "documents: the noise's law",
+    ),
+    "sigma C^2 for sigma C, by accounting": (of(users, squared_norm), "accounting"),
+    "sigma C^2 for sigma C, by draws": (
+        of(users, squared_norm),
+        "a step's sums, with and without a user",
+    ),
+    "users who are not clipped": (of(users, unclipped), "a step's sums, with and without a user"),
+    "one step accounted for, of 40": (of(users, one_step_stated), "accounting"),
+}
+
+
+def found(audits: Audits) -> dict[str, Finding]:
+    return {finding.name: finding for finding in run(audits, DRAWS, CONFIDENCE)}
+
+
+@pytest.mark.parametrize("name", CORRECT)
+def test_a_correct_mechanism_passes(name: str) -> None:
+    findings = found(CORRECT[name]())
+    assert findings
+    assert [each for each in findings.values() if not each.passed] == []
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    planted, audit = FAULTS[name]
+    try:
+        finding = found(planted(monkeypatch))[audit]
+    finally:
+        mechanisms.brr._digits.cache_clear()
+    assert not finding.passed, finding
+    if "threshold" not in name:  # one step of which costs no more than its rate
+        assert finding.found > 1.2 * finding.stated, finding
