@@ -106,18 +106,16 @@ def _latent(
 
 
 def _fitted(features: Features, labels: Labels) -> Any:
+    from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
     _check_classes(labels)
-    scaler = FunctionTransformer(weighted) if sp.issparse(features) else StandardScaler()
-    return make_pipeline(scaler, _regression()).fit(features, labels)
-
-
-def _regression() -> Any:
-    from sklearn.linear_model import LogisticRegression
-
-    return LogisticRegression(max_iter=1000)
+    if sp.issparse(features):
+        # Rows of unit length have small entries, and need larger coefficients.
+        model = LogisticRegression(C=10, max_iter=1000)
+        return make_pipeline(FunctionTransformer(weighted), model).fit(features, labels)
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(features, labels)
 
 
 def _check_classes(labels: Labels) -> None:

@@ -407,6 +407,12 @@ def costs(parameters: Parameters) -> str:
             return epsilon + (f", delta {ceiling(delta)}" if delta else "")
 
 
+def total_cost(total: Parameters) -> str:
+    """What a release costs in all, in words, with the precision that it is at."""
+    at = f" at N = {total.precision}" if isinstance(total, LimitedPrecisionParameters) else ""
+    return costs(total) + at
+
+
 def public_artefact(name: str, found: artefacts.Artefact) -> Artefact:
     """A public file that went in."""
     uri = without_folders(found.uri)

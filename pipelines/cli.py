@@ -152,15 +152,12 @@ def calibrate() -> None:
 
 
 def _print_card(card: Card) -> None:
-    from pipelines.card import costs
+    from pipelines.card import costs, total_cost
 
     stages = [f"{stage.stage} {costs(stage.parameters)}" for stage in card.budget.stages]
-    total = card.budget.total
     click.echo(f"documents {card.counts.documents:,} ({card.counts.rejected:,} records rejected)")
     click.echo(f"guarantee {card.guarantee.statement}")
-    precision = getattr(total, "precision", None)
-    at = "" if precision is None else f" at N = {precision}"
-    click.echo(f"cost      {costs(total)}{at} ({' + '.join(stages)})")
+    click.echo(f"cost      {total_cost(card.budget.total)} ({' + '.join(stages)})")
     for other in card.budget.inherited:
         click.echo(f"and       for the data of its {other['artefact']}: {other['statement']}")
 

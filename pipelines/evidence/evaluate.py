@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pipelines import storage
-from pipelines.card import costs
+from pipelines.card import total_cost
 from pipelines.evidence import results, sweep
 from pipelines.evidence.audit import audit
 from pipelines.evidence.evaluation import Evaluation
@@ -124,7 +124,7 @@ def _content(
             "id": card.release,
             "kind": card.mechanism["kind"],
             "created": card.created,
-            "cost": costs(card.budget.total),
+            "cost": total_cost(card.budget.total),
             "statement": card.guarantee.statement,
             "not_protected": card.guarantee.not_protected,
             "documents": card.counts.documents,

@@ -111,20 +111,23 @@ def evaluate(
 
 
 def lines(content: dict[str, Any]) -> Iterator[str]:
-    """The figures of all documents, a line a measure and setting; the report has the others."""
+    """The figures of the release's own setting, a line a measure; the report has the others."""
     release, corpus = content["release"], content["corpus"]
     yield f"release   {release['id']} ({release['kind']}), {release['cost']}"
     of = f"{corpus['documents']:,} of {corpus['of']:,} documents"
     yield f"measured  {of}, {content['draws']} draws, intervals {content['confidence']:.0%}"
     whole: dict[str, list[str]] = {}
     for figure in content["figures"]:
-        if not figure["group"] or figure["group"].startswith("by "):
-            title = " ".join((content["measures"][figure["measure"]]["title"], figure["group"]))
-            at = ", ".join(f"{key} = {value}" for key, value in figure["setting"].items())
-            line = f"{title.strip()} [{at}]" if at else title.strip()
+        whole_release = not figure["group"] or figure["group"].startswith("by ")
+        if whole_release and not figure["setting"]:
+            title = content["measures"][figure["measure"]]["title"]
+            line = " ".join(filter(None, (title, figure["group"])))
             whole.setdefault(line, []).append(f"{figure['subject']} {_with_interval(figure)}")
     for line, parts in whole.items():
         yield f"  {line}: {', '.join(parts)}"
+    if content["audits"]:
+        verdicts = [one["passed"] for one in content["audits"]["audits"]]
+        yield f"audits    {sum(verdicts)} of {len(verdicts)} passed"
 
 
 def _with_interval(figure: dict[str, Any]) -> str:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
 from embedding_releases import ray_folder
+from evaluations import (
+    BAGS,
+    CANARY,
+    CLASSES,
+    assert_silent,
+    content_of,
+    evaluate,
+    figures,
+    write_corpus,
+)
 from scipy import stats
 
 from indexes.tokenizer import tokenize
@@ -18,64 +27,7 @@ if TYPE_CHECKING:
     from tests.conftest import Workspace
 
 ALPHA = 1e-6
-CANARY = "zanzibarquokka"
-TERMS = 400
 DOCUMENTS = 300
-CLASSES = ("warcorrespondence", "homeaffairs")
-
-
-def write_corpus(workspace: Workspace, texts: list[str]) -> None:
-    """The texts with a canary in each, a class that their words tell, and twelve authors."""
-    own = [f"{text} {CANARY}" for text in texts]
-    labels = [CLASSES["israeli" not in text and "afghan" not in text.lower()] for text in texts]
-    numbers = range(len(texts))
-    users = [f"somebody-{number % 12}" for number in numbers]
-    workspace.parquet(
-        {"text": own, "article": [f"a{n}" for n in numbers], "label": labels} | {"user": users}
-    )
-    counts: dict[str, int] = {}
-    for text in texts:
-        for word in set(text.lower().split()):
-            if word.isalpha() and word.isascii():
-                counts[word] = counts.get(word, 0) + 1
-    frequent = sorted(counts, key=lambda word: -counts[word])[:TERMS]
-    (workspace.folder / "vocabulary.txt").write_text("\n".join(frequent) + "\n")
-
-
-def evaluate(
-    workspace: Workspace, *arguments: str, spec: str | None = "spec.yaml", **options: Any
-) -> Any:
-    """Run the command on the workspace's release."""
-    given = ["--spec", spec] if spec else []
-    return workspace.run(
-        "evaluate", "released/out", "--against", "input/corpus.parquet", *given, *arguments,
-        "--output", "report", **options,
-    )  # fmt: skip
-
-
-def content_of(workspace: Workspace) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((workspace.folder / "report/evaluation.json").read_text())
-    return content
-
-
-def figures(
-    content: dict[str, Any], group: str = "", **setting: str
-) -> dict[tuple[str, str], float]:
-    """Means by measure and subject."""
-    return {
-        (one["measure"], one["subject"]): one["mean"]
-        for one in content["figures"]
-        if one["setting"] == setting and one["group"] == group
-    }
-
-
-BAGS = {
-    "input": {"path": "input/*.parquet", "id": "article", "keep": ["article", "label"]},
-    "mechanism.precision": 1,
-    "mechanism.epsilon": 6,
-    "mechanism.histogram_epsilon": 1,
-    "mechanism.compression": {"method": "frequency", "size": 200},
-}
 
 
 @pytest.fixture(scope="module")
@@ -184,15 +136,11 @@ def test_the_release_itself_is_the_first_draw(evaluated: Workspace) -> None:
 
 
 def test_no_text_is_in_the_report(evaluated: Workspace) -> None:
-    # Nor any value of a column. The canary is in every text; what is read must hold it (control).
-    assert CANARY.encode() in (evaluated.folder / "input/corpus.parquet").read_bytes()
+    # Nor any value of a column. Control: what was read holds them all.
     secrets = [CANARY, *CLASSES, "somebody-1", "a17"]
-    files = [path for path in (evaluated.folder / "report").rglob("*") if path.is_file()]
-    for path in [*files, evaluated.folder / "printed"]:
-        found = path.read_bytes().decode("utf-8", "replace")
-        for secret in secrets:
-            assert secret not in found, path
-    assert evaluated.leftovers() == []
+    read = (evaluated.folder / "input/corpus.parquet").read_bytes()
+    assert all(secret.encode() in read for secret in secrets)
+    assert_silent(evaluated, (evaluated.folder / "printed").read_text(), secrets)
 
 
 def test_a_second_run_measures_nothing_again(evaluated: Workspace) -> None:
@@ -215,9 +163,7 @@ def test_a_second_run_measures_nothing_again(evaluated: Workspace) -> None:
 
 def test_what_is_printed(evaluated: Workspace) -> None:
     printed = (evaluated.folder / "printed").read_text()
-    assert "release   test (bag-of-words), epsilon 7 at N = 1\n" in printed.replace(
-        "epsilon 7\n", "epsilon 7 at N = 1\n"
-    )
+    assert "release   test (bag-of-words), epsilon 7 at N = 1\n" in printed
     assert f"measured  {DOCUMENTS} of {DOCUMENTS} documents, 2 draws" in printed
     assert "report    report/evaluation.html\n" in printed
 

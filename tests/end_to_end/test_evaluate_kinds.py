@@ -1,0 +1,145 @@
+"""`quietcorpus evaluate` for releases of words, of sentence embeddings and of histograms."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from evaluations import (
+    CANARY,
+    CLASSES,
+    assert_silent,
+    content_of,
+    evaluate,
+    figures,
+    write_corpus,
+)
+from scipy import stats
+
+from indexes import artefact
+from indexes.tokenizer import tokenize
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+ALPHA = 1e-6
+DOCUMENTS = 120
+KEPT = {"path": "input/*.parquet", "id": "article", "keep": ["article"]}
+SECRETS = [CANARY, *CLASSES, "somebody-1", "a17"]
+
+
+def linked_by_chance(draws: int) -> float:
+    """More than this share of documents is linked by chance with a probability below ALPHA: a
+    permutation has about a Poisson number of fixed points, of mean 1."""
+    return float(stats.poisson.isf(ALPHA, draws)) / draws / DOCUMENTS
+
+
+@pytest.mark.parametrize("mechanism", ["madlib", "brr"])
+def test_words(
+    workspace: Workspace,
+    lee_texts: list[str],
+    words: Callable[..., dict[str, Any]],
+    mechanism: str,
+) -> None:
+    write_corpus(workspace, lee_texts[:DOCUMENTS], telling="government")
+    policy = {"madlib": "drop", "brr": "draw"}[mechanism]
+    epsilon = {"madlib": 25, "brr": 0.5}[mechanism]
+    block = words(mechanism=mechanism, epsilon=epsilon, out_of_vocabulary=policy)
+    workspace.release({"input": KEPT} | block)
+    faint = {"madlib": "0.01", "brr": "0.001"}[mechanism]
+    sweep = ("--sweep", f"epsilon={faint}", "--no-audit")
+    done = evaluate(workspace, "--label", "label", "--draws", "2", *sweep)
+    assert done.returncode == 0, done.stderr
+    content = content_of(workspace)
+    own, lost = figures(content), figures(content, epsilon=faint)
+    # Against the release itself and the texts. Kills: words paired with others' places.
+    index = artefact.open_index(block["mechanism"]["index"])
+    known = set(index.vocabulary.terms.to_pylist())
+    rows = pq.read_table(workspace.folder / "report/evaluation.parquet").to_pylist()
+    (first,) = (
+        row["value"]
+        for row in rows
+        if (row["measure"], row["subject"], row["draw"], row["setting"])
+        == ("unchanged", "release", 0, [])
+    )
+    assert first == pytest.approx(unchanged(workspace, known, draws=policy == "draw"))
+    # A share that is unchanged is what the plain guess recovers, and more is by chance alone.
+    assert own["inversion-nearest", "release"] == pytest.approx(own["unchanged", "release"])
+    assert own["inversion-bayes", "release"] >= own["inversion-nearest", "release"] - 0.02
+    for guess in ("inversion-bayes", "inversion-nearest"):
+        assert own[guess, "release"] > 3 * own[guess, "noise"]
+        assert lost[guess, "release"] < 0.1
+    by_words, faintly = (figures(content, "by words", **s) for s in ({}, {"epsilon": faint}))
+    assert by_words["linkage", "release"] > 0.5
+    assert faintly["linkage", "release"] < 0.1
+    assert by_words["linkage", "noise"] <= linked_by_chance(2)
+    assert own["f1", "original"] > 0.9
+    assert own["f1", "release"] > 0.6  # tested on texts as they are
+    assert own["similarity", "release"] > lost["similarity", "release"]
+    assert content["audits"] is None
+    assert_silent(workspace, done.stdout + done.stderr, SECRETS)
+
+
+def unchanged(workspace: Workspace, known: set[str], *, draws: bool) -> float:
+    """The share of words that the index knows that are released as they were."""
+    texts = pq.read_table(workspace.folder / "input/corpus.parquet")["text"].to_pylist()
+    rows = {row["id"]: row["text"].split(" ") for row in workspace.rows()}
+    counts: Counter[bool] = Counter()
+    for number, text in enumerate(texts):
+        tokens = tokenize(pa.array([text]))
+        spans = zip(tokens.starts, tokens.ends, strict=True)
+        before = [bytes(tokens.data[start:end]).decode() for start, end in spans]
+        before = before if draws else [word for word in before if word in known]
+        pairs = zip(before, rows[f"a{number}"], strict=True)
+        counts.update(word == after for word, after in pairs if word in known)
+    return counts[True] / counts.total()
+
+
+def test_sentences(
+    workspace: Workspace, lee_texts: list[str], sentences: Callable[..., dict[str, Any]]
+) -> None:
+    write_corpus(workspace, lee_texts[-DOCUMENTS:])
+    workspace.release({"input": KEPT} | sentences(epsilon=40))
+    sweep = ("--sweep", "epsilon=0.001", "--no-audit")
+    done = evaluate(workspace, "--label", "label", "--draws", "2", *sweep)
+    assert done.returncode == 0, done.stderr
+    content = content_of(workspace)
+    own, lost = figures(content), figures(content, epsilon="0.001")
+    assert own["linkage", "original"] > 0.95
+    assert own["linkage", "release"] > 3 / DOCUMENTS  # a few sentences, at a large epsilon
+    assert own["linkage", "noise"] <= linked_by_chance(2)
+    # Independent of the documents: each is right with 1 / 120, of 240.
+    assert lost["linkage", "release"] * 240 <= stats.binom.isf(ALPHA, 240, 1 / 100)
+    assert own["f1", "original"] > lost["f1", "release"]
+    assert any(one["group"].startswith("k = ") for one in content["figures"])
+    assert_silent(workspace, done.stdout + done.stderr, SECRETS)
+
+
+def test_histogram(workspace: Workspace, lee_texts: list[str]) -> None:
+    write_corpus(workspace, lee_texts[:DOCUMENTS])
+    block = {"kind": "histogram", "precision": 1, "epsilon": 1, "compression": ...}
+    changes = {f"mechanism.{key}": value for key, value in block.items()}
+    workspace.release({"input": {"path": "input/*.parquet"}} | changes)
+    done = evaluate(workspace, "--draws", "2", "--sweep", "epsilon=0.01,1", "--no-audit")
+    assert done.returncode == 0, done.stderr
+    content = content_of(workspace)
+    own, lost = figures(content), figures(content, epsilon="0.01")
+    # The mean of |Z| at rate r is 1 / sinh r.
+    exact = total(workspace, lee_texts)
+    released = pq.read_table(workspace.output / "vocabulary.parquet")["weight"].to_pylist()
+    assert own["histogram-error", "release"] < 0.05 < lost["histogram-error", "release"]
+    assert 0.5 < lost["histogram-error", "release"] / (len(released) * 100 / exact) < 2
+    assert own["histogram-top", "release"] > 0.9
+    assert_silent(workspace, done.stdout + done.stderr, SECRETS)
+
+
+def total(workspace: Workspace, texts: list[str]) -> int:
+    """The words of the texts that the vocabulary has."""
+    known = set((workspace.folder / "vocabulary.txt").read_text().split())
+    tokens = tokenize(pa.array([f"{text} {CANARY}" for text in texts[:DOCUMENTS]]))
+    spans = zip(tokens.starts, tokens.ends, strict=True)
+    return sum(bytes(tokens.data[start:end]).decode() in known for start, end in spans)

@@ -1,0 +1,125 @@
+"""Summaries of draws, and the sweep's settings and kept results."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.evidence import results
+from pipelines.evidence.measures import MEASURES
+from pipelines.evidence.results import Measured, Observation
+from pipelines.evidence.sweep import Done, settings
+from transforms.errors import InputError
+
+NAN = float("nan")
+
+
+def observed(draw: int, value: float, *, epsilon: str | None = None, group: str = "") -> Measured:
+    """A draw with one figure."""
+    setting = () if epsilon is None else (("epsilon", epsilon),)
+    return Measured(setting, draw, [Observation("linkage", "release", value, group)])
+
+
+def test_means_and_intervals_by_hand() -> None:
+    # Student's t with one degree of freedom: 12.706 at .975, times .1 / sqrt 2 times sqrt 2 / 2.
+    (figure,) = results.figures([observed(0, 0.4), observed(1, 0.6)], 0.95)
+    assert figure["mean"] == pytest.approx(0.5)
+    assert figure["draws"] == 2
+    # The interval is (-.77, 1.77), of a share. Kills: an interval beyond what can be.
+    assert (figure["low"], figure["high"]) == (0, 1)
+    (figure,) = results.figures([observed(0, 0.49), observed(1, 0.51)], 0.95)
+    assert figure["low"] == pytest.approx(0.5 - 12.7062 * 0.01, abs=1e-4)
+    assert figure["high"] == pytest.approx(0.5 + 12.7062 * 0.01, abs=1e-4)
+
+
+def test_what_is_no_number_counts_for_nothing() -> None:
+    # Kills: a NaN that spoils a mean, or stands in JSON.
+    (figure,) = results.figures([observed(0, NAN), observed(1, 0.5)], 0.95)
+    assert figure["mean"] == 0.5
+    assert (figure["low"], figure["high"], figure["draws"]) == (None, None, 1)
+    assert results.figures([observed(0, NAN)], 0.95) == []
+
+
+def test_settings_and_groups_are_apart_and_in_order() -> None:
+    measured = [
+        observed(1, 0.1, epsilon="2"),
+        observed(0, 0.2, group="by words"),
+        observed(0, 0.3),
+        Measured((), 0, [Observation("f1", "release", 0.9)]),
+    ]
+    figures = results.figures(measured, 0.95)
+    assert [figure["measure"] for figure in figures] == ["f1", *["linkage"] * 3]
+    assert [(f["setting"], f["group"], f["mean"]) for f in figures[1:]] == [
+        ({}, "by words", 0.2),
+        ({}, "", 0.3),
+        ({"epsilon": "2"}, "", 0.1),
+    ]
+    json.dumps(figures, allow_nan=False)
+    assert [*results.described(["linkage", "f1"])] == ["f1", "linkage"]
+
+
+def test_every_observation_is_a_row() -> None:
+    rows = pq.read_table(
+        io.BytesIO(results.table([observed(0, NAN), observed(3, 0.5, epsilon="2")]))
+    ).to_pylist()
+    assert math.isnan(rows[0]["value"])
+    assert rows[1] == {
+        "measure": "linkage",
+        "subject": "release",
+        "group": "",
+        "setting": [("epsilon", "2")],
+        "draw": 3,
+        "value": 0.5,
+    }
+
+
+def test_measures_say_what_they_can_be() -> None:
+    for name, measure in MEASURES.items():
+        assert measure.least < measure.most, name
+        assert measure.title, name
+        assert measure.meaning.endswith("."), name
+        # An attack is better for those who are protected where it is lower.
+        assert (measure.part == "attack") <= (measure.better == "lower"), name
+
+
+def test_a_sweep_is_every_combination() -> None:
+    assert settings([]) == []
+    assert settings(["epsilon=1, 2,2"]) == [(("epsilon", "1"),), (("epsilon", "2"),)]
+    assert settings(["epsilon=1,2", "compression.size=100"]) == [
+        (("epsilon", "1"), ("compression.size", "100")),
+        (("epsilon", "2"), ("compression.size", "100")),
+    ]
+
+
+@pytest.mark.parametrize("given", ["epsilon", "epsilon=", "=1", "epsilon=1,,2", "epsilon=1,"])
+def test_what_is_no_sweep(given: str) -> None:
+    with pytest.raises(InputError, match=r"--sweep: .* is not KEY=VALUE,VALUE"):
+        settings([given])
+
+
+def test_a_key_of_a_sweep_twice() -> None:
+    with pytest.raises(InputError, match="a key is given twice"):
+        settings(["epsilon=1", "epsilon=2"])
+
+
+def test_results_are_kept_by_evaluation_setting_and_draw(tmp_path: Path) -> None:
+    # Kills: a result that another evaluation, setting or draw takes for its own.
+    one, other = Done(str(tmp_path), "one"), Done(str(tmp_path), "other")
+    measured = observed(1, 0.25, epsilon="2")
+    one.keep(measured)
+    assert one.find((measured.setting, 1)) == measured
+    for done, task in (
+        (other, (measured.setting, 1)),
+        (one, (measured.setting, 2)),
+        (one, ((), 1)),
+        (one, ((("epsilon", "3"),), 1)),
+    ):
+        assert done.find(task) is None
+    (path,) = tmp_path.iterdir()
+    path.write_text(path.read_text()[:-9])  # cut short
+    assert one.find((measured.setting, 1)) is None
