@@ -47,12 +47,13 @@ class BinaryRandomizedResponse:
 
 
 @dataclass(frozen=True)
-class _Flip(Law):
+class Flip(Law):
     """1 with probability 1 / (1 + exp(epsilon)), else 0."""
 
     epsilon: Fraction
 
     def survival(self, index: int, bits: int) -> Bounds:
+        """See `Law`."""
         if index > 0:
             return 0, 0
         if self.epsilon > bits:  # p < exp(-bits), for which nobody needs an exponential
@@ -97,7 +98,7 @@ def flip(
 @functools.lru_cache(1 << 16)
 def _digits(epsilon: Fraction, round_: int) -> int:
     """Binary digits 16 * round_ .. 16 * (round_ + 1) of the flip probability, exactly."""
-    return floor_of(_Flip(epsilon), 0, _DIGITS * (round_ + 1)) & ((1 << _DIGITS) - 1)
+    return floor_of(Flip(epsilon), 0, _DIGITS * (round_ + 1)) & ((1 << _DIGITS) - 1)
 
 
 @compiled

@@ -186,7 +186,7 @@ class ExactSampler:
 
         Raises ValueError if the law is so wide that its table would not fit.
         """
-        self._law = law
+        self.law = law
         self._limit = limit
         floors: list[int] = []
         while (limit is None or len(floors) < limit) and (
@@ -201,7 +201,7 @@ class ExactSampler:
 
     def _tabulate(self) -> None:
         above = np.arange(len(self._floors), -1, -1)
-        values = self._law.values(above)
+        values = self.law.values(above)
         # A draw 32 times as far out as 64 bits reach has probability below 2^-2000.
         reach = 32 * int(np.abs(values).max())
         dtype: type[np.int16 | np.int32] = np.int16 if reach < np.iinfo(np.int16).max else np.int32
@@ -253,7 +253,7 @@ class ExactSampler:
             value = int(words[row, column]) << (_SEARCH_BITS - _TABLE_BITS)
             value |= int(more[i]) >> _TABLE_BITS
             index = self._finish(stream, addresses[row], column + start, value, lane)
-            outcome = int(self._law.values(np.array([index]))[0])
+            outcome = int(self.law.values(np.array([index]))[0])
             if abs(outcome) > np.iinfo(drawn.dtype).max:
                 raise OverflowError("a noise draw beyond its integer type")
             drawn[row, column] = outcome
@@ -268,7 +268,7 @@ class ExactSampler:
     ) -> int:
         """Reveal 64 bits at a time until `decide` settles; position's later blocks supply them."""
         bits, extension = _SEARCH_BITS, 1
-        while (index := decide(self._law, value, bits)) is None:
+        while (index := decide(self.law, value, bits)) is None:
             counter = np.array([position + (extension << 40)], dtype=np.uint64)
             block = stream.gather(address[None, :], counter, lane=lane)
             value = value << 64 | int(block.view("<u8")[0, 0])

@@ -79,7 +79,7 @@ class ExponentialMechanism:
     ) -> int:
         """One draw in big integers, with as many bits as it takes; the first 64 are `draw`'s."""
         gaps = (utilities.max() - utilities).tolist()
-        law, value, bits, block = _Decay(self.rate), 0, 0, 0
+        law, value, bits, block = Decay(self.rate), 0, 0, 0
         while True:
             counter = np.array([block], dtype=np.uint64)
             for word in stream.gather(address[None, :], counter, lane=_DRAW_LANE).view("<u8")[0]:
@@ -91,12 +91,13 @@ class ExponentialMechanism:
 
 
 @dataclass(frozen=True)
-class _Decay(Law):
+class Decay(Law):
     """exp(-rate * gap), the weight of a candidate that is `gap` below the best."""
 
     rate: Fraction
 
     def survival(self, index: int, bits: int) -> Bounds:
+        """See `Law`."""
         exponent = self.rate * index
         if not exponent:
             return 1 << bits, 1 << bits
@@ -105,7 +106,7 @@ class _Decay(Law):
         return exp_bounds(exponent, bits)
 
 
-def _settled(gaps: list[int], law: _Decay, value: int, bits: int) -> int | None:
+def _settled(gaps: list[int], law: Decay, value: int, bits: int) -> int | None:
     """The candidate that V in [value, value + 1) / 2^bits settles, or None for want of bits."""
     bounds = {gap: law.survival(gap, bits) for gap in set(gaps)}
     total_low, total_high = (sum(bounds[gap][side] for gap in gaps) for side in (0, 1))
@@ -128,7 +129,7 @@ def _support(rate: Fraction) -> int:
 @functools.lru_cache(16)
 def _weights(rate: Fraction, largest: int) -> npt.NDArray[np.uint64]:
     """floor(exp(-rate * gap) * 2^_WEIGHT_BITS) for gaps 0 .. largest, exactly."""
-    law = _Decay(rate)
+    law = Decay(rate)
     floors = (floor_of(law, gap, _WEIGHT_BITS) for gap in range(largest + 1))
     return np.fromiter(floors, np.uint64, largest + 1)
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from compiled import compiled
-from mechanisms.exact import Bounds, ExactSampler, TwoSided, exp_bounds, power_bounds
+from mechanisms.exact import Bounds, ExactSampler, Law, TwoSided, exp_bounds, power_bounds
 from mechanisms.keystream import Addresses, Keystream
 
 MINIMUM_RATE = Fraction(1, 5000)
@@ -93,6 +93,11 @@ class DenseNoise:
         self._sampler = ExactSampler(TwoSidedGeometric(rate))
         self._size = size
 
+    @property
+    def law(self) -> Law:
+        """What every entry is drawn by."""
+        return self._sampler.law
+
     def sample(self, stream: Keystream, addresses: Addresses) -> npt.NDArray[np.signedinteger]:
         """Noise of shape (n, size), int16 or int32, independent over addresses and entries."""
         return self._sampler.sample(stream, addresses, self._size, lane=_DENSE_LANE)
@@ -110,6 +115,11 @@ class SparseNoise:
         # Mean count plus six deviations: a second round of draws is rare, not wrong.
         draws = size * nonzero + 6 * math.sqrt(size * nonzero) + _WORDS_A_BLOCK
         self._draws = _WORDS_A_BLOCK * math.ceil(draws / _WORDS_A_BLOCK)
+
+    @property
+    def laws(self) -> tuple[Law, Law]:
+        """What the zeros before a non-zero entry are drawn by, and its value."""
+        return self._gaps.law, self._values.law
 
     def sample(self, stream: Keystream, addresses: Addresses) -> tuple[npt.NDArray[np.int32], ...]:
         """Non-zero entries as (document, entry, value), int32 each, by document and entry."""

@@ -111,10 +111,11 @@ class CountedEmbeddingsKind(Kind):
                 f"mechanism.dimensions: {dimensions} are too few for any two words; give more"
             )
         listed = [word for word, own in zip(words, kept, strict=True) if own]
-        return self.writers.publish(job, listed, found.vectors[kept], self._spendings)
+        return self.writers.publish(job, listed, found.vectors[kept], self.spendings)
 
     @property
-    def _spendings(self) -> list[Spending[UserPrivacy]]:
+    def spendings(self) -> list[Spending[UserPrivacy]]:
+        """What each stage cost."""
         noise = self.counting.mechanism.noise_multiplier
         spent = {
             name: epsilon_of(Fraction(1), noise * STEPS / most, 1, self.writers.delta)
@@ -126,7 +127,7 @@ class CountedEmbeddingsKind(Kind):
 
     def account(self, files: Sequence[Written]) -> Account:
         """What the counts cost."""
-        spendings = self._spendings
+        spendings = self.spendings
         total = compose(spendings)
         resolved = {
             "vocabulary_size": storage.rows_of(files, TABLE),

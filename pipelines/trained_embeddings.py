@@ -110,11 +110,11 @@ class TrainedEmbeddingsKind(Kind):
         _refuse_large(len(words), self.writers.spec.dimensions)
         shards = sorted((f for f in files if f.path.startswith(f"{FOLDER}/")), key=lambda f: f.path)
         course = Course(
-            self._training,
+            self.training,
             self.schedule,
             self.writers.before,
             self._parameters,
-            self._until,
+            self.until,
             words,
             job.spec.checkpoints,
             job.spec.release,
@@ -123,7 +123,7 @@ class TrainedEmbeddingsKind(Kind):
             self.computing,
         )
         state = course.run(shards, job.key)
-        return self.writers.publish(job, words, state.model.words, self._spendings)
+        return self.writers.publish(job, words, state.model.words, self.spendings)
 
     @property
     def _parameters(self) -> str:
@@ -133,29 +133,32 @@ class TrainedEmbeddingsKind(Kind):
         return repr((spec, self.writers.users))
 
     @property
-    def _until(self) -> int:
+    def until(self) -> int:
+        """The last step that is taken."""
         return self.given.stop_after or self.given.steps
 
     @property
-    def _training(self) -> Training:
+    def training(self) -> Training:
+        """How steps are taken."""
         spec, given = self.writers.spec, self.given
         settings = SkipGram(spec.dimensions, spec.window, given.negatives, given.clip)
         noise = ClippedSum(self.schedule.noise_multiplier)
         return Training(settings, noise, float(self.lot), given.learning_rate)
 
     @property
-    def _spendings(self) -> list[Spending[UserPrivacy]]:
-        spent = {g.name: self.schedule.spent(g, self._until) for g in self.schedule.groups}
+    def spendings(self) -> list[Spending[UserPrivacy]]:
+        """What each stage cost."""
+        spent = {g.name: self.schedule.spent(g, self.until) for g in self.schedule.groups}
         return self.writers.spendings("training", spent)
 
     def account(self, files: Sequence[Written]) -> Account:
         """What the steps that were taken cost."""
-        spendings = self._spendings
+        spendings = self.spendings
         total = compose(spendings)
         resolved = {
             "vocabulary_size": rows_of(files, TABLE),
             "noise_multiplier": str(self.schedule.noise_multiplier),
-            "steps_taken": self._until,
+            "steps_taken": self.until,
             "lot": self.lot,
             "software": self.computing,
             "groups": [
@@ -163,7 +166,7 @@ class TrainedEmbeddingsKind(Kind):
                     "name": group.name,
                     "budget_left_for_training": round_up(group.epsilon),
                     "sampling_rate": str(group.rate),
-                    "last_step": min(group.steps, self._until),
+                    "last_step": min(group.steps, self.until),
                 }
                 for group in self.schedule.groups
             ],
@@ -176,7 +179,7 @@ class TrainedEmbeddingsKind(Kind):
         schedule = self.schedule
         most = max(schedule.groups, key=lambda group: group.rate)
         figure = papers_epsilon(
-            most.rate, schedule.noise_multiplier, self._until, Fraction(self.lot), schedule.delta
+            most.rate, schedule.noise_multiplier, self.until, Fraction(self.lot), schedule.delta
         )
         return card.PapersFigure(
             epsilon=round_up(figure),

@@ -64,12 +64,13 @@ def noise_masses(noise: DenseNoise | SparseNoise, reach: int) -> LogMasses:
     They are of the laws that the sampler itself holds, not of others made for the purpose.
     """
     if isinstance(noise, DenseNoise):
-        return log_masses(noise._sampler._law, 2 * reach + 1)
+        return log_masses(noise.law, 2 * reach + 1)
     # An entry is zero where the gap before the next other one is not 0: Pr[gap = 1] is
     # Pr[gap = 0] times that.
-    gaps = log_masses(noise._gaps._law, 2)
+    gap_law, value_law = noise.laws
+    gaps = log_masses(gap_law, 2)
     low, high = gaps[0]
-    values = log_masses(noise._values._law, 2 * reach)
+    values = log_masses(value_law, 2 * reach)
     masses = {value: (own[0] + low, own[1] + high) for value, own in values.items()}
     masses[0] = gaps[1][0] - high, gaps[1][1] - low
     return masses

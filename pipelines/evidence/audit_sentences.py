@@ -14,7 +14,7 @@ from evaluation.audits.lower_bound import epsilon_at_least
 from indexes.candidates import Candidates
 from mechanisms.deep_candidate import DeepCandidate
 from mechanisms.exact import Bounds
-from mechanisms.exponential import ExponentialMechanism, _Decay
+from mechanisms.exponential import Decay, ExponentialMechanism
 from mechanisms.geometric import DenseNoise
 from mechanisms.guarantees import round_up
 from mechanisms.truncation import STEPS, Box, NoisyMeans, Truncation
@@ -191,5 +191,5 @@ def means_released(
 
 
 def _weights(sampler: ExponentialMechanism, largest: int) -> list[Bounds]:
-    law = _Decay(sampler.rate)
+    law = Decay(sampler.rate)
     return [law.survival(gap, _BITS) for gap in range(largest + 1)]

@@ -43,12 +43,12 @@ def of_users(kind: Kind) -> list[Exact | Sampled]:
 
 def of_trained(kind: TrainedEmbeddingsKind) -> list[Exact | Sampled]:
     """The vocabulary, the accounting of every group, and the noisy sums of a step."""
-    training, schedule = kind._training, kind.schedule
+    training, schedule = kind.training, kind.schedule
     noise = training.mechanism.deviation / STEPS
-    courses = {g.name: (g.rate, noise, min(g.steps, kind._until)) for g in schedule.groups}
+    courses = {g.name: (g.rate, noise, min(g.steps, kind.until)) for g in schedule.groups}
     return [
         *of_choice(kind.writers),
-        *of_accounting(kind._spendings[-1].guarantee, courses),
+        *of_accounting(kind.spendings[-1].guarantee, courses),
         of_sums("a step's sums", training.mechanism, partial(step_released, training)),
     ]
 
@@ -63,7 +63,7 @@ def of_counted(kind: CountedEmbeddingsKind) -> list[Exact | Sampled]:
     }
     return [
         *of_choice(kind.writers),
-        *of_accounting(kind._spendings[-1].guarantee, courses),
+        *of_accounting(kind.spendings[-1].guarantee, courses),
         of_sums("the counts", mechanism, partial(sums_released, mechanism)),
     ]
 

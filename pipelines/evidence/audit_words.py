@@ -19,7 +19,7 @@ from evaluation.audits.findings import Exact, Sampled
 from evaluation.audits.lower_bound import LowerBound, check, epsilon_at_least, rate_at_least
 from indexes.artefact import WordIndex
 from mechanisms import madlib
-from mechanisms.brr import _Flip
+from mechanisms.brr import Flip
 from mechanisms.guarantees import round_up
 from pipelines.evidence.audit_inputs import LOSS, fresh_key, fresh_stream, released
 from pipelines.words import WordsKind
@@ -77,7 +77,7 @@ def of_flips(epsilon: Fraction) -> Exact:
         "flips of a bit, a unit of distance",
         round_up(epsilon),
         "The chances that a bit flips, and that it does not, were compared as they are drawn.",
-        lambda: flip_loss(log_masses(_Flip(epsilon), 2)),
+        lambda: flip_loss(log_masses(Flip(epsilon), 2)),
     )
 
 

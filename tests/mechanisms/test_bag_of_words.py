@@ -63,9 +63,9 @@ def test_the_sampler_is_chosen_by_public_parameters(
 def test_the_sampler_follows_the_rate_of_the_accounting() -> None:
     # Kills: per-entry noise drawn at epsilon / N.
     mechanism = BagOfWords(10, Fraction(5), 100, 20, Accounting.PER_ENTRY)
-    assert mechanism.noise()._sampler._law.rate == Fraction(5, 2)  # type: ignore[union-attr, attr-defined]
+    assert mechanism.noise().law.rate == Fraction(5, 2)  # type: ignore[union-attr, attr-defined]
     sparse = BagOfWords(10, Fraction(5), 50_000, 10_000, Accounting.PER_ENTRY).noise()
-    assert sparse._gaps._law.rate == sparse._values._law.rate == Fraction(5, 2)  # type: ignore[union-attr, attr-defined]
+    assert [law.rate for law in sparse.laws] == [Fraction(5, 2)] * 2  # type: ignore[union-attr, attr-defined]
 
 
 def documents(count: int) -> tuple[Keystream, np.ndarray, np.ndarray, np.ndarray]:

@@ -42,7 +42,7 @@ def log_masses(law: TwoSidedGeometric) -> np.ndarray:
 def dense_law(mechanism: BagOfWords) -> TwoSidedGeometric:
     noise = mechanism.noise()
     assert isinstance(noise, DenseNoise)
-    law = noise._sampler._law
+    law = noise.law
     assert isinstance(law, TwoSidedGeometric)
     return law
 
@@ -162,7 +162,7 @@ def test_sparse_noise_has_the_joint_law_of_dense_noise(rate: Fraction) -> None:
     # The gaps' and values' laws, multiplied along the walk, are the product of the entries' masses.
     size = 3
     noise = SparseNoise(rate, size)
-    gap, value = noise._gaps._law, noise._values._law
+    gap, value = noise.laws
     assert isinstance(gap, _Gap)
     with localcontext(prec=60):
 

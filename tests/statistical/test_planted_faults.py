@@ -288,12 +288,12 @@ def half_madlib(patch: Patch) -> None:
 
 
 def half_flips(patch: Patch) -> None:
-    real = mechanisms.brr._Flip.survival
+    real = mechanisms.brr.Flip.survival
 
     def half(self: Any, index: int, bits: int) -> Any:
         return real(type(self)(2 * self.epsilon), index, bits)
 
-    patch.setattr(mechanisms.brr._Flip, "survival", half)
+    patch.setattr(mechanisms.brr.Flip, "survival", half)
     mechanisms.brr._digits.cache_clear()
 
 
