@@ -61,6 +61,11 @@ def verify(path: str) -> Card:
     FileSystems.set_options(PipelineOptions([]))
     output = absolute(path)
     card = _read_card(output)
+    if card.mechanism.get("kind") not in _DATA:
+        raise InputError(
+            f"{output}/{storage.CARD}: mechanism.kind: {card.mechanism.get('kind')!r} is no kind "
+            f"of release that is known here; they are {', '.join(_DATA)}"
+        )
     for file in card.files:
         uri = f"{output}/{file.path}"
         if posixpath.normpath(file.path) != file.path or file.path.startswith(("/", "..")):

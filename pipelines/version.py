@@ -8,7 +8,7 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-_PACKAGES = ("mechanisms", "indexes", "transforms", "pipelines")
+_PACKAGES = ("mechanisms", "indexes", "evaluation", "transforms", "pipelines")
 _DEPENDENCIES = ("apache-beam", "cryptography", "numba", "numpy", "pyarrow", "scipy")
 
 

@@ -18,6 +18,7 @@ from evaluation.simulation import Simulator
 from evaluation.tallies import Block, blocks_of
 
 _SHIFT = 2.7
+_SMOOTHINGS = (0.0, 1.0, 10.0, 100.0, 1e3, 1e4, 1e9)
 
 
 def zipf(ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
@@ -71,49 +72,67 @@ def _counted(simulator: Simulator, block: Block, epsilon: float, draws: int) -> 
 
 
 def bayes_guesses(
-    words: npt.NDArray[np.int64], counts: sp.csr_array, prior: npt.NDArray[np.float64]
+    words: npt.NDArray[np.int64],
+    counts: sp.csr_array,
+    prior: npt.NDArray[np.float64],
+    smoothing: float = 0.0,
 ) -> npt.NDArray[np.int64]:
     """For each output, the word of the largest prior times estimated probability: int64 (V,).
 
-    The estimate is the share of the word's draws, zero for what it never gave: an error there
-    makes the guess worse, never better than the Bayes guess. Of equals, the word that is named
-    first. An output that no word ever gave is guessed to be itself.
+    The probability is estimated by the share of the word's draws, with `smoothing` further draws
+    that follow the output's law under the prior (additive smoothing); without them, a word is never
+    guessed for what it never gave, and an output that no word ever gave is guessed to be itself.
+    An error makes the guess worse, never better than the Bayes guess. Of equals, the word that is
+    named first.
 
     Args:
         words: int64 (n,), the secrets, distinct, of 0 .. V - 1.
         counts: non-negative (n, V), of `simulated_counts`; every row has a draw.
         prior: float64 (n,), non-negative, to any scale.
+        smoothing: none for an estimate that relies on the draws alone.
     """
-    # A product stores no zeros, so a word of no probability is never the guess.
-    joint = (sp.diags_array(prior / counts.sum(axis=1)) @ counts).tocsc()
+    draws = counts.sum(axis=1)
+    drawn = counts.tocoo()
+    seen = drawn.data > 0
+    rows, outputs, times = drawn.row[seen], drawn.col[seen], drawn.data[seen]
+    output = np.bincount(outputs, times * (prior / draws)[rows], counts.shape[1]) / prior.sum()
+    weights = prior / (draws + smoothing)
+    joint = sp.csc_array(
+        (weights[rows] * (times + smoothing * output[outputs]), (rows, outputs)), counts.shape
+    )
+    joint.eliminate_zeros()  # of words that the prior rules out
     best = joint.argmax(axis=0)
-    return np.where(np.diff(joint.indptr) > 0, words[best], np.arange(joint.shape[1]))
+    unseen = int(np.argmax(weights))  # the likeliest word for an output that it never gave
+    reached = np.diff(joint.indptr) > 0
+    itself = np.arange(len(output))
+    if not smoothing:
+        return np.where(reached, words[best], itself)
+    values = np.asarray(joint.max(axis=0).todense()).ravel()
+    likelier = reached & (values >= weights[unseen] * smoothing * output)
+    guesses: npt.NDArray[np.int64] = np.where(likelier, words[best], words[unseen])
+    return guesses
 
 
-def confirmed_guesses(
+def best_guesses(
     words: npt.NDArray[np.int64],
     counts: sp.csr_array,
     others: sp.csr_array,
     prior: npt.NDArray[np.float64],
 ) -> npt.NDArray[np.int64]:
-    """The guesses of `bayes_guesses` where other draws agree, elsewhere the output: int64 (V,).
+    """The most successful of several guesses, by further draws: int64 (V,).
 
-    Of thousands of words, some one's estimate is too high for almost every output, and the largest
-    of them is chosen. A guess therefore stands only if it is likelier than the output itself by
-    draws that had no part in choosing it; with more and more draws it is the Bayes guess.
+    They are the output itself, and `bayes_guesses` from no smoothing to so much that only the prior
+    is left. How much is best depends on the noise: with thousands of words and a few draws for
+    each, some word's estimate is too high for almost every output.
 
     Args:
         words, counts, prior: as for `bayes_guesses`.
-        others: (n, V), of further draws.
+        others: (n, V), of draws that had no part in the guesses.
     """
-    guesses = bayes_guesses(words, counts, prior)
-    outputs = np.arange(len(guesses))
-    places = np.full(len(guesses), len(words))  # those of no word are a last row, of zeros
-    places[words] = np.arange(len(words))
-    joint = sp.diags_array(prior / others.sum(axis=1)) @ others
-    whole = sp.vstack([joint, sp.csr_array((1, len(guesses)))], format="csr")
-    chosen, itself = (whole[places[some], outputs] for some in (guesses, outputs))
-    return np.where(chosen > itself, guesses, outputs)
+    tried = [np.arange(counts.shape[1])]
+    tried += [bayes_guesses(words, counts, prior, amount) for amount in _SMOOTHINGS]
+    successes = [float(prior @ recovered(words, others, guesses)) for guesses in tried]
+    return tried[int(np.argmax(successes))]
 
 
 def recovered(

@@ -48,9 +48,14 @@ _LONGEST = 0.95
 class BagStudy(Study):
     """Bags of words over the vocabulary of the release.
 
-    A redraw takes the vocabulary as it was released; its histogram and its map are drawn anew,
-    from the sampled documents.
+    A redraw takes the vocabulary as it was released; its histogram, of the whole corpus, and its
+    map are drawn anew.
     """
+
+    swept = frozenset(
+        {"precision", "epsilon", "histogram_epsilon", "accounting"}
+        | {f"compression.{key}" for key in ("method", "size")}
+    )
 
     def __init__(self, output: str, card: Card, sample: Sample) -> None:
         self._sample = sample
@@ -63,7 +68,10 @@ class BagStudy(Study):
         self.notes = [
             f"Topics are those of latent Dirichlet allocation ({TOPICS} topics, {SWEEPS} sweeps); "
             f"where a release has more than {_FITTED_TOKENS:,} tokens, it sees as many documents, "
-            "at random, as hold so many."
+            "at random, as hold so many.",
+            "The classifier is tested on documents as released, by five folds. The attacker of "
+            "linkage knows the map and the noise's law.",
+            "Fresh draws take the vocabulary as it was released.",
         ]
 
     def redraw(self, spec: Spec) -> Draw:
@@ -73,8 +81,7 @@ class BagStudy(Study):
         key = fresh_key()
         weights = None
         if kind.histogram:
-            exact = np.bincount(self._terms, minlength=len(self._vocabulary)).astype(np.int64)
-            weights = release_histogram(kind.histogram, exact, self._vocabulary, key)
+            weights = release_histogram(kind.histogram, self._exact, self._vocabulary, key)
         book = codebook(kind.compression, key, weights, self._vocabulary)
         draw = drawn(kind.parameters.privatizer(key, book), self._sample)
         return replace(draw, law=Bins(book.bins, book.size))
@@ -139,6 +146,10 @@ class BagStudy(Study):
             fitted = fit_topics(originals, TOPICS, iterations=SWEEPS, seed=2 * number)
             self._references[number] = top_terms(fitted, TOP_TERMS)
         return self._references[number]
+
+    @cached_property
+    def _exact(self) -> npt.NDArray[np.int64]:
+        return self._sample.counts_of_all(self._vocabulary)
 
     @cached_property
     def _references(self) -> dict[int, npt.NDArray[np.int32]]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from typing import Any
 
 from pipelines import storage
@@ -17,7 +19,7 @@ from pipelines.evidence.evaluation import Evaluation
 from pipelines.evidence.report import render
 from pipelines.evidence.results import Measured, Setting
 from pipelines.spec import inside, load_spec
-from pipelines.version import software
+from pipelines.version import environment_digest, software
 from transforms.errors import InputError
 from transforms.sources import plan
 
@@ -28,6 +30,14 @@ REPORT, CONTENT, ROWS, DRAWS = (
     "draws",
 )
 _CONFIDENCE = 0.95
+_NEEDED = (
+    ("sklearn", "scikit-learn"),
+    ("tomotopy", "tomotopy"),
+    ("gensim", "gensim"),
+    ("matplotlib", "matplotlib"),
+    ("jinja2", "jinja2"),
+)
+_OF_DOCUMENTS = ("bag-of-words", "words", "sentence-embeddings")
 
 
 @dataclass(frozen=True)
@@ -51,12 +61,7 @@ class Effort:
 
 def require() -> None:
     """Raise InputError if something that measures or draws is not installed."""
-    for module, package in (
-        ("sklearn", "scikit-learn"),
-        ("tomotopy", "tomotopy"),
-        ("matplotlib", "matplotlib"),
-        ("jinja2", "jinja2"),
-    ):
+    for module, package in _NEEDED:
         if importlib.util.find_spec(module) is None:
             raise InputError(f"{package} is not installed; install the extra [evaluate]")
 
@@ -77,6 +82,13 @@ def evaluate(evaluation: Evaluation, output: str, effort: Effort) -> dict[str, A
         raise InputError(f"--output: {output} lies in the release; name a place of its own")
     evaluation.check()
     tasks = _tasks(evaluation, effort)
+    if storage.is_local(output):
+        try:
+            os.makedirs(output, mode=0o700, exist_ok=True)  # for nobody else
+        except OSError:
+            raise InputError(
+                f"--output: {output} cannot be made; name a folder that can be written to"
+            ) from None
     storage.probe("--output", output)
     done = sweep.Done(f"{output}/{DRAWS}", _identity(evaluation))
     measured = sweep.run(evaluation, tasks, done, effort.workers, quiet=effort.quiet)
@@ -106,7 +118,8 @@ def _tasks(evaluation: Evaluation, effort: Effort) -> list[sweep.Task]:
 def _identity(evaluation: Evaluation) -> str:
     """All that a draw's result depends on, but its setting and its number."""
     files = plan(evaluation.columns.corpus(evaluation.against)).files
-    parts = [asdict(evaluation), evaluation.card.to_json(), files, software()]
+    versions = [version(package) for _, package in _NEEDED]
+    parts = [asdict(evaluation), evaluation.card.to_json(), files, environment_digest(), versions]
     if evaluation.spec is not None:
         with open(evaluation.spec, "rb") as stream:
             parts.append(hashlib.sha256(stream.read()).hexdigest())
@@ -151,11 +164,13 @@ def _notes(evaluation: Evaluation) -> list[str]:
         notes.append(
             "No spec was given: the release is the only draw, and nothing has an interval."
         )
+    of_documents = evaluation.card.mechanism["kind"] in _OF_DOCUMENTS
     if evaluation.columns.label is None:
-        notes.append("No label was named: nothing was classified, and membership was not inferred.")
-    if evaluation.columns.user is None:
+        also = ", and membership was not inferred" if of_documents else ""
+        notes.append(f"No label was named: nothing was classified{also}.")
+    if evaluation.columns.user is None and of_documents:
         notes.append("No user column was named: authorship was not attacked.")
-    if not evaluation.own.placed:
+    if not evaluation.own.placed and of_documents:
         notes.append(
             "Which document a row of the release is of is not known here (no id column was kept "
             "and named): figures that need it are those of the fresh draws alone."

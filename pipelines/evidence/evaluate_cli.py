@@ -45,7 +45,7 @@ from pipelines.command import guarded
     default=1,
     show_default=True,
     type=click.IntRange(1),
-    help="Processes, by Ray: the cluster of RAY_ADDRESS, else one on this machine.",
+    help="Processes of this machine, by Ray.",
 )
 @click.option("--no-audit", is_flag=True, help="Leave out the audits of the spec.")
 @click.option("--quiet", is_flag=True, help="No progress bar; plain log lines.")
@@ -89,14 +89,16 @@ def evaluate(
         from pipelines.spec_values import absolute
 
         job.require()
-        given = load_spec(spec).input if spec is not None else None
+        described = None if spec is None else load_spec(spec)
+        given = described.input if described else None
         columns = Columns(
             text or (given.text if given else "text"),
             id_ or (given.id if given else None),
             label,
-            user,
+            user or getattr(described and described.mechanism, "user", None),
         )
-        what = Evaluation(absolute(release), absolute(against), spec, columns, documents, seed)
+        place = None if spec is None else absolute(spec)
+        what = Evaluation(absolute(release), absolute(against), place, columns, documents, seed)
         effort = job.Effort(draws, settings(sweep), workers, not no_audit, quiet)
         return job.evaluate(what, absolute(output), effort)
 

@@ -21,6 +21,7 @@ from pipelines.evidence.results import Measured, Observation, Setting
 from pipelines.evidence.sentences import SentenceStudy
 from pipelines.evidence.study import LEAST_OF_AUTHOR, LEAST_OF_CLASS, Study, authors, labelled
 from pipelines.evidence.words import WordStudy
+from pipelines.kinds import prepare
 from pipelines.spec import Spec, load_spec
 from pipelines.verify import verify
 from transforms.errors import InputError, redacted
@@ -65,7 +66,9 @@ class Evaluation:
         if kind == "histogram":
             return HistogramStudy(self.release, self.sample)
         if kind == "word-embeddings":
-            return EmbeddingStudy(self.release, self.sample)
+            return EmbeddingStudy(
+                self.release, self.sample, self._described() if self.spec else None
+            )
         if kind not in ("words", "sentence-embeddings"):
             raise InputError(f"{self.release}: a release of kind {kind!r} cannot be evaluated here")
         of = {"words": WordStudy, "sentence-embeddings": SentenceStudy}[kind]
@@ -90,13 +93,24 @@ class Evaluation:
         """Raise InputError for anything that a person can mend, before the long part."""
         _ = self.card
         if self.spec is not None:
-            self._described()
+            described = self._described().mechanism
+            user = getattr(described, "user", self.columns.user)
+            if user != self.columns.user:
+                raise InputError(
+                    f"--user: the release protects the users of {user!r}; leave it out"
+                )
         self._check_columns()
         _ = self.own
 
     def at(self, setting: Setting) -> Spec:
         """The spec under a setting; raises InputError for one that is not allowed."""
         assert self.spec is not None
+        for key, _ in setting:
+            if key not in self.study.swept:
+                raise InputError(
+                    f"--sweep: {key!r} is no key that a draw can follow here; give one of "
+                    f"{', '.join(sorted(self.study.swept))}"
+                )
         return load_spec(self.spec, {f"mechanism.{key}": value for key, value in setting})
 
     def measured(self, setting: Setting, draw: int) -> Measured:
@@ -130,7 +144,8 @@ class Evaluation:
                     f"{LEAST_OF_CLASS} documents or more among {len(self.sample):,}; name "
                     "another column, or leave it out"
                 )
-        if self.sample.users is not None and authors(self.sample.users) is None:
+        of_words = self.card.mechanism["kind"] == "word-embeddings"  # whose users may write once
+        if self.sample.users is not None and not of_words and authors(self.sample.users) is None:
             raise InputError(
                 f"--user: the column {self.columns.user!r} has fewer than two authors of "
                 f"{LEAST_OF_AUTHOR} documents or more among {len(self.sample):,}; name another "
@@ -145,6 +160,8 @@ class Evaluation:
             )
         spec = load_spec(self.spec)
         other = difference(self.card, spec)
+        if other is None and list(prepare(spec).artefacts) != self.card.artefacts:
+            other = "other artefacts"
         if other is not None:
             raise InputError(f"--spec: {self.spec} describes another release ({other})")
         return spec

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from indexes.tokenizer import tokenize
 from indexes.vocabulary import Vocabulary
 from pipelines.evidence.draws import Draw, fresh_key, table_of
 from pipelines.evidence.private_corpus import Sample
@@ -28,20 +27,17 @@ class HistogramStudy(Study):
     A redraw takes the vocabulary as it was released.
     """
 
+    swept = frozenset({"precision", "epsilon"})
+
     def __init__(self, output: str, sample: Sample) -> None:
         table = table_of(output, VOCABULARY)
         self._vocabulary = Vocabulary(table["term"])
-        self._whole = len(sample) == sample.of
-        _, terms = self._vocabulary.look_up(tokenize(sample.documents.texts))
-        size = len(self._vocabulary)
-        self._exact = np.bincount(terms, minlength=size).astype(np.int64)
-        self.own = Draw(pa.table({"weight": table["weight"]}), placed=self._whole, labels=None)
-        self.notes = ["A histogram is of no document alone: there are no attacks on documents."]
-        if not self._whole:
-            self.notes.append(
-                "The release's own counts are of all documents, and were not compared with those "
-                "of a sample; draws for the sample were."
-            )
+        self._exact = sample.counts_of_all(self._vocabulary)
+        self.own = Draw(pa.table({"weight": table["weight"]}), placed=True, labels=None)
+        self.notes = [
+            "A histogram is of no document alone: there are no attacks on documents. Counts are of "
+            "the whole corpus, and fresh draws take the vocabulary as it was released."
+        ]
 
     def redraw(self, spec: Spec) -> Draw:
         """Fresh noise for every count."""
@@ -57,7 +53,7 @@ class HistogramStudy(Study):
     def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
         """The measures of a draw."""
         total = self._exact.sum()
-        if not draw.placed or not total:
+        if not total:
             return
         noisy = draw.rows["weight"].to_numpy()
         error = float(np.abs(noisy - self._exact).sum() / total)

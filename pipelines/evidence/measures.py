@@ -28,8 +28,8 @@ class Measure:
 
 
 _LEARNT = (
-    "A classifier learns the label from released documents, and is tested on others; the mean over "
-    "classes."
+    "A classifier learns the label from released documents, and is tested on others; the notes say "
+    "on which."
 )
 
 MEASURES: dict[str, Measure] = {
@@ -51,16 +51,16 @@ MEASURES: dict[str, Measure] = {
         "utility",
         "Topics: coherence",
         "How often a topic's top terms occur together in the original documents (Mimno et al. "
-        "2011); 0 at best, and more negative the less they do.",
+        "2011): the more negative, the less they do.",
         "higher",
         least=-math.inf,
-        most=0.0,
+        most=math.inf,
     ),
     "reconstruction": Measure(
         "utility",
         "LSA: reconstruction error",
-        "Share of the documents' squared counts that latent semantic analysis of the other folds "
-        "does not explain: 0 for text that is all structure, 1 for none.",
+        "Share of the documents (as logarithms of counts, to unit length) that latent semantic "
+        "analysis of the other folds does not explain: 0 for text that is all structure.",
         "lower",
     ),
     "length": Measure(
@@ -140,28 +140,31 @@ MEASURES: dict[str, Measure] = {
         least=-1.0,
     ),
     "accuracy": Measure("utility", "Classifier: accuracy", _LEARNT, "higher"),
-    "precision": Measure("utility", "Classifier: precision", _LEARNT, "higher"),
-    "recall": Measure("utility", "Classifier: recall", _LEARNT, "higher"),
+    "precision": Measure("utility", "Classifier: precision (mean over classes)", _LEARNT, "higher"),
+    "recall": Measure("utility", "Classifier: recall (mean over classes)", _LEARNT, "higher"),
     "f1": Measure("utility", "Classifier: macro-F1", _LEARNT, "higher"),
     "membership": Measure(
         "attack",
         "Membership inference: AUC",
-        "A model is learnt from released documents; shadow models teach an attacker to tell from "
-        "its answers which original documents were among them. .5 is guessing.",
+        "The attacker does not see the release but a model that was learnt from it, and by models "
+        "of its own has learnt to tell from answers which documents were learnt from. For word "
+        "embeddings: whether a user took part, by how much better the vectors fit the user's "
+        "texts than vectors of other users do. .5 is guessing.",
         "lower",
     ),
     "linkage": Measure(
         "attack",
         "Linkage: top 1",
-        "Share of released documents that an attacker who holds all originals traces back to "
-        "their own.",
+        "Share of released documents that an attacker who holds the originals of all sampled "
+        "documents traces back to their own; of n documents, 1/n is guessing.",
         "lower",
     ),
     "inversion-bayes": Measure(
         "attack",
         "Word inversion: likeliest word",
-        "Share of words recovered by the guess that is best under the mechanism and the words' "
-        "public frequencies.",
+        "Share of words recovered by guessing the likeliest one under the mechanism, as far as the "
+        "attacker can simulate it, and the words' public frequencies. The floor is the most "
+        "frequent word, whatever was released.",
         "lower",
     ),
     "inversion-nearest": Measure(

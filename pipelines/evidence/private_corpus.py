@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from indexes.tokenizer import tokenize
+from indexes.vocabulary import Vocabulary
 from transforms.documents import Corpus, Documents
 from transforms.errors import InputError
 from transforms.sources import plan, read
@@ -43,17 +45,28 @@ class Sample:
     Attributes:
         documents: their texts; numbered from zero.
         of: the number of documents in the corpus.
+        source: the corpus.
         ids, labels, users: (n,) each, where there is such a column.
     """
 
     documents: Documents
     of: int
+    source: Corpus
     ids: Strings | None
     labels: Strings | None
     users: Strings | None
 
     def __len__(self) -> int:
         return len(self.documents.rows)
+
+    def counts_of_all(self, vocabulary: Vocabulary) -> npt.NDArray[np.int64]:
+        """How often each term occurs in the whole corpus, int64 (V,)."""
+        found = np.zeros(len(vocabulary), np.int64)
+        for part in plan(self.source).splits:
+            for documents in read(part, self.source):
+                _, terms = vocabulary.look_up(tokenize(documents.texts))
+                found += np.bincount(terms, minlength=len(vocabulary))
+        return found
 
 
 def sample(pattern: str, columns: Columns, most: int, seed: int) -> Sample:
@@ -81,7 +94,8 @@ def sample(pattern: str, columns: Columns, most: int, seed: int) -> Sample:
         return None if name is None else strings(values[name] for _, values in records)
 
     of = next(number)
-    return Sample(documents, of, *map(column, (columns.id, columns.label, columns.user)))
+    source = columns.corpus(pattern)
+    return Sample(documents, of, source, *map(column, (columns.id, columns.label, columns.user)))
 
 
 def strings(values: Iterable[str | None]) -> Strings:

@@ -58,6 +58,7 @@ def figures(measured: Iterable[Measured], confidence: float) -> list[dict[str, A
     for (setting, measure, subject, group), some in values.items():
         low, high = over_draws(some, confidence)
         low, high = max(low, MEASURES[measure].least), min(high, MEASURES[measure].most)
+        told = len(set(some)) > 1  # draws that are all equal do not say how far others would be
         found.append(
             {
                 "measure": measure,
@@ -65,8 +66,8 @@ def figures(measured: Iterable[Measured], confidence: float) -> list[dict[str, A
                 "group": group,
                 "setting": dict(setting),
                 "mean": float(np.mean(some)),
-                "low": low if len(some) > 1 else None,
-                "high": high if len(some) > 1 else None,
+                "low": low if told else None,
+                "high": high if told else None,
                 "draws": len(some),
             }
         )

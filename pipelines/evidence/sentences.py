@@ -34,6 +34,8 @@ _LEAST_OF_BAND = 30
 class SentenceStudy(Study):
     """Documents as the mean of their sentences' embeddings, and as the released embedding."""
 
+    swept = frozenset({"epsilon", "utility", "projections"})
+
     def __init__(self, spec: Spec, sample: Sample) -> None:
         self._sample = sample
         self._kind = _prepared(spec)
@@ -48,7 +50,8 @@ class SentenceStudy(Study):
         self._means = means(self._sentences, self._offsets).astype(np.float64)
         self.notes = [
             "The original of a document is the mean of its sentences' embeddings, without noise. "
-            f"By k: documents of so many sentences, of the {most} that count."
+            f"By k: documents of so many sentences, of the {most} that count. The classifier is "
+            "tested on documents as released, by five folds."
         ]
 
     def redraw(self, spec: Spec) -> Draw:

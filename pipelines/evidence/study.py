@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -28,9 +28,11 @@ class Study(Protocol):
     """The measures of one kind of release on one sample.
 
     Attributes:
+        swept: the keys of the mechanism's block that a redraw follows.
         notes: what cannot be measured here, and why.
     """
 
+    swept: ClassVar[frozenset[str]]
     notes: list[str]
 
     def redraw(self, spec: Spec) -> Draw:

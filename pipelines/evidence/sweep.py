@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 
 from pipelines import storage
 from pipelines.evidence.evaluation import Evaluation
+from pipelines.evidence.measures import MEASURES
 from pipelines.evidence.results import Measured, Observation, Setting
 from pipelines.ray_session import ray_session
 from pipelines.steps import shown
@@ -48,7 +49,7 @@ class Done:
         """The result of a task, if it is there and whole."""
         try:
             content = json.loads(storage.read_bytes(self._uri(task)))
-            found = [Observation(**one) for one in content["observations"]]
+            found = [_observation(**one) for one in content["observations"]]
         except Exception:  # it was never written, or cut short: both are measured again
             return None
         return Measured(*task, found)
@@ -67,6 +68,12 @@ class Done:
     def _uri(self, task: Task) -> str:
         digest = hashlib.sha256(repr((self.identity, task)).encode()).hexdigest()[:24]
         return f"{self.folder}/{digest}.json"
+
+
+def _observation(measure: str, subject: str, value: float, group: str) -> Observation:
+    """One that was kept; raises KeyError or ValueError for what is none."""
+    assert MEASURES[measure]
+    return Observation(measure, str(subject), float(value), str(group))
 
 
 def run(
@@ -92,14 +99,14 @@ def _here(evaluation: Evaluation, tasks: Sequence[Task]) -> Iterator[Measured]:
 def _by_ray(evaluation: Evaluation, tasks: Sequence[Task], workers: int) -> Iterator[Measured]:
     """Every worker reads the corpus itself: no text goes through Ray's store."""
     missing = "--workers: ray is not installed; install the extra [evaluate], or give 1"
-    with ray_session(missing, workers) as ray:
+    with ray_session(missing, workers, private=True) as ray:
         from ray.util import ActorPool
 
         worker = ray.remote(num_cpus=1)(_Worker)
         pool = ActorPool([worker.remote(evaluation) for _ in range(workers)])
         for answer in pool.map_unordered(lambda own, task: own.measured.remote(*task), tasks):
-            if isinstance(answer, str):
-                raise StageError(answer)
+            if isinstance(answer, Exception):
+                raise answer
             yield answer
 
 
@@ -109,11 +116,11 @@ class _Worker:
     def __init__(self, evaluation: Evaluation) -> None:
         self._evaluation = evaluation
 
-    def measured(self, setting: Setting, draw: int) -> Measured | str:
-        """The result, or in words why there is none: an exception might quote a document."""
+    def measured(self, setting: Setting, draw: int) -> Measured | Exception:
+        """The result, or why there is none; no other exception, which might quote a document."""
         try:
             return self._evaluation.measured(setting, draw)
         except (InputError, StageError) as error:
-            return str(error)
+            return type(error)(*error.args)
         except Exception as error:
-            return f"unexpected {type(error).__name__}"
+            return StageError(f"unexpected {type(error).__name__}")

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from evaluation.attacks.inversion import by_frequency, confirmed_guesses, simulated_counts, zipf
+from evaluation.attacks.inversion import best_guesses, by_frequency, simulated_counts, zipf
 from evaluation.attacks.linkage import Score, bag_cosines, cosines
 from evaluation.classification import transferred
 from evaluation.word_changes import semantic_similarity, unchanged_share, word_changes
@@ -25,6 +25,7 @@ from pipelines.kinds import prepare
 from pipelines.meaning import simulator
 from pipelines.spec import Spec
 from pipelines.words import WordsKind
+from transforms.errors import InputError
 from transforms.words import WordPrivatizer, WordsParameters
 
 _LEAST_OCCURRENCES, _ETA = 20, Fraction(1, 20)
@@ -35,6 +36,8 @@ Words = npt.NDArray[np.int32]
 
 class WordStudy(Study):
     """Documents as the words that the index knows, before and after."""
+
+    swept = frozenset({"epsilon", "document_epsilon", "mechanism"})
 
     def __init__(self, spec: Spec, sample: Sample) -> None:
         self._sample = sample
@@ -48,7 +51,9 @@ class WordStudy(Study):
         self.notes = [
             "Words are those that the index knows. An attacker is taken to know how frequent "
             "words are by their places in the index (files of vectors commonly begin with the most "
-            f"frequent ones), and simulates the mechanism twice with {_DRAWS:,} draws."
+            f"frequent ones), and simulates the mechanism twice with {_DRAWS:,} draws.",
+            "The classifier learns from the released texts of two thirds of the documents, and is "
+            "tested on the others as they are.",
         ]
 
     def redraw(self, spec: Spec) -> Draw:
@@ -82,6 +87,7 @@ class WordStudy(Study):
         yield Observation("similarity", "noise", self._similarity(dealt))
         yield from self._classified(self._counted(after), "release", number)
         guesses = self._guesses(draw.law or self._parameters)
+        yield Observation("inversion-bayes", "floor", float(np.mean(before == 0)))
         for subject, words in (("release", after), ("noise", dealt)):
             yield from self._inverted(before, words[known], guesses, subject)
             yield from self._attacks(words, subject, generator)
@@ -95,7 +101,10 @@ class WordStudy(Study):
         tokens = tokenize(draw.rows["text"].combine_chunks())
         offsets, words = self._index.vocabulary.look_up(tokens)
         if not np.array_equal(offsets, self._offsets):
-            raise ValueError("the release's words are not one for each of the corpus's")
+            raise InputError(
+                "--against: the release's texts are not as long as the corpus's; give the corpus "
+                "that the release was made of, and check --text"
+            )
         return words
 
     def _counted(self, words: Words) -> sp.csr_array:
@@ -136,7 +145,7 @@ class WordStudy(Study):
         prior = zipf(words + 1)
         draws = np.maximum(1, np.round(_DRAWS * prior)).astype(np.int64)
         counts, others = (simulated_counts(model, words, epsilon, draws, s) for s in self._seeds)
-        return confirmed_guesses(words, counts, others, prior)
+        return best_guesses(words, counts, others, prior)
 
     def _inverted(
         self, before: Words, after: Words, guesses: npt.NDArray[np.int64], subject: str
@@ -147,12 +156,32 @@ class WordStudy(Study):
             for band in by_frequency(right, before.astype(np.int64) + 1):
                 yield Observation(name, subject, band.share, f"words {band.label}")
 
+    def _of_equal_length(self, words: Words, others: Score) -> Score:
+        """Words that stay in their places; a released text is as long as its original."""
+        lengths = np.diff(self._offsets)
+
+        def score(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+            scores = others(numbers)
+            for row, number in enumerate(numbers):
+                equal = np.flatnonzero(lengths == lengths[number])
+                places = self._offsets[equal, None] + np.arange(lengths[number])
+                own = words[self._offsets[number] : self._offsets[number + 1]]
+                found = (self._before[places] == own).mean(axis=1) if len(own) else 0.0
+                alike = scores[row, equal] + found
+                scores[row] = -1.0
+                scores[row, equal] = alike
+            return scores
+
+        return score
+
     def _attacks(
         self, words: Words, subject: str, generator: np.random.Generator
     ) -> Iterator[Observation]:
         counts = self._counted(words)
+        by_words = bag_cosines(counts, self._originals)
         scores: dict[str, Score] = {
-            "by words": bag_cosines(counts, self._originals),
+            "by words and length": self._of_equal_length(words, by_words),
+            "by words": by_words,
             "by mean vectors": cosines(self._means(counts), self._means(self._originals)),
         }
         yield from attacks(self._sample, Views(self._originals, counts, scores), subject, generator)

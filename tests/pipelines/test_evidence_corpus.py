@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
+from indexes.vocabulary import Vocabulary
 from pipelines.evidence.draws import _aligned
 from pipelines.evidence.evaluation import Evaluation
 from pipelines.evidence.private_corpus import Columns, Sample, sample, strings
@@ -69,6 +70,13 @@ def test_a_sample_is_uniform(corpus: str) -> None:
     low, high = (stats.binom.ppf(q, 400, 1 / 4) for q in (level, 1 - level))
     assert low <= counts.min()
     assert counts.max() <= high
+
+
+def test_terms_are_counted_in_all_documents(corpus: str) -> None:
+    # Kills: counts of the sample alone, or of each file's first part.
+    found = sample(corpus, Columns(), 3, 1)
+    counts = found.counts_of_all(Vocabulary(["absent", "text"]))
+    assert counts.tolist() == [0, CORPUS]
 
 
 def test_equal_seeds_take_equal_documents(corpus: str) -> None:

@@ -45,6 +45,13 @@ def test_what_is_no_number_counts_for_nothing() -> None:
     assert results.figures([observed(0, NAN)], 0.95) == []
 
 
+def test_equal_draws_say_nothing_of_others() -> None:
+    # Kills: an interval of no width, as if every draw had to give the same.
+    (figure,) = results.figures([observed(draw, 0.0) for draw in range(3)], 0.95)
+    assert (figure["mean"], figure["draws"]) == (0, 3)
+    assert (figure["low"], figure["high"]) == (None, None)
+
+
 def test_settings_and_groups_are_apart_and_in_order() -> None:
     measured = [
         observed(1, 0.1, epsilon="2"),
@@ -123,3 +130,14 @@ def test_results_are_kept_by_evaluation_setting_and_draw(tmp_path: Path) -> None
     (path,) = tmp_path.iterdir()
     path.write_text(path.read_text()[:-9])  # cut short
     assert one.find((measured.setting, 1)) is None
+
+
+@pytest.mark.parametrize("change", [{"measure": "weather"}, {"value": "high"}, {"extra": 1}])
+def test_what_was_not_kept_by_us_is_not_taken_up(tmp_path: Path, change: dict[str, object]) -> None:
+    done, measured = Done(str(tmp_path), "one"), observed(0, 0.5)
+    done.keep(measured)
+    (path,) = tmp_path.iterdir()
+    content = json.loads(path.read_text())
+    content["observations"][0] |= change
+    path.write_text(json.dumps(content))
+    assert done.find(((), 0)) is None

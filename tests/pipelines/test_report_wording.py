@@ -40,8 +40,8 @@ def test_a_number_is_shown_or_a_dash_says_why_not(value: float | None, shown: st
         (0.1, 0.2, 5, "0.100 to 0.200"),
         (0.1, 0.2, 1, "0.100 to 0.200"),  # an interval over documents needs one draw alone
         (None, None, 1, "one draw"),
-        (None, None, 5, "— (none)"),
-        (0.1, None, 5, "— (none)"),
+        (None, None, 5, "— (draws equal)"),
+        (0.1, None, 5, "— (draws equal)"),
         (-math.inf, math.inf, 2, "— (unbounded)"),
         (0.1, math.nan, 2, "— (unbounded)"),
     ],

@@ -47,7 +47,7 @@ def interval(figure: Mapping[str, Any]) -> str:
     """A figure's interval, or why it has none."""
     low, high = figure["low"], figure["high"]
     if low is None or high is None:
-        return "one draw" if figure["draws"] == 1 else "— (none)"
+        return "one draw" if figure["draws"] == 1 else "— (draws equal)"
     if not (math.isfinite(low) and math.isfinite(high)):
         return "— (unbounded)"
     return f"{number(low)} to {number(high)}"

@@ -1,0 +1,100 @@
+"""Membership of users: did a user's texts take part in what word vectors were learnt from?
+
+Difficulty calibration (Sablayrolles et al., ICML 2019; Watson et al., ICLR 2022): a user's score is
+how well the target's vectors fit the user's own texts, less how well those of shadow trainings
+(Shokri et al., IEEE S&P 2017) do, in which the user had no part. What is common in everybody's
+texts, or hard to fit in some user's, is thereby taken away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.attacks.halves import half
+from evaluation.attacks.membership import Membership
+
+_LEAST = 4  # halved twice, one is left
+
+Numbers = npt.NDArray[np.int64]
+Scores = npt.NDArray[np.float64]
+Pairs = tuple[Numbers, Numbers, Scores]
+"""Pairs of words of a user's texts, int64 (m,) both, and their weights, float64 (m,), positive."""
+
+Fit = Callable[[Numbers], Scores]
+"""Training: users' numbers, int64 (m,), to how well what was learnt of them fits the texts of each
+of all n users, float64 (n,)."""
+
+
+class UserAttack:
+    """An attack on a random half of the users by somebody who knows users like them: the others.
+
+    The target is trained on a random half of those under attack, and every shadow on as many of the
+    others, by the same mechanism. The attacker thus knows the texts of those under attack, and how
+    many take part, but is never shown the part of one of them.
+    """
+
+    def __init__(self, fit: Fit, users: int, shadows: int, generator: np.random.Generator) -> None:
+        """Train the shadows.
+
+        Args:
+            fit: trains; called once a shadow, and then once for each attack.
+            users: the number of all users.
+            shadows: the number of shadow trainings.
+            generator: of the halves.
+
+        Raises:
+            ValueError: there is no shadow, or fewer than four users.
+        """
+        if shadows < 1:
+            raise ValueError(f"{shadows} shadow trainings calibrate nothing; make one or more")
+        if users < _LEAST:
+            raise ValueError(f"{users} users cannot be halved twice; give {_LEAST} or more")
+        self._fit, self._generator = fit, generator
+        chosen = _half(users, generator)
+        self._attacked, self._others = np.flatnonzero(chosen), np.flatnonzero(~chosen)
+        self._members = _half(len(self._attacked), generator)
+        self._expected = np.mean([fit(self._strangers()) for _ in range(shadows)], axis=0)
+
+    def on_target(self) -> Membership:
+        """The attack on a training in which half of those under attack took part."""
+        return self._on(self._attacked[self._members])
+
+    def on_strangers(self) -> Membership:
+        """The same on a training in which none of them did: whatever is learnt, it is chance."""
+        return self._on(self._strangers())
+
+    def _on(self, trained: Numbers) -> Membership:
+        scores = self._fit(trained) - self._expected
+        return Membership(self._members, scores[self._attacked])
+
+    def _strangers(self) -> Numbers:
+        """As many of the others as there are members."""
+        count = int(self._members.sum())
+        return np.sort(self._generator.permutation(self._others)[:count])
+
+
+def fits(vectors: npt.NDArray[np.floating], pairs: Sequence[Pairs]) -> Scores:
+    """The weighted mean of the cosines of each user's pairs of words, float64 (n,).
+
+    A word whose vector is zero has none: its cosines are 0. So is the score of a user without
+    pairs.
+
+    Args:
+        vectors: (V, d), of all words.
+        pairs: of each of n users.
+    """
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = vectors / np.where(lengths > 0, lengths, 1)
+    scores = np.zeros(len(pairs))
+    for user, (one, other, weights) in enumerate(pairs):
+        if len(weights):
+            cosines = np.einsum("ij,ij->i", unit[one], unit[other])
+            scores[user] = np.average(cosines, weights=weights)
+    return scores
+
+
+def _half(count: int, generator: np.random.Generator) -> npt.NDArray[np.bool_]:
+    return half(np.zeros(count, np.int64), generator)

@@ -1,0 +1,203 @@
+"""`quietcorpus evaluate` for word embeddings: their measures, and who took part in them."""
+
+from __future__ import annotations
+
+import math
+import secrets
+import signal
+import stat
+import subprocess
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from embedding_releases import common_words, documents, embeddings, write_corpus
+from evaluations import CANARY, assert_silent, content_of, evaluate, figures
+from machine import wait_until
+
+from pipelines.evidence import embeddings as study_of_embeddings
+from pipelines.evidence.embeddings import EmbeddingStudy
+from pipelines.evidence.private_corpus import Columns, Sample, sample
+from pipelines.release import release as real_release
+from pipelines.spec import Spec, load_spec
+from pipelines.spec_embeddings import WordEmbeddingsSpec
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+ALPHA = 1e-6
+WORDS = 400
+USERS = 300
+DRAWS = 2
+NAME = "quill.canary"
+PATIENCE_SECONDS = 120
+OPTIONS = ("--draws", str(DRAWS), "--no-audit")
+
+
+def release(
+    workspace: Workspace, texts: list[str], method: str, words: int = WORDS, **block: Any
+) -> None:
+    """Of users with names, each of whose documents has a canary of its own."""
+    records = documents(texts)
+    # Two users have ten documents or more.
+    records += [records[place] | {"text": ""} for place in (0, -1) for _ in range(10)]
+    for number, record in enumerate(records):
+        record["author"] = f"{NAME}-{record['author']}"
+        record["text"] += f" {CANARY}{number}"
+    write_corpus(workspace, records)
+    vocabulary = common_words(texts, words)
+    (workspace.folder / "words.txt").write_text("\n".join(vocabulary) + "\n")
+    workspace.release(embeddings(workspace, method, **{"dimensions": 20} | block))
+
+
+@pytest.fixture(scope="module")
+def evaluated(
+    tmp_path_factory: pytest.TempPathFactory,
+    new_workspace: Callable[[Path], Workspace],
+    lee_texts: list[str],
+) -> Workspace:
+    """A release of counts, and its report with the attack on users."""
+    workspace = new_workspace(tmp_path_factory.mktemp("evaluated"))
+    release(workspace, lee_texts, "cooccurrence")
+    done = evaluate(workspace, *OPTIONS, "--user", "author")
+    assert done.returncode == 0, done.stderr
+    (workspace.folder / "printed").write_text(done.stdout + done.stderr)
+    return workspace
+
+
+def test_who_took_part(evaluated: Workspace) -> None:
+    # Of noise, which m of 2m users took part is independent of their scores, and over a random
+    # choice Pr[|AUC - 1/2| >= t] <= 2 exp(-2 m t^2) (Hoeffding 1963); a draw has 75 members.
+    # Kills, by the control: documents or pairs of words of other users, a training on all of them,
+    # one without anybody's texts, scores of another sign.
+    content = content_of(evaluated)
+    found = figures(content)
+    counts = {(one["measure"], one["subject"]): one["draws"] for one in content["figures"]}
+    fresh = counts["membership", "noise"]
+    assert counts["membership", "release"] == fresh >= DRAWS - 1
+    assert counts["membership", "original"] == DRAWS
+
+    def bound(draws: int) -> float:
+        return math.sqrt(math.log(2 / ALPHA) / (2 * draws * USERS // 4))
+
+    assert abs(found["membership", "noise"] - 0.5) < bound(fresh)
+    assert 0 <= found["membership", "release"] <= 1
+    # Control: where nothing is protected, the same attack is beyond what chance allows.
+    assert found["membership", "original"] - 0.5 > bound(DRAWS)
+
+
+def test_the_other_measures(evaluated: Workspace) -> None:
+    # Kills: a group of its own for each draw, places of words mixed up in a draw.
+    content = content_of(evaluated)
+    judged = {one["group"] for one in content["figures"] if one["measure"] == "word-similarity"}
+    assert judged == {"wordsim353", "simlex999"}
+    found = figures(content)
+    assert found["map-word", "original"] > found["map-word", "release"] > 0
+    assert found["map-char", "release"] > found["map-word", "release"]
+
+
+def test_no_text_and_no_name_is_written(evaluated: Workspace) -> None:
+    read = (evaluated.folder / "input/corpus.parquet").read_bytes()
+    assert CANARY.encode() in read  # control
+    assert NAME.encode() in read
+    assert_silent(evaluated, (evaluated.folder / "printed").read_text(), [CANARY, NAME])
+
+
+def under_way(temporary: Path) -> list[int]:
+    """The modes of the folders in which a release of some users is being written."""
+    with suppress(FileNotFoundError):
+        return [
+            stat.S_IMODE(texts.parent.stat().st_mode)
+            for texts in temporary.glob("*/corpus.parquet")
+            if any(texts.parent.glob(".release.staging-*/*/*"))
+        ]
+    return []
+
+
+def test_ctrl_c_during_the_attack(evaluated: Workspace) -> None:
+    # Kills: users' texts left in the temporary folder, or readable by others while they are there.
+    places = ("released/out", "--against", "input/corpus.parquet", "--spec", "spec.yaml")
+    more = ("--user", "author", "--output", "stopped", *OPTIONS)
+    process = subprocess.Popen(
+        evaluated.command("evaluate", *places, *more),
+        cwd=evaluated.folder,
+        env=evaluated.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    modes = wait_until(lambda: under_way(evaluated.temporary), PATIENCE_SECONDS)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode == 130, said
+    assert modes == [0o700]
+    assert evaluated.leftovers() == []
+
+
+def test_users_are_not_attacked_where_training_takes_long(
+    workspace: Workspace, lee_texts: list[str]
+) -> None:
+    pytest.importorskip("torch")
+    release(workspace, lee_texts[:60], "sgd", training={"steps": 2, "lot": 10}, users=60)
+    done = evaluate(workspace, *OPTIONS, "--user", "author")
+    assert done.returncode == 0, done.stderr
+    content = content_of(workspace)
+    found = figures(content)
+    assert ("membership", "original") in found
+    assert ("membership", "release") not in found
+    assert any("`method: sgd` takes too long" in note for note in content["notes"])
+
+
+def test_a_release_that_so_few_users_do_not_make_tells_nothing(
+    workspace: Workspace, lee_texts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Kills: an evaluation that fails where no pair of words stands out of the noise, as of fifteen
+    # users none does (but by chance, in one release of fifty), and of 300 many do; budgets of
+    # groups, whose column the sample lacks.
+    budgets = {"column": "team", "epsilon": {"gold": 1, "silver": 0.8}}
+    release(workspace, lee_texts, "cooccurrence", words=6, dimensions=2, budgets=budgets)
+    monkeypatch.chdir(workspace.folder)  # of which the spec's paths are
+    spec = load_spec("spec.yaml")
+    few = sample(spec.input.path, Columns(user="author"), 60, secrets.randbits(32))
+    study = EmbeddingStudy(str(workspace.output), few, spec)
+    draw = study.redraw(spec)
+    made: list[tuple[Spec, pa.Table]] = []
+
+    def noted(own: Spec, *arguments: Any, **named: Any) -> Any:
+        made.append((own, pq.read_table(own.input.path)))
+        return real_release(own, *arguments, **named)
+
+    monkeypatch.setattr(study_of_embeddings, "release", noted)
+    found = list(study.observe(draw, 1))
+    aucs = {one.subject: one.value for one in found if one.measure == "membership"}
+    assert aucs.keys() == {"release", "noise"}
+    assert all(0 <= auc <= 1 for auc in aucs.values())
+    assert_of_some(made, few)
+
+
+def assert_of_some(made: Sequence[tuple[Spec, pa.Table]], few: Sample) -> None:
+    """Each release is of all sampled documents of a quarter of the users, without their names.
+
+    Kills: one of all users, users cut short or mixed up, another mechanism.
+    """
+    assert few.users is not None
+    owners = dict(zip(few.documents.texts.to_pylist(), few.users, strict=True))
+    takers = []
+    for spec, table in made:
+        assert isinstance(spec.mechanism, WordEmbeddingsSpec)
+        assert (spec.mechanism.epsilon, spec.mechanism.budgets) == (1, None)
+        rows = list(zip(table["user"].to_pylist(), table["text"].to_pylist(), strict=True))
+        names = {user: owners[text] for user, text in rows}
+        takers.append(set(names.values()))
+        assert len(takers[-1]) == len(names) == spec.mechanism.users
+        assert abs(len(names) - len(set(few.users)) / 4) <= 1
+        assert all(owners[text] == names[user] for user, text in rows)
+        whole = [text for text, owner in owners.items() if owner in takers[-1]]
+        assert sorted(text for _, text in rows) == sorted(whole)
+    *shadows, target, strangers = takers
+    assert len(shadows) == 2
+    assert not target & set().union(strangers, *shadows)

@@ -1,0 +1,175 @@
+"""Membership of users at its known power, at chance, and between its worlds.
+
+Nothing is seeded. An AUC of m members and as many others with independent scores is a two-sample
+U-statistic with a kernel in [0, 1]: Pr[|AUC - its mean| >= t] <= 2 exp(-2 m t^2) (Hoeffding 1963,
+section 5). `bound` is the t at ALPHA.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy import stats
+
+from evaluation.attacks.user_membership import UserAttack, fits
+from mechanisms.word_pairs import balanced_weights
+
+ALPHA = 1e-6
+USERS = 160_000
+MEMBERS = USERS // 4
+SHIFT = 2.0
+
+Numbers = npt.NDArray[np.int64]
+Scores = npt.NDArray[np.float64]
+
+
+def bound(members: int) -> float:
+    return math.sqrt(math.log(2 / ALPHA) / (2 * members))
+
+
+def attack(fit: Callable[[Numbers], Scores], users: int, shadows: int = 2) -> UserAttack:
+    return UserAttack(fit, users, shadows, np.random.default_rng())
+
+
+def power(variance: float) -> float:
+    """The AUC of scores that are SHIFT higher for members."""
+    return float(stats.norm.cdf(SHIFT / math.sqrt(2 * variance)))
+
+
+class Toy:
+    """Training on some users, each of whose fit it raises by `shift`, to noise of variance 1."""
+
+    def __init__(self, users: int, shift: float, spread: float = 0.0) -> None:
+        self._generator = np.random.default_rng()
+        self._own = spread * self._generator.normal(size=users)
+        self._shift = shift
+        self.trained: list[Numbers] = []
+
+    def __call__(self, users: Numbers) -> Scores:
+        scores = self._own + self._generator.normal(size=len(self._own))
+        scores[users] += self._shift
+        self.trained.append(users)
+        return scores
+
+
+@pytest.mark.parametrize("shadows", [1, 2])
+def test_the_power_is_that_of_the_means_of_shadows(shadows: int) -> None:
+    # Kills: one shadow alone, their sum, a sign, members and others swapped, shadows that those
+    # under attack take part in. The difference's variance is 1 + 1 / shadows.
+    found = attack(Toy(USERS, SHIFT), USERS, shadows).on_target().auc
+    assert abs(found - power(1 + 1 / shadows)) < bound(MEMBERS)
+    # Control: the nearest of the others, 2 shadows for 1 and the sum of 2 for their mean.
+    assert power(1.5) - power(2) > 2 * bound(MEMBERS)
+    assert power(1.5) - power(3) > 2 * bound(MEMBERS)
+
+
+def test_many_shadows_leave_what_the_target_shows() -> None:
+    # Phi(SHIFT / sqrt(2)) = 0.921 is the optimum: the difference's variance is 65 / 64, which costs
+    # less than 0.002.
+    found = attack(Toy(USERS // 4, SHIFT), USERS // 4, 64).on_target().auc
+    assert -0.002 - bound(MEMBERS // 4) < found - power(1) < bound(MEMBERS // 4)
+
+
+def test_what_is_a_users_own_is_taken_away() -> None:
+    # Kills: no calibration. Users differ by five times the noise.
+    toy = Toy(USERS, SHIFT, spread=5.0)
+    found = attack(toy, USERS).on_target().auc
+    assert abs(found - power(1.5)) < bound(MEMBERS)
+    # Control: of shadows that show nothing there is no calibration, and hardly anything to see.
+    shadows = iter([np.zeros(USERS), np.zeros(USERS)])
+
+    def uncalibrated(users: Numbers) -> Scores:
+        scores = next(shadows, None)
+        return toy(users) if scores is None else scores
+
+    raw = attack(uncalibrated, USERS).on_target().auc
+    assert abs(raw - power(26)) < bound(MEMBERS)
+    assert power(1.5) - power(26) > 10 * bound(MEMBERS)
+
+
+def test_nothing_is_found_where_nobody_took_part() -> None:
+    # Kills: strangers among those under attack, a score that knows the members.
+    leaking = attack(Toy(USERS, SHIFT), USERS)
+    assert abs(leaking.on_strangers().auc - 0.5) < bound(MEMBERS)
+    # Nor of a training that keeps nothing of its users.
+    assert abs(attack(Toy(USERS, 0), USERS).on_target().auc - 0.5) < bound(MEMBERS)
+    # Control: the same trainings, of which one is on members, are far beyond the bound.
+    assert leaking.on_target().auc - 0.5 > 10 * bound(MEMBERS)
+
+
+def test_equal_scores_count_by_half() -> None:
+    assert attack(lambda _: np.zeros(60), 60).on_target().auc == 0.5
+
+
+@pytest.mark.parametrize("users", [4, 5, 6, 7, 103, 400])
+def test_those_under_attack_are_in_the_target_alone(users: int) -> None:
+    # Kills: shadows or strangers from the target's world, another size, all shadows alike, the
+    # whole world trained on, members that are not those of the flags.
+    toy = Toy(users, SHIFT)
+    attacking = attack(toy, users, 3)
+    target, strangers = attacking.on_target(), attacking.on_strangers()
+    *unlike, members, last = (set(numbers.tolist()) for numbers in toy.trained)
+    assert {len(members)} == {len(own) for own in [*unlike, last]}
+    assert len(members) in (users // 4, -(-users // 4))
+    assert not members & set().union(*unlike, last)
+    assert target.members.sum() == len(members)
+    assert len(target.members) in (users // 2, -(-users // 2))
+    assert np.array_equal(target.members, strangers.members)
+    if users == 400:
+        assert len({*map(frozenset, [*unlike, last])}) == 4  # equal by chance: far below 1e-6
+
+
+def test_the_scores_are_of_those_under_attack() -> None:
+    # Kills: flags in another order than the scores.
+    def remembering(users: Numbers) -> Scores:
+        scores = np.arange(41) / 100
+        scores[users] += 1
+        return scores
+
+    result = attack(remembering, 41).on_target()
+    assert np.allclose(result.scores, result.members)
+
+
+def test_who_is_attacked_is_chosen_anew() -> None:
+    # Kills: fixed halves. Equal flags of 200 users, or no stranger of the one attack, a hundred of
+    # 400 users, among the other's target's hundred, come by chance far less often than once in 1e6.
+    one, other = Toy(400, 0), Toy(400, 0)
+    results = [attack(toy, 400).on_target() for toy in (one, other)]
+    assert not np.array_equal(results[0].members, results[1].members)
+    assert set(one.trained[0].tolist()) & set(other.trained[-1].tolist())
+
+
+@pytest.mark.parametrize(
+    ("users", "shadows", "message"),
+    [
+        (10, 0, "0 shadow trainings calibrate nothing; make one or more"),
+        (3, 1, "3 users cannot be halved twice; give 4 or more"),
+        (0, 1, "0 users cannot be halved twice"),
+    ],
+)
+def test_what_cannot_be_attacked_is_refused(users: int, shadows: int, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        attack(Toy(users, 0), users, shadows)
+
+
+def test_the_fit_by_hand() -> None:
+    # Kills: weights left out, lengths of vectors let in, a word without a vector left out instead
+    # of counted as 0, NaN for it or for a user without pairs.
+    vectors = np.array([[2, 0], [3, 3], [0, 5], [0, 0], [-1, 0]], dtype=np.float32)
+    numbers = np.array([0, 0, 1]), np.array([1, 4, 3]), np.array([2.0, 1.0, 5.0])
+    nobody = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    found = fits(vectors, [numbers, nobody, tuple(part[1:2] for part in numbers)])
+    assert np.allclose(found, [(2 * math.sqrt(0.5) - 1) / 8, 0, -1], atol=1e-6)
+    assert fits(vectors, []).shape == (0,)
+
+
+def test_the_fit_is_of_pairs_within_the_window() -> None:
+    # Of the words 0 1 2 in a row, a window of 1 has two pairs of equal balanced weights.
+    vectors = np.array([[1, 0], [1, 0], [0, 1]], dtype=np.float32)
+    texts = [np.array([0, 1, 2], dtype=np.int32)]
+    assert fits(vectors, [balanced_weights(texts, 1)]) == pytest.approx([0.5])
+    assert fits(vectors, [balanced_weights([texts[0][:1]], 1)]) == [0]
