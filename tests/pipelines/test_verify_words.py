@@ -164,7 +164,7 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "another kind": (
         card(lambda c: c["mechanism"].update(kind="essays")),
-        "no such file belongs to a release",
+        "is no kind of release that is known here",
     ),
     "limited precision": (
         card(
