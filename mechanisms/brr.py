@@ -95,6 +95,19 @@ def flip(
     return noisy
 
 
+def flip_bounds(epsilon: Fraction, bits: int) -> Bounds:
+    """Bounds of the probability with which `flip` flips, times 2^bits.
+
+    They come from the binary digits that `flip` compares uniforms with.
+    """
+    rounds = -(-bits // _DIGITS)
+    low = 0
+    for round_ in range(rounds):
+        low = low << _DIGITS | _digits(epsilon, round_)
+    low >>= _DIGITS * rounds - bits
+    return low, low + 1
+
+
 @functools.lru_cache(1 << 16)
 def _digits(epsilon: Fraction, round_: int) -> int:
     """Binary digits 16 * round_ .. 16 * (round_ + 1) of the flip probability, exactly."""

@@ -100,11 +100,6 @@ def _clip(values, dither, most):  # type: ignore[no-untyped-def]
         margin = min(1.0, 2 * margin)
 
 
-@functools.cache
-def _sampler(deviation: Fraction) -> ExactSampler:
-    return ExactSampler(RoundedGaussian(deviation))
-
-
 @dataclass(frozen=True)
 class ClippedSum:
     """Sums of users' clipped values plus rounded Gaussian noise.
@@ -126,12 +121,17 @@ class ClippedSum:
     noise_multiplier: Fraction
 
     def __post_init__(self) -> None:
-        RoundedGaussian(self.deviation)
+        self.law  # noqa: B018
 
     @property
     def deviation(self) -> Fraction:
         """The noise's standard deviation in whole numbers, sigma * STEPS."""
         return self.noise_multiplier * STEPS
+
+    @property
+    def law(self) -> RoundedGaussian:
+        """What is added to every number of a sum is drawn by."""
+        return RoundedGaussian(self.deviation)
 
     def release(
         self, sums: npt.NDArray[np.int64], stream: Keystream, addresses: Addresses
@@ -144,5 +144,10 @@ class ClippedSum:
         """
         if sums.ndim != 2 or len(sums) != len(addresses) or sums.dtype != np.int64:
             raise ValueError("sums are int64 (n, size), one row for every address")
-        noise = _sampler(self.deviation).sample(stream, addresses, sums.shape[1], lane=_NOISE_LANE)
+        noise = _sampler(self).sample(stream, addresses, sums.shape[1], lane=_NOISE_LANE)
         return sums + noise
+
+
+@functools.cache
+def _sampler(mechanism: ClippedSum) -> ExactSampler:
+    return ExactSampler(mechanism.law)

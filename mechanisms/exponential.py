@@ -49,6 +49,11 @@ class ExponentialMechanism:
         """What a unit of utility adds to the logarithm of a candidate's probability."""
         return self.epsilon / (2 * self.sensitivity)
 
+    @property
+    def law(self) -> Decay:
+        """The weights of candidates, by how far below the best their utility is."""
+        return Decay(self.rate)
+
     def draw(
         self, utilities: npt.NDArray[np.int32], stream: Keystream, addresses: Addresses
     ) -> npt.NDArray[np.int64]:
@@ -67,7 +72,8 @@ class ExponentialMechanism:
             return np.empty(0, dtype=np.int64)
         words = stream.gather(addresses, np.zeros(len(addresses), np.uint64), lane=_DRAW_LANE)
         largest = int((utilities.max(axis=1) - utilities.min(axis=1)).max())
-        weights = _weights(self.rate, min(largest, _support(self.rate)))
+        law = self.law
+        weights = _weights(law, min(largest, _support(law.rate)))
         drawn: npt.NDArray[np.int64]
         drawn = _draw(utilities, weights, words.view("<u8")[:, 0].copy())
         for row in np.nonzero(drawn == _UNDECIDED)[0]:
@@ -79,7 +85,7 @@ class ExponentialMechanism:
     ) -> int:
         """One draw in big integers, with as many bits as it takes; the first 64 are `draw`'s."""
         gaps = (utilities.max() - utilities).tolist()
-        law, value, bits, block = Decay(self.rate), 0, 0, 0
+        law, value, bits, block = self.law, 0, 0, 0
         while True:
             counter = np.array([block], dtype=np.uint64)
             for word in stream.gather(address[None, :], counter, lane=_DRAW_LANE).view("<u8")[0]:
@@ -127,9 +133,8 @@ def _support(rate: Fraction) -> int:
 
 
 @functools.lru_cache(16)
-def _weights(rate: Fraction, largest: int) -> npt.NDArray[np.uint64]:
+def _weights(law: Decay, largest: int) -> npt.NDArray[np.uint64]:
     """floor(exp(-rate * gap) * 2^_WEIGHT_BITS) for gaps 0 .. largest, exactly."""
-    law = Decay(rate)
     floors = (floor_of(law, gap, _WEIGHT_BITS) for gap in range(largest + 1))
     return np.fromiter(floors, np.uint64, largest + 1)
 

@@ -38,11 +38,15 @@ class Histogram:
         """What can be proved of the noisy counts."""
         return LimitedPrecision(self.precision, self.epsilon)
 
+    def noise(self, size: int) -> DenseNoise:
+        """The sampler of the noise on so many counts."""
+        return DenseNoise(self.epsilon / self.precision, size)
+
     def release(self, counts: npt.NDArray[np.int64], stream: Keystream) -> npt.NDArray[np.int64]:
         """The noisy counts, int64 (V,), negative ones included; `counts` are exact, int64 (V,)."""
         address = stream.addresses("histogram", [0], [counts.tobytes()])
-        noise = DenseNoise(self.epsilon / self.precision, len(counts))
-        noisy: npt.NDArray[np.int64] = counts + noise.sample(stream, address)[0]
+        noise = self.noise(len(counts)).sample(stream, address)[0]
+        noisy: npt.NDArray[np.int64] = counts + noise
         return noisy
 
 
@@ -71,6 +75,11 @@ class ThresholdedVocabulary:
         """What can be proved of the set of terms."""
         return LimitedPrecision(self.precision, self.epsilon, self.delta)
 
+    @property
+    def noise(self) -> DenseNoise:
+        """The sampler of the noise on one frequency."""
+        return DenseNoise(self.epsilon / self.precision, 1)
+
     @cached_property
     def threshold(self) -> int:
         """The least T from 2 on with N * Pr[1 + Z >= T] <= delta, by bounds that err upwards."""
@@ -93,5 +102,5 @@ class ThresholdedVocabulary:
     ) -> npt.NDArray[np.bool_]:
         """Which of the `terms`, of (non-zero) document `frequencies`, are released: bool (n,)."""
         addresses = stream.addresses("vocabulary", frequencies, terms)
-        noise = DenseNoise(self.epsilon / self.precision, 1).sample(stream, addresses)[:, 0]
+        noise = self.noise.sample(stream, addresses)[:, 0]
         return np.asarray(frequencies, dtype=np.int64) + noise >= self.threshold

@@ -112,7 +112,11 @@ class Box:
 
 
 class NoisyMeans:
-    """Releases documents by their sums: `truncation`'s noise, then back into `box`'s units."""
+    """Releases documents by their sums: `truncation`'s noise, then back into `box`'s units.
+
+    Attributes:
+        noise: the sampler of what is added to a document's sums.
+    """
 
     def __init__(self, truncation: Truncation, box: Box) -> None:
         """Tabulates the noise; raises ValueError where the two differ in dimensions."""
@@ -120,7 +124,7 @@ class NoisyMeans:
             raise ValueError(
                 f"the box has {len(box.low)} dimensions, and the noise {truncation.dimensions}"
             )
-        self._noise = DenseNoise(truncation.rate, truncation.dimensions)
+        self.noise = DenseNoise(truncation.rate, truncation.dimensions)
         self._box = box
 
     def release(
@@ -145,7 +149,7 @@ class NoisyMeans:
         step = max(1, _VALUES_AT_ONCE // len(self._box.low))
         for start in range(0, len(sums), step):
             rows = slice(start, start + step)
-            noisy = sums[rows] + self._noise.sample(stream, addresses[rows])
+            noisy = sums[rows] + self.noise.sample(stream, addresses[rows])
             shares = noisy / (np.maximum(lengths[rows], 1) * STEPS)[:, None]
             shares[lengths[rows] == 0] = 0.5
             released[rows] = self._box.low + self._box.width * shares

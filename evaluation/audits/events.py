@@ -1,14 +1,12 @@
 """Events that tell two inputs apart, looked for among draws of a mechanism's outputs under each.
 
 An output is a row of numbers, and an event says of one number made of it (a score) that it is at
-least, at most or exactly so much. Scores are made to see what faults leave: too little noise (the
-numbers themselves), noise that two documents share (their difference), and floats that cannot take
-every value (Mironov: On significance of the least significant bits for differential privacy, 2012).
+least, at most or exactly so much.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,24 +14,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-Outputs = npt.NDArray[np.number]
-"""One output a row, (n, k), of any numbers."""
+from evaluation.audits.scores import Outputs, Score, learnt_scores, scores
 
-_THRESHOLDS = 400  # of a score with more values than that, evenly over its quantiles
-_NO_BITS = 2000.0  # above the exponent of every float
+_THRESHOLDS = 400  # of a score with more values than that; as many of its most frequent values
 
-
-@dataclass(frozen=True)
-class Score:
-    """A number that is made of each output: float64 (n,) of outputs (n, k).
-
-    Attributes:
-        name: what it is, as the subject of a sentence.
-        of: how it is made; a function of each row alone.
-    """
-
-    name: str
-    of: Callable[[Outputs], npt.NDArray[np.float64]]
+Comparison = Literal["at least", "at most", "exactly"]
+_Counts = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -44,7 +30,7 @@ class Event:
     """
 
     score: Score
-    comparison: Literal["at least", "at most", "exactly"]
+    comparison: Comparison
     threshold: float
     swapped: bool
 
@@ -63,43 +49,23 @@ class Event:
         return f"{self.score.name} is {self.comparison} {self.threshold:.6g}"
 
 
-def scores(one: Outputs, other: Outputs) -> list[Score]:
-    """The scores that are tried for outputs like these, which may be of either input.
-
-    Each number; from two numbers on what lies along the difference of the two means; where they are
-    even in number, each of the second half less its fellow of the first; and for floats the place
-    of each number's lowest bit.
-    """
-    size = one.shape[1]
-    found = [Score(f"number {j + 1}", _column(j)) for j in range(size)]
-    if size > 1:
-        direction = other.mean(axis=0) - one.mean(axis=0)
-        found.append(Score("the part along the difference of means", lambda rows: rows @ direction))
-    if size % 2 == 0:
-        half = size // 2
-        found += [
-            Score(f"number {half + j + 1} less number {j + 1}", _difference(half + j, j))
-            for j in range(half)
-        ]
-    if np.issubdtype(one.dtype, np.floating):
-        found += [
-            Score(f"the power of two that is number {j + 1}'s lowest bit", _lowest_bit(j))
-            for j in range(size)
-        ]
-    return found
-
-
 def best_event(one: Outputs, other: Outputs, level: float, delta: float) -> Event:
     """The event that promises the largest bound of epsilon at `level` from draws like these.
 
     `one` and `other` are as many outputs, (n, k) both, and must not be those that the bound is
-    then made of. What is promised is estimated (Wilson 1927), for speed.
+    then made of. What is promised is estimated (Wilson 1927), for speed; of scores that are
+    learnt, on the half of these draws that they were not learnt from.
     """
+    half = len(one) // 2
+    tried = [(score, one, other) for score in scores(one, other)]
+    tried += [
+        (score, one[half:], other[half:]) for score in learnt_scores(one[:half], other[:half])
+    ]
     best = max(
         (
             candidate
-            for score in scores(one, other)
-            for candidate in _candidates(score, score.of(one), score.of(other), level, delta)
+            for score, *draws in tried
+            for candidate in _candidates(score, *map(score.of, draws), level=level, delta=delta)
         ),
         key=lambda candidate: candidate[0],
     )
@@ -110,34 +76,44 @@ def _candidates(
     score: Score,
     one: npt.NDArray[np.float64],
     other: npt.NDArray[np.float64],
+    *,
     level: float,
     delta: float,
 ) -> Iterator[tuple[float, Event]]:
     """What each comparison and each order of the inputs promises at its best threshold."""
-    values = np.unique(np.concatenate([one, other]))
-    few = len(values) <= _THRESHOLDS
-    if not few:
+    values, times = np.unique(np.concatenate([one, other]), return_counts=True)
+    frequent = values
+    if len(values) > _THRESHOLDS:
+        frequent = np.sort(values[np.argsort(times, kind="stable")[-_THRESHOLDS:]])
         values = values[np.linspace(0, len(values) - 1, _THRESHOLDS).astype(np.int64)]
-    below, upto = (
-        [np.searchsorted(np.sort(draws), values, side=side) for draws in (one, other)]
-        for side in ("left", "right")
+    ordered = np.sort(one), np.sort(other)
+
+    def upto(thresholds: npt.NDArray[np.float64], side: Literal["left", "right"]) -> list[_Counts]:
+        return [np.searchsorted(draws, thresholds, side=side) for draws in ordered]
+
+    comparisons: tuple[tuple[Comparison, npt.NDArray[np.float64], list[_Counts]], ...] = (
+        ("at least", values, [len(one) - below for below in upto(values, "left")]),
+        ("at most", values, upto(values, "right")),
+        (
+            "exactly",
+            frequent,
+            [
+                end - start
+                for start, end in zip(upto(frequent, "left"), upto(frequent, "right"), strict=True)
+            ],
+        ),
     )
-    counts: dict[Literal["at least", "at most", "exactly"], list[npt.NDArray[np.int64]]] = {
-        "at least": [len(one) - own for own in below],
-        "at most": upto,
-    }
-    if few:
-        counts["exactly"] = [end - start for start, end in zip(below, upto, strict=True)]
-    for comparison, (first, second) in counts.items():
+    for comparison, thresholds, (first, second) in comparisons:
         for swapped, hits, alarms in ((False, first, second), (True, second, first)):
             promised = _promised(hits, alarms, len(one), level, delta)
             place = int(promised.argmax())
-            yield float(promised[place]), Event(score, comparison, float(values[place]), swapped)
+            threshold = float(thresholds[place])
+            yield float(promised[place]), Event(score, comparison, threshold, swapped)
 
 
 def _promised(
-    hits: npt.NDArray[np.int64],
-    alarms: npt.NDArray[np.int64],
+    hits: _Counts,
+    alarms: _Counts,
     draws: int,
     level: float,
     delta: float,
@@ -145,7 +121,7 @@ def _promised(
     """Ratios (power - delta) / false alarms by Wilson's bounds, which order events as logs do."""
     z = float(stats.norm.isf(level / 2))
 
-    def bound(counts: npt.NDArray[np.int64], sign: int) -> npt.NDArray[np.float64]:
+    def bound(counts: _Counts, sign: int) -> npt.NDArray[np.float64]:
         shares = counts / draws
         spread = np.sqrt(shares * (1 - shares) / draws + (z / draws) ** 2 / 4)
         ends: npt.NDArray[np.float64] = (shares + z**2 / draws / 2 + sign * z * spread) / (
@@ -155,23 +131,3 @@ def _promised(
 
     ratios: npt.NDArray[np.float64] = (bound(hits, -1) - delta) / bound(alarms, 1)
     return ratios
-
-
-def _column(j: int) -> Callable[[Outputs], npt.NDArray[np.float64]]:
-    return lambda rows: rows[:, j].astype(np.float64)
-
-
-def _difference(i: int, j: int) -> Callable[[Outputs], npt.NDArray[np.float64]]:
-    return lambda rows: rows[:, i].astype(np.float64) - rows[:, j].astype(np.float64)
-
-
-def _lowest_bit(j: int) -> Callable[[Outputs], npt.NDArray[np.float64]]:
-    def of(rows: Outputs) -> npt.NDArray[np.float64]:
-        mantissas, exponents = np.frexp(rows[:, j].astype(np.float64))
-        whole = (mantissas * 2.0**53).astype(np.int64)
-        lowest = whole & -whole
-        places = np.log2(np.maximum(lowest, 1)) + exponents - 53
-        found: npt.NDArray[np.float64] = np.where(whole == 0, _NO_BITS, places)
-        return found
-
-    return of

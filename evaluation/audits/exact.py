@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,9 @@ from mechanisms.exact import Law
 from mechanisms.geometric import DenseNoise, SparseNoise
 
 _BITS = 256  # of probabilities, to begin with
+_MOST_BITS = 1 << 12
 _CLOSE = 40  # bits that both bounds of a mass must share
+_NEVER = (-math.inf, -math.inf)
 
 LogMasses = dict[int, tuple[float, float]]
 """Of each outcome, bounds of the logarithm of its probability."""
@@ -38,14 +41,25 @@ def delta_at(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64], epsil
     return float(max(np.maximum(p - factor * q, 0).sum() for p, q in ((one, other), (other, one))))
 
 
+class Unresolved(ArithmeticError):
+    """A chance is so small that more bits are needed than can be afforded."""
+
+
+def affordable(bits: int) -> int:
+    """The number of bits; raises Unresolved where numbers of so many would take minutes."""
+    if bits > _MOST_BITS:
+        raise Unresolved(f"{bits} bits are more than {_MOST_BITS}")
+    return bits
+
+
 def log_masses(law: Law, count: int) -> LogMasses:
     """Bounds of the log-probabilities of the first `count` outcomes of a sampler's law.
 
     They come from the survival function that the sampler draws by, in integers, with as many bits
-    as it takes; logarithms are floats.
+    as it takes; logarithms are floats. Raises Unresolved where these are too many.
     """
     bits = _BITS
-    while not _resolved(law, count - 1, bits):
+    while not _resolved(law, count - 1, affordable(bits)):
         bits *= 2
     outcomes = law.values(np.arange(count)).tolist()
     masses: LogMasses = {}
@@ -76,6 +90,15 @@ def noise_masses(noise: DenseNoise | SparseNoise, reach: int) -> LogMasses:
     return masses
 
 
+def upper_tail(law: Law, least: int, bits: int) -> Fraction:
+    """A bound from above of the chance of `least` or more, in noise on whole numbers.
+
+    `law` is that of an entry, which orders them 0, 1, -1, 2, -2, ... and has both signs as often;
+    `least` is 1 or more. It errs by about 2^-bits.
+    """
+    return Fraction(law.survival(2 * least - 2, bits)[1], 2 << bits)
+
+
 def shift_loss(masses: LogMasses, most: int) -> float:
     """What a change of `most` in L1 of whole numbers with such noise on each costs, at most.
 
@@ -90,9 +113,9 @@ def shift_loss(masses: LogMasses, most: int) -> float:
         ratios = (
             max(masses[z][1] - masses[z + shift][0], masses[z + shift][1] - masses[z][0])
             for z in masses
-            if z + shift in masses
+            if z + shift in masses and not masses[z] == masses[z + shift] == _NEVER
         )
-        worst = max(worst, max(ratios) / shift)
+        worst = max(worst, max(ratios, default=0.0) / shift)
     return most * worst
 
 
@@ -108,16 +131,17 @@ def draws_loss(weights: Sequence[tuple[int, int]], one: list[int], other: list[i
     worst = 0.0
     for first, second in (chances, chances[::-1]):
         for (_, high), (low, _) in zip(first, second, strict=True):
-            if high > 0:
-                worst = max(worst, math.inf if low <= 0 else math.log(high) - math.log(low))
+            if high > -math.inf:
+                worst = max(worst, high - low)
     return worst
 
 
 def _chances(weights: Sequence[tuple[int, int]], utilities: list[int]) -> list[tuple[float, float]]:
+    """Bounds of the logarithm of each candidate's chance."""
     best = max(utilities)
     own = [weights[best - u] if best - u < len(weights) else (0, 0) for u in utilities]
-    low, high = (sum(pair[side] for pair in own) for side in (0, 1))
-    return [(pair[0] / high, pair[1] / low) for pair in own]
+    low, high = (math.log(sum(pair[side] for pair in own)) for side in (0, 1))
+    return [(_log(pair[0], 0) - high, _log(pair[1], 0) - low) for pair in own]
 
 
 def _resolved(law: Law, index: int, bits: int) -> bool:
@@ -125,7 +149,7 @@ def _resolved(law: Law, index: int, bits: int) -> bool:
     before = law.survival(index - 1, bits) if index else (1 << bits,) * 2
     after = law.survival(index, bits)
     low, high = before[0] - after[1], before[1] - after[0]
-    return low > 0 and (high - low) << _CLOSE <= low
+    return high == 0 or (low > 0 and (high - low) << _CLOSE <= low)
 
 
 def _log(value: int, bits: int) -> float:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from evaluation.audits.exact import Unresolved
 from evaluation.audits.lower_bound import LowerBound
 
 _CLOSE = 1e-9
@@ -51,9 +52,17 @@ class Sampled:
     most: int | None = None
 
 
+Verdict = Literal["passed", "failed", "cannot tell"]
+
+
 @dataclass(frozen=True)
 class Finding:
-    """What an audit found; its fields are those of `audit.json`."""
+    """What an audit found; its fields are those of `audit.json`.
+
+    `verdict` is `cannot tell` where even outputs that give everything away could not have shown
+    more than what is stated, or where chances are too small to be computed; `passed` is False where
+    the verdict is `failed`, and there alone.
+    """
 
     name: str
     way: Literal["exact", "sampled"]
@@ -63,6 +72,7 @@ class Finding:
     draws: int | None
     event: str | None
     passed: bool
+    verdict: Verdict
     says: str
 
 
@@ -85,11 +95,13 @@ def run(audits: Sequence[Exact | Sampled], draws: int, confidence: float) -> lis
 
 
 def _exact(audit: Exact) -> Finding:
-    found = audit.find()
-    passed = found <= audit.stated * (1 + _CLOSE)
-    return Finding(
-        audit.name, "exact", audit.stated, found, audit.delta, None, None, passed, audit.says
-    )
+    try:
+        found = audit.find()
+    except Unresolved:
+        says = f"{audit.says} Some are too small to be computed."
+        return _finding(audit, "exact", 0.0, "cannot tell", says)
+    verdict: Verdict = "passed" if found <= audit.stated * (1 + _CLOSE) else "failed"
+    return _finding(audit, "exact", found, verdict, audit.says)
 
 
 def _sampled(audit: Sampled, draws: int, level: float) -> Finding:
@@ -97,14 +109,32 @@ def _sampled(audit: Sampled, draws: int, level: float) -> Finding:
     says = audit.says
     if math.isfinite(bound.reach):
         says += f" So many draws can show {bound.reach:.3g} at most."
+    verdict: Verdict = "passed"
+    if bound.epsilon > audit.stated:
+        verdict = "failed"
+    elif audit.stated >= bound.reach:
+        verdict = "cannot tell"
+        says += " That is no more than what is stated: they would not show a fault, whatever it is."
+    return _finding(audit, "sampled", bound.epsilon, verdict, says, bound)
+
+
+def _finding(
+    audit: Exact | Sampled,
+    way: Literal["exact", "sampled"],
+    found: float,
+    verdict: Verdict,
+    says: str,
+    bound: LowerBound | None = None,
+) -> Finding:
     return Finding(
-        audit.name,
-        "sampled",
-        audit.stated,
-        bound.epsilon,
-        audit.delta,
-        bound.draws,
-        bound.event,
-        bound.epsilon <= audit.stated,
-        says,
+        name=audit.name,
+        way=way,
+        stated=audit.stated,
+        found=found,
+        delta=audit.delta,
+        draws=bound.draws if bound else None,
+        event=bound.event if bound else None,
+        passed=verdict != "failed",
+        verdict=verdict,
+        says=says,
     )

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from evaluation.audits.events import Outputs, best_event
+from evaluation.audits.events import best_event
+from evaluation.audits.scores import Outputs
 from evaluation.intervals import share_at_least
 
 Input = TypeVar("Input")
@@ -29,7 +30,7 @@ class LowerBound:
     """What draws show.
 
     Attributes:
-        epsilon: the bound; 0 where nothing was shown.
+        epsilon: the bound, of epsilon or of a chance; 0 where nothing was shown.
         reach: the largest that so many draws could have shown.
         draws: of each input.
         event: what the bound was made of, in words.
@@ -69,6 +70,24 @@ def epsilon_at_least(
         _bound(held, 0, held, level, delta),
         draws,
         f"{event}, likelier under the {'second' if event.swapped else 'first'} input",
+    )
+
+
+def chance_at_least(
+    draw: Callable[[int], npt.NDArray[np.bool_]], draws: int, level: float
+) -> LowerBound:
+    """A bound from below of the chance of what `draw` says happened or not: bool, (draws,).
+
+    The bound (Clopper and Pearson 1934) is above the chance with a probability of at most `level`.
+    Raises ValueError as `epsilon_at_least` does for draws and levels.
+    """
+    check(draws, level)
+    happened = int(np.asarray(draw(draws)).sum())
+    return LowerBound(
+        share_at_least(happened, draws, level),
+        share_at_least(draws, draws, level),
+        draws,
+        f"it happened in {happened} draws",
     )
 
 

@@ -104,8 +104,11 @@ def lines(content: Mapping[str, Any]) -> Iterator[str]:
         yield f"failed      {finding['name']}: {finding['says']}"
         if finding["event"]:
             yield f"            by the event that {finding['event']}"
+    for finding in content["audits"]:
+        if finding["verdict"] == "cannot tell":
+            yield f"cannot tell {finding['name']}: this could not have shown a fault"
     if not failed:
-        yield "passed      nothing that was found passes what is stated"
+        yield "found       nothing that is more than what is stated"
 
 
 def refuse(content: Mapping[str, Any]) -> None:
@@ -128,7 +131,7 @@ def _row(finding: Mapping[str, Any]) -> tuple[str, ...]:
         f"{finding['stated']:.6g}",
         ("" if finding["way"] == "exact" else ">= ") + f"{finding['found']:.6g}",
         "" if delta is None else f"{delta:.3g}",
-        "passed" if finding["passed"] else "FAILED",
+        finding["verdict"] if finding["passed"] else "FAILED",
     )
 
 

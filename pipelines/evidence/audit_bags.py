@@ -1,35 +1,41 @@
-"""Audits of bags of words, histograms and the choice of a vocabulary."""
+"""Audits of bags of words and of histograms."""
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.audits.exact import loss, noise_masses, shift_loss
+from evaluation.audits.exact import noise_masses, shift_loss
 from evaluation.audits.findings import Exact, Sampled
 from evaluation.audits.lower_bound import epsilon_at_least
-from indexes import compression
 from indexes.vocabulary import Vocabulary
-from mechanisms.bag_of_words import Accounting, BagOfWords, add_noise
-from mechanisms.geometric import DenseNoise, SparseNoise, TwoSidedGeometric
+from mechanisms.bag_of_words import add_noise
+from mechanisms.geometric import DenseNoise, SparseNoise
 from mechanisms.guarantees import round_up
-from mechanisms.histogram import Histogram, ThresholdedVocabulary
+from mechanisms.histogram import Histogram
 from pipelines.bag_of_words import BagOfWordsKind
-from pipelines.evidence.audit_inputs import fresh_key, fresh_stream, released, telling
+from pipelines.evidence.audit_inputs import (
+    fresh_key,
+    fresh_stream,
+    made_up_words,
+    released,
+    telling,
+)
+from pipelines.evidence.audit_vocabulary import of_vocabulary
 from pipelines.histogram import HistogramKind
-from transforms.bag_of_words import BagOfWordsParameters, BagPrivatizer
+from transforms.bag_of_words import BagOfWordsParameters
 from transforms.codebook import Codebook
 
-TERMS = ["alpha", "beta", "delta", "gamma"]
+_BINS = 4
+_TERMS_A_BIN = 16  # at most
 _PRIVATE_SIZE = 1 << 10  # of a vocabulary that is selected in the run
 _REACH = 1 << 13  # of the outcomes whose probabilities are computed
 _BEYOND = 16
 _TOKENS = 1 << 22  # of all documents that are drawn for one audit, about
-_TERMS_AT_MOST = 8
-_TAIL_BITS = 4096
 
 
 def of_bags(kind: BagOfWordsKind) -> list[Exact | Sampled]:
@@ -40,7 +46,7 @@ def of_bags(kind: BagOfWordsKind) -> list[Exact | Sampled]:
     return [
         *(of_vocabulary(kind.vocabulary.selection) if kind.vocabulary.selection else []),
         *(of_histogram(histogram) if histogram else []),
-        *of_documents(kind.parameters.mechanism(size, bins or size)),
+        *of_documents(kind.parameters, size, bins or size),
     ]
 
 
@@ -50,29 +56,38 @@ def of_histograms(kind: HistogramKind) -> list[Exact | Sampled]:
     return [*(of_vocabulary(selection) if selection else []), *of_histogram(kind.histogram)]
 
 
-def of_documents(mechanism: BagOfWords) -> list[Exact | Sampled]:
-    """The noise on documents, and releases of two of them, by the sampler that the run uses."""
+def of_documents(parameters: BagOfWordsParameters, size: int, bins: int) -> list[Exact | Sampled]:
+    """The noise on documents of a vocabulary and a map of these sizes, and releases of two.
+
+    Those releases have a few bins alone, with about as many terms in each; the statement is of
+    that mechanism, by the accounting of the spec.
+    """
+    mechanism = parameters.mechanism(size, bins)
     guarantee, noise = mechanism.guarantee, mechanism.noise()
+    codebook = codebook_of(min(_TERMS_A_BIN, max(1, round(size / bins))))
+    small = parameters.mechanism(len(codebook.bins), codebook.size)
     audits: list[Exact | Sampled] = [
         _exact("documents: the noise's law", guarantee.epsilon, guarantee.precision, noise)
     ]
-    parameters = BagOfWordsParameters(guarantee.precision, guarantee.epsilon, Accounting.TIGHT)
-    most = guarantee.precision
-    for tokens in sorted({telling(float(guarantee.epsilon), most), most}):
-        stated = round_up(guarantee.epsilon * tokens / most)
+    epsilon, most = small.guarantee.epsilon, guarantee.precision
+    for tokens in sorted({telling(float(epsilon), most), most}):
+        stated = round_up(epsilon * tokens / most)
         about = _share(tokens, most)
         draws = max(1000, _TOKENS // tokens)
         audits.append(
             Sampled(
                 f"documents: {about}",
                 stated,
-                f"Two documents were released, one of which had {_words(tokens)} more.",
-                partial(epsilon_at_least, partial(documents_released, parameters), 0, tokens),
+                f"Two documents were released over {_BINS} bins, one of which had "
+                f"{_words(tokens)} more.",
+                partial(
+                    epsilon_at_least, partial(documents_released, parameters, codebook), 0, tokens
+                ),
                 most=draws,
             )
         )
         if isinstance(noise, SparseNoise):
-            sparse = SparseNoise(mechanism.rate, len(TERMS))
+            sparse = SparseNoise(small.rate, _BINS)
             audits.append(
                 Sampled(
                     f"documents: {about}, sparse noise",
@@ -89,7 +104,7 @@ def of_histogram(histogram: Histogram) -> list[Exact | Sampled]:
     """The noise on a corpus's counts, and their release."""
     epsilon, most = histogram.guarantee.epsilon, histogram.precision
     audits: list[Exact | Sampled] = [
-        _exact("histogram: the noise's law", epsilon, most, DenseNoise(epsilon / most, 1))
+        _exact("histogram: the noise's law", epsilon, most, histogram.noise(1))
     ]
     for tokens in sorted({telling(float(epsilon), most), most}):
         about = _share(tokens, most)
@@ -104,58 +119,28 @@ def of_histogram(histogram: Histogram) -> list[Exact | Sampled]:
     return audits
 
 
-def of_vocabulary(selection: ThresholdedVocabulary) -> list[Exact | Sampled]:
-    """The choice of a vocabulary: what it costs for terms of many documents, and of one."""
-    guarantee = selection.guarantee
-    epsilon, delta = round_up(guarantee.epsilon), round_up(guarantee.delta)
-    terms = min(guarantee.precision, _TERMS_AT_MOST)
-    threshold = selection.threshold
-    return [
-        Exact(
-            "vocabulary: terms of both corpora",
-            epsilon,
-            "Chances that a term is released were compared at frequencies that differ by one.",
-            partial(selection_loss, selection),
-            delta,
-        ),
-        Exact(
-            "vocabulary: terms of one corpus (delta)",
-            delta,
-            "The figures are deltas: the chance that a term of one document alone is released, "
-            f"{guarantee.precision} times.",
-            partial(selection_delta, selection),
-            delta,
-        ),
-        Sampled(
-            f"vocabulary: {terms} of {guarantee.precision} terms",
-            round_up(guarantee.epsilon * terms / guarantee.precision),
-            "Terms were selected whose frequencies differ by one.",
-            partial(
-                epsilon_at_least,
-                partial(terms_selected, selection, terms),
-                threshold,
-                threshold - 1,
-            ),
-        ),
-    ]
+def codebook_of(terms: int) -> Codebook:
+    """A few bins of so many made-up terms each."""
+    names = list(itertools.islice(made_up_words(), _BINS * terms))
+    return Codebook(
+        Vocabulary(names), np.tile(np.arange(_BINS, dtype=np.int32), terms), _BINS, weights=None
+    )
 
 
 def documents_released(
-    parameters: BagOfWordsParameters, more: int, count: int
+    parameters: BagOfWordsParameters, codebook: Codebook, more: int, count: int
 ) -> npt.NDArray[np.int64]:
     """Releases of two documents, the second with so many words more, by the whole path.
 
-    Returns int64 (count, 8): the counts of four terms in the first, and in the second.
+    Returns int64 (count, 8): the counts of four bins in the first, and in the second.
     """
-    codebook = Codebook(
-        Vocabulary(TERMS), compression.identity(len(TERMS)), len(TERMS), weights=None
-    )
-    privatizer = BagPrivatizer(parameters, codebook, fresh_key())
-    texts = TERMS[1], " ".join([TERMS[1], *[TERMS[0]] * more])
+    privatizer = parameters.privatizer(fresh_key(), codebook)
+    added, kept = codebook.vocabulary.terms[:2].to_pylist()
+    texts = kept, " ".join([kept, *[added] * more])
     parts = []
     for rows in released(privatizer, texts, count):
         terms, counts = (rows[name].combine_chunks() for name in ("terms", "counts"))
-        matrix = np.zeros((len(rows), len(TERMS)), dtype=np.int64)
+        matrix = np.zeros((len(rows), _BINS), dtype=np.int64)
         places = np.repeat(np.arange(len(rows)), np.diff(terms.offsets.to_numpy()))
         matrix[places, terms.values.to_numpy()] = counts.values.to_numpy()
         parts.append(matrix)
@@ -170,8 +155,8 @@ def documents_noised(
     stream, addresses = fresh_stream([bytes(4 * length) for length in lengths.tolist()])
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     bins = np.zeros(int(offsets[-1]), dtype=np.int32)
-    bags = add_noise(noise, len(TERMS), stream, addresses, offsets, bins)
-    matrix = np.zeros((2 * count, len(TERMS)), dtype=np.int64)
+    bags = add_noise(noise, _BINS, stream, addresses, offsets, bins)
+    matrix = np.zeros((2 * count, _BINS), dtype=np.int64)
     matrix[np.repeat(np.arange(2 * count), np.diff(bags.offsets)), bags.entries] = bags.counts
     return matrix.reshape(count, -1)
 
@@ -180,45 +165,6 @@ def counts_released(histogram: Histogram, more: int, count: int) -> npt.NDArray[
     """Noisy counts of terms in pairs, of which the second had `more`: int64 (count, 2)."""
     stream = fresh_key().stage("audit", b"")
     return histogram.release(np.tile(np.array([0, more]), count), stream).reshape(count, 2)
-
-
-def terms_selected(
-    selection: ThresholdedVocabulary, terms: int, frequency: int, count: int
-) -> npt.NDArray[np.int64]:
-    """Which of some terms of a frequency are released, over and over: int64 (count, terms)."""
-    names = [number.to_bytes(8, "little") for number in range(count * terms)]
-    stream = fresh_key().stage("audit", b"")
-    chosen = selection.select(names, [frequency] * len(names), stream)
-    return chosen.astype(np.int64).reshape(count, terms)
-
-
-def selection_loss(selection: ThresholdedVocabulary) -> float:
-    """N times the largest loss of one term whose frequency is one more, around the threshold."""
-    threshold = selection.threshold
-    around = range(max(1, threshold - 64), threshold + 64)
-    laws = [np.array(_chances(selection, frequency)) for frequency in around]
-    most = max(loss(one, other) for one, other in zip(laws, laws[1:], strict=False))
-    return selection.precision * most
-
-
-def selection_delta(selection: ThresholdedVocabulary) -> float:
-    """N times the chance that a term of one document alone is released."""
-    law = TwoSidedGeometric(selection.epsilon / selection.precision)
-    tail = Fraction(law.tail(selection.threshold - 1, _TAIL_BITS)[1], 1 << _TAIL_BITS)
-    return float(selection.precision * tail)
-
-
-def _chances(selection: ThresholdedVocabulary, frequency: int) -> tuple[float, float]:
-    """That a term is released, and that it is not; both exact where they are small."""
-    law = TwoSidedGeometric(selection.epsilon / selection.precision)
-    above = selection.threshold - frequency
-
-    def beyond(k: int) -> float:
-        return float(Fraction(law.tail(k, _TAIL_BITS)[1], 1 << _TAIL_BITS))
-
-    if above > 0:
-        return beyond(above), 1 - beyond(above)
-    return 1 - beyond(1 - above), beyond(1 - above)
 
 
 def _share(tokens: int, most: int) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import string
 from collections.abc import Iterator
 
 import numpy as np
@@ -36,6 +38,14 @@ def released(privatizer: Privatizer, texts: tuple[str, ...], count: int) -> Iter
     documents = Documents(SOURCE, rows, column, pa.table({}))
     for part in documents.parts(privatizer.documents_at_once):
         yield privatizer.release(part).rows
+
+
+def made_up_words() -> Iterator[str]:
+    """Words of small letters, without end, no two alike."""
+    letters = (
+        itertools.product(string.ascii_lowercase, repeat=length) for length in itertools.count(6)
+    )
+    return ("".join(word) for length in letters for word in length)
 
 
 def telling(epsilon: float, most: int) -> int:

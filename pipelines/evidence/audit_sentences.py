@@ -8,14 +8,13 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.audits.exact import draws_loss, noise_masses, shift_loss
+from evaluation.audits.exact import Unresolved, affordable, draws_loss, noise_masses, shift_loss
 from evaluation.audits.findings import Exact, Sampled
 from evaluation.audits.lower_bound import epsilon_at_least
 from indexes.candidates import Candidates
 from mechanisms.deep_candidate import DeepCandidate
 from mechanisms.exact import Bounds
-from mechanisms.exponential import Decay, ExponentialMechanism
-from mechanisms.geometric import DenseNoise
+from mechanisms.exponential import ExponentialMechanism
 from mechanisms.guarantees import round_up
 from mechanisms.truncation import STEPS, Box, NoisyMeans, Truncation
 from pipelines.evidence.audit_inputs import LOSS, fresh_stream, telling
@@ -72,10 +71,8 @@ def of_draws(law: DeepCandidate, public: Neighbours, sentences: int) -> list[Exa
     sampler, size = law.sampler, public.one.shape[1]
     stated = round_up(law.guarantee.epsilon)
     far = (sentences + 1) * law.units
-    losses = [
-        utilities_loss(sampler, one, other)
-        for one, other in zip(public.one, public.other, strict=True)
-    ]
+    pairs = list(zip(public.one, public.other, strict=True))
+    losses = [_stated_loss(sampler, *pair, stated) for pair in pairs]
     worst = int(np.argmax(losses))
     near = int(np.argmin(np.abs(np.array(losses) - LOSS)))
     lowest = np.where(np.arange(size) == 0, -far, 0)
@@ -99,7 +96,7 @@ def of_draws(law: DeepCandidate, public: Neighbours, sentences: int) -> list[Exa
             "documents: public sentences",
             stated,
             "Candidates' chances were compared over those pairs.",
-            lambda: max(losses),
+            lambda: max(utilities_loss(sampler, *pair) for pair in pairs),
         ),
         *(
             Sampled(
@@ -108,7 +105,7 @@ def of_draws(law: DeepCandidate, public: Neighbours, sentences: int) -> list[Exa
                 f"Candidates were drawn for {said}.",
                 partial(
                     epsilon_at_least,
-                    partial(candidates_drawn, sampler, public.one[pair]),
+                    partial(candidates_drawn, sampler, public.one[pair], public.other[pair]),
                     public.one[pair],
                     public.other[pair],
                 ),
@@ -124,8 +121,8 @@ def of_draws(law: DeepCandidate, public: Neighbours, sentences: int) -> list[Exa
 
 def of_truncation(law: Truncation, box: Box) -> list[Exact | Sampled]:
     """The noise on sums in all dimensions, and means in two."""
-    stated, most = round_up(law.epsilon), _DIMENSIONS * STEPS
-    noise = DenseNoise(law.rate, law.dimensions)
+    epsilon, most = law.guarantee.epsilon, _DIMENSIONS * STEPS
+    noise = NoisyMeans(law, box).noise
     widest = np.argsort(-box.width, kind="stable")[:_DIMENSIONS]
     narrow = NoisyMeans(
         Truncation(law.epsilon, len(widest)), Box(box.low[widest], box.width[widest])
@@ -133,18 +130,18 @@ def of_truncation(law: Truncation, box: Box) -> list[Exact | Sampled]:
     audits: list[Exact | Sampled] = [
         Exact(
             "documents: the noise's law",
-            stated,
+            round_up(epsilon),
             f"Probabilities of outcomes were compared, as the sampler has them, at a distance of "
             f"{STEPS} in each of {law.dimensions} dimensions.",
             lambda: shift_loss(noise_masses(noise, STEPS + _BEYOND), law.dimensions * STEPS),
         )
     ]
-    for steps in sorted({telling(float(law.epsilon), most), most}):
+    for steps in sorted({telling(float(epsilon), most), most}):
         moved = np.minimum(STEPS, np.maximum(0, steps - STEPS * np.arange(len(widest))))
         audits.append(
             Sampled(
                 f"documents: {steps} of {most} steps in {len(widest)} dimensions",
-                round_up(law.epsilon * steps / most),
+                round_up(epsilon * steps / most),
                 "Means were released of a sentence at the box's lower end, and of one moved up "
                 "from there.",
                 partial(
@@ -159,25 +156,45 @@ def utilities_loss(
     sampler: ExponentialMechanism, one: npt.NDArray[np.int32], other: npt.NDArray[np.int32]
 ) -> float:
     """The largest log-ratio of a candidate's chances under two rows of utilities, int32 (m,)."""
-    largest = max(int(row.max()) - int(row.min()) for row in (one, other))
-    return draws_loss(_weights(sampler, largest), one.tolist(), other.tolist())
+    gaps = {int(gap) for row in (one, other) for gap in row.max() - row}
+    return draws_loss(_weights(sampler, gaps), one.tolist(), other.tolist())
+
+
+def _stated_loss(
+    sampler: ExponentialMechanism,
+    one: npt.NDArray[np.int32],
+    other: npt.NDArray[np.int32],
+    most: float,
+) -> float:
+    """The loss of a pair, or the most that any has where it cannot be computed."""
+    try:
+        return utilities_loss(sampler, one, other)
+    except Unresolved:
+        return most
 
 
 def candidates_drawn(
     sampler: ExponentialMechanism,
-    first: npt.NDArray[np.int32],
-    second: npt.NDArray[np.int32],
+    one: npt.NDArray[np.int32],
+    other: npt.NDArray[np.int32],
+    given: npt.NDArray[np.int32],
     count: int,
 ) -> npt.NDArray[np.int64]:
-    """The candidates of two documents of these utilities, int32 (m,): int64 (count, 2)."""
-    rows = [np.ascontiguousarray(row, dtype=np.int32) for row in (first, second)]
+    """The candidates of two documents, of utilities `one` and those given, which are either's.
+
+    Utilities are int32 (m,). Returns int64 (count, 4): of each candidate its number, and how much
+    better it is under `other` than under `one`, which is public here and tells more.
+    """
+    rows = [np.ascontiguousarray(row, dtype=np.int32) for row in (one, given)]
+    gains = other.astype(np.int64) - one
     stream, addresses = fresh_stream([row.tobytes() for row in rows] * count)
-    step = max(1, _CELLS // (2 * len(first)))
+    step = max(1, _CELLS // (2 * len(one)))
     parts = []
     for start in range(0, count, step):
         some = addresses[2 * start : 2 * (start + step)]
         parts.append(sampler.draw(np.tile(np.stack(rows), (len(some) // 2, 1)), stream, some))
-    return np.concatenate(parts).reshape(count, 2)
+    drawn = np.concatenate(parts)
+    return np.column_stack([drawn, gains[drawn]]).reshape(count, 4)
 
 
 def means_released(
@@ -190,6 +207,8 @@ def means_released(
     return means.release(np.tile(both, (count, 1)), lengths, stream, addresses).reshape(count, -1)
 
 
-def _weights(sampler: ExponentialMechanism, largest: int) -> list[Bounds]:
-    law = Decay(sampler.rate)
-    return [law.survival(gap, _BITS) for gap in range(largest + 1)]
+def _weights(sampler: ExponentialMechanism, gaps: set[int]) -> list[Bounds]:
+    """The weights that are needed, by the gap to the best utility."""
+    law, largest = sampler.law, max(gaps)
+    bits = affordable(_BITS + 2 * int(law.rate * largest))  # the least has _BITS of its own
+    return [law.survival(gap, bits) if gap in gaps else (0, 0) for gap in range(largest + 1)]

@@ -11,15 +11,15 @@ import numpy.typing as npt
 
 from evaluation.audits.accounting import epsilon_recomputed
 from evaluation.audits.findings import Exact, Sampled
-from evaluation.audits.lower_bound import epsilon_at_least
-from mechanisms.accounting import epsilon_of
+from evaluation.audits.lower_bound import chance_at_least, epsilon_at_least
+from mechanisms.accounting import epsilon_of, noise_multiplier_for
 from mechanisms.clipped_sum import STEPS, ClippedSum, clipped
-from mechanisms.gaussian import RoundedGaussian
 from mechanisms.guarantees import UserPrivacy, round_up
 from mechanisms.user_training import Training
 from mechanisms.user_vocabulary import UserVocabulary
 from pipelines.counted_embeddings import CountedEmbeddingsKind
 from pipelines.evidence.audit_inputs import fresh_key, fresh_stream
+from pipelines.evidence.audit_vocabulary import any_selected, terms_selected
 from pipelines.kind import Kind
 from pipelines.trained_embeddings import TrainedEmbeddingsKind
 from pipelines.word_embeddings import Writers
@@ -27,6 +27,7 @@ from pipelines.word_embeddings import Writers
 _DELTA = Fraction(1, 100)
 """Of audits by draws: at the release's own the events that tell users apart are never seen."""
 _NUMBERS = 4
+_WORDS_AT_MOST = 8
 _TAIL_BITS = 256
 
 Course = tuple[Fraction, Fraction, int]
@@ -110,6 +111,10 @@ def of_choice(writers: Writers) -> list[Exact | Sampled]:
     if selection is None:
         return []
     noise = selection.noise.deviation / STEPS
+    needed = noise_multiplier_for(selection.epsilon, selection.delta / 2, Fraction(1), 1)
+    words = min(selection.words, _WORDS_AT_MOST)
+    # Half a deviation below the threshold: delta hides more of a ratio of rarer events.
+    weight = selection.threshold - int(needed * STEPS / 2)
     return [
         Exact(
             "vocabulary: words of both corpora",
@@ -122,16 +127,42 @@ def of_choice(writers: Writers) -> list[Exact | Sampled]:
         Exact(
             "vocabulary: words of one user (delta)",
             round_up(selection.delta / 2),
-            "The figures are deltas: the chance that any of a user's own words is released.",
+            "The figures are deltas: the chance that any of a user's own words reaches the "
+            "threshold, by the law that the sampler draws by.",
             partial(choice_delta, selection),
             round_up(selection.delta / 2),
+        ),
+        Sampled(
+            "vocabulary: words of one user, selected (delta)",
+            round_up(selection.delta / 2),
+            f"The figures are deltas: how often any of the {words} words that one user alone has "
+            "was released.",
+            partial(
+                chance_at_least,
+                partial(any_selected, selection, words, selection.weight(words)),
+            ),
+            round_up(selection.delta / 2),
+        ),
+        Sampled(
+            "vocabulary: a word with and without a user",
+            round_up(epsilon_of(Fraction(1), needed, 1, _DELTA)),
+            "A word was selected or not, of a weight below the threshold and of a user's less; "
+            f"this is what one such choice costs at a delta of {float(_DELTA):g}.",
+            partial(
+                epsilon_at_least,
+                partial(terms_selected, selection, 1),
+                weight,
+                weight - selection.weight(1),
+                delta=float(_DELTA),
+            ),
+            round_up(_DELTA),
         ),
     ]
 
 
 def choice_delta(selection: UserVocabulary) -> float:
     """The largest chance, over numbers of words, that a user's own words reach the threshold."""
-    law = RoundedGaussian(selection.noise.deviation)
+    law = selection.noise.law
 
     def chance(words: int) -> Fraction:
         beyond = law.tail(selection.threshold - selection.weight(words), _TAIL_BITS)[1]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
-import string
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
@@ -14,28 +12,33 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evaluation.audits.exact import LogMasses, log_masses
 from evaluation.audits.findings import Exact, Sampled
-from evaluation.audits.lower_bound import LowerBound, check, epsilon_at_least, rate_at_least
+from evaluation.audits.lower_bound import epsilon_at_least
 from indexes.artefact import WordIndex
-from mechanisms import madlib
-from mechanisms.brr import Flip
+from indexes.vocabulary import Vocabulary
 from mechanisms.guarantees import round_up
-from pipelines.evidence.audit_inputs import LOSS, fresh_key, fresh_stream, released
+from pipelines.evidence.audit_inputs import (
+    LOSS,
+    fresh_key,
+    made_up_words,
+    released,
+)
+from pipelines.evidence.audit_word_noise import of_flips, of_noise
 from pipelines.words import WordsKind
 from transforms.rows import Privatizer
-from transforms.words import WordMechanism, WordPrivatizer
+from transforms.words import WordMechanism, WordPrivatizer, WordsParameters
 
 _WORDS_TRIED = 128
-_NUMBERS = 1 << 24  # that are drawn for one audit of noise, about
+_LINE = 4
+_TEXTS = 1 << 18  # of a made-up index, that are drawn for an audit
 _PRODUCTS = 1 << 38  # of coordinates, or of bits, that searches for nearest words may cost
 _LEAST = 1000  # draws, whatever they cost
-_LETTERS = string.ascii_lowercase
 
 
 def of_words(kind: WordsKind) -> list[Exact | Sampled]:
     """The noise on words at the run's epsilon, and releases of documents of a word."""
-    epsilon, index = kind.parameters.epsilon, kind.index
+    index = kind.index
+    epsilon = kind.parameters.guarantee(index).epsilon
     if kind.parameters.mechanism is WordMechanism.MADLIB:
         noise: list[Exact | Sampled] = of_noise(epsilon, index.manifest.dimensions)
         size = index.manifest.dimensions
@@ -47,43 +50,59 @@ def of_words(kind: WordsKind) -> list[Exact | Sampled]:
     def privatizer() -> WordPrivatizer:
         return WordPrivatizer(kind.parameters, index, fresh_key())
 
-    return [*noise, *of_releases(privatizer, index, _distances(kind), epsilon, most)]
-
-
-def of_noise(epsilon: Fraction, dimensions: int) -> list[Exact | Sampled]:
-    """Madlib's noise: in one dimension, where events tell most, and its length in all of them."""
-    apart = np.float32(LOSS / float(epsilon))
     return [
-        Sampled(
-            "noise in one dimension",
-            round_up(epsilon * Fraction(float(apart))),
-            f"Noise was added to two points {apart:g} apart.",
-            partial(epsilon_at_least, partial(points_noised, epsilon), 0.0, float(apart)),
-        ),
-        Sampled(
-            "noise's length, a unit of distance",
-            round_up(epsilon),
-            f"If noise in {dimensions} dimensions has Madlib's form, its epsilon is at least that "
-            "much.",
-            partial(_lengths, epsilon, dimensions),
-            most=max(_LEAST, _NUMBERS // dimensions),
-        ),
+        *noise,
+        of_line(kind.parameters, index),
+        *of_releases(privatizer, index, _distances(kind), epsilon, most),
     ]
 
 
-def of_flips(epsilon: Fraction) -> Exact:
-    """BRR's bits."""
-    return Exact(
-        "flips of a bit, a unit of distance",
-        round_up(epsilon),
-        "The chances that a bit flips, and that it does not, were compared as they are drawn.",
-        lambda: flip_loss(log_masses(Flip(epsilon), 2)),
+def of_line(parameters: WordsParameters, index: WordIndex) -> Sampled:
+    """Documents of words that lie on a line, so far apart that draws tell much.
+
+    All but the index is the run's; where a document's words share epsilon, there are two of them.
+    """
+    epsilon = parameters.guarantee(index).epsilon
+    line, apart = line_of(parameters.mechanism, epsilon, index)
+    words = line.vocabulary.terms.to_pylist()
+    tokens = 1 if parameters.per == "word" else 2
+    known = pa.array([" ".join(some) for some in itertools.product(words, repeat=tokens)])
+    first, second = (" ".join([word] * tokens) for word in words[1:3])
+
+    def privatizer() -> WordPrivatizer:
+        return WordPrivatizer(parameters, line, fresh_key())
+
+    about = "a word" if tokens == 1 else "two equal words"
+    return Sampled(
+        f"documents: {about} of four on a line",
+        round_up(epsilon * apart),
+        f"Documents were released of words {float(apart):.4g} apart, of a made-up index in which "
+        f"four such words are all there are{'' if tokens == 1 else '; the two share epsilon'}.",
+        partial(epsilon_at_least, partial(texts_released, privatizer, known, first), first, second),
+        most=_TEXTS,
     )
 
 
-def flip_loss(masses: LogMasses) -> float:
-    """The log-ratio of the chances of 0 and 1."""
-    return max(masses[0][1] - masses[1][0], masses[1][1] - masses[0][0])
+def line_of(
+    mechanism: WordMechanism, epsilon: Fraction, index: WordIndex
+) -> tuple[WordIndex, Fraction]:
+    """Four words on a line, each as far from the next as costs about `LOSS`, and how far that is.
+
+    Codes are as long as the index's, which limits how far apart they can be. The manifest is still
+    that of `index`; nothing of it is read.
+    """
+    words = sorted(itertools.islice(made_up_words(), _LINE))
+    step, bits = np.float32(LOSS / float(epsilon)), index.manifest.bits
+    flips = min(max(1, round(LOSS / float(epsilon))), bits // (_LINE - 1))
+    ones = np.arange(bits) < flips * np.arange(_LINE)[:, None]
+    line = WordIndex(
+        index.manifest,
+        Vocabulary(words),
+        step * np.arange(-1, _LINE - 1, dtype=np.float32)[:, None],
+        np.packbits(ones, axis=1, bitorder="little").view("<u8"),
+    )
+    euclidean = mechanism is WordMechanism.MADLIB
+    return line, Fraction(float(step)) if euclidean else Fraction(flips)
 
 
 def of_releases(
@@ -125,9 +144,9 @@ def of_releases(
             f"Documents were released of two words of the index that are {distance:.4g} apart.",
             partial(
                 epsilon_at_least,
-                partial(words_released, privatizer, terms, pair[0]),
-                pair[0],
-                pair[1],
+                partial(texts_released, privatizer, terms, terms[pair[0]].as_py()),
+                terms[pair[0]].as_py(),
+                terms[pair[1]].as_py(),
             ),
             most=most,
         )
@@ -149,28 +168,20 @@ def telling_pair(distances: npt.NDArray[np.float64], epsilon: float) -> tuple[in
 
 def unknown_words(terms: pa.Array) -> tuple[str, str]:
     """Two words that are not among the terms."""
-    letters = (itertools.product(_LETTERS, repeat=length) for length in itertools.count(6))
-    words = ("".join(word) for length in letters for word in length)
     known = set(terms.to_pylist())
-    one, other = itertools.islice((word for word in words if word not in known), 2)
+    one, other = itertools.islice((word for word in made_up_words() if word not in known), 2)
     return one, other
 
 
-def points_noised(epsilon: Fraction, place: float, count: int) -> npt.NDArray[np.float32]:
-    """Madlib's noise on a point of a line: float32 (count, 1)."""
-    return _noisy(epsilon, np.full((count, 1), place, dtype=np.float32))
-
-
-def words_released(
-    privatizer: Callable[[], Privatizer], terms: pa.Array, first: int, second: int, count: int
+def texts_released(
+    privatizer: Callable[[], Privatizer], known: pa.Array, first: str, second: str, count: int
 ) -> npt.NDArray[np.int64]:
-    """The words that two documents of one word became: int64 (count, 2); -1 for what is none."""
-    texts = terms[first].as_py(), terms[second].as_py()
+    """Which of the known texts two documents became: int64 (count, 2); -1 for what is none."""
     parts = [
-        pc.index_in(rows["text"].combine_chunks(), value_set=terms.cast(pa.large_string()))
+        pc.index_in(rows["text"].combine_chunks(), value_set=known.cast(pa.large_string()))
         .fill_null(-1)
         .to_numpy(zero_copy_only=False)
-        for rows in released(privatizer(), texts, count)
+        for rows in released(privatizer(), (first, second), count)
     ]
     return np.concatenate(parts).astype(np.int64).reshape(count, 2)
 
@@ -189,20 +200,6 @@ def canaries_released(
         for rows in released(privatizer(), (text,), count)
     ]
     return np.concatenate(parts).astype(np.int64)
-
-
-def _lengths(epsilon: Fraction, dimensions: int, draws: int, level: float) -> LowerBound:
-    check(draws, level)
-    noise = _noisy(epsilon, np.zeros((draws, dimensions), dtype=np.float32))
-    lengths = np.linalg.norm(noise.astype(np.float64), axis=1)
-    bound = rate_at_least(lengths, dimensions, level)
-    return LowerBound(bound, math.inf, draws, "the sum of the noise's lengths")
-
-
-def _noisy(epsilon: Fraction, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    count = len(vectors)
-    stream, addresses = fresh_stream([b""] * count)
-    return madlib.perturb(vectors, [epsilon], np.zeros(count, np.int64), stream, addresses)
 
 
 def _distances(kind: WordsKind) -> npt.NDArray[np.float64]:

@@ -31,7 +31,15 @@ from pipelines.evidence.draws import Bins, Draw, drawn, fresh_key, table_of
 from pipelines.evidence.features import counted
 from pipelines.evidence.private_corpus import Sample, Strings
 from pipelines.evidence.results import Observation
-from pipelines.evidence.study import FOLDS, Study, Views, attacks, classified, labelled
+from pipelines.evidence.study import (
+    FOLDS,
+    Study,
+    Views,
+    attacks,
+    classified,
+    labelled,
+    refuse_unknown,
+)
 from pipelines.kinds import prepare
 from pipelines.spec import Spec
 from pipelines.storage import COMPRESSION, VOCABULARY
@@ -65,6 +73,7 @@ class BagStudy(Study):
         self._offsets, self._terms = self._vocabulary.look_up(tokenize(sample.documents.texts))
         self._originals = counted(self._offsets, self._terms, len(self._vocabulary))
         self._sizes = f"{len(sample):,} documents, {len(self._vocabulary):,} terms"
+        refuse_unknown(self._originals)
         self.notes = [
             f"Topics are those of latent Dirichlet allocation ({TOPICS} topics, {SWEEPS} sweeps); "
             f"where a release has more than {_FITTED_TOKENS:,} tokens, it sees as many documents, "

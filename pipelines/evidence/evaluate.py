@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -18,6 +19,7 @@ from pipelines.evidence.audit import audit
 from pipelines.evidence.evaluation import Evaluation
 from pipelines.evidence.report import render
 from pipelines.evidence.results import Measured, Setting
+from pipelines.evidence.study import LEAST_OF_CLASS, labelled
 from pipelines.spec import inside, load_spec
 from pipelines.version import environment_digest, software
 from transforms.errors import InputError
@@ -80,7 +82,9 @@ def evaluate(evaluation: Evaluation, output: str, effort: Effort) -> dict[str, A
     """
     if inside(output, evaluation.release):
         raise InputError(f"--output: {output} lies in the release; name a place of its own")
-    evaluation.check()
+    if evaluation.spec is None and effort.settings:
+        raise InputError("--spec: missing; a sweep makes draws of what the spec describes")
+    evaluation.check(effort.settings)
     tasks = _tasks(evaluation, effort)
     if storage.is_local(output):
         try:
@@ -92,6 +96,7 @@ def evaluate(evaluation: Evaluation, output: str, effort: Effort) -> dict[str, A
     storage.probe("--output", output)
     done = sweep.Done(f"{output}/{DRAWS}", _identity(evaluation))
     measured = sweep.run(evaluation, tasks, done, effort.workers, quiet=effort.quiet)
+    _refuse_strangers(measured, len(evaluation.sample))
     order = {task: number for number, task in enumerate(tasks)}
     measured.sort(key=lambda one: order[one.setting, one.draw])
     content = _content(evaluation, measured, _audited(evaluation) if effort.audit else None)
@@ -105,13 +110,32 @@ def evaluate(evaluation: Evaluation, output: str, effort: Effort) -> dict[str, A
     return content
 
 
+def _refuse_strangers(measured: Sequence[Measured], documents: int) -> None:
+    """Raise InputError if the release is far worse linked to these texts than a fresh draw is.
+
+    Both follow one law, so that it is six deviations away by chance only with a probability below
+    1e-8: the corpus has other texts under the same ids.
+    """
+    shares: dict[int, float] = {}
+    for one in measured:
+        for seen in one.observations if not one.setting else ():
+            if (seen.measure, seen.subject) == ("linkage", "release"):
+                shares[one.draw] = max(seen.value, shares.get(one.draw, 0.0))
+    if 0 not in shares or len(shares) < 2:
+        return
+    own, fresh = shares[0], max(share for draw, share in shares.items() if draw)
+    spread = math.sqrt((own * (1 - own) + fresh * (1 - fresh)) / documents)
+    if fresh - own > 6 * (spread + 1 / documents):
+        raise InputError(
+            f"--against: {own:.1%} of the release's rows are linked to the documents of their ids, "
+            f"and {fresh:.1%} of a fresh draw's: these are not the texts that the release was made "
+            "of; give those"
+        )
+
+
 def _tasks(evaluation: Evaluation, effort: Effort) -> list[sweep.Task]:
     if evaluation.spec is None:
-        if effort.settings:
-            raise InputError("--spec: missing; a sweep makes draws of what the spec describes")
         return [((), 0)]
-    for setting in effort.settings:
-        evaluation.at(setting)  # bad settings show before the long part
     return [(s, draw) for s in ((), *effort.settings) for draw in range(effort.draws)]
 
 
@@ -159,7 +183,19 @@ def _content(
 
 
 def _notes(evaluation: Evaluation) -> list[str]:
-    notes = []
+    digest = hashlib.sha256(storage.read_bytes(f"{evaluation.release}/{storage.CARD}")).hexdigest()
+    notes = [
+        f"This is about the release whose release.json has the SHA-256 {digest}, and a sample of "
+        f"documents by the seed {evaluation.seed}."
+    ]
+    labels = evaluation.sample.labels
+    if labels is not None:
+        rows, classes = labelled(labels)
+        notes.append(
+            f"{len(rows):,} of {len(labels):,} documents have a label that {LEAST_OF_CLASS} or "
+            f"more have, in {len(set(classes.tolist()))} classes; where labels matter, the others "
+            "were left out."
+        )
     if evaluation.spec is None:
         notes.append(
             "No spec was given: the release is the only draw, and nothing has an interval."

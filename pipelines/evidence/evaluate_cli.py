@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -102,7 +103,7 @@ def evaluate(
         effort = job.Effort(draws, settings(sweep), workers, not no_audit, quiet)
         return job.evaluate(what, absolute(output), effort)
 
-    content = guarded(run, lambda: "; what was measured is kept, and the same command goes on")
+    content = guarded(run, lambda: "; no report was written, and what was measured is kept")
     for line in lines(content):
         click.echo(line)
     click.echo(f"report    {output}/evaluation.html")
@@ -128,8 +129,9 @@ def lines(content: dict[str, Any]) -> Iterator[str]:
     for line, parts in whole.items():
         yield f"  {line}: {', '.join(parts)}"
     if content["audits"]:
-        verdicts = [one["passed"] for one in content["audits"]["audits"]]
-        yield f"audits    {sum(verdicts)} of {len(verdicts)} passed"
+        verdicts = Counter(one["verdict"] for one in content["audits"]["audits"])
+        said = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
+        yield f"audits    {said}"
 
 
 def _with_interval(figure: dict[str, Any]) -> str:

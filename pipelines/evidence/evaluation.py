@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -25,6 +25,14 @@ from pipelines.kinds import prepare
 from pipelines.spec import Spec, load_spec
 from pipelines.verify import verify
 from transforms.errors import InputError, redacted
+
+_STUDIES: dict[str, type[Study]] = {
+    "bag-of-words": BagStudy,
+    "histogram": HistogramStudy,
+    "words": WordStudy,
+    "sentence-embeddings": SentenceStudy,
+    "word-embeddings": EmbeddingStudy,
+}
 
 
 @dataclass(frozen=True)
@@ -59,8 +67,8 @@ class Evaluation:
 
     @cached_property
     def study(self) -> Study:
-        """The kind's measures; raises InputError for a kind that has none, or lacks its spec."""
-        kind = self.card.mechanism.get("kind")
+        """The kind's measures; raises InputError for a kind that lacks its spec."""
+        kind = self.card.mechanism["kind"]
         if kind == "bag-of-words":
             return BagStudy(self.release, self.card, self.sample)
         if kind == "histogram":
@@ -69,9 +77,7 @@ class Evaluation:
             return EmbeddingStudy(
                 self.release, self.sample, self._described() if self.spec else None
             )
-        if kind not in ("words", "sentence-embeddings"):
-            raise InputError(f"{self.release}: a release of kind {kind!r} cannot be evaluated here")
-        of = {"words": WordStudy, "sentence-embeddings": SentenceStudy}[kind]
+        of = WordStudy if kind == "words" else SentenceStudy
         return of(self._described(), self.sample)
 
     @cached_property
@@ -89,9 +95,11 @@ class Evaluation:
         """Another process reads for itself: no text is sent there."""
         return Evaluation, tuple(getattr(self, field.name) for field in fields(self))
 
-    def check(self) -> None:
-        """Raise InputError for anything that a person can mend, before the long part."""
+    def check(self, settings: Sequence[Setting]) -> None:
+        """Raise InputError for what a person can mend, before the long part."""
         _ = self.card
+        for setting in settings:
+            self.at(setting)
         if self.spec is not None:
             described = self._described().mechanism
             user = getattr(described, "user", self.columns.user)
@@ -105,13 +113,17 @@ class Evaluation:
     def at(self, setting: Setting) -> Spec:
         """The spec under a setting; raises InputError for one that is not allowed."""
         assert self.spec is not None
+        swept = _STUDIES[self.card.mechanism["kind"]].swept
         for key, _ in setting:
-            if key not in self.study.swept:
+            if key not in swept:
                 raise InputError(
                     f"--sweep: {key!r} is no key that a draw can follow here; give one of "
-                    f"{', '.join(sorted(self.study.swept))}"
+                    f"{', '.join(sorted(swept))}"
                 )
-        return load_spec(self.spec, {f"mechanism.{key}": value for key, value in setting})
+        changes = {f"mechanism.{key}": value for key, value in setting}
+        spec = load_spec(self.spec, changes)
+        source = spec.input.model_copy(update={"path": self.against})  # whatever the spec's is
+        return spec.model_copy(update={"input": source})
 
     def measured(self, setting: Setting, draw: int) -> Measured:
         """Draw number 0 of the release's own setting is the release; any other is a fresh one.

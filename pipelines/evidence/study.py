@@ -17,6 +17,7 @@ from pipelines.evidence.draws import Draw
 from pipelines.evidence.private_corpus import Sample, Strings
 from pipelines.evidence.results import Observation
 from pipelines.spec import Spec
+from transforms.errors import InputError
 
 SHADOWS = 4
 FOLDS = 5
@@ -108,6 +109,15 @@ def authors(users: Strings) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64
     except ValueError:
         return None
     return rows[chosen], names[chosen]
+
+
+def refuse_unknown(counts: Any) -> None:
+    """Raise InputError if no document has a word that the release knows; counts are (n, V)."""
+    if not counts.sum():
+        raise InputError(
+            f"--text: none of {counts.shape[0]:,} documents has a word that the release knows; "
+            "check the column, and --against"
+        )
 
 
 def labelled(labels: Strings) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -20,7 +20,7 @@ from pipelines.evidence.draws import Draw, drawn, fresh_key
 from pipelines.evidence.features import counted, split
 from pipelines.evidence.private_corpus import Sample
 from pipelines.evidence.results import Observation
-from pipelines.evidence.study import Study, Views, attacks, classified, labelled
+from pipelines.evidence.study import Study, Views, attacks, classified, labelled, refuse_unknown
 from pipelines.kinds import prepare
 from pipelines.meaning import simulator
 from pipelines.spec import Spec
@@ -47,6 +47,7 @@ class WordStudy(Study):
         unknown = kind.parameters.out_of_vocabulary == "draw"
         self._offsets, self._before = self._looked_up(unknown=unknown)
         self._originals = self._counted(self._before)
+        refuse_unknown(self._originals)
         self._seeds = np.random.SeedSequence().spawn(2)
         self.notes = [
             "Words are those that the index knows. An attacker is taken to know how frequent "

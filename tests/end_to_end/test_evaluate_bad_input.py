@@ -48,7 +48,10 @@ def refused(workspace: Workspace, *arguments: str, code: int = 2, **options: Any
 def other_corpus(workspace: Workspace, **columns: Any) -> tuple[str, str]:
     """Another corpus, as arguments."""
     numbers = range(DOCUMENTS)
-    whole = {"text": [f"text {CANARY}"] * DOCUMENTS, "article": [f"a{n}" for n in numbers]}
+    whole = {
+        "text": [f"the government said {CANARY}"] * DOCUMENTS,
+        "article": [f"a{n}" for n in numbers],
+    }
     workspace.parquet({**whole, **columns}, "../other.parquet")
     return "--against", "other.parquet"
 
@@ -81,6 +84,21 @@ def test_a_corpus_of_other_documents(released: Workspace) -> None:
     columns = {"article": [f"b{n}" for n in range(DOCUMENTS)]}
     said = refused(released, *other_corpus(released, **columns))
     assert said.startswith("--against: 60 of 60 sampled documents have no row in the release")
+
+
+def test_other_texts_under_the_same_ids(released: Workspace, lee_texts: list[str]) -> None:
+    # Kills: a report by which nobody's document is found, since nobody's was looked for.
+    turned = [*lee_texts[1:DOCUMENTS], lee_texts[0]]
+    where = other_corpus(released, text=turned)
+    said = refused(released, *where, "--draws", "2", "--no-audit")
+    assert said.startswith("--against: ")
+    assert said.endswith("these are not the texts that the release was made of; give those")
+
+
+@pytest.mark.parametrize("text", ["", f"{CANARY} {CANARY}"])
+def test_texts_without_a_known_word(released: Workspace, text: str) -> None:
+    said = refused(released, *other_corpus(released, text=[text] * DOCUMENTS))
+    assert said.startswith("--text: none of 60 documents has a word that the release knows")
 
 
 @pytest.mark.parametrize(

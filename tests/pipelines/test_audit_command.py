@@ -77,10 +77,13 @@ def test_what_is_written_is_what_was_found(workspace: Workspace) -> None:
     assert [(a["name"], a["way"], a["stated"], a["delta"], a["draws"]) for a in audits] == [
         ("vocabulary: terms of both corpora", "exact", 2.0, delta, None),
         ("vocabulary: terms of one corpus (delta)", "exact", delta, delta, None),
+        ("vocabulary: terms of one corpus, selected (delta)", "sampled", delta, delta, 5000),
         ("vocabulary: 3 of 3 terms", "sampled", 2.0, None, 5000),
+        ("vocabulary: one term, by frequency", "sampled", pytest.approx(2 / 3), None, 5000),
         ("histogram: the noise's law", "exact", 1.0, None, None),
         ("histogram: 3 tokens", "sampled", 1.0, None, 5000),
     ]
+    assert {found["verdict"] for found in audits} == {"passed"}
     for found in audits:
         assert (found["event"] is None) == (found["way"] == "exact")
         assert found["says"].endswith(".")
@@ -222,7 +225,27 @@ def test_words(
         noise = ["noise in one dimension", "noise's length, a unit of distance"]
     else:
         noise = ["flips of a bit, a unit of distance"]
-    assert names(found) == [*noise, *expected]
+    assert names(found) == [*noise, "documents: a word of four on a line", *expected]
+
+
+def test_an_audit_that_cannot_tell_neither_passes_nor_fails(workspace: Workspace) -> None:
+    # 1,000 draws show less than 8. Kills: a pass on the screen or in the file, an exit code of 1.
+    found = audited(workspace, BAGS | {"epsilon": 8, "precision": 1})
+    told = {each["name"]: each["verdict"] for each in found["audits"]}
+    assert told["documents: 1 token"] == "cannot tell"
+    assert told["documents: the noise's law"] == "passed"
+    shown = list(lines(found))
+    row = next(line for line in shown if line.startswith("documents: 1 token"))
+    assert row.endswith("cannot tell")
+    assert any(line.startswith("cannot tell documents: 1 token: ") for line in shown)
+
+
+def test_words_that_share_a_documents_epsilon(
+    workspace: Workspace, words: Callable[..., dict[str, Any]]
+) -> None:
+    # Kills: documents of one word alone, for which sharing is nothing.
+    block = words(epsilon=..., document_epsilon=10)["mechanism"]
+    assert "documents: two equal words of four on a line" in names(audited(workspace, block))
 
 
 def test_sentences(workspace: Workspace, sentences: Callable[..., dict[str, Any]]) -> None:
@@ -252,10 +275,12 @@ def test_a_loss_without_bound_is_written_as_the_largest_float(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Kills: Infinity in the file, which no JSON parser must read; a pass.
-    monkeypatch.setattr("pipelines.evidence.audit_bags.selection_loss", lambda _: float("inf"))
+    monkeypatch.setattr(
+        "pipelines.evidence.audit_vocabulary.selection_loss", lambda _: float("inf")
+    )
     output = workspace.folder / "audited"
     found = audit(load_spec(spec_of(workspace, HISTOGRAM)), str(output), draws=1000)
     assert json.loads((output / "audit.json").read_text()) == found
     assert found["audits"][0]["found"] == sys.float_info.max
-    with pytest.raises(StageError, match="1 of 5 audits failed"):
+    with pytest.raises(StageError, match="1 of 7 audits failed"):
         refuse(found)

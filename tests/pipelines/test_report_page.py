@@ -127,7 +127,7 @@ def test_the_summary_holds_the_release_against_the_original_and_noise() -> None:
     ]  # fmt: skip
     assert [row[-1] for row in tables["What attacks get out of it"]] == [
         "Against noise alone",
-        "not told apart",
+        "too few draws to tell",
         "above",
         "above",
     ]
@@ -158,6 +158,16 @@ def test_an_audit_that_failed_is_at_the_top_and_in_its_row() -> None:
     passed = Page(rendered(made.words)).words
     assert "All 3 audits passed" in passed
     assert "An audit failed" not in passed
+
+
+def test_an_audit_that_cannot_tell_has_not_passed() -> None:
+    # Kills: a pass where no fault could have been seen, at the top or in the row.
+    page = Page(rendered(made.untold))
+    results = [row[7] for row in page.tables["What was stated, and what was found"]]
+    assert results == ["Result", "✓ passed", "? cannot tell", "✓ passed"]
+    assert "audits passed" not in page.words
+    assert "No audit failed: of 3" in page.words
+    assert "1 could not have: Madlib, 300 dimensions." in page.words
 
 
 def test_a_page_of_nothing_says_so() -> None:

@@ -57,7 +57,7 @@ def test_an_interval_is_shown_or_why_there_is_none(
     [
         ((0.6, 0.05), (0.5, 0.04), "above"),
         ((0.4, 0.05), (0.5, 0.04), "below"),
-        ((0.6, 0.06), (0.5, 0.05), "not told apart"),
+        ((0.6, 0.06), (0.5, 0.05), "too few draws to tell"),
         ((0.6, None), (0.5, 0.04), "— (no two intervals)"),
         ((0.6, math.inf), (0.5, 0.04), "— (no two intervals)"),
     ],

@@ -78,7 +78,7 @@ def told_apart(figures: dict[str, Figure]) -> str:
         return "— (no two intervals)"
     if release["low"] > noise["high"]:
         return "above"
-    return "below" if release["high"] < noise["low"] else "not told apart"
+    return "below" if release["high"] < noise["low"] else "too few draws to tell"
 
 
 def _of(part: str, measured: list[Measured]) -> list[Measured]:

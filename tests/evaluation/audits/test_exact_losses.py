@@ -13,16 +13,20 @@ from dp_accounting import get_epsilon_gaussian
 
 from evaluation.audits.accounting import epsilon_recomputed
 from evaluation.audits.exact import (
+    Unresolved,
     delta_at,
     draws_loss,
     log_masses,
     loss,
     noise_masses,
     shift_loss,
+    upper_tail,
 )
 from mechanisms.accounting import epsilon_of
-from mechanisms.exact import Bounds, Law, exp_bounds
-from mechanisms.geometric import DenseNoise, SparseNoise
+from mechanisms.brr import flip_bounds
+from mechanisms.exact import Bounds, Law, TwoSided, exp_bounds
+from mechanisms.exponential import ExponentialMechanism
+from mechanisms.geometric import DenseNoise, SparseNoise, TwoSidedGeometric
 
 RATES = [Fraction(1, 1000), Fraction(3, 4), Fraction(12)]
 
@@ -60,6 +64,42 @@ def test_masses_are_those_of_the_definition(
         assert low <= high
         assert low == pytest.approx(expected, abs=1e-9)
         assert high == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("rate", RATES, ids=str)
+@pytest.mark.parametrize("least", [1, 2, 50])
+def test_the_tail_of_noise(rate: Fraction, least: int) -> None:
+    # a^k / (1 + a). Kills: both tails, an index off by one, a bound from below.
+    expected = math.exp(-rate * least) / (1 + math.exp(-rate))
+    found = upper_tail(DenseNoise(rate, 1).law, least, 4096)
+    assert float(found) == pytest.approx(expected, rel=1e-12)
+    assert found >= Fraction(TwoSidedGeometric(rate).tail(least, 4200)[0], 1 << 4200)
+
+
+class Never(TwoSided):
+    """No noise at all."""
+
+    def survival(self, index: int, bits: int) -> Bounds:
+        return 0, 0
+
+
+def test_no_noise_costs_everything() -> None:
+    # Kills: bits without end for an outcome that never comes, and ratios of two of them.
+    masses = log_masses(Never(), 9)
+    assert masses[0] == (0, 0)
+    assert masses[1] == (-math.inf, -math.inf)
+    assert shift_loss(masses, 2) == math.inf
+
+
+def test_flips_by_their_digits() -> None:
+    # Kills: digits in another order, bits of another number, a bound that is not one.
+    for epsilon, bits in ((Fraction(1, 3), 128), (Fraction(5), 64), (Fraction(5), 41)):
+        low, high = flip_bounds(epsilon, bits)
+        expected = 1 / (1 + math.exp(epsilon))
+        assert high == low + 1
+        assert low / 2**bits == pytest.approx(expected, rel=1e-9)
+        wide, _ = flip_bounds(epsilon, bits + 100)
+        assert wide >> 100 == low
 
 
 @pytest.mark.parametrize("rate", RATES, ids=str)
@@ -104,6 +144,21 @@ def test_the_loss_of_draws_by_weights(rate: Fraction) -> None:
     expected = loss(*(c / c.sum() for c in chances))
     assert draws_loss(weights, one, other) == pytest.approx(expected, rel=1e-9)
     assert draws_loss(weights, one, one) == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 100), 1, 50, 100, 1000])
+def test_a_correct_draw_keeps_its_promise_at_any_epsilon(epsilon: Fraction) -> None:
+    # Kills: weights of so few bits that the least of them are lost, and look like impossible ones.
+    law = ExponentialMechanism(Fraction(epsilon), 1).law
+    weights = [law.survival(gap, 8192) for gap in range(6)]
+    found = draws_loss(weights, [0, 5, 4], [0, 4, 5])
+    assert 0 < found <= float(epsilon) * (1 + 1e-9)
+
+
+def test_what_would_take_too_many_bits_is_not_computed() -> None:
+    # Kills: bits that are doubled for minutes.
+    with pytest.raises(Unresolved):
+        log_masses(TwoSidedGeometric(Fraction(10**6)), 9)
 
 
 def test_weights_that_end_make_the_loss_infinite() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -52,6 +53,24 @@ def test_the_edge() -> None:
     assert not run([exact(math.inf)], 10, 0.9)[0].passed
     seen: list[tuple[int, float]] = []
     assert run([sampled(2.0, seen)], 10, 0.9)[0].passed
+
+
+def test_what_draws_could_not_have_shown_is_no_pass() -> None:
+    # A reach of 6.25. Kills: a pass at or above the reach, a failure by it, an exact audit that
+    # cannot tell.
+    def verdict(found: float, stated: float) -> tuple[str, bool]:
+        audit = replace(sampled(found, []), stated=stated)
+        finding = run([audit], 10, 0.9)[0]
+        return finding.verdict, finding.passed
+
+    assert verdict(5.0, 6.24) == ("passed", True)
+    assert verdict(6.25, 6.25) == ("cannot tell", True)
+    assert verdict(0.0, 20.0) == ("cannot tell", True)
+    assert verdict(6.25, 6.24) == ("failed", False)
+    assert [a.verdict for a in run([exact(1, 20.0), exact(21, 20.0)], 10, 0.9)] == [
+        "passed",
+        "failed",
+    ]
 
 
 @pytest.mark.parametrize("confidence", [0.0, 1.0, 1.5])

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evaluation.audits.events import best_event, scores
-from evaluation.audits.lower_bound import epsilon_at_least, rate_at_least
+from evaluation.audits.events import best_event
+from evaluation.audits.lower_bound import chance_at_least, epsilon_at_least, rate_at_least
+from evaluation.audits.scores import learnt_scores, scores
 
 ALPHA = 1e-6
 RNG = np.random.default_rng()
@@ -175,6 +176,66 @@ def test_thresholds_of_many_values_are_thinned_and_still_near() -> None:
     assert 0.85 < epsilon_at_least(draw, 0, 1, 200_000, ALPHA).epsilon <= 1
     event = best_event(draw(0, 1000), draw(1, 1000), ALPHA, 0.0)
     assert event.comparison != "exactly"
+
+
+def names(bit: int, count: int) -> np.ndarray:
+    """One of 2,000 names; half of them, in no order, are three times as likely as the others."""
+    likely = RNG.random((count, 1)) < (0.75 if bit else 0.25)
+    return (2 * RNG.integers(0, 1000, (count, 1)) + likely) * 7919 % 2003
+
+
+def test_names_are_scored_by_what_some_draws_say_of_them() -> None:
+    # The true loss is log 3 = 1.10; a fourth of 40,000 draws has each name ten times, so that the
+    # score is wrong on few. Kills: thresholds on names as if they were ordered, which see nothing
+    # (the control: no threshold on these names has a ratio above 1.2).
+    bound = epsilon_at_least(names, 0, 1, 40_000, ALPHA)
+    assert 0.8 < bound.epsilon <= math.log(3)
+    assert "the learnt log-ratio of number 1 is" in bound.event
+    first, second = names(0, 20_000), names(1, 20_000)
+    assert all(
+        0.8 < (second >= name).mean() / (first >= name).mean() < 1.2 for name in range(0, 1900, 100)
+    )
+    # And nothing is learnt where there is nothing, though a name that came once seems to tell.
+    assert epsilon_at_least(names, 1, 1, 40_000, ALPHA).epsilon == 0
+
+
+def test_a_learnt_score_by_hand() -> None:
+    # Kills: the ratio upside down, no pseudo-count, unseen values that tell, floats learnt.
+    one, other = np.array([[3], [3], [8]]), np.array([[3], [9], [9]])
+    (score,) = learnt_scores(one, other)
+    found = score.of(np.array([[9], [8], [3], [5], [100], [-1]]))
+    expected = [math.log(2.5 / 0.5), math.log(0.5 / 1.5), math.log(1.5 / 2.5), 0, 0, 0]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert learnt_scores(one.astype(float), other.astype(float)) == []
+
+
+def test_the_most_frequent_of_many_values_may_be_an_event() -> None:
+    # One value of 5,000 tells, which no threshold on evenly spaced values picks. Kills: `exactly`
+    # only where values are few.
+    def draw(bit: int, count: int) -> np.ndarray:
+        other = RNG.integers(0, 5000, (count, 1))
+        return np.where(RNG.random((count, 1)) < (0.1 if bit else 0.001), 1234, other)
+
+    event = best_event(draw(0, 20_000), draw(1, 20_000), ALPHA, 0.0)
+    assert epsilon_at_least(draw, 0, 1, 40_000, ALPHA).epsilon > 3
+    assert str(event) == "number 1 is exactly 1234" or "learnt" in str(event)
+
+
+def test_a_bound_of_a_chance() -> None:
+    # By hand: of 5 draws that all happened, p^5 = level. Kills: a bound from above, another level.
+    bound = chance_at_least(lambda n: np.ones(n, bool), 5, 0.01)
+    assert bound.epsilon == bound.reach == pytest.approx(0.01 ** (1 / 5), rel=1e-9)
+    assert chance_at_least(lambda n: np.zeros(n, bool), 5, 0.01).epsilon == 0
+    wrong = sum(
+        chance_at_least(lambda n: RNG.random(n) < 0.1, 100, 0.05).epsilon > 0.1
+        for _ in range(REPETITIONS)
+    )
+    assert not rejected(wrong, 0.05)
+    wrong = sum(
+        chance_at_least(lambda n: RNG.random(n) < 0.15, 100, 0.05).epsilon > 0.1
+        for _ in range(REPETITIONS)
+    )
+    assert rejected(wrong, 0.05)
 
 
 @pytest.mark.parametrize("dimensions", [1, 30])
