@@ -59,7 +59,7 @@ def render(content: dict[str, Any]) -> str:
         lstrip_blocks=True,
     )
     measured = by_measure(content)
-    return environment.get_template("report.html.j2").render(
+    page: str = environment.get_template("report.html.j2").render(
         content=content,
         wording=wording,
         glances={part: _glance(_of(part, measured)) for part in _PARTS},
@@ -69,6 +69,7 @@ def render(content: dict[str, Any]) -> str:
         others=_exhibits("other", _of("other", measured), _own),
         sweeps=_sweeps(measured),
     )
+    return page
 
 
 def told_apart(figures: dict[str, Figure]) -> str:
