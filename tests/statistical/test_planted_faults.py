@@ -601,6 +601,12 @@ FAULTS: dict[str, tuple[Callable[[Patch], Audits], str]] = {
 }
 
 
+# Noise that equal words share is one draw for each word under a key. Where it gives two words one
+# output, as under about a key in ten, nothing tells them apart; that a dozen keys do has a chance
+# below 1e-6, even at three in ten.
+KEYS = {"equal words share noise": 12}
+
+
 def found(audits: Audits) -> dict[str, Finding]:
     return {finding.name: finding for finding in run(audits, DRAWS, CONFIDENCE)}
 
@@ -630,8 +636,11 @@ def test_words_that_are_far_apart_pass_no_audit(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     planted, audit = FAULTS[name]
+    audits = planted(monkeypatch)
     try:
-        finding = found(planted(monkeypatch))[audit]
+        for _ in range(KEYS.get(name, 1)):
+            if (finding := found(audits)[audit]).verdict == "failed":
+                break
     finally:
         mechanisms.brr._digits.cache_clear()
     assert finding.verdict == "failed", finding
