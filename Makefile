@@ -120,7 +120,7 @@ build/vnu/node_modules:
 chromium:
 	@if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then :; \
 	elif [ "$$(id -u)" = 0 ]; then apt-get update -qq && \
-		apt-get install -y -qq --no-install-recommends chromium chromium-driver; \
+		apt-get install -y -qq --no-install-recommends chromium chromium-driver fonts-dejavu-core; \
 	else echo "chromium and chromium-driver are needed: install Debian's packages"; exit 1; fi
 
 clusters: spark flink airflow azurite vnu chromium
