@@ -28,9 +28,7 @@ def complete(spec: Spec) -> Card | None:
     card = _card_at(spec.output)
     if card is None:
         return None
-    other = difference(card, spec)
-    if other is None and list(prepare(spec).artefacts) != card.artefacts:
-        other = "other artefacts"
+    other = whole_difference(card, spec)
     if other is not None:
         raise InputError(
             f"output: {spec.output} holds another release ({other}); name another place"
@@ -43,7 +41,7 @@ def complete(spec: Spec) -> Card | None:
 def refuse_existing(spec: Spec) -> None:
     """Raise InputError if the output is taken, but by a run that this one may take over."""
     card = _card_at(spec.output)
-    if card is not None and difference(card, spec) is None:
+    if card is not None and _difference(card, spec) is None:
         raise InputError(
             f"output: {spec.output} holds a release already, of the same id, columns and "
             "mechanism; accept it with --if-exists=ok, or name another place"
@@ -65,7 +63,15 @@ def _card_at(output: str) -> Card | None:
         return None
 
 
-def difference(card: Card, spec: Spec) -> str | None:
+def whole_difference(card: Card, spec: Spec) -> str | None:
+    """What on the card is not as in the spec, or not as what the spec names is now."""
+    other = _difference(card, spec)
+    if other is None and list(prepare(spec).artefacts) != card.artefacts:
+        return "other artefacts"
+    return other
+
+
+def _difference(card: Card, spec: Spec) -> str | None:
     """What on the card is not as in the spec."""
     if card.release != spec.release:
         return f"release: {card.release}"

@@ -19,13 +19,14 @@ from mechanisms.guarantees import round_up
 from mechanisms.histogram import Histogram
 from pipelines.bag_of_words import BagOfWordsKind
 from pipelines.evidence.audit_inputs import (
-    fresh_key,
     fresh_stream,
     made_up_words,
     released,
+    stage,
     telling,
 )
 from pipelines.evidence.audit_vocabulary import of_vocabulary
+from pipelines.evidence.fresh import fresh_key
 from pipelines.histogram import HistogramKind
 from transforms.bag_of_words import BagOfWordsParameters
 from transforms.codebook import Codebook
@@ -163,7 +164,7 @@ def documents_noised(
 
 def counts_released(histogram: Histogram, more: int, count: int) -> npt.NDArray[np.int64]:
     """Noisy counts of terms in pairs, of which the second had `more`: int64 (count, 2)."""
-    stream = fresh_key().stage("audit", b"")
+    stream = stage()
     return histogram.release(np.tile(np.array([0, more]), count), stream).reshape(count, 2)
 
 

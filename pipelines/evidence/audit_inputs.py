@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import os
 import string
 from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 
-from mechanisms.keystream import Addresses, Keystream, ReleaseKey
+from mechanisms.keystream import Addresses, Keystream
+from pipelines.evidence.fresh import fresh_key
 from transforms.documents import Documents
 from transforms.rows import Privatizer
 
@@ -20,14 +20,14 @@ LOSS = 2.0
 the other."""
 
 
-def fresh_key() -> ReleaseKey:
-    """A key of no release."""
-    return ReleaseKey(os.urandom(32))
+def stage() -> Keystream:
+    """The keystream of a fresh key."""
+    return fresh_key().stage(SOURCE, b"")
 
 
 def fresh_stream(inputs: list[bytes]) -> tuple[Keystream, Addresses]:
     """A keystream of a fresh key, and the addresses of inputs, each at a place of its own."""
-    stream = fresh_key().stage(SOURCE, b"")
+    stream = stage()
     return stream, stream.addresses(SOURCE, range(len(inputs)), inputs)
 
 

@@ -18,7 +18,7 @@ from mechanisms.guarantees import UserPrivacy, round_up
 from mechanisms.user_training import Training
 from mechanisms.user_vocabulary import UserVocabulary
 from pipelines.counted_embeddings import CountedEmbeddingsKind
-from pipelines.evidence.audit_inputs import fresh_key, fresh_stream
+from pipelines.evidence.audit_inputs import fresh_stream, stage
 from pipelines.evidence.audit_vocabulary import any_selected, terms_selected
 from pipelines.kind import Kind
 from pipelines.trained_embeddings import TrainedEmbeddingsKind
@@ -193,5 +193,5 @@ def step_released(
 ) -> npt.NDArray[np.int64]:
     """The same of rows of one step of a training, each of which has noise of its own."""
     both = np.stack([np.zeros_like(sums), sums])
-    stream = fresh_key().stage("audit", b"")
+    stream = stage()
     return training.noisy(0, np.tile(both, (count, 1)), stream).reshape(count, -1)

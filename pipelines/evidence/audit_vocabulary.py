@@ -17,7 +17,7 @@ from evaluation.audits.lower_bound import chance_at_least, epsilon_at_least
 from mechanisms.guarantees import round_up
 from mechanisms.histogram import ThresholdedVocabulary
 from mechanisms.keystream import Keystream
-from pipelines.evidence.audit_inputs import fresh_key
+from pipelines.evidence.audit_inputs import stage
 
 _TERMS_AT_MOST = 8
 _TAIL_BITS = 4096
@@ -157,4 +157,4 @@ def _tail(selection: ThresholdedVocabulary, least: int) -> Fraction:
 def _selected(selection: Selection, weights: Sequence[int]) -> npt.NDArray[np.bool_]:
     """Whether each of some terms of these weights is released, under a fresh key: bool (n,)."""
     names = [number.to_bytes(8, "little") for number in range(len(weights))]
-    return selection.select(names, weights, fresh_key().stage("audit", b""))
+    return selection.select(names, weights, stage())

@@ -19,11 +19,11 @@ from indexes.vocabulary import Vocabulary
 from mechanisms.guarantees import round_up
 from pipelines.evidence.audit_inputs import (
     LOSS,
-    fresh_key,
     made_up_words,
     released,
 )
 from pipelines.evidence.audit_word_noise import of_flips, of_noise
+from pipelines.evidence.fresh import fresh_key
 from pipelines.words import WordsKind
 from transforms.rows import Privatizer
 from transforms.words import WordMechanism, WordPrivatizer, WordsParameters

@@ -27,8 +27,9 @@ from indexes.tokenizer import tokenize
 from indexes.vocabulary import Vocabulary
 from pipelines.bag_of_words import BagOfWordsKind
 from pipelines.card import Card
-from pipelines.evidence.draws import Bins, Draw, drawn, fresh_key, table_of
+from pipelines.evidence.draws import Bins, Draw, drawn, table_of
 from pipelines.evidence.features import counted
+from pipelines.evidence.fresh import fresh_key
 from pipelines.evidence.private_corpus import Sample, Strings
 from pipelines.evidence.results import Observation
 from pipelines.evidence.study import (
@@ -67,12 +68,12 @@ class BagStudy(Study):
 
     def __init__(self, output: str, card: Card, sample: Sample) -> None:
         self._sample = sample
-        self._vocabulary = Vocabulary(table_of(output, VOCABULARY)["term"])
+        self._vocabulary = Vocabulary(table_of(output, VOCABULARY)["term"].to_pylist())
         self._bins = _own_bins(output, card, len(self._vocabulary))
         self._epsilon = float(Fraction(card.guarantee.parameters.epsilon_exact))
         self._offsets, self._terms = self._vocabulary.look_up(tokenize(sample.documents.texts))
         self._originals = counted(self._offsets, self._terms, len(self._vocabulary))
-        self._sizes = f"{len(sample):,} documents, {len(self._vocabulary):,} terms"
+        self._references: dict[int, npt.NDArray[np.int32]] = {}
         refuse_unknown(self._originals)
         self.notes = [
             f"Topics are those of latent Dirichlet allocation ({TOPICS} topics, {SWEEPS} sweeps); "
@@ -160,10 +161,6 @@ class BagStudy(Study):
     def _exact(self) -> npt.NDArray[np.int64]:
         return self._sample.counts_of_all(self._vocabulary)
 
-    @cached_property
-    def _references(self) -> dict[int, npt.NDArray[np.int32]]:
-        return {}
-
     def _structure(self, counts: sp.csr_array, subject: str, number: int) -> Iterator[Observation]:
         some = int((counts.sum(axis=1) > 0).sum())  # empty documents have no structure
         dimensions = min(DIMENSIONS, some // 2, counts.shape[1] // 2)
@@ -200,7 +197,7 @@ def _own_bins(output: str, card: Card, terms: int) -> Bins:
     """The map of the release itself."""
     of = np.arange(terms, dtype=np.int32)
     if any(file.path == COMPRESSION for file in card.files):
-        of = table_of(output, COMPRESSION)["bin"].astype(np.int32)
+        of = table_of(output, COMPRESSION)["bin"].to_numpy().astype(np.int32)
     return Bins(of, card.mechanism["bins"])
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from mechanisms.keystream import KEY_BYTES, ReleaseKey
 from pipelines import storage
 from pipelines.card import Card
 from pipelines.evidence.private_corpus import Columns, Sample, Strings, strings
@@ -47,11 +45,6 @@ class Draw:
     law: Any = None
 
 
-def fresh_key() -> ReleaseKey:
-    """The key of a draw that nobody will release."""
-    return ReleaseKey(secrets.token_bytes(KEY_BYTES))
-
-
 def drawn(privatizer: Privatizer, sample: Sample) -> Draw:
     """A fresh draw for all sampled documents, in their order."""
     parts = sample.documents.parts(privatizer.documents_at_once)
@@ -82,7 +75,7 @@ def _strings(rows: pa.Table, name: str | None) -> Strings | None:
 def _tables(output: str, card: Card) -> Iterator[pa.Table]:
     for file in card.files:
         if posixpath.dirname(file.path) == "data":
-            yield pq.read_table(pa.BufferReader(storage.read_bytes(f"{output}/{file.path}")))
+            yield table_of(output, file.path)
 
 
 def _aligned(rows: pa.Table, name: str, ids: Strings) -> pa.Table:
@@ -101,12 +94,6 @@ def _aligned(rows: pa.Table, name: str, ids: Strings) -> pa.Table:
     return rows.take(places)
 
 
-def table_of(output: str, name: str) -> dict[str, Any]:
-    """The columns of one of a release's tables, as NumPy arrays or lists of strings."""
-    table = pq.read_table(pa.BufferReader(storage.read_bytes(f"{output}/{name}")))
-    return {
-        column: table[column].to_pylist()
-        if pa.types.is_string(table[column].type) or pa.types.is_large_string(table[column].type)
-        else table[column].to_numpy()
-        for column in table.column_names
-    }
+def table_of(output: str, name: str) -> pa.Table:
+    """One of a release's tables."""
+    return pq.read_table(pa.BufferReader(storage.read_bytes(f"{output}/{name}")))

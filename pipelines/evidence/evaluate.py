@@ -20,7 +20,7 @@ from pipelines.evidence.evaluation import Evaluation
 from pipelines.evidence.report import render
 from pipelines.evidence.results import Measured, Setting
 from pipelines.evidence.study import LEAST_OF_CLASS, labelled
-from pipelines.spec import inside, load_spec
+from pipelines.spec import inside
 from pipelines.version import environment_digest, software
 from transforms.errors import InputError
 from transforms.sources import plan
@@ -218,5 +218,5 @@ def _audited(evaluation: Evaluation) -> dict[str, Any] | None:
     """What an audit of the spec finds, if there is one."""
     if evaluation.spec is None:
         return None
-    found = audit(load_spec(evaluation.spec))
+    found = audit(evaluation.described)
     return {key: found[key] for key in ("confidence", "passed", "audits")}

@@ -11,7 +11,7 @@ import numpy as np
 
 from evaluation.calibration import limited
 from pipelines.card import Card
-from pipelines.completed import difference
+from pipelines.completed import whole_difference
 from pipelines.evidence.bags import BagStudy
 from pipelines.evidence.draws import Draw, released
 from pipelines.evidence.embeddings import EmbeddingStudy
@@ -21,7 +21,6 @@ from pipelines.evidence.results import Measured, Observation, Setting
 from pipelines.evidence.sentences import SentenceStudy
 from pipelines.evidence.study import LEAST_OF_AUTHOR, LEAST_OF_CLASS, Study, authors, labelled
 from pipelines.evidence.words import WordStudy
-from pipelines.kinds import prepare
 from pipelines.spec import Spec, load_spec
 from pipelines.verify import verify
 from transforms.errors import InputError, redacted
@@ -74,11 +73,9 @@ class Evaluation:
         if kind == "histogram":
             return HistogramStudy(self.release, self.sample)
         if kind == "word-embeddings":
-            return EmbeddingStudy(
-                self.release, self.sample, self._described() if self.spec else None
-            )
+            return EmbeddingStudy(self.release, self.sample, self.described if self.spec else None)
         of = WordStudy if kind == "words" else SentenceStudy
-        return of(self._described(), self.sample)
+        return of(self.described, self.sample)
 
     @cached_property
     def own(self) -> Draw:
@@ -88,8 +85,9 @@ class Evaluation:
                 f"--against: the corpus has {self.sample.of:,} documents and the release "
                 f"{self.card.counts.documents:,}; give the corpus that the release was made of"
             )
-        given = getattr(self.study, "own", None)  # of a kind that has no rows of documents
-        return given or released(self.release, self.card, self.columns, self.sample, self.seed)
+        return self.study.own or released(
+            self.release, self.card, self.columns, self.sample, self.seed
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Another process reads for itself: no text is sent there."""
@@ -101,8 +99,7 @@ class Evaluation:
         for setting in settings:
             self.at(setting)
         if self.spec is not None:
-            described = self._described().mechanism
-            user = getattr(described, "user", self.columns.user)
+            user = getattr(self.described.mechanism, "user", self.columns.user)
             if user != self.columns.user:
                 raise InputError(
                     f"--user: the release protects the users of {user!r}; leave it out"
@@ -164,16 +161,16 @@ class Evaluation:
                 "column, or leave it out"
             )
 
-    def _described(self) -> Spec:
+    @cached_property
+    def described(self) -> Spec:
+        """The spec of the release; raises InputError if there is none, or it is another's."""
         if self.spec is None:
             kind = self.card.mechanism["kind"]
             raise InputError(
                 f"--spec: missing; evaluating {kind} needs the artefacts that the spec names"
             )
         spec = load_spec(self.spec)
-        other = difference(self.card, spec)
-        if other is None and list(prepare(spec).artefacts) != self.card.artefacts:
-            other = "other artefacts"
+        other = whole_difference(self.card, spec)
         if other is not None:
             raise InputError(f"--spec: {self.spec} describes another release ({other})")
         return spec

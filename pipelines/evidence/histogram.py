@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from indexes.vocabulary import Vocabulary
-from pipelines.evidence.draws import Draw, fresh_key, table_of
+from pipelines.evidence.draws import Draw, table_of
+from pipelines.evidence.fresh import fresh_key
 from pipelines.evidence.private_corpus import Sample
 from pipelines.evidence.results import Observation
 from pipelines.evidence.study import Study
@@ -31,9 +32,9 @@ class HistogramStudy(Study):
 
     def __init__(self, output: str, sample: Sample) -> None:
         table = table_of(output, VOCABULARY)
-        self._vocabulary = Vocabulary(table["term"])
+        self._vocabulary = Vocabulary(table["term"].to_pylist())
         self._exact = sample.counts_of_all(self._vocabulary)
-        self.own = Draw(pa.table({"weight": table["weight"]}), placed=True, labels=None)
+        self.own = Draw(table.select(["weight"]), placed=True, labels=None)
         self.notes = [
             "A histogram is of no document alone: there are no attacks on documents. Counts are of "
             "the whole corpus, and fresh draws take the vocabulary as it was released."

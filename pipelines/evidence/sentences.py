@@ -15,7 +15,8 @@ from indexes.recoder import means
 from indexes.sentences import split
 from mechanisms.deep_candidate import DeepCandidate
 from pipelines.embedded_words import EmbeddedWordsKind
-from pipelines.evidence.draws import Draw, drawn, fresh_key
+from pipelines.evidence.draws import Draw, drawn
+from pipelines.evidence.fresh import fresh_key
 from pipelines.evidence.private_corpus import Sample, Strings
 from pipelines.evidence.results import Observation
 from pipelines.evidence.study import FOLDS, Study, Views, attacks, classified, labelled

@@ -31,8 +31,10 @@ class Study(Protocol):
     Attributes:
         swept: the keys of the mechanism's block that a redraw follows.
         notes: what cannot be measured here, and why.
+        own: the release, for a kind that has no rows of documents.
     """
 
+    own: Draw | None = None
     swept: ClassVar[frozenset[str]]
     notes: list[str]
 

@@ -16,8 +16,9 @@ from evaluation.attacks.linkage import Score, bag_cosines, cosines
 from evaluation.classification import transferred
 from evaluation.word_changes import semantic_similarity, unchanged_share, word_changes
 from indexes.tokenizer import tokenize
-from pipelines.evidence.draws import Draw, drawn, fresh_key
+from pipelines.evidence.draws import Draw, drawn
 from pipelines.evidence.features import counted, split
+from pipelines.evidence.fresh import fresh_key
 from pipelines.evidence.private_corpus import Sample
 from pipelines.evidence.results import Observation
 from pipelines.evidence.study import Study, Views, attacks, classified, labelled, refuse_unknown

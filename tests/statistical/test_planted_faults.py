@@ -51,9 +51,10 @@ from mechanisms.truncation import Box, Truncation
 from mechanisms.user_training import Training
 from mechanisms.user_vocabulary import UserVocabulary
 from pipelines.evidence import audit_bags, audit_sentences, audit_users, audit_words
-from pipelines.evidence.audit_inputs import fresh_key, made_up_words
+from pipelines.evidence.audit_inputs import made_up_words
 from pipelines.evidence.audit_vocabulary import of_vocabulary
 from pipelines.evidence.audit_word_noise import of_flips, of_noise
+from pipelines.evidence.fresh import fresh_key
 from pipelines.word_embeddings import Writers
 from transforms.bag_of_words import BagOfWordsParameters
 from transforms.documents import Documents
