@@ -7,7 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy import optimize, stats
+
+_ROUNDING = 1e-9
+
+Estimate = tuple[float, float, float]
+"""A value, and the low and the high end of its interval."""
 
 
 def most_allowed(draws: int, chance: Fraction, level: float) -> int:
@@ -47,6 +52,70 @@ def share_at_least(count: int, sample: int, level: float, population: int | None
         seen = stats.hypergeom.sf(count - 1, population, middle, sample)
         low, high = (low, middle) if seen > level else (middle, high)
     return high / population
+
+
+def of_share(successes: float, sample: int, confidence: float) -> tuple[float, float]:
+    """An interval for a share: Clopper and Pearson (1934), with half of the error at either end.
+
+    It covers at least as often as stated if the members of the sample are independent, even if
+    their chances differ: their number of successes then varies less than the binomial one of the
+    same mean (Hoeffding 1956).
+
+    Args:
+        successes: their number, or the sum of their chances (then rounded away from the middle).
+        sample: the number of members, one or more.
+        confidence: of the interval, such as 0.95.
+    """
+    level = (1 - confidence) / 2
+    failures = sample - successes
+    low = share_at_least(math.floor(successes + _ROUNDING), sample, level)
+    high = 1 - share_at_least(math.floor(failures + _ROUNDING), sample, level)
+    return low, high
+
+
+def of_auc(value: float, members: int, others: int, confidence: float) -> tuple[float, float]:
+    """An interval for the area under an ROC curve (Newcombe 2006, part 2, method 5).
+
+    The areas from which the observed one is no further away than its standard error under them
+    times the normal quantile. The standard error is that of Hanley and McNeil (1982) with both
+    numbers of documents replaced by their mean where they stand in the numerator. It is never a
+    point, even if all members were told apart. It covers about as often as stated, and least (.915
+    for .95, in simulation) where members' scores are five times as spread as others'.
+
+    Args:
+        value: the observed area, 0 to 1.
+        members, others: how many of either kind, one or more.
+        confidence: of the interval, such as 0.95.
+    """
+    quantile = float(stats.norm.ppf((1 + confidence) / 2))
+    more = (members + others) / 2 - 1
+
+    def beyond(area: float) -> float:
+        spread = 1 + more * (1 - area) / (2 - area) + more * area / (1 + area)
+        variance = area * (1 - area) * spread / (members * others)
+        return abs(value - area) - quantile * math.sqrt(variance)
+
+    inside = min(max(value, _ROUNDING), 1 - _ROUNDING)  # at 0 and at 1, nothing varies
+    low = optimize.brentq(beyond, 0, inside) if value > 0 else 0.0
+    high = optimize.brentq(beyond, inside, 1) if value < 1 else 1.0
+    return float(low), float(high)
+
+
+def of_difference(one: Estimate, other: Estimate) -> tuple[float, float]:
+    """An interval for `one` less `other`, from an interval of each (Zou and Donner 2008).
+
+    Of independent estimates it covers about as often as theirs do; of two that rise together, more.
+
+    Args:
+        one, other: the estimate, and the low and the high end of its interval.
+    """
+    value, low, high = one
+    less, less_low, less_high = other
+    difference = value - less
+    return (
+        difference - math.hypot(value - low, less_high - less),
+        difference + math.hypot(high - value, less - less_low),
+    )
 
 
 def mean_over_blocks(

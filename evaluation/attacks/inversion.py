@@ -8,7 +8,6 @@ itself, the one nearest to the noisy vector: `np.arange(V)` as guesses.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +17,7 @@ from evaluation.simulation import Simulator
 from evaluation.tallies import Block, blocks_of
 
 _SHIFT = 2.7
+_EDGES = (100, 1_000, 10_000)
 _SMOOTHINGS = (0.0, 1.0, 10.0, 100.0, 1e3, 1e4, 1e9)
 
 
@@ -160,24 +160,13 @@ def optimum(law: npt.NDArray[np.float64], prior: npt.NDArray[np.float64]) -> flo
     return float((prior[:, None] * law).max(axis=0).sum())
 
 
-@dataclass(frozen=True)
-class Band:
-    """Words of neighbouring frequency: the share recovered, and how many entries it averages."""
-
-    label: str
-    share: float
-    count: int
-
-
 def by_frequency(
-    shares: npt.NDArray[np.float64],
-    ranks: npt.NDArray[np.int64],
-    edges: Sequence[int] = (100, 1_000, 10_000),
-) -> list[Band]:
-    """The mean share recovered by rank, for the bands that have an entry, frequent words first.
+    found: npt.NDArray[np.bool_], ranks: npt.NDArray[np.int64], edges: Sequence[int] = _EDGES
+) -> dict[str, npt.NDArray[np.bool_]]:
+    """Whether words were recovered, by their frequency: bands that have one, frequent words first.
 
     Args:
-        shares: float64 (n,), of words, or 0 and 1 of the tokens of a release.
+        found: (n,), of the words of a release.
         ranks: int64 (n,), the rank of each, from 1.
         edges: the last rank of each band but the open one, ascending.
     """
@@ -185,5 +174,5 @@ def by_frequency(
     first = [1, *(edge + 1 for edge in edges)]
     labels = [f"{low:,}-{high:,}" for low, high in zip(first, edges, strict=False)]
     bands = enumerate([*labels, f"beyond {edges[-1]:,}"])
-    inside = [(label, shares[places == number]) for number, label in bands]
-    return [Band(label, float(own.mean()), len(own)) for label, own in inside if len(own)]
+    inside = {label: found[places == number] for number, label in bands}
+    return {label: own for label, own in inside.items() if len(own)}

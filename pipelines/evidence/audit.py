@@ -22,7 +22,7 @@ from pipelines.kinds import prepare
 from pipelines.sentences import SentencesKind
 from pipelines.spec import Spec
 from pipelines.words import WordsKind
-from transforms.errors import StageError
+from transforms.errors import InputError, StageError
 
 RESULT = "audit.json"
 SCHEMA_VERSION = 1
@@ -53,6 +53,8 @@ def audit(
         InputError: anything that a person can mend; nothing is written then.
     """
     if output is not None:
+        if storage.exists(f"{os.path.dirname(output)}/{storage.CARD}"):
+            raise InputError(f"--output: {output} lies in a release; name a place of its own")
         storage.refuse_existing(output)
     with storage.staging_area(output) if output is not None else nullcontext("") as staging:
         findings = run(audits_of(prepare(spec)), draws, confidence)

@@ -121,8 +121,9 @@ class BagStudy(Study):
         yield from self._classified(draw.labels, released, "release", number)
         if not draw.placed:
             return
-        yield from attacks(self._sample, self._views(draw, released), "release", generator)
-        dealt = self._views(draw, released[generator.permutation(len(draw.rows))])
+        views = self._views(draw, released)
+        yield from attacks(self._sample, views, "release", generator)
+        dealt = views.dealt(generator.permutation(len(draw.rows)))
         yield from attacks(self._sample, dealt, "noise", generator)
 
     def _of(self, draw: Draw) -> sp.csr_array:

@@ -24,7 +24,7 @@ from pipelines.engine import Engine
 from pipelines.evidence.draws import Draw, table_of
 from pipelines.evidence.features import counted
 from pipelines.evidence.private_corpus import Sample
-from pipelines.evidence.results import Observation
+from pipelines.evidence.results import Observation, membership_found
 from pipelines.evidence.study import FOLDS, Study, classified, labelled
 from pipelines.release import release
 from pipelines.spec import InputSpec, Spec
@@ -93,15 +93,15 @@ class EmbeddingStudy(Study):
         yield from self._scored(self._trained(2 * number + 1), "original", number)
         if self._attackable:
             found = self._attack(self._learnt_of, number).on_target()
-            yield Observation("membership", "original", found.auc)
+            yield membership_found("original", found)
 
     def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
         """The measures of a draw."""
         yield from self._scored(self._placed(draw), "release", number)
         if self._attackable and _is_quick(draw.law):
             attack = self._attack(lambda users: self._released_of(users, draw.law), number)
-            yield Observation("membership", "release", attack.on_target().auc)
-            yield Observation("membership", "noise", attack.on_strangers().auc)
+            yield membership_found("release", attack.on_target())
+            yield membership_found("noise", attack.on_strangers())
 
     @property
     def _attackable(self) -> bool:

@@ -20,6 +20,7 @@ from pipelines.evidence.evaluation import Evaluation
 from pipelines.evidence.report import render
 from pipelines.evidence.results import Measured, Setting
 from pipelines.evidence.study import LEAST_OF_CLASS, labelled
+from pipelines.evidence.verdict import verdict
 from pipelines.spec import inside
 from pipelines.version import environment_digest, software
 from transforms.errors import InputError
@@ -31,7 +32,6 @@ REPORT, CONTENT, ROWS, DRAWS = (
     "evaluation.parquet",
     "draws",
 )
-_CONFIDENCE = 0.95
 _NEEDED = (
     ("sklearn", "scikit-learn"),
     ("tomotopy", "tomotopy"),
@@ -94,6 +94,7 @@ def evaluate(evaluation: Evaluation, output: str, effort: Effort) -> dict[str, A
                 f"--output: {output} cannot be made; name a folder that can be written to"
             ) from None
     storage.probe("--output", output)
+    _refuse_another(output, evaluation.digest)
     done = sweep.Done(f"{output}/{DRAWS}", _identity(evaluation))
     measured = sweep.run(evaluation, tasks, done, effort.workers, quiet=effort.quiet)
     _refuse_strangers(measured, len(evaluation.sample))
@@ -108,6 +109,21 @@ def evaluate(evaluation: Evaluation, output: str, effort: Effort) -> dict[str, A
     for name, data in files.items():
         storage.write_bytes(f"{output}/{name}", data)
     return content
+
+
+def _refuse_another(output: str, digest: str) -> None:
+    """Raise InputError if the report that is there is of another release."""
+    place = f"{output}/{CONTENT}"
+    if not storage.exists(place):
+        return
+    try:
+        found = json.loads(storage.read_bytes(place))["release"]["card_sha256"]
+    except (ValueError, KeyError, TypeError):
+        found = None
+    if found != digest:
+        raise InputError(
+            f"--output: {output} holds the report of another release; name a place of its own"
+        )
 
 
 def _refuse_strangers(measured: Sequence[Measured], documents: int) -> None:
@@ -154,11 +170,12 @@ def _content(
     evaluation: Evaluation, measured: Sequence[Measured], audits: dict[str, Any] | None
 ) -> dict[str, Any]:
     card, sample, columns = evaluation.card, evaluation.sample, evaluation.columns
-    found = results.figures(measured, _CONFIDENCE)
+    found = results.figures(measured)
     return {
         "schema_version": 1,
         "release": {
             "id": card.release,
+            "card_sha256": evaluation.digest,
             "kind": card.mechanism["kind"],
             "created": card.created,
             "cost": total_cost(card.budget.total),
@@ -171,11 +188,13 @@ def _content(
             "of": sample.of,
             "label": columns.label,
             "user": columns.user,
+            "placed": evaluation.own.placed,
         },
         "draws": max(one.draw for one in measured) + 1,
-        "confidence": _CONFIDENCE,
+        "confidence": results.CONFIDENCE,
         "measures": results.described(one["measure"] for one in found),
         "figures": found,
+        "verdict": verdict(found),
         "audits": audits,
         "notes": [*evaluation.study.notes, *_notes(evaluation)],
         "software": software(),
@@ -183,10 +202,9 @@ def _content(
 
 
 def _notes(evaluation: Evaluation) -> list[str]:
-    digest = hashlib.sha256(storage.read_bytes(f"{evaluation.release}/{storage.CARD}")).hexdigest()
     notes = [
-        f"This is about the release whose release.json has the SHA-256 {digest}, and a sample of "
-        f"documents by the seed {evaluation.seed}."
+        f"This is about the release whose release.json has the SHA-256 {evaluation.digest}, and a "
+        f"sample of documents by the seed {evaluation.seed}."
     ]
     labels = evaluation.sample.labels
     if labels is not None:
@@ -198,7 +216,7 @@ def _notes(evaluation: Evaluation) -> list[str]:
         )
     if evaluation.spec is None:
         notes.append(
-            "No spec was given: the release is the only draw, and nothing has an interval."
+            "No spec was given: the release is the only draw, and no mean has an interval."
         )
     of_documents = evaluation.card.mechanism["kind"] in _OF_DOCUMENTS
     if evaluation.columns.label is None:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from pipelines.command import guarded
+from pipelines.evidence.verdict import of_everything
 
 
 @click.command(short_help="What a release is good for, and what it gives away.")
@@ -88,6 +89,7 @@ def evaluate(
         from pipelines.evidence.sweep import settings
         from pipelines.spec import load_spec
         from pipelines.spec_values import absolute
+        from transforms.errors import InputError
 
         job.require()
         described = None if spec is None else load_spec(spec)
@@ -100,6 +102,9 @@ def evaluate(
         )
         place = None if spec is None else absolute(spec)
         what = Evaluation(absolute(release), absolute(against), place, columns, documents, seed)
+        if id_ is not None and id_ not in what.card.columns:
+            kept = ", ".join(map(repr, what.card.columns)) or "none"
+            raise InputError(f"--id: the release keeps no column {id_!r} (it keeps {kept})")
         effort = job.Effort(draws, settings(sweep), workers, not no_audit, quiet)
         return job.evaluate(what, absolute(output), effort)
 
@@ -121,8 +126,7 @@ def lines(content: dict[str, Any]) -> Iterator[str]:
     yield f"measured  {of}, {content['draws']} draws, intervals {content['confidence']:.0%}"
     whole: dict[str, list[str]] = {}
     for figure in content["figures"]:
-        whole_release = not figure["group"] or figure["group"].startswith("by ")
-        if whole_release and not figure["setting"]:
+        if of_everything(figure) and not figure["setting"]:
             title = content["measures"][figure["measure"]]["title"]
             line = " ".join(filter(None, (title, figure["group"])))
             whole.setdefault(line, []).append(f"{figure['subject']} {_with_interval(figure)}")
@@ -132,6 +136,11 @@ def lines(content: dict[str, Any]) -> Iterator[str]:
         verdicts = Counter(one["verdict"] for one in content["audits"]["audits"])
         said = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
         yield f"audits    {said}"
+    above, rest = (content["verdict"][key] for key in ("above", "rest"))
+    if above or rest:
+        yield f"attacks   {len(above)} of {len(above) + len(rest)} find more than in noise"
+    for sentence in above:
+        yield f"  {sentence}"
 
 
 def _with_interval(figure: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.calibration import limited
+from pipelines import storage
 from pipelines.card import Card
 from pipelines.completed import whole_difference
 from pipelines.evidence.bags import BagStudy
@@ -58,6 +60,11 @@ class Evaluation:
     def card(self) -> Card:
         """The release's card; raises InputError if anything is not as it says."""
         return verify(self.release)
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of the card's file."""
+        return hashlib.sha256(storage.read_bytes(f"{self.release}/{storage.CARD}")).hexdigest()
 
     @cached_property
     def sample(self) -> Sample:

@@ -17,6 +17,7 @@ class Measure:
         meaning: what the number says, in a sentence or two.
         better: which way is better; for an attack, better for those who are protected.
         least, most: what it can be; no interval goes beyond.
+        says: for an attack, what it found, in a sentence about `release` and `noise`.
     """
 
     part: Literal["utility", "attack"]
@@ -25,12 +26,8 @@ class Measure:
     better: Literal["higher", "lower", "one", "none"]
     least: float = 0.0
     most: float = 1.0
+    says: str = ""
 
-
-_LEARNT = (
-    "A classifier learns the label from released documents, and is tested on others; the notes say "
-    "on which."
-)
 
 MEASURES: dict[str, Measure] = {
     "topic-jaccard": Measure(
@@ -139,10 +136,32 @@ MEASURES: dict[str, Measure] = {
         "higher",
         least=-1.0,
     ),
-    "accuracy": Measure("utility", "Classifier: accuracy", _LEARNT, "higher"),
-    "precision": Measure("utility", "Classifier: precision (mean over classes)", _LEARNT, "higher"),
-    "recall": Measure("utility", "Classifier: recall (mean over classes)", _LEARNT, "higher"),
-    "f1": Measure("utility", "Classifier: macro-F1", _LEARNT, "higher"),
+    "accuracy": Measure(
+        "utility",
+        "Classifier: accuracy",
+        "Share of labels that are right. A classifier learns them from released documents, and is "
+        "tested on others; the notes say on which.",
+        "higher",
+    ),
+    "precision": Measure(
+        "utility",
+        "Classifier: precision",
+        "Of the documents that the same classifier takes for a class, the share that are of it: "
+        "the mean over classes.",
+        "higher",
+    ),
+    "recall": Measure(
+        "utility",
+        "Classifier: recall",
+        "Of the documents of a class, the share that it takes for one: the mean over classes.",
+        "higher",
+    ),
+    "f1": Measure(
+        "utility",
+        "Classifier: macro-F1",
+        "The harmonic mean of precision and recall of a class: the mean over classes.",
+        "higher",
+    ),
     "membership": Measure(
         "attack",
         "Membership inference: AUC",
@@ -151,6 +170,8 @@ MEASURES: dict[str, Measure] = {
         "embeddings: whether a user took part, by how much better the vectors fit the user's "
         "texts than vectors of other users do. .5 is guessing.",
         "lower",
+        says="Who took part is told from who did not with an AUC of {release:.2f} (noise alone: "
+        "{noise:.2f}).",
     ),
     "linkage": Measure(
         "attack",
@@ -158,6 +179,8 @@ MEASURES: dict[str, Measure] = {
         "Share of released documents that an attacker who holds the originals of all sampled "
         "documents traces back to their own; of n documents, 1/n is guessing.",
         "lower",
+        says="{release:.1%} of the documents are traced back to their originals by somebody who "
+        "holds these (noise alone: {noise:.1%}).",
     ),
     "inversion-bayes": Measure(
         "attack",
@@ -166,12 +189,16 @@ MEASURES: dict[str, Measure] = {
         "attacker can simulate it, and the words' public frequencies. The floor is the most "
         "frequent word, whatever was released.",
         "lower",
+        says="{release:.1%} of the words are recovered by guessing the likeliest one (noise "
+        "alone: {noise:.1%}).",
     ),
     "inversion-nearest": Measure(
         "attack",
         "Word inversion: released word",
         "Share of words recovered by taking the released word for the original.",
         "lower",
+        says="{release:.1%} of the released words are the original ones (noise alone: "
+        "{noise:.1%}).",
     ),
     "authorship": Measure(
         "attack",
@@ -179,5 +206,6 @@ MEASURES: dict[str, Measure] = {
         "Share of released documents whose author is named by a classifier that has learnt from "
         "other documents of the same authors as they are.",
         "lower",
+        says="The author is named for {release:.1%} of the documents (noise alone: {noise:.1%}).",
     ),
 }

@@ -10,11 +10,17 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evaluation.intervals import over_draws
+from evaluation.attacks.membership import Membership
+from evaluation.intervals import of_auc, of_difference, of_share, over_draws
 from pipelines.evidence.measures import MEASURES
+
+_PLACE = ("measure", "group", "setting")
+CONFIDENCE = 0.95
+"""Of every interval."""
 
 Setting = tuple[tuple[str, str], ...]
 """Keys of the spec's mechanism block and their values, as a sweep sets them; () for the spec's."""
@@ -29,12 +35,30 @@ class Observation:
         subject: what it is of, such as `release` or `original`.
         value: the number; NaN where there is none.
         group: the part of the documents or words that it is about; empty for all of them.
+        low, high: an interval over documents like the sampled ones, where the measure has one.
     """
 
     measure: str
     subject: str
     value: float
     group: str = ""
+    low: float | None = None
+    high: float | None = None
+
+
+def share_found(
+    measure: str, subject: str, found: npt.NDArray[Any], group: str = ""
+) -> Observation:
+    """The share of documents or words that an attack finds; (n,), whether or with what chance."""
+    low, high = of_share(float(found.sum()), len(found), CONFIDENCE)
+    return Observation(measure, subject, float(found.mean()), group, low, high)
+
+
+def membership_found(subject: str, found: Membership) -> Observation:
+    """How well members are told from others."""
+    members = int(found.members.sum())
+    low, high = of_auc(found.auc, members, len(found.members) - members, CONFIDENCE)
+    return Observation("membership", subject, found.auc, "", low, high)
 
 
 @dataclass(frozen=True)
@@ -46,17 +70,23 @@ class Measured:
     observations: Sequence[Observation]
 
 
-def figures(measured: Iterable[Measured], confidence: float) -> list[dict[str, Any]]:
-    """Mean and interval over draws of every figure, in the order of the measures."""
-    values: dict[tuple[Setting, str, str, str], list[float]] = defaultdict(list)
+def figures(measured: Iterable[Measured]) -> list[dict[str, Any]]:
+    """Every figure in the order of the measures: its first draw, and its mean over draws.
+
+    An interval of the first draw is one over documents; an interval of the mean is one over draws.
+    """
+    seen_of: dict[tuple[Setting, str, str, str], list[tuple[int, Observation]]] = defaultdict(list)
     for one in sorted(measured, key=lambda m: (m.setting != (), m.draw)):
         for seen in one.observations:
             if math.isfinite(seen.value):
-                values[one.setting, seen.measure, seen.subject, seen.group].append(seen.value)
+                key = one.setting, seen.measure, seen.subject, seen.group
+                seen_of[key].append((one.draw, seen))
     order = {name: place for place, name in enumerate(MEASURES)}
     found = []
-    for (setting, measure, subject, group), some in values.items():
-        low, high = over_draws(some, confidence)
+    for (setting, measure, subject, group), draws in seen_of.items():
+        number, first = draws[0]
+        some = [seen.value for _, seen in draws]
+        low, high = over_draws(some, CONFIDENCE)
         low, high = max(low, MEASURES[measure].least), min(high, MEASURES[measure].most)
         told = len(set(some)) > 1  # draws that are all equal do not say how far others would be
         found.append(
@@ -65,13 +95,34 @@ def figures(measured: Iterable[Measured], confidence: float) -> list[dict[str, A
                 "subject": subject,
                 "group": group,
                 "setting": dict(setting),
+                "first": {
+                    "draw": number,
+                    "value": first.value,
+                    "low": first.low,
+                    "high": first.high,
+                },
                 "mean": float(np.mean(some)),
                 "low": low if told else None,
                 "high": high if told else None,
                 "draws": len(some),
             }
         )
+    for figure in found:
+        figure["against_noise"] = _against_noise(figure, found)
     return sorted(found, key=lambda figure: order[figure["measure"]])  # which is stable
+
+
+def _against_noise(figure: dict[str, Any], figures: Sequence[dict[str, Any]]) -> str | None:
+    """How an attack's first draw lies to that of noise alone; None for what is no such figure."""
+    if figure["subject"] != "release" or figure["first"]["low"] is None:
+        return None
+    place = [figure[key] for key in _PLACE]
+    noise = (f for f in figures if f["subject"] == "noise" and [f[key] for key in _PLACE] == place)
+    ends = [[one["first"][key] for key in ("value", "low", "high")] for one in (figure, *noise)]
+    if len(ends) < 2:
+        return None
+    low, high = of_difference(*map(tuple, ends))
+    return "above" if low > 0 else "below" if high < 0 else "not told apart"
 
 
 def table(measured: Iterable[Measured]) -> bytes:
@@ -89,6 +140,8 @@ def table(measured: Iterable[Measured]) -> bytes:
             ("setting", pa.map_(pa.string(), pa.string())),
             ("draw", pa.int32()),
             ("value", pa.float64()),
+            ("low", pa.float64()),
+            ("high", pa.float64()),
         ]
     )
     listed = [{**row, "setting": list(row["setting"].items())} for row in rows]

@@ -65,9 +65,8 @@ class SentenceStudy(Study):
         """The means, without noise."""
         generator = np.random.default_rng([number, 1])
         yield from self._classified(self._sample.labels, self._means, "original", number)
-        yield from self._attacks(
-            self._means, "original", generator, cosines(self._means, self._means)
-        )
+        views = Views(self._means, self._means, {"": cosines(self._means, self._means)})
+        yield from attacks(self._sample, views, "original", generator)
 
     def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
         """The measures of a draw."""
@@ -77,11 +76,10 @@ class SentenceStudy(Study):
         yield from self._classified(draw.labels, released, "release", number, placed=draw.placed)
         if not draw.placed:
             return
-        score = self._score(draw, released)
-        yield from self._attacks(released, "release", generator, score)
-        order = generator.permutation(len(released))
-        dealt = released[order]
-        yield from self._attacks(dealt, "noise", generator, lambda rows: score(order[rows]))
+        views = Views(self._means, released, {"": self._score(draw, released)})
+        yield from attacks(self._sample, views, "release", generator)
+        dealt = views.dealt(generator.permutation(len(released)))
+        yield from attacks(self._sample, dealt, "noise", generator)
 
     def _privatizer(self, kind: SentencesKind | EmbeddedWordsKind) -> Privatizer:
         """The kind's path for documents, but that every sentence is encoded once."""
@@ -125,16 +123,6 @@ class SentenceStudy(Study):
         logs -= top + np.log(np.exp(logs - top).sum(axis=1, keepdims=True))
         chosen = draw.rows["candidate"].to_numpy()
         return lambda numbers: logs[:, chosen[numbers]].T
-
-    def _attacks(
-        self,
-        released: npt.NDArray[np.float64],
-        subject: str,
-        generator: np.random.Generator,
-        score: Score,
-    ) -> Iterator[Observation]:
-        views = Views(self._means, released, {"": score})
-        yield from attacks(self._sample, views, subject, generator)
 
 
 class _Remembering(Encoder):

@@ -15,7 +15,7 @@ from evaluation.attacks.membership import membership
 from evaluation.classification import Scores, posteriors
 from pipelines.evidence.draws import Draw
 from pipelines.evidence.private_corpus import Sample, Strings
-from pipelines.evidence.results import Observation
+from pipelines.evidence.results import Observation, membership_found, share_found
 from pipelines.spec import Spec
 from transforms.errors import InputError
 
@@ -62,14 +62,21 @@ class Views:
     released: Any
     scores: Mapping[str, Score]
 
+    def dealt(self, order: npt.NDArray[np.int64]) -> Views:
+        """The same rows in another order: of which nothing is learnt but by chance."""
+        scores = {
+            way: lambda numbers, score=score: score(order[numbers])
+            for way, score in self.scores.items()
+        }
+        return Views(self.raw, self.released[order], scores)
+
 
 def attacks(
     sample: Sample, views: Views, subject: str, generator: np.random.Generator
 ) -> Iterator[Observation]:
     """Linkage, and as far as there are labels and users, membership and authorship."""
     for way, score in views.scores.items():
-        found = float(linked(score, len(sample)).mean())
-        yield Observation("linkage", subject, found, way)
+        yield share_found("linkage", subject, linked(score, len(sample)), way)
     if sample.labels is not None:
         yield from _membership(sample.labels, views, subject, generator)
     if sample.users is not None:
@@ -87,8 +94,7 @@ def _membership(
         answers = posteriors(views.released[known[members]], classes[members])
         return lambda asked: answers(views.raw[known[asked]])
 
-    found = membership(learn, classes, SHADOWS, generator)
-    yield Observation("membership", subject, found.auc)
+    yield membership_found(subject, membership(learn, classes, SHADOWS, generator))
 
 
 def _authorship(
@@ -99,7 +105,7 @@ def _authorship(
         return
     rows, names = found
     right = attributed(views.raw[rows], views.released[rows], names, generator)
-    yield Observation("authorship", subject, float(right.mean()))
+    yield share_found("authorship", subject, right)
 
 
 def authors(users: Strings) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:

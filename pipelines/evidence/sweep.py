@@ -70,10 +70,13 @@ class Done:
         return f"{self.folder}/{digest}.json"
 
 
-def _observation(measure: str, subject: str, value: float, group: str) -> Observation:
+def _observation(
+    measure: str, subject: str, value: float, group: str, low: float | None, high: float | None
+) -> Observation:
     """One that was kept; raises KeyError or ValueError for what is none."""
     assert MEASURES[measure]
-    return Observation(measure, str(subject), float(value), str(group))
+    ends = (None if end is None else float(end) for end in (low, high))
+    return Observation(measure, str(subject), float(value), str(group), *ends)
 
 
 def run(

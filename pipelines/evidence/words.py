@@ -20,7 +20,7 @@ from pipelines.evidence.draws import Draw, drawn
 from pipelines.evidence.features import counted, split
 from pipelines.evidence.fresh import fresh_key
 from pipelines.evidence.private_corpus import Sample
-from pipelines.evidence.results import Observation
+from pipelines.evidence.results import Observation, share_found
 from pipelines.evidence.study import Study, Views, attacks, classified, labelled, refuse_unknown
 from pipelines.kinds import prepare
 from pipelines.meaning import simulator
@@ -69,7 +69,7 @@ class WordStudy(Study):
         """The original, as it is."""
         generator = np.random.default_rng([number, 1])
         yield from self._classified(self._originals, "original", number)
-        yield from self._attacks(self._before, "original", generator)
+        yield from attacks(self._sample, self._views(self._before), "original", generator)
 
     def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
         """The measures of a draw."""
@@ -89,10 +89,14 @@ class WordStudy(Study):
         yield Observation("similarity", "noise", self._similarity(dealt))
         yield from self._classified(self._counted(after), "release", number)
         guesses = self._guesses(draw.law or self._parameters)
-        yield Observation("inversion-bayes", "floor", float(np.mean(before == 0)))
+        yield share_found("inversion-bayes", "floor", before == 0)
         for subject, words in (("release", after), ("noise", dealt)):
             yield from self._inverted(before, words[known], guesses, subject)
-            yield from self._attacks(words, subject, generator)
+        views = self._views(after)
+        yield from attacks(self._sample, views, "release", generator)
+        # Words that are dealt to all documents leave these as long as they were, which is telling.
+        others = views.dealt(generator.permutation(len(self._sample)))
+        yield from attacks(self._sample, others, "noise", generator)
 
     def _looked_up(self, *, unknown: bool) -> tuple[npt.NDArray[np.int64], Words]:
         tokens = tokenize(self._sample.documents.texts)
@@ -153,10 +157,10 @@ class WordStudy(Study):
         self, before: Words, after: Words, guesses: npt.NDArray[np.int64], subject: str
     ) -> Iterator[Observation]:
         for name, guessed in (("inversion-bayes", guesses[after]), ("inversion-nearest", after)):
-            right = (guessed == before).astype(np.float64)
-            yield Observation(name, subject, float(right.mean()))
-            for band in by_frequency(right, before.astype(np.int64) + 1):
-                yield Observation(name, subject, band.share, f"words {band.label}")
+            right = guessed == before
+            yield share_found(name, subject, right)
+            for label, own in by_frequency(right, before.astype(np.int64) + 1).items():
+                yield share_found(name, subject, own, f"words {label}")
 
     def _of_equal_length(self, words: Words, others: Score) -> Score:
         """Words that stay in their places; a released text is as long as its original."""
@@ -176,9 +180,7 @@ class WordStudy(Study):
 
         return score
 
-    def _attacks(
-        self, words: Words, subject: str, generator: np.random.Generator
-    ) -> Iterator[Observation]:
+    def _views(self, words: Words) -> Views:
         counts = self._counted(words)
         by_words = bag_cosines(counts, self._originals)
         scores: dict[str, Score] = {
@@ -186,4 +188,4 @@ class WordStudy(Study):
             "by words": by_words,
             "by mean vectors": cosines(self._means(counts), self._means(self._originals)),
         }
-        yield from attacks(self._sample, Views(self._originals, counts, scores), subject, generator)
+        return Views(self._originals, counts, scores)

@@ -76,6 +76,7 @@ def test_the_files(evaluated: Workspace) -> None:
         "of": DOCUMENTS,
         "label": "label",
         "user": "user",
+        "placed": True,
     }
     assert content["draws"] == 2
 
@@ -167,6 +168,8 @@ def test_what_is_printed(evaluated: Workspace) -> None:
     assert "release   test (bag-of-words), epsilon 7 at N = 1\n" in printed
     assert f"measured  {DOCUMENTS} of {DOCUMENTS} documents, 2 draws" in printed
     assert "report    report/evaluation.html\n" in printed
+    assert " find more than in noise\n" in printed
+    assert "of the documents are traced back to their originals" in printed
 
 
 def test_without_a_spec_the_release_is_the_only_draw(
@@ -179,6 +182,15 @@ def test_without_a_spec_the_release_is_the_only_draw(
     content = content_of(workspace)
     assert content["draws"] == 1
     assert all(one["low"] is None for one in content["figures"])
+    # Documents tell what one draw can: an attack's own interval, and that it is no chance.
+    (linked,) = (
+        one
+        for one in content["figures"]
+        if (one["measure"], one["subject"]) == ("linkage", "release")
+    )
+    assert 0.8 < linked["first"]["low"] < linked["first"]["high"] <= 1
+    assert linked["against_noise"] == "above"
+    assert content["verdict"]["above"][0].startswith(f"{linked['first']['value']:.1%} of the docum")
     assert any("No spec was given" in note for note in content["notes"])
     assert figures(content)["linkage", "release"] > 0.9
     assert ("membership", "release") not in figures(content)
@@ -194,4 +206,5 @@ def test_rows_of_unknown_documents(workspace: Workspace, lee_texts: list[str]) -
     counts = {(one["measure"], one["subject"]): one["draws"] for one in content["figures"]}
     assert counts["linkage", "release"] == 1
     assert counts["f1", "release"] == 2
+    assert content["corpus"]["placed"] is False
     assert any("Which document a row" in note for note in content["notes"])

@@ -95,6 +95,17 @@ def test_other_texts_under_the_same_ids(released: Workspace, lee_texts: list[str
     assert said.endswith("these are not the texts that the release was made of; give those")
 
 
+@pytest.mark.parametrize("found", ['{"release": {"id": "test"}}', "{", "[]", '"other"'])
+def test_a_place_that_holds_another_report(released: Workspace, found: str) -> None:
+    # Kills: a report that another release's is lost to.
+    place = released.folder / "taken"
+    place.mkdir(exist_ok=True)
+    (place / "evaluation.json").write_text(found)
+    said = refused(released, "--output", "taken", "--no-audit")
+    assert said.endswith("taken holds the report of another release; name a place of its own")
+    assert (place / "evaluation.json").read_text() == found
+
+
 @pytest.mark.parametrize("text", ["", f"{CANARY} {CANARY}"])
 def test_texts_without_a_known_word(released: Workspace, text: str) -> None:
     said = refused(released, *other_corpus(released, text=[text] * DOCUMENTS))
@@ -107,7 +118,8 @@ def test_texts_without_a_known_word(released: Workspace, text: str) -> None:
         (["--label", "topic"], "--label: "),
         (["--text", "body"], "--text: "),
         (["--user", "writer"], "--user: "),
-        (["--id", "number"], "--id: "),
+        (["--id", "number"], "--id: the release keeps no column 'number' (it keeps 'article', "),
+        (["--id", "text"], "--id: the release keeps no column 'text' (it keeps 'article', 'la"),
         (["--label", "user"], "--label: the column 'user' has fewer than two classes of 20 docu"),
         (["--user", "article"], "--user: the column 'article' has fewer than two authors of 10"),
         (["--sweep", "epsilon"], "--sweep: 'epsilon' is not KEY=VALUE,VALUE"),

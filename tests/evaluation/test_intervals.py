@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evaluation.intervals import mean_over_blocks, most_allowed, over_draws, share_at_least
+from evaluation.intervals import (
+    mean_over_blocks,
+    most_allowed,
+    of_auc,
+    of_difference,
+    of_share,
+    over_draws,
+    share_at_least,
+)
 
 LEVELS = [0.31, 0.051, 1e-6]
 
@@ -60,6 +68,76 @@ def test_everybody_is_counted_not_estimated() -> None:
     # Kills: a bound below the share itself where nobody was left out.
     for count in range(8):
         assert share_at_least(count, 7, 1e-3, 7) == count / 7
+
+
+@pytest.mark.parametrize("sample", [1, 30])
+def test_an_interval_of_a_share_is_clopper_and_pearsons(sample: int) -> None:
+    # Kills: one side's level, failures for successes, an interval of no width at 0 or at all.
+    for count in range(sample + 1):
+        exact = stats.binomtest(count, sample).proportion_ci(0.9, method="exact")
+        np.testing.assert_allclose(of_share(count, sample, 0.9), exact, atol=1e-12)
+
+
+def test_a_share_of_chances_is_rounded_away_from_the_middle() -> None:
+    # Kills: a half of a document counted whole, at either end; rounding of what a sum is off by.
+    assert of_share(4.5, 30, 0.9) == (of_share(4, 30, 0.9)[0], of_share(5, 30, 0.9)[1])
+    assert of_share(sum([0.1] * 10) - 1e-12, 30, 0.9) == of_share(1, 30, 0.9)
+    assert of_share(30 - 1e-12, 30, 0.9)[1] == 1
+
+
+@pytest.mark.parametrize(("sizes", "shift"), [((30, 30), 0.0), ((200, 60), 0.8), ((25, 25), 1.5)])
+def test_an_interval_of_an_auc_covers_as_often_as_it_says(
+    sizes: tuple[int, int], shift: float
+) -> None:
+    # Normal scores, of which the area is known. Of 4,000 intervals, Binomial(4,000, c) cover it,
+    # with a c between .93 and .97. Kills: a one-sided quantile, the variance for its root, members
+    # + others for their mean.
+    true = float(stats.norm.cdf(shift / math.sqrt(2)))
+    generator = np.random.default_rng()
+    members = generator.normal(shift, 1, (4_000, sizes[0], 1))
+    others = generator.normal(0, 1, (4_000, 1, sizes[1]))
+    areas = [float((a > b).mean()) for a, b in zip(members, others, strict=True)]
+    found = np.array([of_auc(area, *sizes, 0.95) for area in areas])
+    covered = int(((found[:, 0] <= true) & (found[:, 1] >= true)).sum())
+    assert stats.binom.ppf(1e-7, 4_000, 0.93) <= covered <= stats.binom.isf(1e-7, 4_000, 0.97)
+    # Control: intervals at .8 do not.
+    narrow = np.array([of_auc(area, *sizes, 0.8) for area in areas])
+    inside = int(((narrow[:, 0] <= true) & (narrow[:, 1] >= true)).sum())
+    assert inside < stats.binom.ppf(1e-7, 4_000, 0.93)
+
+
+def test_an_interval_of_an_auc_has_two_ends_and_no_point() -> None:
+    # Kills: no width where all members were told apart; members and others in one another's place
+    # where they differ; an interval that is not the mirror's.
+    low, high = of_auc(1.0, 20, 20, 0.95)
+    assert (0.85 < low < 0.95, high) == (True, 1.0)
+    assert of_auc(0.0, 20, 20, 0.95) == pytest.approx((0.0, 1 - low))
+    low, high = of_auc(0.56, 500, 500, 0.95)
+    assert of_auc(0.44, 500, 500, 0.95) == pytest.approx((1 - high, 1 - low))
+    # By hand at one half: the variance is (1 + 2/3 (n - 1)) / (4 n^2), so that the low end of an
+    # area of 1/2 + 1.96 of its roots is one half.
+    deviation = math.sqrt((1 + 2 / 3 * 499) / (4 * 500**2))
+    low, _ = of_auc(0.5 + stats.norm.ppf(0.975) * deviation, 500, 500, 0.95)
+    assert low == pytest.approx(0.5, abs=1e-6)
+
+
+def test_a_difference_by_hand() -> None:
+    # Kills: ends that are added up, or the wrong ones. Zou and Donner's: .3 less hypot(.1, .08),
+    # and .3 plus hypot(.2, .05).
+    found = of_difference((0.5, 0.4, 0.7), (0.2, 0.15, 0.28))
+    assert found == pytest.approx((0.3 - math.hypot(0.1, 0.08), 0.3 + math.hypot(0.2, 0.05)))
+
+
+def test_a_difference_of_equals_is_seldom_taken_for_one() -> None:
+    # Two shares of .04 in 300 documents: which is told to be more, in 4,000 pairs, with a chance
+    # of .025 at most each way. Kills: one interval's ends alone. Control: 17 to 0 is more.
+    counts = np.random.default_rng().binomial(300, 0.04, (4_000, 2))
+    pairs = [[(c / 300, *of_share(c, 300, 0.95)) for c in pair] for pair in counts.tolist()]
+    found = np.array([of_difference(*pair) for pair in pairs])
+    wrong = int(((found[:, 0] > 0) | (found[:, 1] < 0)).sum())
+    assert wrong <= stats.binom.isf(1e-7, 4_000, 0.05)
+    low, _ = of_difference((17 / 300, *of_share(17, 300, 0.95)), (0, *of_share(0, 300, 0.95)))
+    assert low > 0
 
 
 def test_blocks_of_one_size_give_students_interval_of_their_means() -> None:

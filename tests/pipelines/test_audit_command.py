@@ -271,6 +271,15 @@ def test_nothing_is_run_where_the_output_is_in_use(workspace: Workspace) -> None
     assert (workspace.folder / "audited" / "mine").read_text() == "kept"
 
 
+def test_nothing_is_written_into_a_release(workspace: Workspace) -> None:
+    # Kills: a file that the card does not know, by which `verify` refuses the release.
+    (workspace.folder / "release.json").write_text("{}")
+    spec = load_spec(spec_of(workspace, HISTOGRAM))
+    with pytest.raises(InputError, match="lies in a release"):
+        audit(spec, str(workspace.folder / "audited"), draws=-1)
+    assert not (workspace.folder / "audited").exists()
+
+
 def test_a_loss_without_bound_is_written_as_the_largest_float(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,9 +7,12 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from evaluation.attacks.membership import Membership
+from evaluation.intervals import of_auc, of_share
 from pipelines.evidence import results
 from pipelines.evidence.measures import MEASURES
 from pipelines.evidence.results import Measured, Observation
@@ -22,34 +25,74 @@ NAN = float("nan")
 def observed(draw: int, value: float, *, epsilon: str | None = None, group: str = "") -> Measured:
     """A draw with one figure."""
     setting = () if epsilon is None else (("epsilon", epsilon),)
-    return Measured(setting, draw, [Observation("linkage", "release", value, group)])
+    return Measured(setting, draw, [Observation("linkage", "release", value, group, 0.1, 0.6)])
 
 
 def test_means_and_intervals_by_hand() -> None:
     # Student's t with one degree of freedom: 12.706 at .975, times .1 / sqrt 2 times sqrt 2 / 2.
-    (figure,) = results.figures([observed(0, 0.4), observed(1, 0.6)], 0.95)
+    (figure,) = results.figures([observed(0, 0.4), observed(1, 0.6)])
     assert figure["mean"] == pytest.approx(0.5)
     assert figure["draws"] == 2
     # The interval is (-.77, 1.77), of a share. Kills: an interval beyond what can be.
     assert (figure["low"], figure["high"]) == (0, 1)
-    (figure,) = results.figures([observed(0, 0.49), observed(1, 0.51)], 0.95)
+    (figure,) = results.figures([observed(0, 0.49), observed(1, 0.51)])
     assert figure["low"] == pytest.approx(0.5 - 12.7062 * 0.01, abs=1e-4)
     assert figure["high"] == pytest.approx(0.5 + 12.7062 * 0.01, abs=1e-4)
 
 
 def test_what_is_no_number_counts_for_nothing() -> None:
     # Kills: a NaN that spoils a mean, or stands in JSON.
-    (figure,) = results.figures([observed(0, NAN), observed(1, 0.5)], 0.95)
+    (figure,) = results.figures([observed(0, NAN), observed(1, 0.5)])
     assert figure["mean"] == 0.5
     assert (figure["low"], figure["high"], figure["draws"]) == (None, None, 1)
-    assert results.figures([observed(0, NAN)], 0.95) == []
+    assert results.figures([observed(0, NAN)]) == []
 
 
 def test_equal_draws_say_nothing_of_others() -> None:
     # Kills: an interval of no width, as if every draw had to give the same.
-    (figure,) = results.figures([observed(draw, 0.0) for draw in range(3)], 0.95)
+    (figure,) = results.figures([observed(draw, 0.0) for draw in range(3)])
     assert (figure["mean"], figure["draws"]) == (0, 3)
     assert (figure["low"], figure["high"]) == (None, None)
+
+
+def test_the_first_draw_is_told_with_its_own_interval() -> None:
+    # Kills: the mean for it, another draw's ends, a first draw that has no number.
+    (figure,) = results.figures([observed(2, 0.4), observed(0, NAN), observed(1, 0.2)])
+    assert figure["first"] == {"draw": 1, "value": 0.2, "low": 0.1, "high": 0.6}
+
+
+@pytest.mark.parametrize(
+    ("release", "noise", "told"),
+    [(17, 0, "above"), (1, 0, "not told apart"), (0, 17, "below"), (9, 9, "not told apart")],
+)
+def test_an_attack_is_compared_with_noise_by_documents(release: int, noise: int, told: str) -> None:
+    # Kills: intervals over draws for it, the wrong direction, one draw that tells nothing.
+    def seen(subject: str, count: int, group: str = "") -> Observation:
+        return results.share_found("linkage", subject, np.arange(300) < count, group)
+
+    figures = results.figures(
+        [
+            Measured((), 0, [seen("release", release), seen("noise", noise)]),
+            # Nothing of another setting or group is taken for it.
+            Measured((("epsilon", "9"),), 0, [seen("noise", 300 - noise)]),
+            Measured((), 1, [seen("noise", 300 - noise, "by words")]),
+            Measured((), 1, [Observation("f1", "release", 0.3), Observation("f1", "noise", 0.3)]),
+        ]
+    )
+    compared = {(f["measure"], f["subject"], f["group"]): f["against_noise"] for f in figures}
+    assert compared.pop(("linkage", "release", "")) == told
+    assert set(compared.values()) == {None}
+
+
+def test_shares_and_areas_have_the_intervals_of_their_documents() -> None:
+    found = results.share_found("linkage", "release", np.array([1, 0.5, 0, 0]), "by words")
+    assert found.value == 0.375
+    assert (found.low, found.high) == of_share(1.5, 4, 0.95)
+    # Kills: members for others, and all documents for either.
+    members = np.array([True, True, False, False, False])
+    area = results.membership_found("noise", Membership(members, np.array([2.0, 1, 0, 1, 0])))
+    assert area.value == pytest.approx(5.5 / 6)
+    assert (area.low, area.high) == of_auc(area.value, 2, 3, 0.95)
 
 
 def test_settings_and_groups_are_apart_and_in_order() -> None:
@@ -59,7 +102,7 @@ def test_settings_and_groups_are_apart_and_in_order() -> None:
         observed(0, 0.3),
         Measured((), 0, [Observation("f1", "release", 0.9)]),
     ]
-    figures = results.figures(measured, 0.95)
+    figures = results.figures(measured)
     assert [figure["measure"] for figure in figures] == ["f1", *["linkage"] * 3]
     assert [(f["setting"], f["group"], f["mean"]) for f in figures[1:]] == [
         ({}, "by words", 0.2),
@@ -82,6 +125,8 @@ def test_every_observation_is_a_row() -> None:
         "setting": [("epsilon", "2")],
         "draw": 3,
         "value": 0.5,
+        "low": 0.1,
+        "high": 0.6,
     }
 
 
@@ -92,6 +137,8 @@ def test_measures_say_what_they_can_be() -> None:
         assert measure.meaning.endswith("."), name
         # An attack is better for those who are protected where it is lower.
         assert (measure.part == "attack") <= (measure.better == "lower"), name
+        said = measure.says.format(release=0.75, noise=0.25)
+        assert ("75" in said) == ("25" in said) == (measure.part == "attack"), name
 
 
 def test_a_sweep_is_every_combination() -> None:
@@ -132,7 +179,9 @@ def test_results_are_kept_by_evaluation_setting_and_draw(tmp_path: Path) -> None
     assert one.find((measured.setting, 1)) is None
 
 
-@pytest.mark.parametrize("change", [{"measure": "weather"}, {"value": "high"}, {"extra": 1}])
+@pytest.mark.parametrize(
+    "change", [{"measure": "weather"}, {"value": "high"}, {"low": "low"}, {"extra": 1}]
+)
 def test_what_was_not_kept_by_us_is_not_taken_up(tmp_path: Path, change: dict[str, object]) -> None:
     done, measured = Done(str(tmp_path), "one"), observed(0, 0.5)
     done.keep(measured)

@@ -21,6 +21,7 @@ Content = Callable[[], dict[str, Any]]
 CONTENTS: list[Content] = [
     made.bag_of_words,
     made.words,
+    made.harmless,
     made.failed,
     made.odd,
     made.hostile,
@@ -91,15 +92,18 @@ def test_another_process_makes_the_same_page() -> None:
 def test_a_table_beside_each_plot_holds_every_figure() -> None:
     page = Page(rendered(made.bag_of_words))
     assert page.tables["Topics found again: the figures"] == [
-        ["Of", "Mean", "95 % interval", "Draws"],
-        ["this release", "0.312", "0.301 to 0.323", "5"],
-        ["ceiling", "0.377", "0.368 to 0.386", "5"],
-        ["floor", "0.225", "0.219 to 0.231", "5"],
-        ["Laplace noise", "0.021", "0.017 to 0.025", "5"],
-        ["geometric noise", "0.024", "0.020 to 0.028", "5"],
+        ["Of", "First draw", "Mean", "95 % interval", "Draws"],
+        ["this release", "0.312", "0.312", "0.301 to 0.323", "5"],
+        ["ceiling", "0.377", "0.377", "0.368 to 0.386", "5"],
+        ["floor", "0.225", "0.225", "0.219 to 0.231", "5"],
+        ["Laplace noise", "0.021", "0.021", "0.017 to 0.025", "5"],
+        ["geometric noise", "0.024", "0.024", "0.020 to 0.028", "5"],
     ]
+    assert page.tables["Linkage, top 1 of 1,000: the figures"][1] == [
+        "this release", "0.111 0.100 to 0.123", "0.114", "0.102 to 0.126", "5",
+    ]  # fmt: skip
     assert page.tables["Classification accuracy: the figures"][2] == [
-        "original text", "0.872", "one draw", "1",
+        "original text", "0.872", "0.872", "one draw", "1",
     ]  # fmt: skip
     assert page.tables["Linkage, top 1 of 1,000 against ε: the figures"] == [
         ["Setting", "Of", "Mean", "95 % interval", "Draws"],
@@ -121,16 +125,47 @@ def test_no_figure_is_missing_from_the_tables(content: Content) -> None:
 
 def test_the_summary_holds_the_release_against_the_original_and_noise() -> None:
     tables = Page(rendered(made.words)).tables
-    assert tables["What the release is still good for"][1] == [
-        "Accuracy on clean text", "0.741 0.728 to 0.754", "0.868 0.864 to 0.872",
-        "0.502 0.487 to 0.517",
+    # Kills: the mean for the release's own figure, or its interval over draws for that over
+    # documents; a group that is left out.
+    assert tables["What the release is still good for"][:2] == [
+        ["Measure", "This release", "Mean of such draws", "Original text", "Noise alone"],
+        ["Accuracy on clean text", "0.741", "0.741 0.728 to 0.754", "0.868 0.864 to 0.872",
+         "0.502 0.487 to 0.517"],
     ]  # fmt: skip
-    assert [row[-1] for row in tables["What attacks get out of it"]] == [
+    attacks = tables["What attacks get out of it"]
+    assert attacks[0] == [
+        "Measure", "One draw like it", "Mean of such draws", "Original text", "Noise alone",
         "Against noise alone",
-        "too few draws to tell",
-        "above",
-        "above",
-    ]
+    ]  # fmt: skip
+    assert attacks[1] == [
+        "Membership inference", "0.522 0.490 to 0.560", "0.519 0.498 to 0.540", "0.667", "0.501",
+        "not told apart",
+    ]  # fmt: skip
+    assert [(row[0], row[-1]) for row in attacks[2:]] == [
+        *((f"Word inversion, rank {band}", "—")
+          for band in ("1-100", "101-1,000", "1,001-10,000", "beyond 10,000")),
+        ("Authorship", "above"),
+    ]  # fmt: skip
+    own = Page(rendered(made.bag_of_words)).tables["What attacks get out of it"][0]
+    assert own[1] == "This release"
+
+
+def test_what_attacks_find_is_read_first() -> None:
+    # Kills: an attack that succeeds below a green box, or that is left out of it.
+    page = rendered(made.words)
+    words = Page(page).words
+    told = "1 of 2 attacks find more in a draw like this release than in noise."
+    assert told in words
+    assert words.index(told) < words.index("All 3 audits passed")
+    assert "The author is named for 15.0% of the documents." in words
+    assert "told with an AUC" not in words
+    failed = Page(rendered(made.failed)).words
+    assert failed.index("An audit failed") < failed.index("1 of 2 attacks find more")
+    harmless = Page(rendered(made.harmless)).words
+    assert "None of 1 attacks finds more in a draw like this release than in noise" in harmless
+    assert "find more" not in harmless
+    assert "find more in this release than in noise" in Page(rendered(made.bag_of_words)).words
+    assert "No attack was run, and no audit." in Page(rendered(made.bare)).words
 
 
 def test_the_promise_its_cost_and_what_it_leaves_out_are_there() -> None:
@@ -180,11 +215,11 @@ def test_what_nobody_knows_and_what_is_no_number_is_shown() -> None:
     page = Page(rendered(made.odd))
     assert "A release of kind sonnets" in page.words
     assert page.tables["nameless: the figures"][1:] == [
-        ["this release", "— (not a number)", "one draw", "1"],
-        ["original text", "— (infinite)", "— (unbounded)", "5"],
+        ["this release", *["— (not a number)"] * 2, "one draw", "1"],
+        ["original text", *["— (infinite)"] * 2, "— (unbounded)", "5"],
         ["a subject that nobody has ever heard of, with a name too long",
-         "\N{MINUS SIGN}3e\N{MINUS SIGN}05", "one draw", "1"],
-        ["noise alone", "12,346", "— (unbounded)", "5"],
+         *["\N{MINUS SIGN}3e\N{MINUS SIGN}05"] * 2, "one draw", "1"],
+        ["noise alone", *["12,346"] * 2, "— (unbounded)", "5"],
     ]  # fmt: skip
     assert page.tables["Of no known part: the figures"][1][1] == "— (not measured)"
     assert ["ε = 100, size = 1600", "the release", "— (not a number)", "— (unbounded)", "3"] in (

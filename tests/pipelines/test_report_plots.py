@@ -136,3 +136,18 @@ def test_other_keys_make_a_line_each_against_epsilon(drawn: list[Any]) -> None:
         [(1, 0.2), (2, 0.2)],
     ]
     assert drawn[0].get_xlabel() == "ε"
+
+
+def test_what_no_setting_changes_is_a_line_across(drawn: list[Any]) -> None:
+    # Kills: noise drawn twice, once at each setting and once across; a release without its line.
+    swept = [
+        figure("m", who, value, 0.1, epsilon=epsilon)
+        for who, value in (("release", 0.5), ("noise", 0.1))
+        for epsilon in ("1", "2")
+    ]
+    own = [figure("m", who, 0.3, 0.1) for who in ("release", "noise", "original")]
+    curves.curve(measured(*swept, *own), "name")
+    across = [line.get_label() for line in drawn[0].lines if len(set(line.get_ydata())) == 1]
+    assert {"this release", "original text"} <= set(across)
+    names = drawn[0].get_legend_handles_labels()[1]
+    assert sorted(names) == ["at each ε", "noise alone", "original text", "this release"]

@@ -8,8 +8,15 @@ from typing import Any
 import pytest
 from report_content import figure
 
-from pipelines.evidence.report.page import told_apart
-from pipelines.evidence.report.wording import cell, direction, interval, number, setting
+from pipelines.evidence.report.wording import (
+    cell,
+    direction,
+    first,
+    interval,
+    mean,
+    number,
+    setting,
+)
 
 MINUS = "\N{MINUS SIGN}"
 
@@ -53,25 +60,15 @@ def test_an_interval_is_shown_or_why_there_is_none(
 
 
 @pytest.mark.parametrize(
-    ("release", "noise", "said"),
-    [
-        ((0.6, 0.05), (0.5, 0.04), "above"),
-        ((0.4, 0.05), (0.5, 0.04), "below"),
-        ((0.6, 0.06), (0.5, 0.05), "too few draws to tell"),
-        ((0.6, None), (0.5, 0.04), "— (no two intervals)"),
-        ((0.6, math.inf), (0.5, 0.04), "— (no two intervals)"),
-    ],
+    ("low", "high", "shown"),
+    [(0.1, 0.2, "0.100 to 0.200"), (None, None, ""), (0.1, None, ""), (math.nan, 0.2, "")],
 )
-def test_an_attack_is_told_apart_from_noise_by_intervals_that_do_not_overlap(
-    release: tuple[float, float | None], noise: tuple[float, float | None], said: str
+def test_a_first_draw_is_shown_with_the_interval_that_it_has(
+    low: float | None, high: float | None, shown: str
 ) -> None:
-    found = {name: figure("any", name, *given) for name, given in
-             (("release", release), ("noise", noise))}  # fmt: skip
-    assert told_apart(found) == said
-
-
-def test_an_attack_without_noise_is_told_apart_from_nothing() -> None:
-    assert told_apart({"release": figure("any", "release", 0.6, 0.1)}) == "— (no two intervals)"
+    one = figure("any", "release", 0.5, 0.1, first=(0.15, low, high))
+    assert first(one) == ("0.150", shown)
+    assert mean(one) == ("0.500", "0.400 to 0.600")
 
 
 @pytest.mark.parametrize(

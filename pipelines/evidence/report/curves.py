@@ -119,8 +119,13 @@ def _closest(places: npt.NDArray[np.float64]) -> float:
 
 
 def _references(axes: Axes, measured: Measured, group: str) -> None:
-    """The release's own figure, and those it is held against, as lines across."""
-    own = [f for f in measured.own if f["group"] == group and plotted(f["mean"])]
+    """The release's own figure, and what no setting changes, as lines across."""
+    swept = {figure["subject"] for figure in measured.swept} - {"release"}
+    own = [
+        figure
+        for figure in measured.own
+        if figure["group"] == group and plotted(figure["mean"]) and figure["subject"] not in swept
+    ]
     styles = ("--", ":", "-.", (0, (6, 2, 1, 2, 1, 2)))
     names = [figure["subject"] for figure in own]
     for position, figure in enumerate(own):

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pipelines.evidence.verdict import of_everything
+
 Figure = Mapping[str, Any]
 
 
@@ -18,11 +20,13 @@ class Measured:
     swept: list[Figure]
 
     @property
-    def first_group(self) -> list[Figure]:
-        """The release's own figures that are of no group, or of the first one."""
-        groups = [figure["group"] for figure in self.own]
-        first = "" if "" in groups else next(iter(groups), "")
-        return [figure for figure in self.own if figure["group"] == first]
+    def in_short(self) -> dict[str, dict[str, Figure]]:
+        """The release's own figures by group and subject: of everything, or else of all groups."""
+        shown = [figure for figure in self.own if of_everything(figure)] or self.own
+        groups: dict[str, dict[str, Figure]] = {}
+        for figure in shown:
+            groups.setdefault(figure["group"], {})[figure["subject"]] = figure
+        return groups
 
 
 def by_measure(content: Mapping[str, Any]) -> list[Measured]:

@@ -12,6 +12,10 @@ from pipelines.evidence.report.figures import Figure, Measured, by_measure
 from pipelines.evidence.report.plots import comparison
 
 _PARTS = ("utility", "attack")
+_BESIDE = ("original", "ceiling", "noise", "floor")
+
+Cell = tuple[str, str]
+"""A number and its interval, in words."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +41,16 @@ class Exhibit:
 
 @dataclass(frozen=True)
 class Glance:
-    """The key figures of a part: a row for each measure, a column for each subject."""
+    """The key figures of a part.
 
-    subjects: list[str]
-    rows: list[tuple[dict[str, Any], str, dict[str, Figure]]]
+    Attributes:
+        columns: their titles.
+        rows: what the row is of, a number and its interval for each column (None where nothing
+            was measured), and for an attack, how it lies to noise alone.
+    """
+
+    columns: list[str]
+    rows: list[tuple[str, list[tuple[str, str] | None], str | None]]
 
 
 def render(content: dict[str, Any]) -> str:
@@ -62,24 +72,16 @@ def render(content: dict[str, Any]) -> str:
     page: str = environment.get_template("report.html.j2").render(
         content=content,
         wording=wording,
-        glances={part: _glance(_of(part, measured)) for part in _PARTS},
-        told_apart=told_apart,
+        glances={
+            "utility": _glance(_of("utility", measured), "This release", wording.mean),
+            "attack": _glance(_of("attack", measured), _own_title(content), wording.first),
+        },
         utility=_exhibits("utility", _of("utility", measured), _own),
         attacks=_exhibits("attack", _of("attack", measured), _own),
         others=_exhibits("other", _of("other", measured), _own),
         sweeps=_sweeps(measured),
     )
     return page
-
-
-def told_apart(figures: dict[str, Figure]) -> str:
-    """How the release's interval lies to that of noise alone."""
-    release, noise = figures.get("release"), figures.get("noise")
-    if not (release and noise and wording.bounded(release) and wording.bounded(noise)):
-        return "— (no two intervals)"
-    if release["low"] > noise["high"]:
-        return "above"
-    return "below" if release["high"] < noise["low"] else "too few draws to tell"
 
 
 def _of(part: str, measured: list[Measured]) -> list[Measured]:
@@ -90,15 +92,38 @@ def _of(part: str, measured: list[Measured]) -> list[Measured]:
     return [each for each in known if each.measure["part"] == part]
 
 
-def _glance(measured: list[Measured]) -> Glance:
-    rows = []
-    for each in measured:
-        figures = {figure["subject"]: figure for figure in each.first_group}
-        if figures:
-            rows.append((dict(each.measure), each.first_group[0]["group"], figures))
-    seen = [name for *_, figures in rows for name in figures]
-    columns = ("release", "original", "ceiling", "noise", "floor")
-    return Glance([name for name in columns if name in seen], rows)
+def _own_title(content: dict[str, Any]) -> str:
+    """What the first draw is that attacks are made on."""
+    return "This release" if content["corpus"]["placed"] else "One draw like it"
+
+
+def _glance(measured: list[Measured], own: str, shown: Callable[[Figure], Cell]) -> Glance:
+    """The release's own figures and those of draws like it, then others as `shown`."""
+    rows = [
+        (", ".join(filter(None, (each.measure["title"], group))), figures)
+        for each in measured
+        for group, figures in each.in_short.items()
+    ]
+    seen = {name for _, figures in rows for name in figures}
+    columns: list[tuple[str, str, Callable[[Figure], Cell]]] = []
+    if "release" in seen:
+        columns.append((own, "release", wording.first))
+        if any(figures["release"]["draws"] > 1 for _, figures in rows if "release" in figures):
+            columns.append(("Mean of such draws", "release", wording.mean))
+    columns += [
+        (wording.subject(name).capitalize(), name, shown) for name in _BESIDE if name in seen
+    ]
+    return Glance(
+        [title for title, *_ in columns],
+        [
+            (
+                title,
+                [cell(figures[name]) if name in figures else None for _, name, cell in columns],
+                figures.get("release", {}).get("against_noise"),
+            )
+            for title, figures in rows
+        ],
+    )
 
 
 def _own(name: str, measured: Measured) -> Exhibit:

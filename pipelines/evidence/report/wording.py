@@ -43,6 +43,18 @@ def number(value: float | None) -> str:
     return text.replace("-", _MINUS)
 
 
+def first(figure: Mapping[str, Any]) -> tuple[str, str]:
+    """A figure's first draw, and its interval over documents if it has one."""
+    one = figure["first"]
+    known = plotted(one["low"]) and plotted(one["high"])
+    return number(one["value"]), f"{number(one['low'])} to {number(one['high'])}" if known else ""
+
+
+def mean(figure: Mapping[str, Any]) -> tuple[str, str]:
+    """A figure's mean over draws, and its interval."""
+    return number(figure["mean"]), interval(figure)
+
+
 def interval(figure: Mapping[str, Any]) -> str:
     """A figure's interval, or why it has none."""
     low, high = figure["low"], figure["high"]

@@ -18,7 +18,6 @@ import scipy.sparse as sp
 from scipy import stats
 
 from evaluation.attacks.inversion import (
-    Band,
     bayes_guesses,
     best_guesses,
     by_frequency,
@@ -220,18 +219,19 @@ def test_recovered_by_hand() -> None:
 
 
 def test_bands_hold_their_last_rank() -> None:
-    # Kills: an edge on the wrong side, a rank of zero-based bands, the mean over all words.
+    # Kills: an edge on the wrong side, zero-based ranks, an empty band, another order.
     ranks = np.array([10_001, 1, 100, 101, 1000, 10_000])
-    shares = np.array([0.5, 1.0, 0.5, 0.25, 0.0, 0.125])
-    assert by_frequency(shares, ranks) == [
-        Band("1-100", 0.75, 2),
-        Band("101-1,000", 0.125, 2),
-        Band("1,001-10,000", 0.125, 1),
-        Band("beyond 10,000", 0.5, 1),
-    ]
-    assert by_frequency(shares[:2], ranks[:2], (5, 9)) == [
-        Band("1-5", 1.0, 1),
-        Band("beyond 9", 0.5, 1),
+    found = np.array([True, False, True, False, True, True])
+    assert {label: own.tolist() for label, own in by_frequency(found, ranks).items()} == {
+        "1-100": [False, True],
+        "101-1,000": [False, True],
+        "1,001-10,000": [True],
+        "beyond 10,000": [True],
+    }
+    few = by_frequency(found[:2], ranks[:2], (5, 9))
+    assert [(label, own.tolist()) for label, own in few.items()] == [
+        ("1-5", [False]),
+        ("beyond 9", [True]),
     ]
 
 
