@@ -9,6 +9,7 @@ from fractions import Fraction
 import apache_beam as beam
 import pyarrow as pa
 
+from mechanisms.bag_of_words import Accounting, BagOfWords
 from mechanisms.guarantees import LimitedPrecision, Spending, compose, round_up
 from mechanisms.histogram import Histogram
 from pipelines import card
@@ -20,7 +21,7 @@ from pipelines.storage import COMPRESSION, VOCABULARY, rows_of
 from transforms.artefacts import Artefact
 from transforms.bag_of_words import BagOfWordsParameters
 from transforms.codebook import BuildCodebook, Codebook, Compression, check_size
-from transforms.errors import redacted
+from transforms.errors import InputError, redacted
 from transforms.histogram import ReleaseHistogram
 from transforms.shards import ROW_GROUP_ROWS, Tally, Written, write_tables
 from transforms.vocabulary import vocabulary_table
@@ -95,13 +96,32 @@ class BagOfWordsKind(Kind):
     def check(self, tally: Tally) -> None:
         """Any corpus has bags of words."""
 
+    @property
+    def cost(self) -> LimitedPrecision:
+        """All stages together; the documents' depends on the vocabulary's size, if at all."""
+        if self.vocabulary.size is None and self.spec.accounting is Accounting.PER_ENTRY:
+            raise InputError(
+                "mechanism.accounting: what `per-entry` costs depends on the size of the private "
+                "vocabulary, and is not known before the run; use `tight`, or a public vocabulary"
+            )
+        documents = self._documents(self.vocabulary.size or 1)
+        return compose([*self._before, Spending("documents", documents.guarantee)])
+
+    @property
+    def _before(self) -> list[Spending[LimitedPrecision]]:
+        """What is spent before the documents are released."""
+        own = [Spending("histogram", self.histogram.guarantee)] if self.histogram else []
+        return [*self.vocabulary.spendings, *own]
+
+    def _documents(self, size: int) -> BagOfWords:
+        """The documents' mechanism over a vocabulary of this size."""
+        return self.parameters.mechanism(size, self.spec.compression.size or size)
+
     def account(self, files: Sequence[Written]) -> Account:
         """What the run cost, now that the vocabulary's size is known."""
         size = rows_of(files, VOCABULARY)
-        documents = self.parameters.mechanism(size, self.spec.compression.size or size)
-        before = list(self.vocabulary.spendings)
-        if self.histogram:
-            before.append(Spending("histogram", self.histogram.guarantee))
+        documents = self._documents(size)
+        before = self._before
         spendings = [*before, Spending("documents", documents.guarantee)]
         total = compose(spendings)
         figure = None

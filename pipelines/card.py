@@ -260,6 +260,16 @@ class Counts(_Part):
     rejected: int = Field(ge=0)
 
 
+class Counted(_Part):
+    """Where the ledger of the corpus counts this release."""
+
+    reservation: int = Field(ge=1, description="the number of the record that reserved its budget")
+    record_sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="of that record")
+    partition: str | None = Field(
+        None, description="of documents that no other partition has, where it is of one"
+    )
+
+
 class File(_Part):
     """A file of the release."""
 
@@ -279,6 +289,7 @@ class Card(_Part):
     budget: Budget
     papers_figure: PapersFigure | None = None
     meaning: Meaning | None = None
+    ledger: Counted | None = None
     artefacts: list[Artefact]
     counts: Counts
     columns: list[str] = Field(description="allow-listed columns, copied as they are")

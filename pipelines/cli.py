@@ -13,6 +13,7 @@ from pipelines.evidence.audit_cli import audit
 from pipelines.evidence.evaluate_cli import evaluate
 from pipelines.forks import forget_grpc
 from pipelines.index_cli import index
+from pipelines.ledger.cli import ledger
 from pipelines.patience import be_patient
 from pipelines.processor import prefer_avx512
 
@@ -126,7 +127,8 @@ def release(
 
 @main.command(short_help="Check a release against its card.")
 @click.argument("path")
-def verify(path: str) -> None:
+@click.option("--ledger", "place", help="A ledger that must count this release, as its card says.")
+def verify(path: str, place: str | None) -> None:
     """Check the release at PATH (a folder or an object-store URI).
 
     Every file's digest, row count and columns are compared with release.json, release.json with
@@ -139,7 +141,12 @@ def verify(path: str) -> None:
         configure_logging("INFO")
         from pipelines.verify import verify as check
 
-        return check(path)
+        card = check(path)
+        if place is not None:
+            from pipelines.ledger.check import verify_counted
+
+            verify_counted(path, card, place)
+        return card
 
     card = guarded(run)
     click.echo(f"verified  {path}: {len(card.files)} files are as release.json says")
@@ -163,6 +170,7 @@ def _print_card(card: Card) -> None:
 
 
 main.add_command(index)
+main.add_command(ledger)
 main.add_command(evaluate)
 main.add_command(audit)
 calibrate.add_command(calibrate_words)

@@ -125,10 +125,19 @@ class CountedEmbeddingsKind(Kind):
         }
         return self.writers.spendings("cooccurrences", spent)
 
+    @property
+    def cost(self) -> UserPrivacy:
+        """All stages together."""
+        return compose(self.spendings)
+
+    @property
+    def whose(self) -> str:
+        """What a user is says the column."""
+        return f"users of the column {self.writers.spec.user}"
+
     def account(self, files: Sequence[Written]) -> Account:
         """What the counts cost."""
-        spendings = self.spendings
-        total = compose(spendings)
+        spendings, total = self.spendings, self.cost
         resolved = {
             "vocabulary_size": storage.rows_of(files, TABLE),
             "noise_multiplier": str(self.counting.mechanism.noise_multiplier),

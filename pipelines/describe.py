@@ -18,7 +18,14 @@ from pipelines.version import software
 from transforms.shards import Tally, Written
 
 
-def describe(spec: Spec, kind: Kind, files: Sequence[Written], tally: Tally, created: str) -> Card:
+def describe(
+    spec: Spec,
+    kind: Kind,
+    files: Sequence[Written],
+    tally: Tally,
+    created: str,
+    counted: card.Counted | None = None,
+) -> Card:
     """The card of a release that was begun at a time (UTC, ISO 8601) and wrote these files."""
     account = kind.account(files)
     resolved = {name: _resolved(value) for name, value in account.resolved.items()}
@@ -30,6 +37,7 @@ def describe(spec: Spec, kind: Kind, files: Sequence[Written], tally: Tally, cre
         budget=card.budget(account.spendings, account.total, kind.artefacts),
         papers_figure=account.papers_figure,
         meaning=account.meaning,
+        ledger=counted,
         artefacts=list(kind.artefacts),
         counts=card.Counts(documents=tally.documents, rejected=tally.rejected),
         columns=list(spec.input.keep),

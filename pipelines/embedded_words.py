@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import apache_beam as beam
 
 from indexes.tokenizer import DESCRIPTION
+from mechanisms.guarantees import MetricPrivacy
 from pipelines import card
 from pipelines.job import Job, release_documents
 from pipelines.kind import Account, Kind
@@ -70,6 +71,16 @@ class EmbeddedWordsKind(Kind):
     def check(self, tally: Tally) -> None:
         """Refuse a corpus in another language than the index's."""
         self.words.check(tally)
+
+    @property
+    def cost(self) -> MetricPrivacy:
+        """What the words' replacement costs."""
+        return self.words.cost
+
+    @property
+    def whose(self) -> str:
+        """How far words are apart is the index's."""
+        return self.words.whose
 
     def account(self, files: Sequence[Written]) -> Account:
         """What the words' replacement cost."""

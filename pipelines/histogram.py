@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import apache_beam as beam
 
 from indexes.vocabulary import Vocabulary
-from mechanisms.guarantees import Spending, compose
+from mechanisms.guarantees import LimitedPrecision, Spending, compose
 from mechanisms.histogram import Counts, Histogram
 from pipelines import card
 from pipelines.job import Job, refuse_repeated, splits_of
@@ -68,9 +68,18 @@ class HistogramKind(Kind):
     def check(self, tally: Tally) -> None:
         """Any corpus has a histogram."""
 
+    @property
+    def cost(self) -> LimitedPrecision:
+        """The vocabulary's and the histogram's together."""
+        return compose(self._spendings)
+
+    @property
+    def _spendings(self) -> list[Spending[LimitedPrecision]]:
+        return [*self.vocabulary.spendings, Spending("histogram", self.histogram.guarantee)]
+
     def account(self, files: Sequence[Written]) -> Account:
         """What the run cost."""
-        spendings = [*self.vocabulary.spendings, Spending("histogram", self.histogram.guarantee)]
+        spendings = self._spendings
         total = compose(spendings)
         resolved = {"vocabulary_size": rows_of(files, VOCABULARY)}
         return Account(spendings, total, resolved, not_protected(total))

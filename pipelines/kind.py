@@ -57,6 +57,15 @@ class Kind(Protocol):
     def artefacts(self) -> Sequence[card.Artefact]:
         """The artefacts that go in."""
 
+    @property
+    def cost(self) -> Guarantee:
+        """What a run costs in all; raises InputError if that is not known before it."""
+
+    @property
+    def whose(self) -> str:
+        """What the unit of protection depends on: an index, a splitter, a column; often nothing."""
+        return ""
+
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
         """Add the job to a pipeline."""
 

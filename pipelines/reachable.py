@@ -108,6 +108,8 @@ def _needs(spec: Spec) -> Iterator[Need]:
         yield Need("mechanism.candidates", f"{candidates}/{MANIFEST}", "read")
     if spec.rejects:
         yield Need("rejects.path", f"{spec.rejects.path}/{spec.release}", "write")
+    if spec.ledger:
+        yield Need("ledger", f"{spec.ledger.path}/record", "write")
     if spec.checkpoints:
         yield Need("checkpoints", f"{spec.checkpoints}/{spec.release}", "write")
 

@@ -18,6 +18,7 @@ from pipelines.job import Job
 from pipelines.keys import WorkerKey, configured_master_key, master_key
 from pipelines.kind import Kind
 from pipelines.kinds import prepare
+from pipelines.ledger.holding import Held, hold
 from pipelines.manifest import read_manifest
 from pipelines.progress import Observer, shards_counted
 from pipelines.publishing import Area, area
@@ -49,6 +50,7 @@ def release(spec: Spec, engine: Engine, begins: Callable[[], None], *, quiet: bo
     with master_key(local=engine.local) as master:
         key = ReleaseKey.derive(master, spec.release)
         run = identity(spec, planned, kind, key)
+        held = None if engine.dry else hold(spec, kind, key, run)
         shards = make_shards(planned.splits, key.stage("shards", b""))
         source = WorkerKey(spec.release, key.fingerprint)
         observer = Observer(planned.documents, kind.passes, quiet=quiet)
@@ -63,11 +65,13 @@ def release(spec: Spec, engine: Engine, begins: Callable[[], None], *, quiet: bo
         if engine.dry:  # it claims nothing: this very release may be under way
             make(f"{spec.output}.dry-run")
         with area(spec.output, spec.release, run) as place:
-            return _publish(make(place.staging), kind, place, begins)
+            return _publish(make(place.staging), kind, place, held, begins)
 
 
-def _publish(job: Job, kind: Kind, place: Area, begins: Callable[[], None]) -> Card:
-    """Publish what the job wrote, if it makes a release."""
+def _publish(
+    job: Job, kind: Kind, place: Area, held: Held | None, begins: Callable[[], None]
+) -> Card:
+    """Publish what the job wrote, if it makes a release, once its budget is spent."""
     spec = job.spec
     written, tally = read_manifest(place.staging)
     _check_tally(tally, spec)
@@ -78,9 +82,12 @@ def _publish(job: Job, kind: Kind, place: Area, begins: Callable[[], None]) -> C
     kind.check(tally)
     with interruptible():
         files = kind.finish(job, written)
-    made = describe(spec, kind, files, tally, place.created)
+    created, counted = (held.created, held.on_the_card) if held else (place.created, None)
+    made = describe(spec, kind, files, tally, created, counted)
     text = readme.render(made)
     made = made.model_copy(update={"readme_sha256": hashlib.sha256(text.encode()).hexdigest()})
+    if held:
+        held.commit(made)
     place.publish(files, {storage.README: text, storage.CARD: made.to_json()}, begins)
     return made
 

@@ -11,7 +11,7 @@ import apache_beam as beam
 from indexes.candidates import Manifest
 from mechanisms.deep_candidate import Utility
 from mechanisms.exponential import LARGEST_SET
-from mechanisms.guarantees import SentencePrivacy, Spending, compose, round_up
+from mechanisms.guarantees import SentencePrivacy, Spending, round_up
 from pipelines import card
 from pipelines.job import Job, release_documents
 from pipelines.kind import Account, Kind
@@ -86,10 +86,20 @@ class SentencesKind(Kind):
         if not tally.known:
             raise InputError("input: no document has a sentence; check input.text")
 
+    @property
+    def cost(self) -> SentencePrivacy:
+        """The documents'."""
+        return self.guarantee
+
+    @property
+    def whose(self) -> str:
+        """What a sentence is says the splitter."""
+        return f"sentences of {self.manifest.splitter}, {self.manifest.language}"
+
     def account(self, files: Sequence[Written]) -> Account:
         """What the run cost."""
-        spendings = [Spending("documents", self.guarantee)]
-        total = compose(spendings)
+        total = self.cost
+        spendings = [Spending("documents", total)]
         resolved: dict[str, Any] = {
             "epsilon_exact": str(total.epsilon),
             "dimensions": self.parameters.dimensions,

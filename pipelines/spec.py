@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import pydantic
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -62,6 +62,22 @@ class RejectsSpec(Strict):
     max_share: Annotated[float, Field(ge=0, le=1)] = 0.01
 
 
+class LedgerSpec(Strict):
+    """Where it is counted what the corpus's releases cost together.
+
+    Attributes:
+        path: of the ledger.
+        partition: of documents that are in no other one, such as the date of an interval.
+    """
+
+    path: Location
+    partition: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")] | None = None
+
+
+def _path_alone(value: object) -> object:
+    return {"path": value} if isinstance(value, str) else value
+
+
 class Spec(Strict):
     """A release."""
 
@@ -71,6 +87,7 @@ class Spec(Strict):
     mechanism: Annotated[MechanismSpec, Field(discriminator="kind")]
     rejects: RejectsSpec | None = None
     checkpoints: Location | None = None
+    ledger: Annotated[LedgerSpec, BeforeValidator(_path_alone)] | None = None
 
     @property
     def corpus(self) -> Corpus:
@@ -97,6 +114,7 @@ class Spec(Strict):
             ("output", self.output),
             ("rejects", self.rejects and self.rejects.path),
             ("checkpoints", self.checkpoints),
+            ("ledger", self.ledger and self.ledger.path),
         ):
             if place and re.search(r"[*?\[\]]", place):
                 raise PydanticCustomError(key, f"{key}: {place} is a glob; name one folder")
@@ -108,6 +126,8 @@ class Spec(Strict):
             self._check_apart("rejects.path", self.rejects.path)
         if self.checkpoints:
             self._check_apart("checkpoints", self.checkpoints)
+        if self.ledger:
+            self._check_apart("ledger", self.ledger.path)
         if "://" in self.output and self.output.split("://")[1].count("/") == 0:
             raise PydanticCustomError(
                 "output", f"output: {self.output} is a whole bucket; name a path inside it"
@@ -151,7 +171,7 @@ def load_spec(path: str, changes: Mapping[str, str] | None = None) -> Spec:
 
     `changes` are values, as YAML, that take the place of the file's by dotted key.
     """
-    content = _read(path)
+    content = read_yaml(path, "spec file")
     for key, value in (changes or {}).items():
         _change(content, key, value)
     try:
@@ -172,12 +192,13 @@ def _change(content: Any, key: str, value: str) -> None:
         raise InputError(f"{key}: {value!r} is not valid YAML") from None
 
 
-def _read(path: str) -> Any:
+def read_yaml(path: str, what: str) -> Any:
+    """The content of a YAML file; raises InputError with a line that says what is wrong with it."""
     try:
         with open(path, encoding="utf-8") as stream:
             return YAML(typ="safe", pure=True).load(stream)
     except FileNotFoundError:
-        raise InputError(f"{path}: no such spec file") from None
+        raise InputError(f"{path}: no such {what}") from None
     except (OSError, UnicodeDecodeError):
         raise InputError(f"{path}: cannot be read as UTF-8 text") from None
     except MarkedYAMLError as error:

@@ -151,10 +151,19 @@ class TrainedEmbeddingsKind(Kind):
         spent = {g.name: self.schedule.spent(g, self.until) for g in self.schedule.groups}
         return self.writers.spendings("training", spent)
 
+    @property
+    def cost(self) -> UserPrivacy:
+        """All stages together."""
+        return compose(self.spendings)
+
+    @property
+    def whose(self) -> str:
+        """What a user is says the column."""
+        return f"users of the column {self.writers.spec.user}"
+
     def account(self, files: Sequence[Written]) -> Account:
         """What the steps that were taken cost."""
-        spendings = self.spendings
-        total = compose(spendings)
+        spendings, total = self.spendings, self.cost
         resolved = {
             "vocabulary_size": rows_of(files, TABLE),
             "noise_multiplier": str(self.schedule.noise_multiplier),

@@ -10,7 +10,7 @@ from typing import Any
 import apache_beam as beam
 
 from indexes.artefact import WordIndex
-from mechanisms.guarantees import Spending, compose, round_up
+from mechanisms.guarantees import MetricPrivacy, Spending, round_up
 from pipelines import card
 from pipelines.job import Job, release_documents
 from pipelines.kind import Account, Kind
@@ -80,10 +80,19 @@ class WordsKind(Kind):
                 "of the corpus's language, and check input.text"
             )
 
+    @property
+    def cost(self) -> MetricPrivacy:
+        """The documents', in the index's metric."""
+        return self.parameters.guarantee(self.index)
+
+    @property
+    def whose(self) -> str:
+        """How far words are apart is the index's."""
+        return self.parameters.index.digest
+
     def account(self, files: Sequence[Written]) -> Account:
         """What the run cost, and what that means for the words of this index."""
-        spendings = [Spending("documents", self.parameters.guarantee(self.index))]
-        total = compose(spendings)
+        total = self.cost
         resolved: dict[str, Any] = {
             _key(self.spec): round_up(total.epsilon),
             "epsilon_exact": str(total.epsilon),
@@ -92,6 +101,7 @@ class WordsKind(Kind):
         given = getattr(self.spec, _key(self.spec))
         if isinstance(given, MatchedEpsilon):
             resolved["matched"] = given.matching
+        spendings = [Spending("documents", total)]
         return Account(spendings, total, resolved, self._not_protected(), meaning=self.meaning)
 
     def _not_protected(self) -> list[str]:

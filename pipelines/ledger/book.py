@@ -1,0 +1,278 @@
+"""A ledger: reserve, commit, give back."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pipelines import storage
+from pipelines.ledger.caps import Cost, Terms
+from pipelines.ledger.journal import Damaged, Journal
+from pipelines.ledger.records import (
+    Cancellation,
+    Commit,
+    Opening,
+    Reservation,
+    Unreadable,
+    digest,
+    make,
+    new_nonce,
+    parameters_of,
+    parse,
+)
+from pipelines.ledger.state import Impossible, State
+from pipelines.spec import inside, root
+from transforms.errors import InputError, Unavailable
+
+Written = Opening | Reservation | Commit | Cancellation
+Draft = dict[str, Any]
+"""The fields of a record but for its number, the digest before, the time and the nonce."""
+
+_ATTEMPTS = 1000
+_LONGEST_PAUSE_SECONDS = 0.05
+_SKEW = timedelta(minutes=5)
+"""Clocks of several machines differ by less."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a release asks for.
+
+    Attributes:
+        release: its id.
+        run: a keyed digest of the spec; who has both may go on where a run ended.
+        corpus: where the documents are: a path, a glob or a URI.
+        output: where the release will be.
+        partition: of documents that no other partition has; None for any documents.
+        cost: of the release.
+    """
+
+    release: str
+    run: str
+    corpus: str
+    output: str
+    partition: str | None
+    cost: Cost
+
+
+class Ledger:
+    """The records at a place, and what they come to.
+
+    Every method raises InputError for what a person can mend, a damaged ledger among it, and
+    Unavailable if other writers never pause. Nothing is written unless all is in order.
+    """
+
+    def __init__(self, uri: str) -> None:
+        self.uri = uri
+        self.state = State()
+        self.records: list[Written] = []
+        self._journal = Journal(uri)
+
+    @classmethod
+    def open(cls, uri: str) -> Ledger:
+        """A ledger that exists."""
+        ledger = cls(uri)
+        ledger._load()
+        if not ledger.records:
+            raise InputError(
+                f"ledger: {uri} holds no ledger; open one with `quietcorpus ledger init`"
+            )
+        return ledger
+
+    @classmethod
+    def init(cls, uri: str, terms: Terms) -> Ledger:
+        """A new ledger."""
+        storage.probe("ledger", uri)
+        ledger = cls(uri)
+        ledger._load()
+        if inside(uri, root(terms.corpus)) or inside(root(terms.corpus), uri):
+            raise InputError(
+                f"ledger: {uri} overlaps with the corpus {terms.corpus}; keep them apart"
+            )
+        draft = {"record": "opening", "corpus": terms.corpus, "caps": terms.model_dump()["caps"]}
+
+        def opened(state: State) -> Draft:
+            if state.opening is not None:
+                raise InputError(
+                    f"ledger: {uri} holds a ledger already; its caps stand, and cannot be changed"
+                )
+            return draft
+
+        ledger._append(opened)
+        return ledger
+
+    def reserve(self, request: Request) -> Reservation:
+        """Reserve what a release costs, or find that it is reserved by the same run already."""
+
+        def decide(state: State) -> Draft | Reservation:
+            found = state.of_release(request.release)
+            if found is not None:
+                return self._resumed(found, request)
+            self.check_corpus(request)
+            charges = state.charges(request.cost, request.partition)
+            return {
+                "record": "reservation",
+                "release": request.release,
+                "run": request.run,
+                "output": request.output,
+                "partition": request.partition,
+                "guarantee": parameters_of(request.cost).model_dump(),
+                "whose": request.cost.whose,
+                "charges": [charged.model_dump() for charged in charges],
+            }
+
+        found = self._append(decide)
+        assert isinstance(found, Reservation)
+        return found
+
+    def check_corpus(self, request: Request) -> None:
+        """Refuse a release of another corpus."""
+        assert self.state.opening is not None
+        corpus = self.state.opening.corpus
+        if not inside(root(request.corpus), root(corpus)):
+            raise InputError(
+                f"ledger: {self.uri} is of the corpus {corpus}, in which input.path "
+                f"{request.corpus} does not lie; name the ledger of that one"
+            )
+
+    def commit(self, reservation: Reservation, identity: str, card_sha256: str) -> Commit:
+        """Spend a reservation; what is published from now on is accounted for."""
+
+        def decide(state: State) -> Draft | Commit:
+            if reservation.number not in state.reservations:
+                raise InputError(
+                    f"ledger: the reservation of {reservation.release} was given back meanwhile; "
+                    "nothing may be published"
+                )
+            before = state.commits.get(reservation.number)
+            if before is None:
+                return {
+                    "record": "commit",
+                    "reservation": reservation.number,
+                    "identity": identity,
+                    "card_sha256": card_sha256,
+                }
+            if (before.identity, before.card_sha256) != (identity, card_sha256):
+                raise InputError(_other_bytes(reservation.release))
+            return before
+
+        found = self._append(decide)
+        assert isinstance(found, Commit)
+        return found
+
+    def check_identity(self, reservation: Reservation, identity: str) -> None:
+        """Refuse a run whose bytes would be others than those that are committed."""
+        before = self.state.commits.get(reservation.number)
+        if before is not None and before.identity != identity:
+            raise InputError(_other_bytes(reservation.release))
+
+    def cancel(self, release: str, reason: str) -> Cancellation:
+        """Give a reservation back, if nothing was published."""
+        if not reason.strip():
+            raise InputError("--reason: is empty; say why the budget may be given back")
+
+        def decide(state: State) -> Draft:
+            found = state.of_release(release)
+            if found is None:
+                raise InputError(f"ledger: there is no reservation of a release {release!r}")
+            if found.number in state.commits:
+                raise InputError(
+                    f"ledger: {release} is committed: it was published, or may have been, and its "
+                    "budget is spent"
+                )
+            if storage.exists(f"{found.output}/{storage.CARD}"):
+                raise InputError(
+                    f"ledger: {found.output} holds a release; what was published is spent"
+                )
+            return {"record": "cancellation", "reservation": found.number, "reason": reason}
+
+        found = self._append(decide)
+        assert isinstance(found, Cancellation)
+        return found
+
+    def _resumed(self, found: Reservation, request: Request) -> Reservation:
+        mine = (request.run, request.output, request.partition, request.cost)
+        if (found.run, found.output, found.partition, found.cost) != mine:
+            raise InputError(
+                f"ledger: release {request.release} was reserved on {found.created:%Y-%m-%d} by "
+                "another spec or under another master key; give this one an id of its own, or give "
+                "the reservation back with `quietcorpus ledger release-reservation`"
+            )
+        return found
+
+    def _load(self) -> None:
+        try:
+            self._journal.load()
+            for content in self._journal.contents:
+                self._take(content)
+        except Damaged as error:
+            raise self._damage(error) from None
+
+    def _take(self, content: bytes) -> Written:
+        """Fold one more record in; raises Damaged if it is not the next one."""
+        number = len(self.records)
+        try:
+            record = parse(content)
+            before = digest(self._journal.contents[number - 1]) if number else None
+            if (record.number, record.previous) != (number, before):
+                raise Impossible("it does not follow the record before it")
+            self.state.add(record)
+        except (Unreadable, Impossible) as error:
+            raise Damaged(f"record {number}: {error}") from None
+        self.records.append(record)
+        return record
+
+    def _append(self, decide: Callable[[State], Any]) -> Written:
+        """Write what `decide` makes of the state, unless that is a record that is there already."""
+        try:
+            for attempt in range(_ATTEMPTS):
+                decided = decide(self.state)
+                if isinstance(decided, Written):
+                    return decided
+                content = self._complete(decided)
+                if self._journal.append(content):
+                    return self._take(content)
+                for added in self._journal.follow():
+                    self._take(added)
+                pause = min(_LONGEST_PAUSE_SECONDS, 0.001 * 2 ** min(attempt, 10))
+                time.sleep(random.uniform(0, pause))  # noqa: S311 - a pause
+        except Damaged as error:
+            raise self._damage(error) from None
+        raise Unavailable(f"ledger: {self.uri} changes again and again; run again later")
+
+    def _complete(self, draft: Draft) -> bytes:
+        """The bytes of the next record."""
+        now = datetime.now(UTC)
+        if self.records:
+            last = self.records[-1].created
+            if now < last - _SKEW:
+                raise InputError(
+                    f"ledger: the clock says {now:%Y-%m-%d %H:%M} UTC, before the last record's "
+                    f"{last:%Y-%m-%d %H:%M}; set the clock"
+                )
+            now = max(now, last)
+        contents = self._journal.contents
+        common = {
+            "number": len(self.records),
+            "previous": digest(contents[-1]) if contents else None,
+            "created": now,
+            "nonce": new_nonce(),
+        }
+        return make(draft | common)
+
+    def _damage(self, error: Damaged) -> InputError:
+        return InputError(
+            f"ledger: {self.uri} is damaged: {error}; nothing is spent from it until it is mended: "
+            "see `quietcorpus ledger verify`"
+        )
+
+
+def _other_bytes(release: str) -> str:
+    return (
+        f"ledger: release {release} is committed, of other documents or by other software: what "
+        "this run makes would be another release; give it an id of its own"
+    )

@@ -1,0 +1,237 @@
+"""Caps: what all releases of a corpus may cost together, an account for each kind of guarantee.
+
+Guarantees add within one definition, unit and adjacency alone. A release whose guarantee is of no
+account is refused: nothing would bound it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated, Any, Literal
+
+import pydantic
+from pydantic import BeforeValidator, Field, PlainSerializer
+from pydantic_core import PydanticCustomError
+
+from mechanisms.brr import BinaryRandomizedResponse
+from mechanisms.conversion import at_precision
+from mechanisms.guarantees import (
+    Guarantee,
+    LimitedPrecision,
+    MetricPrivacy,
+    SentencePrivacy,
+    UserPrivacy,
+)
+from mechanisms.madlib import Madlib
+from pipelines.spec import read_yaml
+from pipelines.spec_values import Count, Location, Strict
+from transforms.errors import InputError
+
+_METRICS = {"euclidean": Madlib.metric, "hamming": BinaryRandomizedResponse.metric}
+
+
+def _rational(value: object) -> Fraction:
+    """An exact number: a decimal as written, or `p/q`."""
+    if isinstance(value, Fraction):
+        return value
+    try:
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            raise ValueError
+        return Fraction(value if isinstance(value, str) else repr(value))
+    except (ValueError, ZeroDivisionError):
+        raise PydanticCustomError("number", "is not a number; give a positive number") from None
+
+
+def _positive(value: object) -> Fraction:
+    found = _rational(value)
+    if found <= 0:
+        raise PydanticCustomError("positive", "is not allowed; give a positive number")
+    return found
+
+
+def _chance(value: object) -> Fraction:
+    found = _rational(value)
+    if not 0 <= found < 1:
+        raise PydanticCustomError("chance", "is not allowed; give a number from 0 on, below 1")
+    return found
+
+
+_AsText = PlainSerializer(str, return_type=str)
+Epsilon = Annotated[Fraction, BeforeValidator(_positive), _AsText]
+Delta = Annotated[Fraction, BeforeValidator(_chance), _AsText]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a release costs.
+
+    Attributes:
+        guarantee: of the whole release.
+        whose: what the unit depends on besides the definition: the digest of the index for a
+            metric, the splitter for sentences, the column for users; empty for bags of words.
+    """
+
+    guarantee: Guarantee
+    whose: str = ""
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What an account is charged; `theorem` says by what it was converted, if it was."""
+
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+    theorem: str = ""
+
+    def __add__(self, other: Charge) -> Charge:
+        return Charge(self.epsilon + other.epsilon, self.delta + other.delta)
+
+    def __sub__(self, other: Charge) -> Charge:
+        return Charge(self.epsilon - other.epsilon, self.delta - other.delta)
+
+
+NOTHING = Charge(Fraction(0))
+
+
+class _Cap(Strict):
+    """At most `epsilon` in all, and `delta` where the guarantee has one."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+
+    epsilon: Epsilon
+    delta: Delta = Fraction(0)
+
+    @property
+    def most(self) -> Charge:
+        """What the account may come to."""
+        return Charge(self.epsilon, self.delta)
+
+
+class PrecisionCap(_Cap):
+    """Limited-precision privacy, at one N: other ones are converted."""
+
+    definition: Literal["limited-precision"]
+    precision: Count
+
+    @property
+    def title(self) -> str:
+        """The account's name."""
+        return f"limited-precision privacy at N = {self.precision}"
+
+    def charge(self, cost: Cost) -> Charge | None:
+        """What a release costs this account; None if it is none of its own."""
+        own = cost.guarantee
+        if not isinstance(own, LimitedPrecision):
+            return None
+        try:
+            found = at_precision(own, self.precision)
+        except ValueError as error:
+            raise InputError(f"ledger: the release cannot be counted: {error}") from None
+        same = own.precision == self.precision
+        theorem = "" if same else f"group privacy, from N = {own.precision}"
+        return Charge(found.epsilon, found.delta, theorem)
+
+
+class MetricCap(_Cap):
+    """Metric privacy under one metric of one index."""
+
+    definition: Literal["metric"]
+    metric: Literal["euclidean", "hamming"]
+    index: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    per: Literal["word", "document"] = "word"
+
+    @property
+    def title(self) -> str:
+        """The account's name."""
+        shared = ", shared by a document's words" if self.per == "document" else ""
+        return f"metric privacy, {self.metric}, index {self.index[:12]}{shared}"
+
+    def charge(self, cost: Cost) -> Charge | None:
+        """What a release costs this account; None if it is none of its own."""
+        own = cost.guarantee
+        if not isinstance(own, MetricPrivacy):
+            return None
+        mine = (_METRICS[self.metric], self.per, self.index)
+        return Charge(own.epsilon) if (own.metric, own.per, cost.whose) == mine else None
+
+
+class SentenceCap(_Cap):
+    """Sentence-level privacy; the first release says which sentences are meant."""
+
+    definition: Literal["sentence"]
+
+    @property
+    def title(self) -> str:
+        """The account's name."""
+        return "sentence-level privacy"
+
+    def charge(self, cost: Cost) -> Charge | None:
+        """What a release costs this account; None if it is none of its own."""
+        own = cost.guarantee
+        return Charge(own.epsilon) if isinstance(own, SentencePrivacy) else None
+
+
+class UserCap(_Cap):
+    """User-level privacy; the first release says which column the users are of."""
+
+    definition: Literal["user"]
+
+    @property
+    def title(self) -> str:
+        """The account's name."""
+        return "user-level privacy"
+
+    def charge(self, cost: Cost) -> Charge | None:
+        """What a release costs this account; None if it is none of its own."""
+        own = cost.guarantee
+        return Charge(own.epsilon, own.delta) if isinstance(own, UserPrivacy) else None
+
+
+Cap = Annotated[PrecisionCap | MetricCap | SentenceCap | UserCap, Field(discriminator="definition")]
+
+
+class Terms(Strict):
+    """What a ledger is opened with: the corpus, and what its releases may cost.
+
+    Attributes:
+        corpus: the folder or prefix that every release's input lies in.
+        caps: one for each account.
+    """
+
+    corpus: Location
+    caps: Annotated[list[Cap], Field(min_length=1)]
+
+    @pydantic.model_validator(mode="after")
+    def _apart(self) -> Terms:
+        titles = [cap.title for cap in self.caps]
+        if len(set(titles)) < len(titles):
+            raise PydanticCustomError("caps", "caps: an account has two caps; give it one")
+        return self
+
+
+def load_terms(path: str) -> Terms:
+    """Read a file of caps; raises InputError with one line that names key, value and remedy."""
+    content = read_yaml(path, "file of caps")
+    try:
+        return Terms.model_validate(content)
+    except pydantic.ValidationError as error:
+        raise InputError(f"{path}: {_one_line(error, content)}") from None
+
+
+def _one_line(error: pydantic.ValidationError, content: Any) -> str:
+    first = error.errors(include_url=False)[0]
+    key = ".".join(str(part) for part in first["loc"] if part not in _TAGS)
+    if first["type"] == "missing":
+        return f"{key}: missing; give it a value"
+    if first["type"] == "extra_forbidden":
+        return f"{key}: unknown key"
+    if first["type"] in ("union_tag_invalid", "union_tag_not_found"):
+        return f"{key}.definition: not one of {', '.join(_TAGS)}"
+    message = first["msg"]
+    if message.startswith("is "):
+        return f"{key}: {first['input']!r} {message}"
+    return f"{key}: {message}" if key else message
+
+
+_TAGS = ("limited-precision", "metric", "sentence", "user")

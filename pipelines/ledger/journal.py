@@ -1,0 +1,192 @@
+"""Where records are kept: numbered objects, each created once and by one writer alone.
+
+Record n is `<n>.json`, and `<n>.sha256` beside it is its seal: the digest, as `sha256sum` writes
+it. A seal is there before the next record is begun, so that of a ledger in good order at most the
+last record lacks one. Nothing is ever changed or deleted.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import posixpath
+import re
+import uuid
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from apache_beam.io.filesystems import FileSystems
+
+from pipelines import object_stores, storage
+from pipelines.ledger.records import digest
+from pipelines.store_clients import status_of
+from transforms.errors import InputError, Unavailable
+
+_NAME = re.compile(r"(\d{8})\.(json|sha256)")
+_AT_ONCE = 16
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+_REFUSED = (errno.EACCES, errno.EROFS, errno.EPERM)
+
+
+class Damaged(Exception):
+    """The ledger is not as its writers left it; the message says where."""
+
+
+class Journal:
+    """The objects of one ledger, read once and then as they are added.
+
+    Attributes:
+        uri: the folder.
+        contents: the records' bytes, in order, as far as they are read.
+    """
+
+    def __init__(self, uri: str) -> None:
+        self.uri = uri
+        self.contents: list[bytes] = []
+        self._sealed = 0
+
+    def load(self) -> None:
+        """Read all records; raises Damaged for a gap, a stranger, or a seal that is broken."""
+        records, seals = self._listed()
+        count = max([*records, *seals], default=-1) + 1
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            contents = list(pool.map(self._record, range(count)))
+            found = list(pool.map(self._seal, range(count)))
+        for number, content in enumerate(contents):
+            if content is None:
+                raise Damaged(f"record {number} is missing")
+            self._check_seal(number, content, found[number], last=number == count - 1)
+        self.contents = [content for content in contents if content is not None]
+        self._sealed = sum(seal is not None for seal in found)
+
+    def follow(self) -> Sequence[bytes]:
+        """The records that were added since; raises Damaged where one is added to a broken seal."""
+        added = []
+        while (content := self._record(len(self.contents))) is not None:
+            self._seal_last()
+            self.contents.append(content)
+            added.append(content)
+        return added
+
+    def append(self, content: bytes) -> bool:
+        """Add the next record; False if another writer was first."""
+        self._seal_last()
+        if not self._create(f"{len(self.contents):08d}.json", content):
+            return False
+        self.contents.append(content)
+        self._seal_last()
+        return True
+
+    def _seal_last(self) -> None:
+        """Seal the last record, or see that its seal is right."""
+        number = len(self.contents) - 1
+        if number < self._sealed:
+            return
+        content = self.contents[number]
+        if not self._create(f"{number:08d}.sha256", _sealing(number, content)):
+            self._check_seal(number, content, self._seal(number), last=False)
+        self._sealed = number + 1
+
+    def _check_seal(self, number: int, content: bytes, seal: bytes | None, *, last: bool) -> None:
+        if seal is None and not last:
+            raise Damaged(f"the seal of record {number} is missing")
+        if seal is not None and seal != _sealing(number, content):
+            raise Damaged(f"record {number} is not the one that its seal is of")
+
+    def _listed(self) -> tuple[set[int], set[int]]:
+        """The numbers of the records, and of the seals."""
+        found: dict[str, set[int]] = {"json": set(), "sha256": set()}
+        for name in self._names():
+            match = _NAME.fullmatch(name)
+            if match:
+                found[match[2]].add(int(match[1]))
+            elif not name.startswith("."):  # what a writer that died has left
+                raise Damaged(f"{name} is no record")
+        return found["json"], found["sha256"]
+
+    def _names(self) -> list[str]:
+        if storage.is_local(self.uri):
+            try:
+                return os.listdir(self.uri)
+            except FileNotFoundError:
+                return []
+        (found,) = FileSystems.match([f"{self.uri}/*"])
+        return [posixpath.basename(metadata.path) for metadata in found.metadata_list]
+
+    def _record(self, number: int) -> bytes | None:
+        return self._read(f"{number:08d}.json")
+
+    def _seal(self, number: int) -> bytes | None:
+        return self._read(f"{number:08d}.sha256")
+
+    def _read(self, name: str) -> bytes | None:
+        if not storage.is_local(self.uri):
+            found = object_stores.read(f"{self.uri}/{name}")
+            return None if found is None else found[0]
+        try:
+            with open(f"{self.uri}/{name}", "rb") as stream:
+                return stream.read()
+        except FileNotFoundError:
+            return None
+
+    def _create(self, name: str, content: bytes) -> bool:
+        """Create an object; False if it exists. Raises InputError where nothing can be written."""
+        uri = f"{self.uri}/{name}"
+        try:
+            if storage.is_local(self.uri):
+                return _link(self.uri, name, content)
+            return object_stores.create_exclusively(uri, content)
+        except OSError as error:
+            if error.errno in _REFUSED:
+                raise InputError(
+                    f"ledger: {self.uri} cannot be written to; check the permissions"
+                ) from None
+            raise
+        except (InputError, Unavailable):
+            raise
+        except Exception as error:  # every object store's client has exceptions of its own
+            if status_of(error) in (401, 403):
+                raise InputError(
+                    f"ledger: the credentials do not permit to write to {self.uri}"
+                ) from None
+            raise
+
+
+def _sealing(number: int, content: bytes) -> bytes:
+    return f"{digest(content)}  {number:08d}.json\n".encode()
+
+
+def _link(folder: str, name: str, content: bytes) -> bool:
+    """Have a file appear whole, under a name that nothing has; False if something has it."""
+    temporary = f"{folder}/.{name}.{uuid.uuid4().hex}"
+    try:
+        with open(temporary, "xb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        try:
+            os.link(temporary, f"{folder}/{name}")
+        except FileExistsError:
+            # Where the answer was lost on the way, as on NFS, the file has two names by now.
+            return os.stat(temporary).st_nlink == 2
+        except OSError as error:
+            if error.errno in _NO_LINKS:
+                raise InputError(
+                    f"ledger: the file system of {folder} has no hard links, by which writers keep "
+                    "out of each other's way; name a place on another one, or in an object store"
+                ) from None
+            raise
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+    _sync(folder)
+    return True
+
+
+def _sync(folder: str) -> None:
+    """A name lasts once its folder is written too."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,82 @@
+"""What releases would cost together, before any of them runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from mechanisms.guarantees import ceiling
+from pipelines.card import parameters, total_cost
+from pipelines.kinds import prepare
+from pipelines.ledger.book import Ledger
+from pipelines.ledger.holding import request
+from pipelines.ledger.tables import table
+from pipelines.spec import load_spec
+from transforms.errors import InputError
+
+
+def plan(paths: Sequence[str]) -> list[dict[str, Any]]:
+    """What each spec's release would cost its ledger after those before it.
+
+    Nothing is written. A release that the ledger knows by its id costs nothing more. Raises
+    InputError for a spec without a ledger, and for anything that is wrong with a spec; that a cap
+    would be passed is told in `refused`.
+    """
+    ledgers: dict[str, Ledger] = {}
+    names: dict[str, str] = {}
+    return [_planned(path, ledgers, names) for path in paths]
+
+
+def _planned(path: str, ledgers: dict[str, Ledger], names: dict[str, str]) -> dict[str, Any]:
+    spec = load_spec(path)
+    if spec.ledger is None:
+        raise InputError(f"{path}: ledger: missing; name the ledger that counts this release")
+    if names.setdefault(spec.release, path) != path:
+        raise InputError(f"{path}: release: {spec.release} is also the id of {names[spec.release]}")
+    ledger = ledgers.get(spec.ledger.path) or Ledger.open(spec.ledger.path)
+    ledgers[spec.ledger.path] = ledger
+    asked = request(spec, prepare(spec), run="")
+    known = ledger.state.of_release(spec.release)
+    found: dict[str, Any] = {
+        "spec": path,
+        "release": spec.release,
+        "partition": spec.ledger.partition,
+        "cost": total_cost(parameters(asked.cost.guarantee)),
+        "known": known is not None,
+        "accounts": [],
+        "refused": None,
+    }
+    if known is not None:
+        return found
+    try:
+        ledger.check_corpus(asked)
+        charges = ledger.state.charges(asked.cost, asked.partition)
+    except InputError as error:
+        return found | {"refused": str(error)}
+    ledger.state.spend(charges, asked.partition)
+    return found | {
+        "accounts": [
+            {
+                "account": ledger.state.caps[one.account].title,
+                "used": str((used := ledger.state.used(one.account)).epsilon),
+                "delta_used": str(used.delta),
+                "cap": str(ledger.state.caps[one.account].most.epsilon),
+                "text": f"epsilon {ceiling(used.epsilon)} "
+                f"of {ceiling(ledger.state.caps[one.account].most.epsilon)}",
+            }
+            for one in charges
+        ]
+    }
+
+
+def plan_lines(planned: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """The plan as a table."""
+    rows = [("spec", "release", "cost", "afterwards used")]
+    for one in planned:
+        after = "; ".join(f"{a['account']}: {a['text']}" for a in one["accounts"])
+        said = "refused" if one["refused"] else "in the ledger already" if one["known"] else after
+        rows.append((one["spec"], one["release"], one["cost"], said))
+    yield from table(rows)
+    for one in planned:
+        if one["refused"]:
+            yield f"refused   {one['release']}: {one['refused']}"

@@ -1,0 +1,158 @@
+"""The records of a ledger: one immutable JSON object each, numbered, and chained by digests."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Mapping
+from datetime import datetime
+from fractions import Fraction
+from typing import Annotated, Any, Literal
+
+import pydantic
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from pipelines.card import Parameters, parameters
+from pipelines.ledger.caps import Cap, Charge, Cost
+
+SCHEMA_VERSION = 1
+_DIGEST = r"^[0-9a-f]{64}$"
+_KEYED = r"^[0-9a-f]{32}$"
+_RATIONAL = r"^[0-9]+(/[1-9][0-9]*)?$"
+_RELEASE = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
+
+
+class Unreadable(Exception):
+    """What is not a record; the message says why."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _Record(_Part):
+    schema_version: Literal[1] = 1
+    number: int = Field(ge=0, description="its place in the ledger, which its name repeats")
+    previous: str | None = Field(pattern=_DIGEST, description="SHA-256 of the record before")
+    created: datetime = Field(description="UTC, ISO 8601")
+    nonce: str = Field(pattern=r"^[0-9a-f]{32}$", description="which makes it its writer's own")
+
+    def to_bytes(self) -> bytes:
+        """The object's content."""
+        return (json.dumps(self.model_dump(mode="json"), indent=1) + "\n").encode()
+
+
+class Opening(_Record):
+    """The first record: what is counted, and up to where."""
+
+    record: Literal["opening"] = "opening"
+    corpus: str = Field(description="the folder or prefix that every release's input lies in")
+    caps: list[Cap] = Field(min_length=1)
+
+
+class Charged(_Part):
+    """What one account is charged."""
+
+    account: int = Field(ge=0, description="the number of the cap, from 0")
+    epsilon: str = Field(pattern=_RATIONAL)
+    delta: str = Field(pattern=_RATIONAL)
+    theorem: str = Field(description="by what it was converted, if it was")
+
+    @classmethod
+    def of(cls, account: int, charge: Charge) -> Charged:
+        """The charge as it is recorded."""
+        epsilon, delta = str(charge.epsilon), str(charge.delta)
+        return cls(account=account, epsilon=epsilon, delta=delta, theorem=charge.theorem)
+
+    @property
+    def charge(self) -> Charge:
+        """The charge as a value."""
+        return Charge(Fraction(self.epsilon), Fraction(self.delta), self.theorem)
+
+
+class Reservation(_Record):
+    """A budget that a release may spend."""
+
+    record: Literal["reservation"] = "reservation"
+    release: str = Field(pattern=_RELEASE)
+    run: str = Field(
+        pattern=_KEYED, description="keyed digest of the spec: who resumes it has both"
+    )
+    output: str = Field(description="where the release will be")
+    partition: str | None = Field(description="of documents that no other partition has")
+    guarantee: Parameters = Field(description="of the release, as its card states it")
+    whose: str = Field(description="what its unit depends on: an index, a splitter, a column")
+    charges: list[Charged] = Field(min_length=1)
+
+    @property
+    def cost(self) -> Cost:
+        """What the release costs."""
+        return Cost(self.guarantee.guarantee, self.whose)
+
+
+class Commit(_Record):
+    """A reservation is spent: its release is about to be published."""
+
+    record: Literal["commit"] = "commit"
+    reservation: int = Field(ge=1)
+    identity: str = Field(pattern=_KEYED, description="keyed digest of all that its bytes are of")
+    card_sha256: str = Field(pattern=_DIGEST, description="of release.json")
+
+
+class Cancellation(_Record):
+    """A reservation is given back: nothing was published, and nothing can be."""
+
+    record: Literal["cancellation"] = "cancellation"
+    reservation: int = Field(ge=1)
+    reason: str = Field(min_length=1)
+
+
+Record = Annotated[Opening | Reservation | Commit | Cancellation, Field(discriminator="record")]
+_RECORD: TypeAdapter[Opening | Reservation | Commit | Cancellation] = TypeAdapter(Record)
+
+
+def parse(content: bytes) -> Opening | Reservation | Commit | Cancellation:
+    """A record from its bytes; raises Unreadable for anything else."""
+    try:
+        found = json.loads(content)
+    except ValueError:
+        raise Unreadable("it is no JSON, or only half of it") from None
+    version = found.get("schema_version") if isinstance(found, dict) else None
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        raise Unreadable(f"it was written by a newer version (schema {version})")
+    try:
+        record = _RECORD.validate_python(found)
+    except pydantic.ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise Unreadable(f"{where}: {first['msg']}") from None
+    if record.to_bytes() != content:
+        raise Unreadable("it is not written as records are")
+    return record
+
+
+def make(fields: Mapping[str, Any]) -> bytes:
+    """The bytes of a record of these fields."""
+    return _RECORD.validate_python(dict(fields)).to_bytes()
+
+
+def digest(content: bytes) -> str:
+    """The SHA-256 of a record's bytes."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def new_nonce() -> str:
+    """Random: two writers' records are never the same."""
+    return secrets.token_hex(16)
+
+
+def parameters_of(cost: Cost) -> Parameters:
+    """A cost's guarantee as a card states it."""
+    return parameters(cost.guarantee)
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of a record."""
+    content = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    return content | _RECORD.json_schema()

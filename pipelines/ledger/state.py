@@ -1,0 +1,165 @@
+"""The state of a ledger: the fold of its records."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mechanisms.guarantees import ceiling
+from pipelines.ledger.caps import NOTHING, Cap, Charge, Cost, SentenceCap, UserCap
+from pipelines.ledger.records import Cancellation, Charged, Commit, Opening, Reservation
+from transforms.errors import InputError
+
+
+class Impossible(Exception):
+    """A record that no ledger can hold at its place; the message says why."""
+
+
+@dataclass
+class State:
+    """What the records so far come to.
+
+    Attributes:
+        opening: the first record; None before it.
+        reservations: all of them by number, but for those that were given back.
+        commits: by the number of their reservation.
+        spent: by account and partition (None for releases of no partition), the sum of the charges
+            of all reservations, committed or not.
+    """
+
+    opening: Opening | None = None
+    reservations: dict[int, Reservation] = field(default_factory=dict)
+    commits: dict[int, Commit] = field(default_factory=dict)
+    spent: dict[int, dict[str | None, Charge]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(lambda: NOTHING))
+    )
+
+    def add(self, record: Opening | Reservation | Commit | Cancellation) -> None:
+        """Take the next record in; raises Impossible if it cannot follow these."""
+        if (self.opening is None) != isinstance(record, Opening):
+            raise Impossible("a ledger begins with its opening, and has one")
+        match record:
+            case Opening():
+                self.opening = record
+            case Reservation():
+                self._reserve(record)
+            case Commit():
+                self._open(record.reservation)
+                self.commits[record.reservation] = record
+            case Cancellation():
+                found = self._open(record.reservation)
+                del self.reservations[record.reservation]
+                for charged in found.charges:
+                    self.spent[charged.account][found.partition] -= charged.charge
+
+    @property
+    def caps(self) -> list[Cap]:
+        """The caps, one for each account."""
+        return self.opening.caps if self.opening else []
+
+    def of_release(self, release: str) -> Reservation | None:
+        """The reservation of a release, committed or not."""
+        found = (one for one in self.reservations.values() if one.release == release)
+        return next(found, None)
+
+    def used(self, account: int, more: Charge = NOTHING, partition: str | None = None) -> Charge:
+        """What an account comes to with `more` for a partition.
+
+        Partitions have no document in common, so that none pays for more than its own releases and
+        those of no partition: the most expensive one is what counts (parallel composition).
+        """
+        parts = dict(self.spent[account])
+        parts[partition] = parts.get(partition, NOTHING) + more
+        everywhere = parts.pop(None, NOTHING)
+        return everywhere + Charge(
+            max((one.epsilon for one in parts.values()), default=NOTHING.epsilon),
+            max((one.delta for one in parts.values()), default=NOTHING.delta),
+        )
+
+    def charges(self, cost: Cost, partition: str | None) -> list[Charged]:
+        """What a release would be charged; raises InputError if it may not be.
+
+        Every account whose definition it is of must bear it.
+        """
+        found = [(account, cap.charge(cost)) for account, cap in enumerate(self.caps)]
+        charges = [Charged.of(account, charge) for account, charge in found if charge is not None]
+        if not charges:
+            raise InputError(
+                f"ledger: it has no account for {_described(cost)}; its accounts are "
+                f"{'; '.join(cap.title for cap in self.caps)}"
+            )
+        for charged in charges:
+            self._check(charged, cost, partition)
+        return charges
+
+    def spend(self, charges: Sequence[Charged], partition: str | None) -> None:
+        """Add charges to their accounts."""
+        for charged in charges:
+            self.spent[charged.account][partition] += charged.charge
+
+    def _check(self, charged: Charged, cost: Cost, partition: str | None) -> None:
+        cap, account = self.caps[charged.account], charged.account
+        if isinstance(cap, UserCap) and partition is not None:
+            raise InputError(
+                "ledger.partition: a user may have documents in several partitions, so that user-"
+                "level privacy adds up over them; leave it out"
+            )
+        if isinstance(cap, SentenceCap | UserCap):
+            others = {one.whose for one in self._charged(account)} - {cost.whose}
+            if others:
+                raise InputError(
+                    f"ledger: {cap.title}: its releases are about {', '.join(sorted(others))}, and "
+                    f"this one is about {cost.whose}; these do not add: open another ledger"
+                )
+        used = self.used(account, charged.charge, partition)
+        for name in ("epsilon", "delta"):
+            if getattr(used, name) > getattr(cap.most, name):
+                raise InputError(self._refusal(name, charged, partition))
+
+    def _charged(self, account: int) -> list[Reservation]:
+        """The reservations that an account was charged for."""
+        return [
+            one
+            for one in self.reservations.values()
+            if any(charged.account == account for charged in one.charges)
+        ]
+
+    def _refusal(self, name: str, charged: Charged, partition: str | None) -> str:
+        cap = self.caps[charged.account]
+        most, asked = getattr(cap.most, name), getattr(charged.charge, name)
+        used = getattr(self.used(charged.account, NOTHING, partition), name)
+        users = [one.release for one in self._charged(charged.account)]
+        shown = ", ".join(users[-5:]) + (f" and {len(users) - 5} more" if len(users) > 5 else "")
+        by = f" (by {charged.theorem})" if charged.theorem else ""
+        return (
+            f"ledger: {cap.title}: {name} {ceiling(asked)}{by} would pass the cap of "
+            f"{ceiling(most)}: {ceiling(used)} is used"
+            f"{f', by {shown}' if users else ''}; ask for less, or end the schedule"
+        )
+
+    def _reserve(self, record: Reservation) -> None:
+        if self.of_release(record.release) is not None:
+            raise Impossible(f"release {record.release} is reserved already")
+        try:
+            charges = self.charges(record.cost, record.partition)
+        except InputError as error:
+            raise Impossible(str(error)) from None
+        if charges != record.charges:
+            raise Impossible("its charges are not what its guarantee costs")
+        self.reservations[record.number] = record
+        self.spend(charges, record.partition)
+
+    def _open(self, number: int) -> Reservation:
+        found = self.reservations.get(number)
+        if found is None or number in self.commits:
+            raise Impossible(f"record {number} is no open reservation")
+        return found
+
+
+def _described(cost: Cost) -> str:
+    """A guarantee's kind, in words."""
+    guarantee = cost.guarantee
+    details = [getattr(guarantee, "metric", ""), cost.whose]
+    said = ", ".join(detail for detail in details if detail)
+    return f"{guarantee.definition}{f' ({said})' if said else ''}"

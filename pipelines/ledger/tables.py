@@ -1,0 +1,134 @@
+"""What the commands show of a ledger, as values and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+from mechanisms.guarantees import ceiling, round_up
+from pipelines.card import total_cost
+from pipelines.ledger.book import Ledger
+from pipelines.ledger.caps import Charge
+from pipelines.ledger.records import Cancellation, Commit, Opening, Reservation
+
+
+def accounts(ledger: Ledger) -> dict[str, Any]:
+    """What each account has, what is used, what is left, and who used it."""
+    assert ledger.state.opening is not None
+    return {
+        "ledger": ledger.uri,
+        "corpus": ledger.state.opening.corpus,
+        "records": len(ledger.records),
+        "accounts": [_account(ledger, number) for number in range(len(ledger.state.caps))],
+        "open": [
+            {"release": one.release, "record": number, "created": one.created.isoformat()}
+            for number, one in ledger.state.reservations.items()
+            if number not in ledger.state.commits
+        ],
+    }
+
+
+def _account(ledger: Ledger, number: int) -> dict[str, Any]:
+    state = ledger.state
+    cap, used = state.caps[number], state.used(number)
+    parts = {part: _numbers(spent) for part, spent in state.spent[number].items() if part}
+    return {
+        "account": cap.title,
+        "cap": _numbers(cap.most),
+        "used": _numbers(used),
+        "left": _numbers(cap.most - used),
+        "partitions": parts,
+        "releases": [
+            {
+                "release": one.release,
+                "partition": one.partition,
+                "state": "committed" if one.number in state.commits else "reserved",
+                **_numbers(charged.charge),
+                "theorem": charged.charge.theorem,
+            }
+            for one in state.reservations.values()
+            for charged in one.charges
+            if charged.account == number
+        ],
+    }
+
+
+def _numbers(charge: Charge) -> dict[str, Any]:
+    return {
+        "epsilon": round_up(charge.epsilon),
+        "epsilon_exact": str(charge.epsilon),
+        "delta": round_up(charge.delta),
+        "delta_exact": str(charge.delta),
+    }
+
+
+def account_lines(content: dict[str, Any]) -> Iterator[str]:
+    """The accounts as a table."""
+    yield f"ledger    {content['ledger']}, {content['records']} records"
+    yield f"corpus    {content['corpus']}"
+    rows = [("account", "cap", "used", "left", "releases")]
+    for one in content["accounts"]:
+        shown = (_shown(one[key], down=key == "left") for key in ("cap", "used", "left"))
+        rows.append((one["account"], *shown, f"{len(one['releases'])}"))
+    yield from table(rows)
+    for one in content["open"]:
+        yield (
+            f"reserved  {one['release']} (record {one['record']}, {one['created'][:16]}): not "
+            "committed yet"
+        )
+
+
+def history(ledger: Ledger) -> list[dict[str, Any]]:
+    """What happened, a record each."""
+    return [_event(ledger, record) for record in ledger.records]
+
+
+def _event(ledger: Ledger, record: Opening | Reservation | Commit | Cancellation) -> dict[str, Any]:
+    common = {
+        "record": record.number,
+        "created": record.created.isoformat(timespec="seconds"),
+        "event": record.record,
+    }
+    match record:
+        case Opening():
+            caps = "; ".join(f"{cap.title}: {_shown(_numbers(cap.most))}" for cap in record.caps)
+            return common | {"release": "", "says": f"corpus {record.corpus}; {caps}"}
+        case Reservation():
+            part = f", partition {record.partition}" if record.partition else ""
+            return common | {
+                "release": record.release,
+                "says": f"{total_cost(record.guarantee)}{part}",
+            }
+        case Commit():
+            says = f"release.json {record.card_sha256[:12]}"
+        case Cancellation():
+            says = record.reason
+    of = ledger.records[record.reservation]
+    assert isinstance(of, Reservation)
+    return common | {"release": of.release, "says": says}
+
+
+def history_lines(events: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """The records as a table."""
+    keys = ("record", "created", "event", "release", "says")
+    yield from table([keys, *(tuple(str(event[key]) for key in keys) for event in events)])
+
+
+def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Rows in columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(cells).rstrip()
+
+
+def _shown(numbers: dict[str, Any], *, down: bool = False) -> str:
+    """Rounded against the publisher: what is used upwards, and what is left `down`."""
+    epsilon, delta = (Fraction(numbers[key]) for key in ("epsilon_exact", "delta_exact"))
+    rounded = _floor if down else ceiling
+    return f"epsilon {rounded(epsilon)}" + (f", delta {rounded(delta)}" if delta else "")
+
+
+def _floor(value: Fraction) -> str:
+    return ceiling(-value).removeprefix("-")
