@@ -37,9 +37,13 @@ def _hkdf(key: bytes, info: bytes, length: int) -> bytes:
 
 @dataclass(frozen=True)
 class ReleaseKey:
-    """The secret of one release, derived (HKDF-SHA256) from a master key and the release's id."""
+    """The secret of one release, derived (HKDF-SHA256) from a master key and the release's id.
+
+    `common` is that of all releases under one master key; nothing is drawn by it.
+    """
 
     secret: bytes = field(repr=False)
+    common: bytes = field(default=b"", repr=False)
 
     @classmethod
     def derive(cls, master_key: bytes, release: str) -> ReleaseKey:
@@ -47,7 +51,8 @@ class ReleaseKey:
         if len(master_key) != KEY_BYTES:
             raise ValueError(f"a master key has {KEY_BYTES} bytes, not {len(master_key)}")
         info = b"quietcorpus/release/v1\0" + release.encode()
-        return cls(_hkdf(master_key, info, KEY_BYTES))
+        common = _hkdf(master_key, b"quietcorpus/common/v1", KEY_BYTES)
+        return cls(_hkdf(master_key, info, KEY_BYTES), common)
 
     @property
     def fingerprint(self) -> str:
@@ -57,6 +62,11 @@ class ReleaseKey:
     def sealing(self, purpose: str) -> bytes:
         """A key of 32 bytes for the encryption of what must be written down but not be read."""
         return _hkdf(self.secret, b"quietcorpus/sealing/v1\0" + purpose.encode(), KEY_BYTES)
+
+    def identifying(self) -> Keystream:
+        """By which documents' ids are digested, alike in all releases under one master key."""
+        material = _hkdf(self.common or self.secret, b"quietcorpus/identifying/v1", 64)
+        return Keystream(material[:32], material[32:])
 
     def stage(self, name: str, parameters: bytes) -> Keystream:
         """The keystream of one stage.

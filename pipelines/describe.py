@@ -74,10 +74,26 @@ def _not_protected(spec: Spec, account: Account) -> list[str]:
     within = [] if isinstance(account.total, UserPrivacy) else _of_documents(spec)
     return [
         *within,
+        *_of_partitions(spec),
         *account.not_protected,
         "which documents have changed, if an altered corpus is released under the same id and "
         "master key: give every release an id of its own",
         "anything against an adversary who holds the master key, or breaks AES-256 or BLAKE2b",
+    ]
+
+
+def _of_partitions(spec: Spec) -> list[str]:
+    """What the ledger takes for granted of a partition."""
+    if spec.ledger is None or spec.ledger.partition is None:
+        return []
+    if spec.input.id:
+        return [
+            "a document that comes back in another partition under another id: the ledger counts "
+            "partitions as if they had no document in common, and compares their ids"
+        ]
+    return [
+        "a document that comes back in another partition: the ledger counts partitions as if they "
+        "had no document in common, and cannot compare them without an id column"
     ]
 
 

@@ -45,6 +45,12 @@ class Job:
         return self.spec.corpus
 
     @property
+    def identifiers(self) -> str | None:
+        """Where the ids' digests are kept for the ledger, if it compares partitions by them."""
+        compared = self.spec.ledger and self.spec.ledger.partition and self.corpus.id
+        return f"{self.staging}/identifiers" if compared else None
+
+    @property
     def rejects(self) -> RejectLog:
         """Where rejects are noted: a folder of this release in the restricted location."""
         place = self.spec.rejects
@@ -92,4 +98,4 @@ def splits_of(pipeline: beam.Pipeline, job: Job) -> beam.PCollection[Split]:
 def refuse_repeated(digests: beam.PCollection, job: Job) -> None:
     """Have the job fail if the corpus's id column, where one is named, repeats a value."""
     if job.corpus.id is not None:
-        digests | "unique ids" >> RefuseRepeated(job.corpus.id)
+        digests | "unique ids" >> RefuseRepeated(job.corpus.id, job.identifiers)

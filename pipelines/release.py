@@ -24,6 +24,7 @@ from pipelines.progress import Observer, shards_counted
 from pipelines.publishing import Area, area
 from pipelines.spec import Spec
 from transforms.errors import InputError, StageError
+from transforms.identifiers import kept
 from transforms.shards import Tally, Written, data_file, make_shards
 from transforms.sources import plan
 
@@ -36,11 +37,12 @@ def release(spec: Spec, engine: Engine, begins: Callable[[], None], *, quiet: bo
     `begins` is called when the release may exist from then on.
     """
     completed.refuse_existing(spec)
-    if spec.checkpoints and configured_master_key() is None:
-        raise InputError(
-            "checkpoints: nothing goes on from them without the same master key; set "
-            "QUIETCORPUS_MASTER_KEY or QUIETCORPUS_MASTER_KEY_FILE, or drop the line"
-        )
+    for key in ("checkpoints", "ledger"):
+        if getattr(spec, key) and configured_master_key() is None:
+            raise InputError(
+                f"{key}: a run that was cut short goes on under the same master key alone; set "
+                "QUIETCORPUS_MASTER_KEY or QUIETCORPUS_MASTER_KEY_FILE, or drop the line"
+            )
     kind = prepare(spec, engine.workers)
     if spec.checkpoints:
         storage.probe("checkpoints", spec.checkpoints)
@@ -87,7 +89,7 @@ def _publish(
     text = readme.render(made)
     made = made.model_copy(update={"readme_sha256": hashlib.sha256(text.encode()).hexdigest()})
     if held:
-        held.commit(made)
+        held.commit(made, kept(job.identifiers) if job.identifiers else None)
     place.publish(files, {storage.README: text, storage.CARD: made.to_json()}, begins)
     return made
 

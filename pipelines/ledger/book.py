@@ -12,6 +12,7 @@ from typing import Any
 from pipelines import storage
 from pipelines.ledger.caps import Cost, Terms
 from pipelines.ledger.journal import Damaged, Journal
+from pipelines.ledger.partitions import Partitions
 from pipelines.ledger.records import (
     Cancellation,
     Commit,
@@ -71,6 +72,7 @@ class Ledger:
         self.state = State()
         self.records: list[Written] = []
         self._journal = Journal(uri)
+        self._partitions = Partitions(uri)
 
     @classmethod
     def open(cls, uri: str) -> Ledger:
@@ -139,8 +141,26 @@ class Ledger:
                 f"{request.corpus} does not lie; name the ledger of that one"
             )
 
-    def commit(self, reservation: Reservation, identity: str, card_sha256: str) -> Commit:
-        """Spend a reservation; what is published from now on is accounted for."""
+    def commit(
+        self,
+        reservation: Reservation,
+        identity: str,
+        card_sha256: str,
+        identifiers: bytes | None = None,
+    ) -> Commit:
+        """Spend a reservation; what is published from now on is accounted for.
+
+        Args:
+            reservation: the record.
+            identity: a keyed digest of all that the release's bytes depend on.
+            card_sha256: of its release.json.
+            identifiers: keyed digests of its documents' ids, for a partition; it is refused if
+                another partition has one of them.
+        """
+        number, compared = reservation.number, set[int]()
+        ids = None
+        if identifiers is not None:
+            ids = self._partitions.keep(number, identifiers)
 
         def decide(state: State) -> Draft | Commit:
             if reservation.number not in state.reservations:
@@ -150,11 +170,14 @@ class Ledger:
                 )
             before = state.commits.get(reservation.number)
             if before is None:
+                if identifiers is not None:
+                    self._refuse_shared(reservation, identifiers, compared)
                 return {
                     "record": "commit",
-                    "reservation": reservation.number,
+                    "reservation": number,
                     "identity": identity,
                     "card_sha256": card_sha256,
+                    "identifiers_sha256": ids,
                 }
             if (before.identity, before.card_sha256) != (identity, card_sha256):
                 raise InputError(_other_bytes(reservation.release))
@@ -193,6 +216,24 @@ class Ledger:
         found = self._append(decide)
         assert isinstance(found, Cancellation)
         return found
+
+    def _refuse_shared(
+        self, reservation: Reservation, identifiers: bytes, compared: set[int]
+    ) -> None:
+        """Refuse documents that a release of another partition has as well."""
+        for number, commit in self.state.commits.items():
+            other = self.state.reservations[number]
+            if number in compared or other.partition in (None, reservation.partition):
+                continue
+            if commit.identifiers_sha256 is not None:
+                shared = self._partitions.shared(number, commit.identifiers_sha256, identifiers)
+                if shared:
+                    raise InputError(
+                        f"ledger.partition: {shared} documents of {reservation.partition} are in "
+                        f"{other.partition} as well (release {other.release}): such partitions do "
+                        "not compose in parallel; leave these documents out, or the partition"
+                    )
+            compared.add(number)
 
     def _resumed(self, found: Reservation, request: Request) -> Reservation:
         mine = (request.run, request.output, request.partition, request.cost)

@@ -48,12 +48,16 @@ class Held:
             partition=found.partition,
         )
 
-    def commit(self, made: card.Card) -> None:
-        """Spend it; raises StageError if the release cost anything else than was reserved."""
+    def commit(self, made: card.Card, identifiers: bytes | None) -> None:
+        """Spend it, if no other partition has any of these documents.
+
+        Raises StageError if the release cost anything else than was reserved.
+        """
         if made.budget.total != self.reservation.guarantee:
             raise StageError("ledger: the release cost something else than was reserved for it")
         text = made.to_json().encode()
-        self.ledger.commit(self.reservation, self.identity, hashlib.sha256(text).hexdigest())
+        card_sha256 = hashlib.sha256(text).hexdigest()
+        self.ledger.commit(self.reservation, self.identity, card_sha256, identifiers)
 
 
 def hold(spec: Spec, kind: Kind, key: ReleaseKey, identity: str) -> Held | None:

@@ -22,6 +22,7 @@ from pipelines.ledger.records import digest
 from pipelines.store_clients import status_of
 from transforms.errors import InputError, Unavailable
 
+FOLDER = "identifiers"
 _NAME = re.compile(r"(\d{8})\.(json|sha256)")
 _AT_ONCE = 16
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
@@ -100,7 +101,7 @@ class Journal:
             match = _NAME.fullmatch(name)
             if match:
                 found[match[2]].add(int(match[1]))
-            elif not name.startswith("."):  # what a writer that died has left
+            elif not (name.startswith(".") or name == FOLDER):  # what a writer that died has left
                 raise Damaged(f"{name} is no record")
         return found["json"], found["sha256"]
 

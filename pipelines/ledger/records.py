@@ -98,6 +98,9 @@ class Commit(_Record):
     reservation: int = Field(ge=1)
     identity: str = Field(pattern=_KEYED, description="keyed digest of all that its bytes are of")
     card_sha256: str = Field(pattern=_DIGEST, description="of release.json")
+    identifiers_sha256: str | None = Field(
+        pattern=_DIGEST, description="of the documents' ids, as keyed digests, of a partition"
+    )
 
 
 class Cancellation(_Record):
