@@ -37,12 +37,7 @@ def release(spec: Spec, engine: Engine, begins: Callable[[], None], *, quiet: bo
     `begins` is called when the release may exist from then on.
     """
     completed.refuse_existing(spec)
-    for key in ("checkpoints", "ledger"):
-        if getattr(spec, key) and configured_master_key() is None:
-            raise InputError(
-                f"{key}: a run that was cut short goes on under the same master key alone; set "
-                "QUIETCORPUS_MASTER_KEY or QUIETCORPUS_MASTER_KEY_FILE, or drop the line"
-            )
+    _require_key(spec)
     kind = prepare(spec, engine.workers)
     if spec.checkpoints:
         storage.probe("checkpoints", spec.checkpoints)
@@ -68,6 +63,16 @@ def release(spec: Spec, engine: Engine, begins: Callable[[], None], *, quiet: bo
             make(f"{spec.output}.dry-run")
         with area(spec.output, spec.release, run) as place:
             return _publish(make(place.staging), kind, place, held, begins)
+
+
+def _require_key(spec: Spec) -> None:
+    """What outlives a run is of use to none that lacks its master key."""
+    named = [line for line in ("checkpoints", "ledger") if getattr(spec, line)]
+    if named and configured_master_key() is None:
+        raise InputError(
+            f"{named[0]}: nothing goes on from there without the same master key; set "
+            "QUIETCORPUS_MASTER_KEY or QUIETCORPUS_MASTER_KEY_FILE, or drop the line"
+        )
 
 
 def _publish(
