@@ -20,6 +20,7 @@ def figure(
     draws: int = 5,
     first: tuple[float, float | None, float | None] | None = None,
     against_noise: str | None = None,
+    fresh: bool = False,
     **setting: str,
 ) -> Figure:
     """A figure with an interval of twice `half`; without one, of one draw."""
@@ -30,7 +31,14 @@ def figure(
         "subject": subject,
         "group": group,
         "setting": setting,
-        "first": {"draw": 0, "value": value, "low": low, "high": high},
+        "first": {
+            "draw": int(fresh),
+            "value": value,
+            "low": low,
+            "high": high,
+            "tried": None if low is None else 1000,
+            "fresh": fresh or bool(setting),
+        },
         "against_noise": against_noise,
         "mean": mean,
         "low": ends[0],
@@ -229,6 +237,7 @@ def words() -> dict[str, Any]:
                 0.519,
                 0.021,
                 first=(0.522, 0.49, 0.56),
+                fresh=True,
                 against_noise="not told apart",
             ),
             figure("membership", "original", 0.667, 0.018),

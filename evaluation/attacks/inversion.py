@@ -161,18 +161,17 @@ def optimum(law: npt.NDArray[np.float64], prior: npt.NDArray[np.float64]) -> flo
 
 
 def by_frequency(
-    found: npt.NDArray[np.bool_], ranks: npt.NDArray[np.int64], edges: Sequence[int] = _EDGES
+    ranks: npt.NDArray[np.int64], edges: Sequence[int] = _EDGES
 ) -> dict[str, npt.NDArray[np.bool_]]:
-    """Whether words were recovered, by their frequency: bands that have one, frequent words first.
+    """Which words are of each band of frequency, (n,): bands that have one, frequent words first.
 
     Args:
-        found: (n,), of the words of a release.
-        ranks: int64 (n,), the rank of each, from 1.
+        ranks: int64 (n,), the rank of each word, from 1.
         edges: the last rank of each band but the open one, ascending.
     """
     places = np.searchsorted(edges, ranks)
     first = [1, *(edge + 1 for edge in edges)]
     labels = [f"{low:,}-{high:,}" for low, high in zip(first, edges, strict=False)]
     bands = enumerate([*labels, f"beyond {edges[-1]:,}"])
-    inside = {label: found[places == number] for number, label in bands}
-    return {label: own for label, own in inside.items() if len(own)}
+    inside = {label: places == number for number, label in bands}
+    return {label: band for label, band in inside.items() if band.any()}

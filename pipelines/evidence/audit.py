@@ -53,8 +53,7 @@ def audit(
         InputError: anything that a person can mend; nothing is written then.
     """
     if output is not None:
-        if storage.exists(f"{os.path.dirname(output)}/{storage.CARD}"):
-            raise InputError(f"--output: {output} lies in a release; name a place of its own")
+        _refuse_release(output)
         storage.refuse_existing(output)
     with storage.staging_area(output) if output is not None else nullcontext("") as staging:
         findings = run(audits_of(prepare(spec)), draws, confidence)
@@ -123,6 +122,15 @@ def refuse(content: Mapping[str, Any]) -> None:
             f"{worst['found']:.6g} is more than the {worst['stated']:.6g} that is stated: release "
             "nothing"
         )
+
+
+def _refuse_release(output: str) -> None:
+    """A file that the card does not know would make the release another one."""
+    folder = os.path.dirname(output)
+    while "/" in folder.partition("://")[2] or (storage.is_local(folder) and folder != "/"):
+        if storage.exists(f"{folder}/{storage.CARD}"):
+            raise InputError(f"--output: {output} lies in a release; name a place of its own")
+        folder = os.path.dirname(folder)
 
 
 def _row(finding: Mapping[str, Any]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,6 +44,10 @@ Vectors = npt.NDArray[np.float32]
 Numbers = npt.NDArray[np.int64]
 
 
+class _TooFew(Exception):
+    """So few users make no release under this spec."""
+
+
 class EmbeddingStudy(Study):
     """Vectors of the words of the release, against vectors learnt from the sample as it is.
 
@@ -77,7 +82,7 @@ class EmbeddingStudy(Study):
             "score is how well vectors fit the user's texts, less how well those of "
             f"{_SHADOWS} trainings on other users do. Every training is on a quarter of the "
             "sampled users, under the noise of the spec; where users have budgets of their own, "
-            "each has the largest. A release that cannot be made of so few tells nothing. The "
+            "each has the largest. Where no release can be made of so few, there is no attack. The "
             f"original is word2vec on the same users ({_EPOCHS_OF_FEW} epochs); for noise, none of "
             "those under attack took part. `method: sgd` takes too long to be trained so often: "
             "`quietcorpus audit` bounds what taking part can change.",
@@ -93,15 +98,17 @@ class EmbeddingStudy(Study):
         yield from self._scored(self._trained(2 * number + 1), "original", number)
         if self._attackable:
             found = self._attack(self._learnt_of, number).on_target()
-            yield membership_found("original", found)
+            yield membership_found("original", found, "users")
 
     def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
         """The measures of a draw."""
         yield from self._scored(self._placed(draw), "release", number)
         if self._attackable and _is_quick(draw.law):
-            attack = self._attack(lambda users: self._released_of(users, draw.law), number)
-            yield membership_found("release", attack.on_target())
-            yield membership_found("noise", attack.on_strangers())
+            with suppress(_TooFew):
+                attack = self._attack(lambda users: self._released_of(users, draw.law), number)
+                on_target, on_strangers = attack.on_target(), attack.on_strangers()
+                yield membership_found("release", on_target, "users")
+                yield membership_found("noise", on_strangers, "users")
 
     @property
     def _attackable(self) -> bool:
@@ -132,7 +139,7 @@ class EmbeddingStudy(Study):
             try:
                 draw = _released(_of_few(spec, len(users), f"{folder}/corpus.parquet"), folder)
             except InputError:  # the spec itself is good: it has made the draw
-                return np.zeros((len(self._words), 1), np.float32)
+                raise _TooFew from None
         return self._placed(draw)
 
     def _placed(self, draw: Draw) -> Vectors:

@@ -227,7 +227,7 @@ def _notes(evaluation: Evaluation) -> list[str]:
     if not evaluation.own.placed and of_documents:
         notes.append(
             "Which document a row of the release is of is not known here (no id column was kept "
-            "and named): figures that need it are those of the fresh draws alone."
+            "and named): what needs it is measured on fresh draws alone, as far as there are any."
         )
     return notes
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
 import click
 
 from pipelines.command import guarded
-from pipelines.evidence.verdict import of_everything
+from pipelines.evidence.verdict import first_draw, of_everything
 
 
 @click.command(short_help="What a release is good for, and what it gives away.")
@@ -31,10 +31,8 @@ from pipelines.evidence.verdict import of_everything
 )
 @click.option(
     "--draws",
-    default=3,
-    show_default=True,
     type=click.IntRange(1),
-    help="Of every setting; the release is one of its own. More than one needs --spec.",
+    help="Of every setting; the release is one of its own. 3 with --spec, and 1 without.",
 )
 @click.option(
     "--sweep",
@@ -61,7 +59,7 @@ def evaluate(
     label: str | None,
     user: str | None,
     documents: int,
-    draws: int,
+    draws: int | None,
     sweep: tuple[str, ...],
     seed: int,
     workers: int,
@@ -100,12 +98,15 @@ def evaluate(
             label,
             user or getattr(described and described.mechanism, "user", None),
         )
+        if spec is None and (draws or 1) > 1:
+            raise InputError("--spec: missing; further draws are of what the spec describes")
         place = None if spec is None else absolute(spec)
         what = Evaluation(absolute(release), absolute(against), place, columns, documents, seed)
         if id_ is not None and id_ not in what.card.columns:
             kept = ", ".join(map(repr, what.card.columns)) or "none"
             raise InputError(f"--id: the release keeps no column {id_!r} (it keeps {kept})")
-        effort = job.Effort(draws, settings(sweep), workers, not no_audit, quiet)
+        many = draws or (3 if spec else 1)
+        effort = job.Effort(many, settings(sweep), workers, not no_audit, quiet)
         return job.evaluate(what, absolute(output), effort)
 
     content = guarded(run, lambda: "; no report was written, and what was measured is kept")
@@ -123,13 +124,17 @@ def lines(content: dict[str, Any]) -> Iterator[str]:
     release, corpus = content["release"], content["corpus"]
     yield f"release   {release['id']} ({release['kind']}), {release['cost']}"
     of = f"{corpus['documents']:,} of {corpus['of']:,} documents"
-    yield f"measured  {of}, {content['draws']} draws, intervals {content['confidence']:.0%}"
+    yield f"measured  {of}, {content['draws']} draws"
+    sure = f"{content['confidence']:.0%}"
+    yield f"intervals {sure}, of utility over draws, of attacks over what they were tried on"
     whole: dict[str, list[str]] = {}
     for figure in content["figures"]:
         if of_everything(figure) and not figure["setting"]:
             title = content["measures"][figure["measure"]]["title"]
             line = " ".join(filter(None, (title, figure["group"])))
-            whole.setdefault(line, []).append(f"{figure['subject']} {_with_interval(figure)}")
+            attack = content["measures"][figure["measure"]]["part"] == "attack"
+            shown = first_draw(figure) if attack else figure
+            whole.setdefault(line, []).append(f"{figure['subject']} {_told(shown)}")
     for line, parts in whole.items():
         yield f"  {line}: {', '.join(parts)}"
     if content["audits"]:
@@ -139,11 +144,12 @@ def lines(content: dict[str, Any]) -> Iterator[str]:
     above, rest = (content["verdict"][key] for key in ("above", "rest"))
     if above or rest:
         yield f"attacks   {len(above)} of {len(above) + len(rest)} find more than in noise"
-    for sentence in above:
-        yield f"  {sentence}"
+    for mark, sentences in (("!", above), ("-", rest)):
+        for sentence in sentences:
+            yield f"  {mark} {sentence}"
 
 
-def _with_interval(figure: dict[str, Any]) -> str:
+def _told(figure: Mapping[str, Any]) -> str:
     if figure["low"] is None:
         return f"{figure['mean']:.3g}"
     return f"{figure['mean']:.3g} ({figure['low']:.3g} to {figure['high']:.3g})"

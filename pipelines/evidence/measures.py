@@ -17,7 +17,9 @@ class Measure:
         meaning: what the number says, in a sentence or two.
         better: which way is better; for an attack, better for those who are protected.
         least, most: what it can be; no interval goes beyond.
-        says: for an attack, what it found, in a sentence about `release` and `noise`.
+        says: for an attack, what it found, in a sentence about `release` and `noise`, numbers that
+            are told apart if they differ, and how many documents, words or users were `tried`.
+        unit: how those numbers are written.
     """
 
     part: Literal["utility", "attack"]
@@ -27,6 +29,7 @@ class Measure:
     least: float = 0.0
     most: float = 1.0
     says: str = ""
+    unit: Literal["share", "auc"] = "share"
 
 
 MEASURES: dict[str, Measure] = {
@@ -166,12 +169,23 @@ MEASURES: dict[str, Measure] = {
         "attack",
         "Membership inference: AUC",
         "The attacker does not see the release but a model that was learnt from it, and by models "
-        "of its own has learnt to tell from answers which documents were learnt from. For word "
-        "embeddings: whether a user took part, by how much better the vectors fit the user's "
-        "texts than vectors of other users do. .5 is guessing.",
+        "of its own has learnt to tell from answers which documents were learnt from. .5 is "
+        "guessing.",
         "lower",
-        says="Who took part is told from who did not with an AUC of {release:.2f} (noise alone: "
-        "{noise:.2f}).",
+        says="Which of {tried:,} documents a classifier had learnt from, by their releases, is "
+        "told with an AUC of {release} (noise alone: {noise}).",
+        unit="auc",
+    ),
+    "user-membership": Measure(
+        "attack",
+        "Membership of users: AUC",
+        "Whether a user took part in a training, by how much better its vectors fit the user's "
+        "texts than vectors of other users do. It is tried on trainings like the release's, each "
+        "on a quarter of the sampled users. .5 is guessing.",
+        "lower",
+        says="Which of {tried:,} users took part in trainings like the release's, on a quarter of "
+        "the sampled users each, is told with an AUC of {release} (noise alone: {noise}).",
+        unit="auc",
     ),
     "linkage": Measure(
         "attack",
@@ -179,8 +193,8 @@ MEASURES: dict[str, Measure] = {
         "Share of released documents that an attacker who holds the originals of all sampled "
         "documents traces back to their own; of n documents, 1/n is guessing.",
         "lower",
-        says="{release:.1%} of the documents are traced back to their originals by somebody who "
-        "holds these (noise alone: {noise:.1%}).",
+        says="{release} of {tried:,} documents are traced back to their originals by somebody who "
+        "holds all of these (noise alone: {noise}).",
     ),
     "inversion-bayes": Measure(
         "attack",
@@ -189,16 +203,15 @@ MEASURES: dict[str, Measure] = {
         "attacker can simulate it, and the words' public frequencies. The floor is the most "
         "frequent word, whatever was released.",
         "lower",
-        says="{release:.1%} of the words are recovered by guessing the likeliest one (noise "
-        "alone: {noise:.1%}).",
+        says="{release} of {tried:,} words are recovered by guessing the likeliest one (noise "
+        "alone: {noise}).",
     ),
     "inversion-nearest": Measure(
         "attack",
         "Word inversion: released word",
         "Share of words recovered by taking the released word for the original.",
         "lower",
-        says="{release:.1%} of the released words are the original ones (noise alone: "
-        "{noise:.1%}).",
+        says="{release} of {tried:,} released words are the original ones (noise alone: {noise}).",
     ),
     "authorship": Measure(
         "attack",
@@ -206,6 +219,7 @@ MEASURES: dict[str, Measure] = {
         "Share of released documents whose author is named by a classifier that has learnt from "
         "other documents of the same authors as they are.",
         "lower",
-        says="The author is named for {release:.1%} of the documents (noise alone: {noise:.1%}).",
+        says="The author is named for {release} of {tried:,} documents by authors of many (noise "
+        "alone: {noise}).",
     ),
 }

@@ -15,7 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evaluation.attacks.membership import Membership
-from evaluation.intervals import of_auc, of_difference, of_share, over_draws
+from evaluation.intervals import (
+    mean_over_blocks,
+    of_auc,
+    of_difference,
+    of_share,
+    over_draws,
+)
 from pipelines.evidence.measures import MEASURES
 
 _PLACE = ("measure", "group", "setting")
@@ -35,7 +41,9 @@ class Observation:
         subject: what it is of, such as `release` or `original`.
         value: the number; NaN where there is none.
         group: the part of the documents or words that it is about; empty for all of them.
-        low, high: an interval over documents like the sampled ones, where the measure has one.
+        low, high: of an attack, the 95 % interval over what it was tried on.
+        tried: of an attack, on how many documents, words or users it was tried.
+        fresh: whether it is of something made for this alone, even where the draw is the release.
     """
 
     measure: str
@@ -44,21 +52,40 @@ class Observation:
     group: str = ""
     low: float | None = None
     high: float | None = None
+    tried: int | None = None
+    fresh: bool = False
 
 
 def share_found(
-    measure: str, subject: str, found: npt.NDArray[Any], group: str = ""
+    measure: str,
+    subject: str,
+    found: npt.NDArray[Any],
+    group: str = "",
+    blocks: npt.NDArray[np.int64] | None = None,
 ) -> Observation:
-    """The share of documents or words that an attack finds; (n,), whether or with what chance."""
+    """The share of documents or words that an attack finds.
+
+    Args:
+        measure, subject, group: as of the observation.
+        found: (n,), whether each was found, or with what chance.
+        blocks: the document of each, (n,), if they are words: those of one document go together,
+            and the interval is the wider one of theirs and of single words.
+    """
     low, high = of_share(float(found.sum()), len(found), CONFIDENCE)
-    return Observation(measure, subject, float(found.mean()), group, low, high)
+    if blocks is not None:
+        numbers = np.unique(blocks, return_inverse=True)[1]
+        ends = mean_over_blocks(found.astype(np.float64), numbers, CONFIDENCE)
+        low, high = max(0.0, min(low, ends[0])), min(1.0, max(high, ends[1]))
+    return Observation(measure, subject, float(found.mean()), group, low, high, len(found))
 
 
-def membership_found(subject: str, found: Membership) -> Observation:
-    """How well members are told from others."""
+def membership_found(subject: str, found: Membership, of: str = "documents") -> Observation:
+    """How well members are told from others; of `users`, in trainings made for this alone."""
     members = int(found.members.sum())
     low, high = of_auc(found.auc, members, len(found.members) - members, CONFIDENCE)
-    return Observation("membership", subject, found.auc, "", low, high)
+    of_users = of == "users"
+    name = "user-membership" if of_users else "membership"
+    return Observation(name, subject, found.auc, "", low, high, len(found.members), fresh=of_users)
 
 
 @dataclass(frozen=True)
@@ -73,7 +100,8 @@ class Measured:
 def figures(measured: Iterable[Measured]) -> list[dict[str, Any]]:
     """Every figure in the order of the measures: its first draw, and its mean over draws.
 
-    An interval of the first draw is one over documents; an interval of the mean is one over draws.
+    An interval of the first draw is one over what an attack was tried on, an interval of the mean
+    one over draws.
     """
     seen_of: dict[tuple[Setting, str, str, str], list[tuple[int, Observation]]] = defaultdict(list)
     for one in sorted(measured, key=lambda m: (m.setting != (), m.draw)):
@@ -100,6 +128,8 @@ def figures(measured: Iterable[Measured]) -> list[dict[str, Any]]:
                     "value": first.value,
                     "low": first.low,
                     "high": first.high,
+                    "tried": first.tried,
+                    "fresh": first.fresh or number > 0 or setting != (),
                 },
                 "mean": float(np.mean(some)),
                 "low": low if told else None,
@@ -128,7 +158,7 @@ def _against_noise(figure: dict[str, Any], figures: Sequence[dict[str, Any]]) ->
 def table(measured: Iterable[Measured]) -> bytes:
     """Every observation as a row of Parquet."""
     rows = [
-        {**asdict(seen), "draw": one.draw, "setting": dict(one.setting)}
+        {**_row(seen), "draw": one.draw, "setting": dict(one.setting)}
         for one in measured
         for seen in one.observations
     ]
@@ -142,12 +172,17 @@ def table(measured: Iterable[Measured]) -> bytes:
             ("value", pa.float64()),
             ("low", pa.float64()),
             ("high", pa.float64()),
+            ("tried", pa.int64()),
         ]
     )
     listed = [{**row, "setting": list(row["setting"].items())} for row in rows]
     sink = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(listed, schema), sink)
     return sink.getvalue()
+
+
+def _row(seen: Observation) -> dict[str, Any]:
+    return {name: value for name, value in asdict(seen).items() if name != "fresh"}
 
 
 def described(names: Iterable[str]) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from pipelines import storage
 from pipelines.evidence.evaluation import Evaluation
@@ -70,13 +71,13 @@ class Done:
         return f"{self.folder}/{digest}.json"
 
 
-def _observation(
-    measure: str, subject: str, value: float, group: str, low: float | None, high: float | None
-) -> Observation:
-    """One that was kept; raises KeyError or ValueError for what is none."""
-    assert MEASURES[measure]
-    ends = (None if end is None else float(end) for end in (low, high))
-    return Observation(measure, str(subject), float(value), str(group), *ends)
+def _observation(**kept: Any) -> Observation:
+    """One that was kept; raises KeyError, TypeError or ValueError for what is none."""
+    assert MEASURES[kept["measure"]]
+    for name in ("value", "low", "high", "tried"):
+        if not (isinstance(kept[name], int | float) or (name != "value" and kept[name] is None)):
+            raise ValueError(name)
+    return Observation(**kept)
 
 
 def run(

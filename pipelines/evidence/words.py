@@ -79,6 +79,7 @@ class WordStudy(Study):
         after = self._after(draw)
         known = np.minimum(self._before, after) >= 0  # with `draw`, some of them never were
         before, own = self._before[known], after[known]
+        documents = np.repeat(np.arange(len(self._sample)), np.diff(self._offsets))
         yield Observation("unchanged", "release", unchanged_share(before, own))
         changes = word_changes(before, own, _LEAST_OCCURRENCES, _ETA)
         if len(changes.words):
@@ -89,9 +90,9 @@ class WordStudy(Study):
         yield Observation("similarity", "noise", self._similarity(dealt))
         yield from self._classified(self._counted(after), "release", number)
         guesses = self._guesses(draw.law or self._parameters)
-        yield share_found("inversion-bayes", "floor", before == 0)
+        yield share_found("inversion-bayes", "floor", before == 0, "", documents[known])
         for subject, words in (("release", after), ("noise", dealt)):
-            yield from self._inverted(before, words[known], guesses, subject)
+            yield from self._inverted(before, words[known], documents[known], guesses, subject)
         views = self._views(after)
         yield from attacks(self._sample, views, "release", generator)
         # Words that are dealt to all documents leave these as long as they were, which is telling.
@@ -154,13 +155,18 @@ class WordStudy(Study):
         return best_guesses(words, counts, others, prior)
 
     def _inverted(
-        self, before: Words, after: Words, guesses: npt.NDArray[np.int64], subject: str
+        self,
+        before: Words,
+        after: Words,
+        documents: npt.NDArray[np.int64],
+        guesses: npt.NDArray[np.int64],
+        subject: str,
     ) -> Iterator[Observation]:
         for name, guessed in (("inversion-bayes", guesses[after]), ("inversion-nearest", after)):
             right = guessed == before
-            yield share_found(name, subject, right)
-            for label, own in by_frequency(right, before.astype(np.int64) + 1).items():
-                yield share_found(name, subject, own, f"words {label}")
+            yield share_found(name, subject, right, "", documents)
+            for label, band in by_frequency(before.astype(np.int64) + 1).items():
+                yield share_found(name, subject, right[band], f"words {label}", documents[band])
 
     def _of_equal_length(self, words: Words, others: Score) -> Score:
         """Words that stay in their places; a released text is as long as its original."""

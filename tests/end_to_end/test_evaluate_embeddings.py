@@ -77,17 +77,17 @@ def test_who_took_part(evaluated: Workspace) -> None:
     content = content_of(evaluated)
     found = figures(content)
     counts = {(one["measure"], one["subject"]): one["draws"] for one in content["figures"]}
-    fresh = counts["membership", "noise"]
-    assert counts["membership", "release"] == fresh >= DRAWS - 1
-    assert counts["membership", "original"] == DRAWS
+    fresh = counts["user-membership", "noise"]
+    assert counts["user-membership", "release"] == fresh >= DRAWS - 1
+    assert counts["user-membership", "original"] == DRAWS
 
     def bound(draws: int) -> float:
         return math.sqrt(math.log(2 / ALPHA) / (2 * draws * USERS // 4))
 
-    assert abs(found["membership", "noise"] - 0.5) < bound(fresh)
-    assert 0 <= found["membership", "release"] <= 1
+    assert abs(found["user-membership", "noise"] - 0.5) < bound(fresh)
+    assert 0 <= found["user-membership", "release"] <= 1
     # Control: where nothing is protected, the same attack is beyond what chance allows.
-    assert found["membership", "original"] - 0.5 > bound(DRAWS)
+    assert found["user-membership", "original"] - 0.5 > bound(DRAWS)
 
 
 def test_the_other_measures(evaluated: Workspace) -> None:
@@ -147,8 +147,8 @@ def test_users_are_not_attacked_where_training_takes_long(
     assert done.returncode == 0, done.stderr
     content = content_of(workspace)
     found = figures(content)
-    assert ("membership", "original") in found
-    assert ("membership", "release") not in found
+    assert ("user-membership", "original") in found
+    assert ("user-membership", "release") not in found
     assert any("`method: sgd` takes too long" in note for note in content["notes"])
 
 
@@ -173,7 +173,7 @@ def test_a_release_that_so_few_users_do_not_make_tells_nothing(
 
     monkeypatch.setattr(study_of_embeddings, "release", noted)
     found = list(study.observe(draw, 1))
-    aucs = {one.subject: one.value for one in found if one.measure == "membership"}
+    aucs = {one.subject: one.value for one in found if one.measure == "user-membership"}
     assert aucs.keys() == {"release", "noise"}
     assert all(0 <= auc <= 1 for auc in aucs.values())
     assert_of_some(made, few)

@@ -6,13 +6,14 @@ import io
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from evaluation.attacks.membership import Membership
-from evaluation.intervals import of_auc, of_share
+from evaluation.intervals import mean_over_blocks, of_auc, of_share
 from pipelines.evidence import results
 from pipelines.evidence.measures import MEASURES
 from pipelines.evidence.results import Measured, Observation
@@ -25,7 +26,7 @@ NAN = float("nan")
 def observed(draw: int, value: float, *, epsilon: str | None = None, group: str = "") -> Measured:
     """A draw with one figure."""
     setting = () if epsilon is None else (("epsilon", epsilon),)
-    return Measured(setting, draw, [Observation("linkage", "release", value, group, 0.1, 0.6)])
+    return Measured(setting, draw, [Observation("linkage", "release", value, group, 0.1, 0.6, 9)])
 
 
 def test_means_and_intervals_by_hand() -> None:
@@ -58,7 +59,34 @@ def test_equal_draws_say_nothing_of_others() -> None:
 def test_the_first_draw_is_told_with_its_own_interval() -> None:
     # Kills: the mean for it, another draw's ends, a first draw that has no number.
     (figure,) = results.figures([observed(2, 0.4), observed(0, NAN), observed(1, 0.2)])
-    assert figure["first"] == {"draw": 1, "value": 0.2, "low": 0.1, "high": 0.6}
+    assert figure["first"] == {
+        "draw": 1,
+        "value": 0.2,
+        "low": 0.1,
+        "high": 0.6,
+        "tried": 9,
+        "fresh": True,
+    }
+
+
+def test_what_is_made_for_the_report_is_no_release() -> None:
+    # Kills: a fresh draw, a setting, or a training on few users taken for the release.
+    users = Observation("user-membership", "release", 0.5, fresh=True)
+    figures = results.figures(
+        [
+            observed(0, 0.2),
+            observed(0, 0.2, epsilon="2"),
+            observed(1, 0.2, group="by words"),
+            Measured((), 0, [users]),
+        ]
+    )
+    found = {(f["measure"], f["group"], bool(f["setting"])): f["first"]["fresh"] for f in figures}
+    assert found == {
+        ("linkage", "", False): False,
+        ("linkage", "", True): True,
+        ("linkage", "by words", False): True,
+        ("user-membership", "", False): True,
+    }
 
 
 @pytest.mark.parametrize(
@@ -87,12 +115,33 @@ def test_an_attack_is_compared_with_noise_by_documents(release: int, noise: int,
 def test_shares_and_areas_have_the_intervals_of_their_documents() -> None:
     found = results.share_found("linkage", "release", np.array([1, 0.5, 0, 0]), "by words")
     assert found.value == 0.375
-    assert (found.low, found.high) == of_share(1.5, 4, 0.95)
+    assert (found.low, found.high, found.tried) == (*of_share(1.5, 4, 0.95), 4)
     # Kills: members for others, and all documents for either.
     members = np.array([True, True, False, False, False])
     area = results.membership_found("noise", Membership(members, np.array([2.0, 1, 0, 1, 0])))
     assert area.value == pytest.approx(5.5 / 6)
-    assert (area.low, area.high) == of_auc(area.value, 2, 3, 0.95)
+    assert (area.low, area.high, area.tried) == (*of_auc(area.value, 2, 3, 0.95), 5)
+    assert (area.measure, area.fresh) == ("membership", False)
+    users = results.membership_found("noise", Membership(members, np.arange(5.0)), "users")
+    assert (users.measure, users.fresh) == ("user-membership", True)
+
+
+def test_words_of_a_document_go_together() -> None:
+    # Ten documents of thirty words, all found or none. Kills: words as if each were by itself,
+    # documents by another number, an interval that is narrower for it.
+    found, documents = np.repeat(np.arange(10) < 4, 30), np.repeat(np.arange(10), 30)
+
+    def share(found: Any, documents: Any) -> Observation:
+        return results.share_found("inversion-nearest", "release", found, "", documents)
+
+    together = share(found, documents)
+    low, high = mean_over_blocks(found.astype(float), documents, 0.95)
+    assert (together.low, together.high) == (max(0, low), min(1, high))
+    assert together.tried == 300
+    assert share(found, 2 * documents + 5) == together
+    # Where documents are all alike, words are no surer than single ones.
+    alike = share(np.zeros(300), np.arange(300) % 10)
+    assert (alike.low, alike.high) == of_share(0, 300, 0.95)
 
 
 def test_settings_and_groups_are_apart_and_in_order() -> None:
@@ -127,6 +176,7 @@ def test_every_observation_is_a_row() -> None:
         "value": 0.5,
         "low": 0.1,
         "high": 0.6,
+        "tried": 9,
     }
 
 
@@ -137,8 +187,9 @@ def test_measures_say_what_they_can_be() -> None:
         assert measure.meaning.endswith("."), name
         # An attack is better for those who are protected where it is lower.
         assert (measure.part == "attack") <= (measure.better == "lower"), name
-        said = measure.says.format(release=0.75, noise=0.25)
-        assert ("75" in said) == ("25" in said) == (measure.part == "attack"), name
+        said = measure.says.format(release="0.75", noise="0.25", tried=1234)
+        for number in ("0.75", "0.25", "1,234"):
+            assert (number in said) == (measure.part == "attack"), name
 
 
 def test_a_sweep_is_every_combination() -> None:

@@ -134,38 +134,46 @@ def test_the_summary_holds_the_release_against_the_original_and_noise() -> None:
     ]  # fmt: skip
     attacks = tables["What attacks get out of it"]
     assert attacks[0] == [
-        "Measure", "One draw like it", "Mean of such draws", "Original text", "Noise alone",
+        "Measure", "First draw", "Mean of such draws", "Original text", "Noise alone",
         "Against noise alone",
     ]  # fmt: skip
     assert attacks[1] == [
-        "Membership inference", "0.522 0.490 to 0.560", "0.519 0.498 to 0.540", "0.667", "0.501",
-        "not told apart",
+        "Membership inference", "0.522 0.490 to 0.560; a draw like it", "0.519 0.498 to 0.540",
+        "0.667", "0.501", "not told apart",
     ]  # fmt: skip
+    assert attacks[-1][1] == "0.150 0.130 to 0.170; this release"
     assert [(row[0], row[-1]) for row in attacks[2:]] == [
         *((f"Word inversion, rank {band}", "—")
           for band in ("1-100", "101-1,000", "1,001-10,000", "beyond 10,000")),
         ("Authorship", "above"),
     ]  # fmt: skip
-    own = Page(rendered(made.bag_of_words)).tables["What attacks get out of it"][0]
-    assert own[1] == "This release"
+    own = Page(rendered(made.bag_of_words)).tables["What attacks get out of it"]
+    assert (own[0][1], own[1][1]) == ("This release", "0.111 0.100 to 0.123")
+    content = made.bag_of_words()
+    for one in content["figures"]:
+        one["first"]["fresh"] = True
+    fresh = Page(render(content)).tables["What attacks get out of it"]
+    assert fresh[0][1] == "One draw like it"
 
 
 def test_what_attacks_find_is_read_first() -> None:
     # Kills: an attack that succeeds below a green box, or that is left out of it.
     page = rendered(made.words)
     words = Page(page).words
-    told = "1 of 2 attacks find more in a draw like this release than in noise."
+    told = "1 of 2 attacks find more than in noise."
     assert told in words
     assert words.index(told) < words.index("All 3 audits passed")
     assert "The author is named for 15.0% of the documents." in words
-    assert "told with an AUC" not in words
+    assert "1 of 2 attacks find no more than in noise" in words
+    assert "Who took part is told with an AUC of 0.52." in words
     failed = Page(rendered(made.failed)).words
     assert failed.index("An audit failed") < failed.index("1 of 2 attacks find more")
     harmless = Page(rendered(made.harmless)).words
-    assert "None of 1 attacks finds more in a draw like this release than in noise" in harmless
+    assert "1 of 1 attacks find no more than in noise" in harmless
     assert "find more" not in harmless
-    assert "find more in this release than in noise" in Page(rendered(made.bag_of_words)).words
-    assert "No attack was run, and no audit." in Page(rendered(made.bare)).words
+    assert "No attack was run on this release." in Page(rendered(made.bare)).words
+    content = made.words() | {"verdict": {"above": [], "rest": []}}
+    assert "No attack was run on this release." in Page(render(content)).words
 
 
 def test_the_promise_its_cost_and_what_it_leaves_out_are_there() -> None:

@@ -73,8 +73,8 @@ def render(content: dict[str, Any]) -> str:
         content=content,
         wording=wording,
         glances={
-            "utility": _glance(_of("utility", measured), "This release", wording.mean),
-            "attack": _glance(_of("attack", measured), _own_title(content), wording.first),
+            "utility": _glance(_of("utility", measured), wording.mean),
+            "attack": _glance(_of("attack", measured), wording.first),
         },
         utility=_exhibits("utility", _of("utility", measured), _own),
         attacks=_exhibits("attack", _of("attack", measured), _own),
@@ -92,12 +92,7 @@ def _of(part: str, measured: list[Measured]) -> list[Measured]:
     return [each for each in known if each.measure["part"] == part]
 
 
-def _own_title(content: dict[str, Any]) -> str:
-    """What the first draw is that attacks are made on."""
-    return "This release" if content["corpus"]["placed"] else "One draw like it"
-
-
-def _glance(measured: list[Measured], own: str, shown: Callable[[Figure], Cell]) -> Glance:
+def _glance(measured: list[Measured], shown: Callable[[Figure], Cell]) -> Glance:
     """The release's own figures and those of draws like it, then others as `shown`."""
     rows = [
         (", ".join(filter(None, (each.measure["title"], group))), figures)
@@ -106,9 +101,12 @@ def _glance(measured: list[Measured], own: str, shown: Callable[[Figure], Cell])
     ]
     seen = {name for _, figures in rows for name in figures}
     columns: list[tuple[str, str, Callable[[Figure], Cell]]] = []
-    if "release" in seen:
-        columns.append((own, "release", wording.first))
-        if any(figures["release"]["draws"] > 1 for _, figures in rows if "release" in figures):
+    own = [figures["release"] for _, figures in rows if "release" in figures]
+    if own:
+        fresh = [figure["first"]["fresh"] for figure in own]
+        title = "One draw like it" if all(fresh) else "First draw" if any(fresh) else "This release"
+        columns.append((title, "release", wording.first_or_fresh if any(fresh) else wording.first))
+        if any(figure["draws"] > 1 for figure in own):
             columns.append(("Mean of such draws", "release", wording.mean))
     columns += [
         (wording.subject(name).capitalize(), name, shown) for name in _BESIDE if name in seen

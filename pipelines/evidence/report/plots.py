@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.evidence.report import svg
 from pipelines.evidence.report.figures import Figure, Measured, values
 from pipelines.evidence.report.wording import bounded, number, plotted, subject
+from pipelines.evidence.verdict import first_draw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +34,9 @@ def comparison(measured: Measured, name: str) -> str | None:
     from matplotlib.figure import Figure as Drawing
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    figures = [figure for figure in measured.own if plotted(figure["mean"])]
+    attack = measured.measure["part"] == "attack"  # of which a single draw tells how sure it is
+    drawn = [first_draw(figure) if attack else figure for figure in measured.own]
+    figures = [figure for figure in drawn if plotted(figure["mean"])]
     if len(figures) < 2:
         return None
     grouped = len(values(figures, "group")) > 1

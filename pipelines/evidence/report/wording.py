@@ -50,6 +50,13 @@ def first(figure: Mapping[str, Any]) -> tuple[str, str]:
     return number(one["value"]), f"{number(one['low'])} to {number(one['high'])}" if known else ""
 
 
+def first_or_fresh(figure: Mapping[str, Any]) -> tuple[str, str]:
+    """The same, where not every first draw is the release itself: whether this one is."""
+    value, ends = first(figure)
+    said = "a draw like it" if figure["first"]["fresh"] else "this release"
+    return value, "; ".join(filter(None, (ends, said)))
+
+
 def mean(figure: Mapping[str, Any]) -> tuple[str, str]:
     """A figure's mean over draws, and its interval."""
     return number(figure["mean"]), interval(figure)

@@ -221,17 +221,18 @@ def test_recovered_by_hand() -> None:
 def test_bands_hold_their_last_rank() -> None:
     # Kills: an edge on the wrong side, zero-based ranks, an empty band, another order.
     ranks = np.array([10_001, 1, 100, 101, 1000, 10_000])
-    found = np.array([True, False, True, False, True, True])
-    assert {label: own.tolist() for label, own in by_frequency(found, ranks).items()} == {
-        "1-100": [False, True],
-        "101-1,000": [False, True],
-        "1,001-10,000": [True],
-        "beyond 10,000": [True],
+    assert {
+        label: np.flatnonzero(band).tolist() for label, band in by_frequency(ranks).items()
+    } == {
+        "1-100": [1, 2],
+        "101-1,000": [3, 4],
+        "1,001-10,000": [5],
+        "beyond 10,000": [0],
     }
-    few = by_frequency(found[:2], ranks[:2], (5, 9))
-    assert [(label, own.tolist()) for label, own in few.items()] == [
-        ("1-5", [False]),
-        ("beyond 9", [True]),
+    few = by_frequency(ranks[:2], (5, 9))
+    assert [(label, band.tolist()) for label, band in few.items()] == [
+        ("1-5", [False, True]),
+        ("beyond 9", [True, False]),
     ]
 
 
