@@ -8,7 +8,7 @@ BENCH_COMMITS ?= ../shared/data/commit_messages.parquet
 
 .PHONY: help demo demo-words test check bench utility utility-words clean
 .PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release airflow
-.PHONY: azurite vnu chromium clusters faults soak utility-embeddings
+.PHONY: azurite vnu chromium clusters faults races soak utility-embeddings
 
 help:
 	@echo "make demo     a real corpus becomes a release"
@@ -149,6 +149,10 @@ RUNNING := PYTHONPATH=.:tests:benchmarks PATH="$(abspath $(BIN)):$$PATH" $(BIN)/
 
 faults: $(VENV)/.test spark
 	$(RUNNING) benchmarks/faults.py --corpus $(BENCH_REVIEWS) --output docs/faults.md
+
+# 4,000 races of 32 processes for one cap (an hour or two).
+races: $(VENV)/.test
+	$(RUNNING) -P benchmarks/ledger.py
 
 soak: $(VENV)/.test spark
 	$(RUNNING) benchmarks/soak.py --corpus $(BENCH_REVIEWS) --pin

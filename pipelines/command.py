@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
@@ -14,6 +16,7 @@ _T = TypeVar("_T")
 _EXIT_BAD_INPUT = 2
 _EXIT_FAILURE = 1
 _EXIT_INTERRUPTED = 130  # neither bad input nor a failure: worth another try
+_LAST_SECONDS = 15
 
 
 def guarded(run: Callable[[], _T], aftermath: Callable[[], str] = str) -> _T:
@@ -36,4 +39,13 @@ def guarded(run: Callable[[], _T], aftermath: Callable[[], str] = str) -> _T:
 
 def _fail(message: str, code: int) -> NoReturn:
     click.echo(f"quietcorpus: error: {' '.join(message.split())}", err=True)
+    if code == _EXIT_INTERRUPTED:
+        _end_soon(code)
     sys.exit(code)
+
+
+def _end_soon(code: int) -> None:
+    """All is tidied up; but threads that were interrupted may wait for each other for ever."""
+    timer = threading.Timer(_LAST_SECONDS, os._exit, (code,))
+    timer.daemon = True
+    timer.start()

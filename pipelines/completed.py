@@ -77,6 +77,9 @@ def _difference(card: Card, spec: Spec) -> str | None:
         return f"release: {card.release}"
     if card.columns != list(spec.input.keep):
         return "other input.keep"
+    counted = None if card.ledger is None else (card.ledger.partition or "")
+    if counted != (None if spec.ledger is None else (spec.ledger.partition or "")):
+        return "other ledger"
     block = json.loads(json.dumps(stated(spec)))
     for name in [*type(spec.mechanism).model_fields, *block]:
         if not _agrees(card.mechanism, name, block.get(name)):

@@ -53,6 +53,11 @@ def read(uri: str) -> Versioned | None:
     return stored(uri).read()
 
 
+def names(folder: str) -> list[str]:
+    """The names of the objects in a folder, without those of its folders."""
+    return [name for name in stored(f"{folder}/").names() if name]  # some list the folder itself
+
+
 def replace(uri: str, content: bytes, version: str) -> bool:
     """Write over one version of an object; False if it is another by now, or gone."""
     return _write(stored(uri), content, version)

@@ -37,6 +37,9 @@ class StoredObject(Protocol):
     def list_one(self) -> None:
         """List at most one object whose name begins with this one's."""
 
+    def names(self) -> list[str]:
+        """What follows this one's name, a folder's with its slash, in the names of its objects."""
+
 
 def status_of(error: BaseException) -> int | None:
     """The HTTP status in an error of boto, google-cloud-storage or azure; None without one."""
@@ -101,6 +104,14 @@ class _S3:
         bucket, prefix = self._name.values()
         self._client.list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=1)
 
+    def names(self) -> list[str]:
+        bucket, prefix = self._name.values()
+        pages = self._client.get_paginator("list_objects_v2").paginate(
+            Bucket=bucket, Prefix=prefix, Delimiter="/"
+        )
+        found = (one for page in pages for one in page.get("Contents", ()))
+        return [one["Key"].removeprefix(prefix) for one in found]
+
 
 class _GoogleCloud:
     def __init__(self, uri: str, options: PipelineOptions) -> None:
@@ -148,6 +159,10 @@ class _GoogleCloud:
 
     def list_one(self) -> None:
         list(self._client.list_blobs(self._bucket, prefix=self._name, max_results=1))
+
+    def names(self) -> list[str]:
+        found = self._client.list_blobs(self._bucket, prefix=self._name, delimiter="/")
+        return [blob.name.removeprefix(self._name) for blob in found]
 
 
 class _Azure:
@@ -202,6 +217,14 @@ class _Azure:
     def list_one(self) -> None:
         found = self._container.list_blobs(name_starts_with=self._name, results_per_page=1)
         next(iter(found), None)
+
+    def names(self) -> list[str]:
+        from azure.storage.blob import BlobPrefix
+
+        found = self._container.walk_blobs(name_starts_with=self._name, delimiter="/")
+        return [
+            one.name.removeprefix(self._name) for one in found if not isinstance(one, BlobPrefix)
+        ]
 
 
 STORES: dict[str, Callable[[str, PipelineOptions], StoredObject]] = {

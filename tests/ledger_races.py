@@ -134,7 +134,11 @@ def main() -> None:
     from apache_beam.io.filesystems import FileSystems
     from apache_beam.options.pipeline_options import PipelineOptions
 
+    from pipelines.object_stores import stored
+
     FileSystems.set_options(PipelineOptions([]))
+    if "://" in given.place:
+        stored(f"{given.place}/record")  # loads the client, which takes long, and asks nothing yet
     for number in range(given.rounds):
         result = race(f"{given.place}/round-{number:05d}", kill=given.kill)
         found = fault(result, kill=given.kill)

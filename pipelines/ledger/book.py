@@ -34,7 +34,8 @@ Draft = dict[str, Any]
 """The fields of a record but for its number, the digest before, the time and the nonce."""
 
 _ATTEMPTS = 1000
-_LONGEST_PAUSE_SECONDS = 0.05
+_LONGEST_PAUSES = (0.05, 1.0)
+"""Seconds, on a disk and in a store, whose answers take their time."""
 _SKEW = timedelta(minutes=5)
 """Clocks of several machines differ by less."""
 
@@ -73,6 +74,7 @@ class Ledger:
         self.records: list[Written] = []
         self._journal = Journal(uri)
         self._partitions = Partitions(uri)
+        self._longest_pause = _LONGEST_PAUSES[not storage.is_local(uri)]
 
     @classmethod
     def open(cls, uri: str) -> Ledger:
@@ -277,10 +279,10 @@ class Ledger:
                 content = self._complete(decided)
                 if self._journal.append(content):
                     return self._take(content)
+                pause = min(self._longest_pause, 0.001 * 2 ** min(attempt, 10))
+                time.sleep(random.uniform(0, pause))  # noqa: S311 - a pause
                 for added in self._journal.follow():
                     self._take(added)
-                pause = min(_LONGEST_PAUSE_SECONDS, 0.001 * 2 ** min(attempt, 10))
-                time.sleep(random.uniform(0, pause))  # noqa: S311 - a pause
         except Damaged as error:
             raise self._damage(error) from None
         raise Unavailable(f"ledger: {self.uri} changes again and again; run again later")

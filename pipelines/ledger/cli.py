@@ -48,7 +48,8 @@ def init(place: str, caps: str) -> None:
         from pipelines.ledger.book import Ledger
         from pipelines.ledger.caps import load_terms
 
-        return Ledger.init(_ready(place), load_terms(caps))
+        terms = load_terms(caps)
+        return Ledger.init(_ready(place, "write"), terms)
 
     opened = guarded(_logged(run), lambda: "; nothing was opened")
     click.echo(f"opened    {opened.uri}")
@@ -152,7 +153,10 @@ def release_reservation(place: str, release: str, reason: str) -> None:
     A run of it that is still under way will publish nothing then. The same command as before would
     go on with the reservation: give it back only if that is not wanted.
     """
-    guarded(_logged(lambda: _open(place).cancel(release, reason)), lambda: "; nothing was changed")
+    guarded(
+        _logged(lambda: _open(place, "write").cancel(release, reason)),
+        lambda: "; nothing was changed",
+    )
     click.echo(f"returned  what {release} had reserved")
 
 
@@ -168,7 +172,7 @@ def _logged(run: Callable[[], Any]) -> Callable[[], Any]:
     return logged
 
 
-def _ready(place: str) -> str:
+def _ready(place: str, verb: str) -> str:
     """A ledger's place, whose store answers; raises InputError otherwise."""
     from apache_beam.io.filesystems import FileSystems
     from apache_beam.options.pipeline_options import PipelineOptions
@@ -179,14 +183,14 @@ def _ready(place: str) -> str:
     FileSystems.set_options(PipelineOptions([]))
     uri = absolute(place)
     if object_stores.is_supported(uri):
-        reachable.require([reachable.Need("ledger", f"{uri}/record", "list")])
+        reachable.require([reachable.Need("ledger", f"{uri}/record", verb)])
     return uri
 
 
-def _open(place: str) -> Ledger:
+def _open(place: str, verb: str = "list") -> Ledger:
     from pipelines.ledger.book import Ledger
 
-    return Ledger.open(_ready(place))
+    return Ledger.open(_ready(place, verb))
 
 
 def _echo_accounts(found: Ledger, *, as_json: bool) -> None:

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import errno
 import os
-import posixpath
 import re
 import uuid
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-
-from apache_beam.io.filesystems import FileSystems
 
 from pipelines import object_stores, storage
 from pipelines.ledger.records import digest
@@ -83,9 +80,10 @@ class Journal:
         number = len(self.contents) - 1
         if number < self._sealed:
             return
-        content = self.contents[number]
-        if not self._create(f"{number:08d}.sha256", _sealing(number, content)):
-            self._check_seal(number, content, self._seal(number), last=False)
+        content, seal = self.contents[number], self._seal(number)
+        if seal is None and not self._create(f"{number:08d}.sha256", _sealing(number, content)):
+            seal = self._seal(number)  # another writer was first
+        self._check_seal(number, content, seal, last=seal is None)
         self._sealed = number + 1
 
     def _check_seal(self, number: int, content: bytes, seal: bytes | None, *, last: bool) -> None:
@@ -111,8 +109,7 @@ class Journal:
                 return os.listdir(self.uri)
             except FileNotFoundError:
                 return []
-        (found,) = FileSystems.match([f"{self.uri}/*"])
-        return [posixpath.basename(metadata.path) for metadata in found.metadata_list]
+        return object_stores.names(self.uri)
 
     def _record(self, number: int) -> bytes | None:
         return self._read(f"{number:08d}.json")

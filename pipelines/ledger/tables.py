@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from mechanisms.guarantees import ceiling, round_up
 from pipelines.card import total_cost
 from pipelines.ledger.book import Ledger
-from pipelines.ledger.caps import Charge
+from pipelines.ledger.caps import Charge, UserCap
 from pipelines.ledger.records import Cancellation, Commit, Opening, Reservation
 
 
@@ -38,6 +39,7 @@ def _account(ledger: Ledger, number: int) -> dict[str, Any]:
         "cap": _numbers(cap.most),
         "used": _numbers(used),
         "left": _numbers(cap.most - used),
+        "fixed_beforehand": _fixed_beforehand(ledger, number),
         "partitions": parts,
         "releases": [
             {
@@ -52,6 +54,26 @@ def _account(ledger: Ledger, number: int) -> dict[str, Any]:
             if charged.account == number
         ],
     }
+
+
+def _fixed_beforehand(ledger: Ledger, number: int) -> float | None:
+    """What a user-level account would come to at its cap's delta, had all budgets been fixed."""
+    spent = [
+        (charged.charge.epsilon, charged.charge.delta)
+        for one in ledger.state.reservations.values()
+        for charged in one.charges
+        if charged.account == number
+    ]
+    cap = ledger.state.caps[number]
+    installed = importlib.util.find_spec("dp_accounting") is not None
+    if not isinstance(cap, UserCap) or len(spent) < 2 or not installed:
+        return None
+    from mechanisms.composition import fixed_beforehand
+
+    try:
+        return round_up(fixed_beforehand(spent, cap.delta))
+    except ValueError:
+        return None
 
 
 def _numbers(charge: Charge) -> dict[str, Any]:
@@ -72,6 +94,12 @@ def account_lines(content: dict[str, Any]) -> Iterator[str]:
         shown = (_shown(one[key], down=key == "left") for key in ("cap", "used", "left"))
         rows.append((one["account"], *shown, f"{len(one['releases'])}"))
     yield from table(rows)
+    for one in content["accounts"]:
+        if one["fixed_beforehand"] is not None:
+            yield (
+                f"fixed     {one['account']}: epsilon {one['fixed_beforehand']:g} at the cap's "
+                "delta, by dp_accounting, had these budgets been fixed beforehand"
+            )
     for one in content["open"]:
         yield (
             f"reserved  {one['release']} (record {one['record']}, {one['created'][:16]}): not "

@@ -75,6 +75,24 @@ def index(store: Store, word_index: Path) -> str:
     return f"{store.root}/index"
 
 
+def test_a_ledger(remote: Workspace, store: Store) -> None:
+    # Kills: a listing that lacks records, or has what is no record, by this store's client.
+    place = f"{store.root}/ledgers/own"
+    caps = "[{definition: limited-precision, precision: 2, epsilon: 9}]"
+    (remote.folder / "caps.yaml").write_text(f"corpus: {store.root}/in\ncaps: {caps}\n")
+    assert remote.run("ledger", "init", place, "caps.yaml").returncode == 0
+    remote.release(on(store, {"ledger": {"path": place, "partition": "p"}, "release": "counted"}))
+    for command in ("verify", "show", "history"):
+        done = remote.run("ledger", command, place)
+        assert done.returncode == 0, done.stderr
+        assert "counted" in done.stdout or command == "show"
+    shown = json.loads(remote.run("ledger", "show", place, "--json").stdout)
+    assert (shown["records"], shown["accounts"][0]["left"]["epsilon"]) == (3, 4)
+    again = on(store, {"ledger": place, "release": "again", "output": "released/again"})
+    done = remote.run("release", str(remote.spec(again)))
+    assert "would pass the cap of 9: 5 is used, by counted" in done.stderr
+
+
 def assert_tells_nothing(text: str, workspace: Workspace, store: Store) -> None:
     for secret in (workspace.environment["QUIETCORPUS_MASTER_KEY"], *store.secrets, "quiet world"):
         assert secret not in text

@@ -50,10 +50,12 @@ def test_repeated_identifiers_fail(parts: tuple[Any, ...]) -> None:
 
 
 def test_digests_are_keyed() -> None:
-    # Kills: a plain hash, from which identifiers can be guessed in a shuffle's files.
-    other = ReleaseKey.derive(bytes(32), "other")
-    assert digests(["a"]) == digests(["a"])
-    assert digests(["a"])[0][1] != digests(["a"], key=other)[0][1]
+    # Kills: a plain hash, from which identifiers can be guessed in a shuffle's files, and a key of
+    # each release's own, by which a ledger could not compare what is in several.
+    stranger = ReleaseKey.derive(bytes([1]) * 32, "release")
+    sibling = ReleaseKey.derive(bytes(32), "other")
+    assert digests(["a"]) == digests(["a"], key=sibling)
+    assert digests(["a"])[0][1] != digests(["a"], key=stranger)[0][1]
 
 
 def test_identifiers_go_in_buckets_of_their_digests() -> None:

@@ -1,0 +1,348 @@
+"""A ledger, by the command line: what releases reserve, spend and give back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from ruamel.yaml import YAML
+from s3_server import BUCKET, S3Server
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+PRECISION = {"definition": "limited-precision", "precision": 2, "epsilon": 10, "delta": 1e-6}
+
+
+def opened(workspace: Workspace, *caps: Mapping[str, Any], place: str = "ledger") -> Path:
+    """A ledger of the workspace's input; its folder."""
+    terms = {"corpus": "input", "caps": [dict(cap) for cap in caps or (PRECISION,)]}
+    with (workspace.folder / "caps.yaml").open("w") as stream:
+        YAML(typ="safe").dump(terms, stream)
+    done = workspace.run("ledger", "init", place, "caps.yaml")
+    assert done.returncode == 0, done.stderr
+    return workspace.folder / place
+
+
+def spec(name: str, **changes: Any) -> dict[str, Any]:
+    """A release of epsilon 4 with a ledger, at a place of its own."""
+    own = {"release": name, "output": f"released/{name}", "ledger": "ledger"}
+    return own | {key.replace("__", "."): value for key, value in changes.items()}
+
+
+def shown(workspace: Workspace, place: str = "ledger") -> dict[str, Any]:
+    """The first account, and the open reservations."""
+    done = workspace.run("ledger", "show", place, "--json")
+    assert done.returncode == 0, done.stderr
+    content = json.loads(done.stdout)
+    return {**content["accounts"][0], "open": [one["release"] for one in content["open"]]}
+
+
+def used(workspace: Workspace, place: str = "ledger") -> float:
+    epsilon: float = shown(workspace, place)["used"]["epsilon"]
+    return epsilon
+
+
+def records(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+
+
+def refusal(done: subprocess.CompletedProcess[str]) -> str:
+    """The one line of a refusal."""
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("quietcorpus: error: ")
+    return last.removeprefix("quietcorpus: error: ")
+
+
+@pytest.fixture
+def corpus(workspace: Workspace) -> Workspace:
+    workspace.json_lines(["hello quiet world", "alpha beta gamma", "quiet island"])
+    return workspace
+
+
+def test_card_and_ledger_agree(corpus: Workspace) -> None:
+    # Kills: a commit of another card, a card that names another record, a release that is counted
+    # twice or not at all, `verify` that looks at one side alone.
+    folder = opened(corpus)
+    corpus.release(spec("one"))
+    opening, reservation, commit = records(folder)
+    card = (corpus.folder / "released/one/release.json").read_bytes()
+    assert commit["card_sha256"] == hashlib.sha256(card).hexdigest()
+    assert json.loads(card)["ledger"] == {
+        "reservation": 1,
+        "record_sha256": hashlib.sha256((folder / "00000001.json").read_bytes()).hexdigest(),
+    }
+    assert (reservation["release"], reservation["charges"][0]["epsilon"]) == ("one", "4")
+    assert opening["corpus"] == str(corpus.input)
+    assert used(corpus) == 4
+    for arguments in (("ledger", "verify", "ledger"), ("verify", "released/one")):
+        assert corpus.run(*arguments).returncode == 0
+    assert corpus.run("verify", "released/one", "--ledger", "ledger").returncode == 0
+    seals = subprocess.run(
+        "sha256sum -c *.sha256", shell=True, cwd=folder, capture_output=True, check=False
+    )
+    assert seals.returncode == 0
+    events = json.loads(corpus.run("ledger", "history", "ledger", "--json").stdout)
+    assert [one["event"] for one in events] == ["opening", "reservation", "commit"]
+    # Another ledger knows nothing of it, and a card that was altered is seen from both sides.
+    opened(corpus, place="other")
+    said = refusal(corpus.run("verify", "released/one", "--ledger", "other"))
+    assert "has not committed record 1" in said
+    path = corpus.folder / "released/one/release.json"
+    path.write_bytes(card.replace(b'"created": "2', b'"created": "1'))
+    assert "not the one that was committed" in refusal(corpus.run("ledger", "verify", "ledger"))
+    said = refusal(corpus.run("verify", "released/one", "--ledger", "ledger"))
+    assert "not the one that was committed" in said or "README" in said
+
+
+def test_a_cap_is_not_passed(corpus: Workspace) -> None:
+    # Kills: a release before its reservation, a refusal that spends, `>=` for `>`.
+    folder = opened(corpus)
+    for name in ("one", "two"):
+        corpus.release(spec(name))
+    said = refusal(corpus.run("release", str(corpus.spec(spec("three")))))
+    assert said == (
+        "ledger: limited-precision privacy at N = 2: epsilon 4 would pass the cap of 10: 8 is "
+        "used, by one, two; ask for less, or end the schedule"
+    )
+    assert not (corpus.folder / "released/three").exists()
+    assert len(records(folder)) == 5
+    # What is left may be spent to the end, at another N by the theorem: two times 1.
+    last = spec("last", mechanism__precision=1, mechanism__epsilon=1)
+    corpus.release(last)
+    assert used(corpus) == 10
+    assert shown(corpus)["left"]["epsilon"] == 0
+    assert shown(corpus)["releases"][-1]["theorem"] == "group privacy, from N = 1"
+
+
+def test_nothing_is_read_before_it_is_reserved(corpus: Workspace) -> None:
+    # Kills: a reservation after the run. Of this input no record is readable.
+    folder = opened(corpus)
+    corpus.json_lines([b"{"], "corpus.jsonl")
+    corpus.run("release", str(corpus.spec(spec("one"))))
+    assert [one["record"] for one in records(folder)] == ["opening", "reservation"]
+    assert shown(corpus)["open"] == ["one"]
+    # It is mended, and the same command goes on with what was reserved.
+    corpus.json_lines(["hello"], "corpus.jsonl")
+    corpus.release(spec("one"))
+    assert [one["record"] for one in records(folder)] == ["opening", "reservation", "commit"]
+    assert used(corpus) == 4
+
+
+def started(workspace: Workspace, changes: Mapping[str, Any], folder: Path) -> Any:
+    """A release that was stopped as its reservation appeared."""
+    path = workspace.spec(changes, "slow.yaml")
+    reserved = folder / f"{len(records(folder)):08d}.json"
+    process = subprocess.Popen(
+        workspace.command("release", str(path), "--quiet"),
+        cwd=workspace.folder,
+        env=workspace.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 120
+    while not reserved.exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    os.kill(process.pid, signal.SIGSTOP)
+    return process
+
+
+def test_a_run_that_was_killed_keeps_its_reservation(corpus: Workspace) -> None:
+    # Kills: a second reservation by the same run, a budget that a crash gives back, a resumption
+    # by another spec.
+    folder = opened(corpus)
+    process = started(corpus, spec("one"), folder)
+    process.kill()
+    process.communicate()
+    assert shown(corpus)["open"] == ["one"]
+    assert used(corpus) == 4
+    other = spec("one", mechanism__epsilon=5)
+    assert "reserved on" in refusal(corpus.run("release", str(corpus.spec(other))))
+    other_key = {"QUIETCORPUS_MASTER_KEY": "9" * 64}
+    again = corpus.run("release", str(corpus.spec(spec("one"))), environment=other_key)
+    assert "under another master key" in refusal(again)
+    corpus.release(spec("one"))
+    assert used(corpus) == 4
+    assert [one["record"] for one in records(folder)] == ["opening", "reservation", "commit"]
+
+
+def test_what_was_given_back_is_not_published(corpus: Workspace) -> None:
+    # Kills: a run that publishes without its budget, because its reservation is looked at once.
+    folder = opened(corpus)
+    process = started(corpus, spec("one"), folder)
+    give_back = ("ledger", "release-reservation", "ledger", "one", "--reason", "stuck")
+    assert corpus.run(*give_back).returncode == 0
+    assert used(corpus) == 0
+    os.kill(process.pid, signal.SIGCONT)
+    _, said = process.communicate(timeout=300)
+    assert process.returncode == 2
+    assert "given back meanwhile; nothing may be published" in said
+    assert not (corpus.folder / "released/one").exists()
+    assert records(folder)[-1]["reason"] == "stuck"
+    # It may be reserved again, and spent then for good.
+    corpus.release(spec("one"))
+    assert used(corpus) == 4
+    assert "is committed" in refusal(corpus.run(*give_back))
+    assert "--reason" in corpus.run("ledger", "release-reservation", "ledger", "one").stderr
+
+
+def test_a_release_is_made_again_at_no_cost_if_it_is_the_same(corpus: Workspace) -> None:
+    # Kills: a second charge for the same bytes, and none for other ones.
+    folder = opened(corpus)
+    corpus.release(spec("one"))
+    output = corpus.folder / "released/one"
+    before = (output / "release.json").read_bytes()
+    output.rename(corpus.folder / "released/lost")
+    corpus.release(spec("one"))
+    assert (output / "release.json").read_bytes() == before
+    assert len(records(folder)) == 3
+    output.rename(corpus.folder / "released/lost-too")
+    corpus.json_lines(["hello quiet world", "alpha beta", "quiet island"])
+    said = refusal(corpus.run("release", str(corpus.spec(spec("one")))))
+    assert "is committed, of other documents or by other software" in said
+    assert not output.exists()
+    assert corpus.run("ledger", "verify", "ledger").returncode == 0
+
+
+def test_partitions_compose_in_parallel_unless_they_share_documents(
+    workspace: Workspace,
+) -> None:
+    # Kills: partitions added up, releases of no partition left out, documents in two of them, ids
+    # that are compared under each release's own key.
+    opened(workspace)
+    days = {"1": ["a", "b"], "2": ["c", "d"], "3": ["e", "b"]}
+    for day, ids in days.items():
+        records_of = [{"text": f"hello {name}", "id": name} for name in ids]
+        workspace.json_lines(records_of, f"day-{day}.jsonl")
+
+    def of(day: str, name: str = "") -> dict[str, Any]:
+        return spec(
+            name or f"day-{day}",
+            input={"path": f"input/day-{day}.jsonl", "id": "id"},
+            ledger={"path": "ledger", "partition": f"day-{day}"},
+        )
+
+    for day in ("1", "2"):
+        workspace.release(of(day))
+    assert used(workspace) == 4
+    workspace.release(of("1", "day-1-again"))
+    assert used(workspace) == 8
+    everywhere = spec("all", input={"path": "input/day-?.jsonl"}, mechanism__epsilon=3)
+    assert "would pass the cap of 10: 8 is used" in refusal(
+        workspace.run("release", str(workspace.spec(everywhere)))
+    )
+    workspace.release(everywhere | {"mechanism.epsilon": 2})
+    assert used(workspace) == 10
+    said = refusal(workspace.run("release", str(workspace.spec(of("3")))))
+    assert said.startswith("ledger.partition: 1 documents of day-3 are in day-1 as well (release")
+    assert not (workspace.folder / "released/day-3").exists()
+    assert workspace.leftovers() == []
+    card = workspace.card(workspace.folder / "released/day-2")
+    assert card["ledger"]["partition"] == "day-2"
+    assert any("in another partition" in line for line in card["guarantee"]["not_protected"])
+
+
+def test_a_plan_spends_nothing(corpus: Workspace) -> None:
+    # Kills: specs that are planned each by itself, a plan that writes.
+    folder = opened(corpus)
+    corpus.release(spec("one"))
+    paths = [str(corpus.spec(spec(name), f"{name}.yaml")) for name in ("one", "two", "three")]
+    before = sorted(folder.iterdir())
+    done = corpus.run("ledger", "plan", *paths)
+    assert refusal(done) == "ledger: three would be refused"
+    lines = done.stdout.splitlines()
+    assert "in the ledger already" in lines[1]
+    assert lines[2].endswith("limited-precision privacy at N = 2: epsilon 8 of 10")
+    assert lines[4].startswith("refused   three: ledger: limited-precision privacy at N = 2: ")
+    assert sorted(folder.iterdir()) == before
+    fits = corpus.run("ledger", "plan", *paths[:2], "--json")
+    assert fits.returncode == 0
+    assert [one["known"] for one in json.loads(fits.stdout)] == [True, False]
+    bare = corpus.spec({"release": "bare"}, "bare.yaml")
+    assert "ledger: missing" in refusal(corpus.run("ledger", "plan", str(bare)))
+
+
+def test_other_units_and_places_are_refused(corpus: Workspace) -> None:
+    folder = opened(corpus, {"definition": "sentence", "epsilon": 5})
+    said = refusal(corpus.run("release", str(corpus.spec(spec("one")))))
+    assert said.startswith("ledger: it has no account for limited-precision local privacy; its acc")
+    (corpus.folder / "elsewhere").mkdir()
+    (corpus.folder / "elsewhere/a.jsonl").write_text('{"text": "hello"}\n')
+    opened(corpus, place="second")
+    moved = spec("one", input={"path": "elsewhere/*.jsonl"}, ledger="second")
+    said = refusal(corpus.run("release", str(corpus.spec(moved))))
+    assert "in which input.path" in said
+    assert "does not lie" in said
+    for place, message in (
+        ("nowhere", "holds no ledger; open one with"),
+        ("input/led", "lies in the input"),
+        ("released/one/led", "lies in the output"),
+    ):
+        changes = spec("one", ledger=place, input={"path": "input/*.jsonl"})
+        assert message in refusal(corpus.run("release", str(corpus.spec(changes))))
+    keyless = {"QUIETCORPUS_MASTER_KEY": None}
+    path = str(corpus.spec(spec("one")))
+    said = refusal(corpus.run("release", path, environment=keyless))
+    assert said.startswith("ledger: nothing goes on from there without the same master key")
+    assert len(records(folder)) == len(records(corpus.folder / "second")) == 1
+    assert not (corpus.folder / "released").exists()
+    assert "holds a ledger already" in refusal(corpus.run("ledger", "init", "second", "caps.yaml"))
+
+
+def test_what_was_released_without_the_ledger_is_not_taken_for_counted(corpus: Workspace) -> None:
+    # Kills: `--if-exists=ok` for a release that no ledger counts.
+    folder = opened(corpus)
+    corpus.release(spec("one", ledger=...))
+    path = str(corpus.spec(spec("one")))
+    said = refusal(corpus.run("release", path, "--if-exists=ok"))
+    assert "other ledger" in said
+    assert len(records(folder)) == 1
+
+
+def test_a_ledger_that_was_tampered_with_is_of_no_use(corpus: Workspace) -> None:
+    folder = opened(corpus)
+    corpus.release(spec("one"))
+    path = folder / "00000001.json"
+    path.write_text(path.read_text().replace('"epsilon": "4"', '"epsilon": "1"'))
+    second = str(corpus.spec(spec("two")))
+    for arguments in (("ledger", "verify", "ledger"), ("release", second)):
+        said = refusal(corpus.run(*arguments))
+        assert "is damaged: record 1 is not the one that its seal is of" in said
+    assert not (corpus.folder / "released/two").exists()
+
+
+def test_a_ledger_in_an_object_store(corpus: Workspace, s3: S3Server) -> None:
+    # Kills: a backend by which nothing is exclusive; a reader's credentials taken for a writer's.
+    corpus.environment |= s3.environment
+    place = f"s3://{BUCKET}/ledgers/mine"
+    terms = {"corpus": "input", "caps": [PRECISION]}
+    with (corpus.folder / "caps.yaml").open("w") as stream:
+        YAML(typ="safe").dump(terms, stream)
+    assert corpus.run("ledger", "init", place, "caps.yaml").returncode == 0
+    corpus.release(spec("one", ledger=place))
+    assert used(corpus, place) == 4
+    verified = corpus.run("ledger", "verify", place)
+    assert verified.returncode == 0, verified.stderr
+    reader = s3.environment_of("reader")
+    seen = corpus.run("ledger", "show", place, environment=reader)
+    assert seen.returncode == 0, seen.stderr
+    path = str(corpus.spec(spec("two", ledger=place)))
+    said = refusal(corpus.run("release", path, environment=reader))
+    assert said.startswith(f"ledger: {place}")
+    assert "write" in said
+    assert used(corpus, place) == 4
+    give_back = ("ledger", "release-reservation", place, "one", "--reason", "x")
+    assert "is committed" in refusal(corpus.run(*give_back))
