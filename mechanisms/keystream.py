@@ -68,6 +68,11 @@ class ReleaseKey:
         material = _hkdf(self.common or self.secret, b"quietcorpus/identifying/v1", 64)
         return Keystream(material[:32], material[32:])
 
+    @property
+    def comparing(self) -> str:
+        """A public 64-bit check value of the key that `identifying` digests by."""
+        return _hkdf(self.common or self.secret, b"quietcorpus/comparing/v1", 8).hex()
+
     def stage(self, name: str, parameters: bytes) -> Keystream:
         """The keystream of one stage.
 

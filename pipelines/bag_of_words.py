@@ -9,6 +9,7 @@ from fractions import Fraction
 import apache_beam as beam
 import pyarrow as pa
 
+from indexes.tokenizer import NAME
 from mechanisms.bag_of_words import Accounting, BagOfWords
 from mechanisms.guarantees import LimitedPrecision, Spending, compose, round_up
 from mechanisms.histogram import Histogram
@@ -116,6 +117,11 @@ class BagOfWordsKind(Kind):
     def _documents(self, size: int) -> BagOfWords:
         """The documents' mechanism over a vocabulary of this size."""
         return self.parameters.mechanism(size, self.spec.compression.size or size)
+
+    @property
+    def whose(self) -> str:
+        """What a token is says the tokenizer."""
+        return f"tokens of {NAME}"
 
     def account(self, files: Sequence[Written]) -> Account:
         """What the run cost, now that the vocabulary's size is known."""

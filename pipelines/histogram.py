@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import apache_beam as beam
 
+from indexes.tokenizer import NAME
 from indexes.vocabulary import Vocabulary
 from mechanisms.guarantees import LimitedPrecision, Spending, compose
 from mechanisms.histogram import Counts, Histogram
@@ -76,6 +77,11 @@ class HistogramKind(Kind):
     @property
     def _spendings(self) -> list[Spending[LimitedPrecision]]:
         return [*self.vocabulary.spendings, Spending("histogram", self.histogram.guarantee)]
+
+    @property
+    def whose(self) -> str:
+        """What a token is says the tokenizer."""
+        return f"tokens of {NAME}"
 
     def account(self, files: Sequence[Written]) -> Account:
         """What the run cost."""

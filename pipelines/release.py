@@ -24,7 +24,7 @@ from pipelines.progress import Observer, shards_counted
 from pipelines.publishing import Area, area
 from pipelines.spec import Spec
 from transforms.errors import InputError, StageError
-from transforms.identifiers import kept
+from transforms.identifiers import DIGEST_BYTES, kept
 from transforms.shards import Tally, Written, data_file, make_shards
 from transforms.sources import plan
 
@@ -94,9 +94,19 @@ def _publish(
     text = readme.render(made)
     made = made.model_copy(update={"readme_sha256": hashlib.sha256(text.encode()).hexdigest()})
     if held:
-        held.commit(made, kept(job.identifiers) if job.identifiers else None)
+        held.commit(made, _identifiers(job, tally))
     place.publish(files, {storage.README: text, storage.CARD: made.to_json()}, begins)
     return made
+
+
+def _identifiers(job: Job, tally: Tally) -> bytes | None:
+    """The digests of the documents' ids, where the ledger compares them."""
+    if job.identifiers is None:
+        return None
+    found = kept(job.identifiers)
+    if len(found) != DIGEST_BYTES * tally.documents:
+        raise StageError("the engine lost the digests of some ids; run again")
+    return found
 
 
 def _check_files(files: Sequence[Written], tally: Tally, shards: int) -> None:

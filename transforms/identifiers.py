@@ -22,7 +22,8 @@ from transforms.documents import Documents
 from transforms.errors import InputError, redacted
 
 TAG = "identifiers"
-DIGEST = "V16"
+DIGEST_BYTES = 16
+DIGEST = f"V{DIGEST_BYTES}"
 _PLAIN = CompressionTypes.UNCOMPRESSED
 _BUCKET_BITS = 6
 

@@ -15,6 +15,7 @@ from pipelines.ledger.journal import Damaged, Journal
 from pipelines.ledger.partitions import Partitions
 from pipelines.ledger.records import (
     Cancellation,
+    Charged,
     Commit,
     Opening,
     Reservation,
@@ -51,6 +52,7 @@ class Request:
         output: where the release will be.
         partition: of documents that no other partition has; None for any documents.
         cost: of the release.
+        compared: tells the key under which the ids of a partition are digested, if they are.
     """
 
     release: str
@@ -59,6 +61,7 @@ class Request:
     output: str
     partition: str | None
     cost: Cost
+    compared: str | None = None
 
 
 class Ledger:
@@ -74,6 +77,7 @@ class Ledger:
         self.records: list[Written] = []
         self._journal = Journal(uri)
         self._partitions = Partitions(uri)
+        self._foreseen = 0
         self._longest_pause = _LONGEST_PAUSES[not storage.is_local(uri)]
 
     @classmethod
@@ -90,13 +94,13 @@ class Ledger:
     @classmethod
     def init(cls, uri: str, terms: Terms) -> Ledger:
         """A new ledger."""
-        storage.probe("ledger", uri)
-        ledger = cls(uri)
-        ledger._load()
         if inside(uri, root(terms.corpus)) or inside(root(terms.corpus), uri):
             raise InputError(
                 f"ledger: {uri} overlaps with the corpus {terms.corpus}; keep them apart"
             )
+        storage.probe("ledger", uri)
+        ledger = cls(uri)
+        ledger._load()
         draft = {"record": "opening", "corpus": terms.corpus, "caps": terms.model_dump()["caps"]}
 
         def opened(state: State) -> Draft:
@@ -114,26 +118,51 @@ class Ledger:
 
         def decide(state: State) -> Draft | Reservation:
             found = state.of_release(request.release)
-            if found is not None:
-                return self._resumed(found, request)
-            self.check_corpus(request)
-            charges = state.charges(request.cost, request.partition)
-            return {
-                "record": "reservation",
-                "release": request.release,
-                "run": request.run,
-                "output": request.output,
-                "partition": request.partition,
-                "guarantee": parameters_of(request.cost).model_dump(),
-                "whose": request.cost.whose,
-                "charges": [charged.model_dump() for charged in charges],
-            }
+            return self._asked(request) if found is None else self._resumed(found, request)
 
         found = self._append(decide)
         assert isinstance(found, Reservation)
         return found
 
-    def check_corpus(self, request: Request) -> None:
+    def foresee(self, request: Request) -> list[Charged]:
+        """What a release would be charged, and is from now on in this object: nothing is written.
+
+        Raises InputError if it would be refused.
+        """
+        self._foreseen += 1
+        number = len(self.records) + self._foreseen
+        record = parse(self._complete(self._asked(request) | {"number": number}))
+        assert isinstance(record, Reservation)
+        self.state.add(record)
+        return record.charges
+
+    def _asked(self, request: Request) -> Draft:
+        """A reservation, if there is room for it."""
+        self._check_corpus(request)
+        self._check_compared(request)
+        charges = self.state.charges(request.cost, request.partition)
+        return {
+            "record": "reservation",
+            "release": request.release,
+            "run": request.run,
+            "output": request.output,
+            "partition": request.partition,
+            "guarantee": parameters_of(request.cost).model_dump(),
+            "whose": request.cost.whose,
+            "compared": request.compared,
+            "charges": [charged.model_dump() for charged in charges],
+        }
+
+    def _check_compared(self, request: Request) -> None:
+        """Ids that were digested under two keys cannot be compared."""
+        keys = {one.compared for one in self.state.reservations.values()} - {None}
+        if request.compared is not None and keys - {request.compared}:
+            raise InputError(
+                "ledger.partition: the ids of other partitions were digested under another master "
+                "key, so that none can be compared with them; use that key"
+            )
+
+    def _check_corpus(self, request: Request) -> None:
         """Refuse a release of another corpus."""
         assert self.state.opening is not None
         corpus = self.state.opening.corpus
@@ -160,9 +189,6 @@ class Ledger:
                 another partition has one of them.
         """
         number, compared = reservation.number, set[int]()
-        ids = None
-        if identifiers is not None:
-            ids = self._partitions.keep(number, identifiers)
 
         def decide(state: State) -> Draft | Commit:
             if reservation.number not in state.reservations:
@@ -172,8 +198,10 @@ class Ledger:
                 )
             before = state.commits.get(reservation.number)
             if before is None:
+                ids = None
                 if identifiers is not None:
                     self._refuse_shared(reservation, identifiers, compared)
+                    ids = self._partitions.keep(number, identifiers)
                 return {
                     "record": "commit",
                     "reservation": number,
@@ -219,6 +247,15 @@ class Ledger:
         assert isinstance(found, Cancellation)
         return found
 
+    def check_identifiers(self) -> None:
+        """Raise InputError unless the digests of all partitions are those that were committed."""
+        try:
+            for number, commit in self.state.commits.items():
+                if commit.identifiers_sha256 is not None:
+                    self._partitions.read(number, commit.identifiers_sha256)
+        except Damaged as error:
+            raise self._damage(error) from None
+
     def _refuse_shared(
         self, reservation: Reservation, identifiers: bytes, compared: set[int]
     ) -> None:
@@ -263,6 +300,8 @@ class Ledger:
             before = digest(self._journal.contents[number - 1]) if number else None
             if (record.number, record.previous) != (number, before):
                 raise Impossible("it does not follow the record before it")
+            if number and record.created < self.records[-1].created:
+                raise Impossible("it is older than the record before it")
             self.state.add(record)
         except (Unreadable, Impossible) as error:
             raise Damaged(f"record {number}: {error}") from None
@@ -295,7 +334,7 @@ class Ledger:
             if now < last - _SKEW:
                 raise InputError(
                     f"ledger: the clock says {now:%Y-%m-%d %H:%M} UTC, before the last record's "
-                    f"{last:%Y-%m-%d %H:%M}; set the clock"
+                    f"{last:%Y-%m-%d %H:%M}: one of the two is wrong; set this clock, or wait"
                 )
             now = max(now, last)
         contents = self._journal.contents
@@ -305,7 +344,7 @@ class Ledger:
             "created": now,
             "nonce": new_nonce(),
         }
-        return make(draft | common)
+        return make(common | draft)
 
     def _damage(self, error: Damaged) -> InputError:
         return InputError(

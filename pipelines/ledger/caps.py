@@ -6,6 +6,7 @@ account is refused: nothing would bound it.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, Literal
@@ -28,6 +29,8 @@ from pipelines.spec import read_yaml
 from pipelines.spec_values import Count, Location, Strict
 from transforms.errors import InputError
 
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?|-?[0-9]+/[0-9]+")
+_LARGEST = 10**18
 _METRICS = {"euclidean": Madlib.metric, "hamming": BinaryRandomizedResponse.metric}
 
 
@@ -38,7 +41,10 @@ def _rational(value: object) -> Fraction:
     try:
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             raise ValueError
-        return Fraction(value if isinstance(value, str) else repr(value))
+        text = value if isinstance(value, str) else repr(value)
+        if not _NUMBER.fullmatch(text):
+            raise ValueError
+        return Fraction(text)
     except (ValueError, ZeroDivisionError):
         raise PydanticCustomError("number", "is not a number; give a positive number") from None
 
@@ -47,6 +53,8 @@ def _positive(value: object) -> Fraction:
     found = _rational(value)
     if found <= 0:
         raise PydanticCustomError("positive", "is not allowed; give a positive number")
+    if found >= _LARGEST:
+        raise PydanticCustomError("large", "is not allowed; give a number that bounds something")
     return found
 
 
@@ -221,7 +229,8 @@ def load_terms(path: str) -> Terms:
 
 def _one_line(error: pydantic.ValidationError, content: Any) -> str:
     first = error.errors(include_url=False)[0]
-    key = ".".join(str(part) for part in first["loc"] if part not in _TAGS)
+    tag = 2 if first["loc"][:1] == ("caps",) else None  # which pydantic puts among the keys
+    key = ".".join(str(part) for place, part in enumerate(first["loc"]) if place != tag)
     if first["type"] == "missing":
         return f"{key}: missing; give it a value"
     if first["type"] == "extra_forbidden":

@@ -91,7 +91,9 @@ def verify(place: str, as_json: bool) -> None:
 
         from pipelines.ledger.check import findings
 
-        return [asdict(one) for one in findings(_open(place))]
+        opened = _open(place)
+        opened.check_identifiers()
+        return [asdict(one) for one in findings(opened)]
 
     found = guarded(_logged(run))
     rows = [("release", "result"), *((one["release"], one["says"]) for one in found)]

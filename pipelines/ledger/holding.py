@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mechanisms.guarantees import ceiling
 from mechanisms.keystream import ReleaseKey
@@ -68,7 +68,9 @@ def hold(spec: Spec, kind: Kind, key: ReleaseKey, identity: str) -> Held | None:
     if spec.ledger is None:
         return None
     ledger = Ledger.open(spec.ledger.path)
-    reservation = ledger.reserve(request(spec, kind, _run(spec, kind, key)))
+    compared = key.comparing if spec.ledger.partition and spec.input.id else None
+    asked = request(spec, kind, _run(spec, kind, key))
+    reservation = ledger.reserve(replace(asked, compared=compared))
     ledger.check_identity(reservation, identity)
     for charged in reservation.charges:
         _LOGGER.info(

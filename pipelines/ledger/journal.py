@@ -20,7 +20,7 @@ from pipelines.store_clients import status_of
 from transforms.errors import InputError, Unavailable
 
 FOLDER = "identifiers"
-_NAME = re.compile(r"(\d{8})\.(json|sha256)")
+_NAME = re.compile(r"([0-9]{8})\.(json|sha256)")
 _AT_ONCE = 16
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 _REFUSED = (errno.EACCES, errno.EROFS, errno.EPERM)
@@ -47,6 +47,9 @@ class Journal:
         """Read all records; raises Damaged for a gap, a stranger, or a seal that is broken."""
         records, seals = self._listed()
         count = max([*records, *seals], default=-1) + 1
+        for number in range(count):  # a listing may lack what was written meanwhile
+            if number not in records and self._record(number) is None:
+                raise Damaged(f"record {number} is missing")
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             contents = list(pool.map(self._record, range(count)))
             found = list(pool.map(self._seal, range(count)))
@@ -109,6 +112,8 @@ class Journal:
                 return os.listdir(self.uri)
             except FileNotFoundError:
                 return []
+            except OSError as error:
+                raise self._unreadable(error) from None
         return object_stores.names(self.uri)
 
     def _record(self, number: int) -> bytes | None:
@@ -126,13 +131,21 @@ class Journal:
                 return stream.read()
         except FileNotFoundError:
             return None
+        except IsADirectoryError:
+            raise Damaged(f"{name} is a folder") from None
+        except OSError as error:
+            raise self._unreadable(error) from None
+
+    def _unreadable(self, error: OSError) -> InputError:
+        reason = os.strerror(error.errno) if error.errno else type(error).__name__
+        return InputError(f"ledger: {self.uri} cannot be read ({reason}); check the path")
 
     def _create(self, name: str, content: bytes) -> bool:
         """Create an object; False if it exists. Raises InputError where nothing can be written."""
         uri = f"{self.uri}/{name}"
         try:
             if storage.is_local(self.uri):
-                return _link(self.uri, name, content)
+                return create_file(self.uri, name, content)
             return object_stores.create_exclusively(uri, content)
         except OSError as error:
             if error.errno in _REFUSED:
@@ -154,7 +167,7 @@ def _sealing(number: int, content: bytes) -> bytes:
     return f"{digest(content)}  {number:08d}.json\n".encode()
 
 
-def _link(folder: str, name: str, content: bytes) -> bool:
+def create_file(folder: str, name: str, content: bytes) -> bool:
     """Have a file appear whole, under a name that nothing has; False if something has it."""
     temporary = f"{folder}/.{name}.{uuid.uuid4().hex}"
     try:
@@ -166,7 +179,8 @@ def _link(folder: str, name: str, content: bytes) -> bool:
             os.link(temporary, f"{folder}/{name}")
         except FileExistsError:
             # Where the answer was lost on the way, as on NFS, the file has two names by now.
-            return os.stat(temporary).st_nlink == 2
+            if os.stat(temporary).st_nlink != 2:
+                return False
         except OSError as error:
             if error.errno in _NO_LINKS:
                 raise InputError(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import posixpath
 
 import numpy as np
 
 from pipelines import object_stores, storage
-from pipelines.ledger.journal import FOLDER, Damaged
+from pipelines.ledger.journal import FOLDER, Damaged, create_file
 from transforms.identifiers import DIGEST
 
 
@@ -26,13 +28,22 @@ class Partitions:
         digest = hashlib.sha256(content).hexdigest()
         uri = self._uri(reservation, digest)
         if storage.is_local(uri):
-            storage.write_bytes(uri, content)
-        elif object_stores.read(uri) is None:
+            os.makedirs(self._folder, exist_ok=True)
+            create_file(*posixpath.split(uri), content)
+        else:
             object_stores.create_exclusively(uri, content)
         return digest
 
     def shared(self, reservation: int, digest: str, identifiers: bytes) -> int:
-        """How many documents a release shares with others; raises Damaged if its file is not so."""
+        """How many documents a release shares with others; raises Damaged as `read` does."""
+        theirs, mine = (
+            np.frombuffer(part, dtype=DIGEST)
+            for part in (self.read(reservation, digest), identifiers)
+        )
+        return len(np.intersect1d(theirs, mine, assume_unique=True))
+
+    def read(self, reservation: int, digest: str) -> bytes:
+        """The digests of a release; raises Damaged if they are not those that were committed."""
         uri = self._uri(reservation, digest)
         try:
             content = storage.read_bytes(uri)
@@ -40,8 +51,7 @@ class Partitions:
             content = b""
         if hashlib.sha256(content).hexdigest() != digest:
             raise Damaged(f"{uri} is missing, or not the file that was committed")
-        theirs, mine = (np.frombuffer(part, dtype=DIGEST) for part in (content, identifiers))
-        return len(np.intersect1d(theirs, mine, assume_unique=True))
+        return content
 
     def _uri(self, reservation: int, digest: str) -> str:
         return f"{self._folder}/{reservation:08d}-{digest[:16]}.bin"

@@ -35,7 +35,7 @@ def _planned(path: str, ledgers: dict[str, Ledger], names: dict[str, str]) -> di
         raise InputError(f"{path}: release: {spec.release} is also the id of {names[spec.release]}")
     ledger = ledgers.get(spec.ledger.path) or Ledger.open(spec.ledger.path)
     ledgers[spec.ledger.path] = ledger
-    asked = request(spec, prepare(spec), run="")
+    asked = request(spec, prepare(spec), run="0" * 32)
     known = ledger.state.of_release(spec.release)
     found: dict[str, Any] = {
         "spec": path,
@@ -49,11 +49,9 @@ def _planned(path: str, ledgers: dict[str, Ledger], names: dict[str, str]) -> di
     if known is not None:
         return found
     try:
-        ledger.check_corpus(asked)
-        charges = ledger.state.charges(asked.cost, asked.partition)
+        charges = ledger.foresee(asked)
     except InputError as error:
         return found | {"refused": str(error)}
-    ledger.state.spend(charges, asked.partition)
     return found | {
         "accounts": [
             {

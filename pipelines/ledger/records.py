@@ -6,12 +6,12 @@ import hashlib
 import json
 import secrets
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 import pydantic
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
 
 from pipelines.card import Parameters, parameters
 from pipelines.ledger.caps import Cap, Charge, Cost
@@ -31,11 +31,17 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+def _utc(value: datetime) -> datetime:
+    if value.utcoffset() != timedelta(0):
+        raise ValueError("is not in UTC")
+    return value
+
+
 class _Record(_Part):
     schema_version: Literal[1] = 1
     number: int = Field(ge=0, description="its place in the ledger, which its name repeats")
     previous: str | None = Field(pattern=_DIGEST, description="SHA-256 of the record before")
-    created: datetime = Field(description="UTC, ISO 8601")
+    created: Annotated[AwareDatetime, AfterValidator(_utc)] = Field(description="UTC, ISO 8601")
     nonce: str = Field(pattern=r"^[0-9a-f]{32}$", description="which makes it its writer's own")
 
     def to_bytes(self) -> bytes:
@@ -83,6 +89,11 @@ class Reservation(_Record):
     partition: str | None = Field(description="of documents that no other partition has")
     guarantee: Parameters = Field(description="of the release, as its card states it")
     whose: str = Field(description="what its unit depends on: an index, a splitter, a column")
+    compared: str | None = Field(
+        None,
+        pattern=r"^[0-9a-f]{16}$",
+        description="of a partition with ids: tells the key under which they are digested",
+    )
     charges: list[Charged] = Field(min_length=1)
 
     @property
@@ -119,7 +130,7 @@ def parse(content: bytes) -> Opening | Reservation | Commit | Cancellation:
     """A record from its bytes; raises Unreadable for anything else."""
     try:
         found = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise Unreadable("it is no JSON, or only half of it") from None
     version = found.get("schema_version") if isinstance(found, dict) else None
     if isinstance(version, int) and version > SCHEMA_VERSION:
@@ -132,7 +143,19 @@ def parse(content: bytes) -> Opening | Reservation | Commit | Cancellation:
         raise Unreadable(f"{where}: {first['msg']}") from None
     if record.to_bytes() != content:
         raise Unreadable("it is not written as records are")
+    if isinstance(record, Reservation):
+        _check_numbers(record)
     return record
+
+
+def _check_numbers(record: Reservation) -> None:
+    """The decimals of a guarantee must be its rationals'."""
+    try:
+        agree = parameters(record.guarantee.guarantee) == record.guarantee
+    except (ValueError, ZeroDivisionError):
+        agree = False
+    if not agree:
+        raise Unreadable("guarantee: its numbers do not agree")
 
 
 def make(fields: Mapping[str, Any]) -> bytes:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mechanisms.guarantees import ceiling
-from pipelines.ledger.caps import NOTHING, Cap, Charge, Cost, SentenceCap, UserCap
+from pipelines.ledger.caps import NOTHING, Cap, Charge, Cost, MetricCap, UserCap
 from pipelines.ledger.records import Cancellation, Charged, Commit, Opening, Reservation
 from transforms.errors import InputError
 
@@ -23,17 +23,21 @@ class State:
     Attributes:
         opening: the first record; None before it.
         reservations: all of them by number, but for those that were given back.
+        by_release: the same, by the release.
         commits: by the number of their reservation.
         spent: by account and partition (None for releases of no partition), the sum of the charges
             of all reservations, committed or not.
+        units: by account, how many reservations are of which unit.
     """
 
     opening: Opening | None = None
     reservations: dict[int, Reservation] = field(default_factory=dict)
+    by_release: dict[str, Reservation] = field(default_factory=dict)
     commits: dict[int, Commit] = field(default_factory=dict)
     spent: dict[int, dict[str | None, Charge]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(lambda: NOTHING))
     )
+    units: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
     def add(self, record: Opening | Reservation | Commit | Cancellation) -> None:
         """Take the next record in; raises Impossible if it cannot follow these."""
@@ -49,9 +53,10 @@ class State:
                 self.commits[record.reservation] = record
             case Cancellation():
                 found = self._open(record.reservation)
-                del self.reservations[record.reservation]
+                del self.reservations[record.reservation], self.by_release[found.release]
                 for charged in found.charges:
                     self.spent[charged.account][found.partition] -= charged.charge
+                    self.units[charged.account][found.whose] -= 1
 
     @property
     def caps(self) -> list[Cap]:
@@ -60,8 +65,7 @@ class State:
 
     def of_release(self, release: str) -> Reservation | None:
         """The reservation of a release, committed or not."""
-        found = (one for one in self.reservations.values() if one.release == release)
-        return next(found, None)
+        return self.by_release.get(release)
 
     def used(self, account: int, more: Charge = NOTHING, partition: str | None = None) -> Charge:
         """What an account comes to with `more` for a partition.
@@ -93,10 +97,11 @@ class State:
             self._check(charged, cost, partition)
         return charges
 
-    def spend(self, charges: Sequence[Charged], partition: str | None) -> None:
+    def spend(self, charges: Sequence[Charged], partition: str | None, whose: str = "") -> None:
         """Add charges to their accounts."""
         for charged in charges:
             self.spent[charged.account][partition] += charged.charge
+            self.units[charged.account][whose] += 1
 
     def _check(self, charged: Charged, cost: Cost, partition: str | None) -> None:
         cap, account = self.caps[charged.account], charged.account
@@ -105,8 +110,9 @@ class State:
                 "ledger.partition: a user may have documents in several partitions, so that user-"
                 "level privacy adds up over them; leave it out"
             )
-        if isinstance(cap, SentenceCap | UserCap):
-            others = {one.whose for one in self._charged(account)} - {cost.whose}
+        if not isinstance(cap, MetricCap):
+            others = {whose for whose, count in self.units[account].items() if count}
+            others -= {cost.whose}
             if others:
                 raise InputError(
                     f"ledger: {cap.title}: its releases are about {', '.join(sorted(others))}, and "
@@ -147,8 +153,8 @@ class State:
             raise Impossible(str(error)) from None
         if charges != record.charges:
             raise Impossible("its charges are not what its guarantee costs")
-        self.reservations[record.number] = record
-        self.spend(charges, record.partition)
+        self.reservations[record.number] = self.by_release[record.release] = record
+        self.spend(charges, record.partition, record.whose)
 
     def _open(self, number: int) -> Reservation:
         found = self.reservations.get(number)

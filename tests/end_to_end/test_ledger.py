@@ -222,7 +222,7 @@ def test_partitions_compose_in_parallel_unless_they_share_documents(
 ) -> None:
     # Kills: partitions added up, releases of no partition left out, documents in two of them, ids
     # that are compared under each release's own key.
-    opened(workspace)
+    folder = opened(workspace)
     days = {"1": ["a", "b"], "2": ["c", "d"], "3": ["e", "b"]}
     for day, ids in days.items():
         records_of = [{"text": f"hello {name}", "id": name} for name in ids]
@@ -250,6 +250,14 @@ def test_partitions_compose_in_parallel_unless_they_share_documents(
     assert said.startswith("ledger.partition: 1 documents of day-3 are in day-1 as well (release")
     assert not (workspace.folder / "released/day-3").exists()
     assert workspace.leftovers() == []
+    other_key = {"QUIETCORPUS_MASTER_KEY": "9" * 64}
+    stranger = of("2", "stranger") | {"mechanism.epsilon": 1}
+    said = refusal(workspace.run("release", str(workspace.spec(stranger)), environment=other_key))
+    assert "under another master key" in said
+    assert workspace.run("ledger", "verify", "ledger").returncode == 0
+    (digests,) = folder.glob("identifiers/00000003-*.bin")
+    digests.write_bytes(digests.read_bytes()[:-1] + b"?")
+    assert "not the file that was committed" in refusal(workspace.run("ledger", "verify", "ledger"))
     card = workspace.card(workspace.folder / "released/day-2")
     assert card["ledger"]["partition"] == "day-2"
     assert any("in another partition" in line for line in card["guarantee"]["not_protected"])
@@ -278,7 +286,8 @@ def test_a_plan_spends_nothing(corpus: Workspace) -> None:
 def test_other_units_and_places_are_refused(corpus: Workspace) -> None:
     folder = opened(corpus, {"definition": "sentence", "epsilon": 5})
     said = refusal(corpus.run("release", str(corpus.spec(spec("one")))))
-    assert said.startswith("ledger: it has no account for limited-precision local privacy; its acc")
+    assert said.startswith("ledger: it has no account for limited-precision local privacy (tokens")
+    assert said.endswith("; its accounts are sentence-level privacy")
     (corpus.folder / "elsewhere").mkdir()
     (corpus.folder / "elsewhere/a.jsonl").write_text('{"text": "hello"}\n')
     opened(corpus, place="second")
