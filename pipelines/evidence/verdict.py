@@ -37,10 +37,7 @@ def verdict(figures: Iterable[Figure]) -> dict[str, list[str]]:
 def _told_apart(one: float, other: float, unit: str) -> tuple[str, str]:
     """Two numbers, in as many digits as it takes to see that they differ."""
     for digits in range(1, 7):
-        shown = [
-            f"{100 * value:.{digits}f} %" if unit == "share" else f"{value:.{digits + 1}f}"
-            for value in (one, other)
-        ]
+        shown = [_written(value, digits, unit) for value in (one, other)]
         if one == other or shown[0] != shown[1]:
             break
     return shown[0], shown[1]
@@ -49,6 +46,12 @@ def _told_apart(one: float, other: float, unit: str) -> tuple[str, str]:
 def of_everything(figure: Figure) -> bool:
     """Whether a figure is about all documents or words, be it by one of several ways."""
     return not figure["group"] or figure["group"].startswith("by ")
+
+
+def _written(value: float, digits: int, unit: str) -> str:
+    if unit == "share":
+        return f"{100 * value:.{digits}f}\N{NO-BREAK SPACE}%"
+    return f"{value:.{digits + 1}f}"
 
 
 def first_draw(figure: Figure) -> Figure:

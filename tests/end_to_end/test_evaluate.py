@@ -190,7 +190,7 @@ def test_without_a_spec_the_release_is_the_only_draw(
     )
     assert 0.8 < linked["first"]["low"] < linked["first"]["high"] <= 1
     assert linked["against_noise"] == "above"
-    share = f"{100 * linked['first']['value']:.1f} % of {DOCUMENTS} documents"
+    share = f"{100 * linked['first']['value']:.1f}\N{NO-BREAK SPACE}% of {DOCUMENTS} documents"
     assert content["verdict"]["above"][0].startswith(share)
     assert any("No spec was given" in note for note in content["notes"])
     assert figures(content)["linkage", "release"] > 0.9

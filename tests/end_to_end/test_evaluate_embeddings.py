@@ -51,7 +51,11 @@ def release(
     write_corpus(workspace, records)
     vocabulary = common_words(texts, words)
     (workspace.folder / "words.txt").write_text("\n".join(vocabulary) + "\n")
-    workspace.release(embeddings(workspace, method, **{"dimensions": 20} | block))
+    caps = "[{definition: user, epsilon: 10000, delta: 0.1}]"
+    (workspace.folder / "caps.yaml").write_text(f"corpus: input\ncaps: {caps}\n")
+    assert workspace.run("ledger", "init", "ledger", "caps.yaml").returncode == 0
+    changes = embeddings(workspace, method, **{"dimensions": 20} | block)
+    workspace.release(changes | {"ledger": "ledger"})
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +71,12 @@ def evaluated(
     assert done.returncode == 0, done.stderr
     (workspace.folder / "printed").write_text(done.stdout + done.stderr)
     return workspace
+
+
+def test_nothing_is_spent(evaluated: Workspace) -> None:
+    # Kills: releases that are made to be measured and deleted, and are counted all the same.
+    records = sorted(path.name for path in (evaluated.folder / "ledger").glob("*.json"))
+    assert records == ["00000000.json", "00000001.json", "00000002.json"]
 
 
 def test_who_took_part(evaluated: Workspace) -> None:

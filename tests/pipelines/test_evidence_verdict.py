@@ -28,12 +28,12 @@ def test_attacks_are_told_by_what_comes_of_them() -> None:
         found("linkage", "noise", 2),
     ) == {
         "above": [
-            "25.0 % of 400 documents are traced back to their originals by somebody who holds all "
-            "of these (noise alone: 0.5 %)."
+            "25.0\N{NO-BREAK SPACE}% of 400 documents are traced back to their originals by "
+            "somebody who holds all of these (noise alone: 0.5\N{NO-BREAK SPACE}%)."
         ],
         "rest": [
-            "The author is named for 0.8 % of 400 documents by authors of many (noise alone: "
-            "0.5 %)."
+            "The author is named for 0.8\N{NO-BREAK SPACE}% of 400 documents by authors of many "
+            "(noise alone: 0.5\N{NO-BREAK SPACE}%)."
         ],
     }
 
@@ -50,8 +50,8 @@ def test_the_way_that_finds_most_is_told() -> None:
         found("linkage", "release", 400, "words 1-100"),
         found("linkage", "noise", 0, "words 1-100"),
     )["above"]
-    assert sentence.startswith("20.0 % of 400 documents")
-    assert "(noise alone: 2.0 %)" in sentence
+    assert sentence.startswith("20.0\N{NO-BREAK SPACE}% of 400 documents")
+    assert "(noise alone: 2.0\N{NO-BREAK SPACE}%)" in sentence
 
 
 def test_a_way_above_noise_is_told_before_one_that_finds_more_by_chance() -> None:
@@ -62,7 +62,7 @@ def test_a_way_above_noise_is_told_before_one_that_finds_more_by_chance() -> Non
         found("linkage", "release", 80, "by words"),
         found("linkage", "noise", 0, "by words"),
     )["above"]
-    assert sentence.startswith("20.0 %")
+    assert sentence.startswith("20.0\N{NO-BREAK SPACE}%")
 
 
 def test_the_first_draw_is_told_and_not_the_mean() -> None:
@@ -71,16 +71,16 @@ def test_the_first_draw_is_told_and_not_the_mean() -> None:
         for draw, count in enumerate((80, 200))
     ]
     (sentence,) = verdict(results.figures(draws))["above"]
-    assert sentence.startswith("20.0 %")
-    assert "(noise alone: 0.0 %)" in sentence
+    assert sentence.startswith("20.0\N{NO-BREAK SPACE}%")
+    assert "(noise alone: 0.0\N{NO-BREAK SPACE}%)" in sentence
 
 
 def test_an_attack_that_finds_less_than_in_noise_is_counted() -> None:
     assert told(found("linkage", "release", 0), found("linkage", "noise", 90)) == {
         "above": [],
         "rest": [
-            "0.0 % of 400 documents are traced back to their originals by somebody who holds all "
-            "of these (noise alone: 22.5 %)."
+            "0.0\N{NO-BREAK SPACE}% of 400 documents are traced back to their originals by "
+            "somebody who holds all of these (noise alone: 22.5\N{NO-BREAK SPACE}%)."
         ],
     }
 
@@ -94,8 +94,8 @@ def test_numbers_that_differ_are_seen_to_differ() -> None:
         of_many("inversion-nearest", "release", 0.00939),
         of_many("inversion-nearest", "noise", 0.00887),
     )["above"]
-    assert sentence.startswith("0.94 % of 1,000,000 released words")
-    assert "(noise alone: 0.89 %)" in sentence
+    assert sentence.startswith("0.94\N{NO-BREAK SPACE}% of 1,000,000 released words")
+    assert "(noise alone: 0.89\N{NO-BREAK SPACE}%)" in sentence
     (sentence,) = told(
         of_many("membership", "release", 0.5031), of_many("membership", "noise", 0.5022)
     )["above"]
