@@ -20,7 +20,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
-from ledger_races import fault, race, request, terms
+from ledger_races import fault, races, request, terms
 from s3_server import BUCKET, S3Server
 
 from pipelines.ledger.book import Ledger
@@ -39,12 +39,12 @@ def places() -> Iterator[dict[str, str]]:
             server.stop()
 
 
-def races(place: str, rounds: int, *, kill: bool) -> str:
+def without_fault(place: str, rounds: int, *, kill: bool) -> str:
     """How many rounds were without fault, and what processes were told."""
     told: Counter[str] = Counter()
     begun = time.monotonic()
-    for number in range(rounds):
-        result = race(f"{place}/{'killed' if kill else 'unharmed'}-{number:05d}", kill=kill)
+    kind = "killed" if kill else "unharmed"
+    for number, result in enumerate(races(f"{place}/{kind}", rounds, kill=kill)):
         found = fault(result, kill=kill)
         if found:
             return f"round {number}: {found}"
@@ -76,8 +76,8 @@ def main() -> None:
     rounds = parser.parse_args().rounds
     with places() as found:
         for name, place in found.items():
-            print(f"{name}, unharmed: {races(place, rounds, kill=False)}", flush=True)
-            print(f"{name}, killed: {races(place, rounds, kill=True)}", flush=True)
+            print(f"{name}, unharmed: {without_fault(place, rounds, kill=False)}", flush=True)
+            print(f"{name}, killed: {without_fault(place, rounds, kill=True)}", flush=True)
             print(f"{name}: {growth(f'{place}/growth', 1000)}", flush=True)
 
 

@@ -38,7 +38,7 @@ def write_corpus(workspace: Workspace, texts: list[str], telling: str = "") -> N
     workspace.parquet(
         {
             "text": [f"{text} {CANARY}" for text in texts],
-            "article": [f"a{n}" for n in numbers],
+            "article": [f"paper-{n}" for n in numbers],
             "label": [CLASSES[other] for other in second],
             "user": [f"somebody-{n % 12}" for n in numbers],
         }

@@ -2,7 +2,7 @@
 
     python tests/ledger_races.py PLACE ROUNDS [--kill]
 
-Prints a JSON line a round: what the processes were told, and what the ledger holds.
+Prints a JSON line a round: what is wrong, if anything is, and what the processes were told.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ import signal
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from typing import Any
 
 from mechanisms.guarantees import LimitedPrecision
@@ -25,6 +27,7 @@ from pipelines.ledger.caps import Cost, Terms
 from transforms.errors import InputError
 
 PROCESSES, CAP = 32, 20
+_KILLED_WITHIN_SECONDS = 0.25
 _FORK = get_context("fork")
 
 
@@ -40,68 +43,110 @@ def terms(cap: int = CAP) -> Terms:
     return Terms.model_validate({"corpus": "/corpus", "caps": [own]})
 
 
-def race(place: str, *, kill: bool) -> dict[str, Any]:
-    """One round on a ledger of its own."""
-    opening = _FORK.Process(target=Ledger.init, args=(place, terms()))
-    opening.start()  # no client of a store is carried over a fork
-    opening.join()
-    waiting, start = os.pipe()  # whose end all wait for: a lock would die with who holds it
-    asked = {f"release-{number}": random.randint(1, 3) for number in range(PROCESSES)}
-    racers, pipes = [], []
-    for name, epsilon in asked.items():
-        reading, telling = os.pipe()
-        racer = _FORK.Process(target=_reserve, args=(place, name, epsilon, waiting, start, telling))
-        racer.start()
-        os.close(telling)
-        racers.append(racer)
-        pipes.append(reading)
-    os.close(start)
-    os.close(waiting)
-    if kill:
-        for racer in random.sample(racers, PROCESSES // 2):
-            time.sleep(random.expovariate(PROCESSES / 0.2))
-            assert racer.pid is not None
-            os.kill(racer.pid, signal.SIGKILL)
-    told = {}
-    for name, reading, racer in zip(asked, pipes, racers, strict=True):
-        with os.fdopen(reading) as stream:
-            told[name] = stream.read()
-        racer.join()
-    found = _FORK.SimpleQueue()
-    reader = _FORK.Process(target=_held, args=(place, found))
-    reader.start()
-    held = found.get()
-    reader.join()
-    return {"asked": asked, "told": told, "held": held}
+class Helper:
+    """A process of its own that answers; this one never talks to a store, so that it can fork."""
+
+    def __init__(self, answer: Callable[[Connection], None]) -> None:
+        self.killed = False
+        self._mine, theirs = _FORK.Pipe()
+        self.process = _FORK.Process(target=_serve, args=(answer, theirs, self._mine), daemon=True)
+        self.process.start()
+        theirs.close()
+
+    def ask(self, what: Any) -> None:
+        self._mine.send(what)
+
+    def told(self) -> Any:
+        """The answer; None of one that was killed before it could give it."""
+        try:
+            return self._mine.recv()
+        except (EOFError, ConnectionResetError):
+            return None
+
+    def kill(self) -> None:
+        assert self.process.pid is not None
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.killed = True
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self._mine.close()
 
 
-def _reserve(place: str, name: str, epsilon: int, waiting: int, start: int, telling: int) -> None:
-    os.close(start)
+def _serve(answer: Callable[[Connection], None], theirs: Connection, mine: Connection) -> None:
+    mine.close()
+    try:
+        while True:
+            answer(theirs)
+    except EOFError:
+        return
+
+
+def _race(asked: Connection) -> None:
+    """Open a ledger, wait for the start, and try to reserve."""
+    place, name, epsilon = asked.recv()
     ledger = Ledger.open(place)
-    os.read(waiting, 1)
+    asked.send("ready")
+    asked.recv()
     try:
         ledger.reserve(request(name, epsilon))
-        answer = "reserved"
+        asked.send("reserved")
     except InputError as error:
-        answer = "refused" if "would pass the cap" in str(error) else str(error)
-    os.write(telling, answer.encode())
+        asked.send("refused" if "would pass the cap" in str(error) else str(error))
 
 
-def _held(place: str, found: Any) -> None:
-    """What a ledger holds, which must be in order, and can go on."""
+def _keep(asked: Connection) -> None:
+    """Open a new ledger; or say what one holds, which must be in order, and can go on."""
+    place, new = asked.recv()
     try:
+        if new:
+            Ledger.init(place, terms())
+            asked.send({})
+            return
         ledger = Ledger.open(place)
-        held = {one.release: int(one.cost.guarantee.epsilon) for one in _reservations(ledger)}
+        held = {
+            one.release: int(one.cost.guarantee.epsilon)  # type: ignore[union-attr]
+            for one in ledger.state.reservations.values()
+        }
         left = CAP - sum(held.values())
         if left > 0:
             ledger.reserve(request("afterwards", left))
-        found.put(held)
-    except BaseException as error:
-        found.put({"error": repr(error)})
+        asked.send(held)
+    except Exception as error:
+        asked.send({"error": repr(error)})
 
 
-def _reservations(ledger: Ledger) -> Any:
-    return list(ledger.state.reservations.values())
+def races(place: str, rounds: int, *, kill: bool) -> Iterator[dict[str, Any]]:
+    """What came of each round: `asked`, `told` and `held`, by release."""
+    keeper, racers = Helper(_keep), [Helper(_race) for _ in range(PROCESSES)]
+    for number in range(rounds):
+        ledger = f"{place}/round-{number:05d}"
+        keeper.ask((ledger, True))
+        opened = keeper.told()
+        asked = {f"release-{n}": random.randint(1, 3) for n in range(PROCESSES)}
+        for racer, (name, epsilon) in zip(racers, asked.items(), strict=True):
+            racer.ask((ledger, name, epsilon))
+        for racer in racers:
+            racer.told()
+        for racer in racers:
+            racer.ask("go")
+        if kill:
+            for racer in random.sample(racers, PROCESSES // 2):  # whatever they are at
+                time.sleep(random.expovariate(PROCESSES / 2 / _KILLED_WITHIN_SECONDS))
+                racer.kill()
+        told = {name: racer.told() for name, racer in zip(asked, racers, strict=True)}
+        racers = [_replaced(racer) if racer.killed else racer for racer in racers]
+        keeper.ask((ledger, False))
+        yield {"asked": asked, "told": told, "held": opened or keeper.told()}
+    for helper in (keeper, *racers):
+        helper.end()
+
+
+def _replaced(racer: Helper) -> Helper:
+    """Another in the place of one that was killed."""
+    racer.end()
+    return Helper(_race)
 
 
 def fault(result: dict[str, Any], *, kill: bool) -> str | None:
@@ -112,7 +157,7 @@ def fault(result: dict[str, Any], *, kill: bool) -> str | None:
     used = sum(held.values())
     reserved = {name for name, answer in told.items() if answer == "reserved"}
     refused = {name for name, answer in told.items() if answer == "refused"}
-    others = set(told.values()) - {"reserved", "refused"} - ({""} if kill else set())
+    others = set(told.values()) - {"reserved", "refused"} - ({None} if kill else set())
     room = bool(refused) and not kill and used + min(asked[name] for name in refused) <= CAP
     faults = {
         f"the cap was passed: {used}": used > CAP,
@@ -139,8 +184,7 @@ def main() -> None:
     FileSystems.set_options(PipelineOptions([]))
     if "://" in given.place:
         stored(f"{given.place}/record")  # loads the client, which takes long, and asks nothing yet
-    for number in range(given.rounds):
-        result = race(f"{given.place}/round-{number:05d}", kill=given.kill)
+    for number, result in enumerate(races(given.place, given.rounds, kill=given.kill)):
         found = fault(result, kill=given.kill)
         told = Counter(answer or "killed" for answer in result["told"].values())
         print(json.dumps({"round": number, "fault": found, **told}), flush=True)

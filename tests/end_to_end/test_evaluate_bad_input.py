@@ -50,7 +50,7 @@ def other_corpus(workspace: Workspace, **columns: Any) -> tuple[str, str]:
     numbers = range(DOCUMENTS)
     whole = {
         "text": [f"the government said {CANARY}"] * DOCUMENTS,
-        "article": [f"a{n}" for n in numbers],
+        "article": [f"paper-{n}" for n in numbers],
     }
     workspace.parquet({**whole, **columns}, "../other.parquet")
     return "--against", "other.parquet"
@@ -72,7 +72,7 @@ def test_no_release(released: Workspace) -> None:
 
 @pytest.mark.parametrize("spec", ["spec.yaml", None])
 def test_a_corpus_of_another_size(released: Workspace, spec: str | None) -> None:
-    columns = {"text": ["a"] * 70, "article": [f"a{n}" for n in range(70)]}
+    columns = {"text": ["a"] * 70, "article": [f"paper-{n}" for n in range(70)]}
     said = refused(released, *other_corpus(released, **columns), spec=spec)
     assert said == (
         "--against: the corpus has 70 documents and the release 60; give the corpus that the "

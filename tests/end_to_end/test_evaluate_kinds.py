@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 ALPHA = 1e-6
 DOCUMENTS = 120
 KEPT = {"path": "input/*.parquet", "id": "article", "keep": ["article"]}
-SECRETS = [CANARY, *CLASSES, "somebody-1", "a17"]
+SECRETS = [CANARY, *CLASSES, "somebody-1", "paper-17"]
 
 
 def linked_by_chance(draws: int) -> float:
@@ -100,7 +100,7 @@ def unchanged(workspace: Workspace, known: set[str], *, draws: bool) -> float:
         spans = zip(tokens.starts, tokens.ends, strict=True)
         before = [bytes(tokens.data[start:end]).decode() for start, end in spans]
         before = before if draws else [word for word in before if word in known]
-        pairs = zip(before, rows[f"a{number}"], strict=True)
+        pairs = zip(before, rows[f"paper-{number}"], strict=True)
         counts.update(word == after for word, after in pairs if word in known)
     return counts[True] / counts.total()
 
