@@ -26,7 +26,9 @@ def at_precision(guarantee: LimitedPrecision, precision: int) -> LimitedPrecisio
     delta = guarantee.delta
     if steps > 1 and delta:
         exponent = (steps - 1) * guarantee.epsilon
-        delta *= steps * _exp_above(exponent) if exponent < _LARGEST_EXPONENT else 1 / delta
+        # Of so large an exponent no delta is left that would promise anything.
+        small = exponent < _LARGEST_EXPONENT
+        delta = delta * steps * _exp_above(exponent) if small else Fraction(1)
     if delta >= 1:
         raise ValueError(
             f"(N = {guarantee.precision}) with a delta promises nothing at N = {precision}"

@@ -9,14 +9,13 @@ from fractions import Fraction
 import apache_beam as beam
 import pyarrow as pa
 
-from indexes.tokenizer import NAME
 from mechanisms.bag_of_words import Accounting, BagOfWords
 from mechanisms.guarantees import LimitedPrecision, Spending, compose, round_up
 from mechanisms.histogram import Histogram
 from pipelines import card
 from pipelines.job import Job, release_documents, splits_of
 from pipelines.kind import Account, Kind
-from pipelines.limited_precision import VocabularyStep, not_protected
+from pipelines.limited_precision import WHOSE, VocabularyStep, not_protected
 from pipelines.spec_mechanisms import BagOfWordsSpec
 from pipelines.storage import COMPRESSION, VOCABULARY, rows_of
 from transforms.artefacts import Artefact
@@ -37,6 +36,7 @@ class BagOfWordsKind(Kind):
     embedding: Artefact | None
 
     computing = ""
+    whose = WHOSE
     has_documents = True
 
     @classmethod
@@ -117,11 +117,6 @@ class BagOfWordsKind(Kind):
     def _documents(self, size: int) -> BagOfWords:
         """The documents' mechanism over a vocabulary of this size."""
         return self.parameters.mechanism(size, self.spec.compression.size or size)
-
-    @property
-    def whose(self) -> str:
-        """What a token is says the tokenizer."""
-        return f"tokens of {NAME}"
 
     def account(self, files: Sequence[Written]) -> Account:
         """What the run cost, now that the vocabulary's size is known."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 
@@ -54,9 +55,14 @@ def identity(spec: Spec, plan: Plan, kind: Kind, key: ReleaseKey) -> str:
     """A digest of all that a release's bytes depend on; it tells nothing without the key."""
     made_with = (list(kind.artefacts), environment_digest(), kind.computing)
     parts = (spec, list(plan.splits), list(plan.files), *made_with)
+    return keyed(key, "claim", parts)
+
+
+def keyed(key: ReleaseKey, purpose: str, parts: Iterable[object]) -> str:
+    """A digest of values by what they are written as; it tells nothing without the key."""
     canonical = "\0".join(map(repr, parts)).encode()
     digest = hashlib.sha256(canonical).digest()
-    return key.stage("claim", b"").addresses("", [0], [digest]).tobytes().hex()
+    return key.stage(purpose, b"").addresses("", [0], [digest]).tobytes().hex()
 
 
 def claim_of(output: str) -> str:

@@ -133,11 +133,12 @@ class CountedEmbeddingsKind(Kind):
     @property
     def whose(self) -> str:
         """What a user is says the column."""
-        return f"users of the column {self.writers.spec.user}"
+        return self.writers.whose
 
     def account(self, files: Sequence[Written]) -> Account:
         """What the counts cost."""
-        spendings, total = self.spendings, self.cost
+        spendings = self.spendings
+        total = compose(spendings)
         resolved = {
             "vocabulary_size": storage.rows_of(files, TABLE),
             "noise_multiplier": str(self.counting.mechanism.noise_multiplier),

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 import apache_beam as beam
 
-from indexes.tokenizer import NAME
 from indexes.vocabulary import Vocabulary
 from mechanisms.guarantees import LimitedPrecision, Spending, compose
 from mechanisms.histogram import Counts, Histogram
 from pipelines import card
 from pipelines.job import Job, refuse_repeated, splits_of
 from pipelines.kind import Account, Kind
-from pipelines.limited_precision import VocabularyStep, not_protected
+from pipelines.limited_precision import WHOSE, VocabularyStep, not_protected
 from pipelines.manifest import WriteManifest
 from pipelines.spec_mechanisms import HistogramSpec
 from pipelines.storage import VOCABULARY, rows_of
@@ -33,6 +32,7 @@ class HistogramKind(Kind):
     vocabulary: VocabularyStep
 
     computing = ""
+    whose = WHOSE
     has_documents = False
 
     @classmethod
@@ -77,11 +77,6 @@ class HistogramKind(Kind):
     @property
     def _spendings(self) -> list[Spending[LimitedPrecision]]:
         return [*self.vocabulary.spendings, Spending("histogram", self.histogram.guarantee)]
-
-    @property
-    def whose(self) -> str:
-        """What a token is says the tokenizer."""
-        return f"tokens of {NAME}"
 
     def account(self, files: Sequence[Written]) -> Account:
         """What the run cost."""

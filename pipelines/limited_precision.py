@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import apache_beam as beam
 
+from indexes.tokenizer import NAME
 from indexes.vocabulary import Vocabulary
 from mechanisms.guarantees import LimitedPrecision, Spending
 from mechanisms.histogram import ThresholdedVocabulary
@@ -68,6 +69,10 @@ class VocabularyStep:
                 | "load" >> beam.Map(load)
             )
         return splits | "vocabulary" >> SelectVocabulary(job.corpus, self.selection, job.key)
+
+
+WHOSE = f"tokens of {NAME}"
+"""What a token is says the tokenizer."""
 
 
 def not_protected(total: LimitedPrecision) -> list[str]:

@@ -159,11 +159,12 @@ class TrainedEmbeddingsKind(Kind):
     @property
     def whose(self) -> str:
         """What a user is says the column."""
-        return f"users of the column {self.writers.spec.user}"
+        return self.writers.whose
 
     def account(self, files: Sequence[Written]) -> Account:
         """What the steps that were taken cost."""
-        spendings, total = self.spendings, self.cost
+        spendings = self.spendings
+        total = compose(spendings)
         resolved = {
             "vocabulary_size": rows_of(files, TABLE),
             "noise_multiplier": str(self.schedule.noise_multiplier),

@@ -165,6 +165,11 @@ class Writers:
                 "vocabulary's language"
             )
 
+    @property
+    def whose(self) -> str:
+        """What a user is says the column."""
+        return f"users of the column {self.spec.user}"
+
     def spendings(self, stage: str, spent: Mapping[str, Fraction]) -> list[Spending[UserPrivacy]]:
         """What the vocabulary cost, and what a stage cost the users of each group."""
         groups = tuple(spent.items()) if self.spec.budgets else ()

@@ -14,6 +14,7 @@ from typing import Any
 from evaluation.audits.findings import Exact, Sampled, run
 from pipelines import storage
 from pipelines.bag_of_words import BagOfWordsKind
+from pipelines.columns import aligned
 from pipelines.embedded_words import EmbeddedWordsKind
 from pipelines.evidence import audit_bags, audit_sentences, audit_words
 from pipelines.histogram import HistogramKind
@@ -89,11 +90,7 @@ def audits_of(kind: Kind) -> list[Exact | Sampled]:
 
 def lines(content: Mapping[str, Any]) -> Iterator[str]:
     """What was found, for the screen."""
-    rows = [_COLUMNS, *(_row(finding) for finding in content["audits"])]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield "  ".join(cells).rstrip()
+    yield from aligned([_COLUMNS, *(_row(finding) for finding in content["audits"])])
     yield ""
     yield (
         f"confidence  {content['confidence']:g}: mechanisms that keep to all of these statements "

@@ -10,27 +10,26 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pipelines import storage
+from pipelines.card import parameters
 from pipelines.ledger.caps import Cost, Terms
 from pipelines.ledger.journal import Damaged, Journal
 from pipelines.ledger.partitions import Partitions
 from pipelines.ledger.records import (
+    AnyRecord,
     Cancellation,
     Charged,
     Commit,
-    Opening,
     Reservation,
     Unreadable,
     digest,
     make,
     new_nonce,
-    parameters_of,
     parse,
 )
 from pipelines.ledger.state import Impossible, State
 from pipelines.spec import inside, root
 from transforms.errors import InputError, Unavailable
 
-Written = Opening | Reservation | Commit | Cancellation
 Draft = dict[str, Any]
 """The fields of a record but for its number, the digest before, the time and the nonce."""
 
@@ -74,7 +73,7 @@ class Ledger:
     def __init__(self, uri: str) -> None:
         self.uri = uri
         self.state = State()
-        self.records: list[Written] = []
+        self.records: list[AnyRecord] = []
         self._journal = Journal(uri)
         self._partitions = Partitions(uri)
         self._foreseen = 0
@@ -147,7 +146,7 @@ class Ledger:
             "run": request.run,
             "output": request.output,
             "partition": request.partition,
-            "guarantee": parameters_of(request.cost).model_dump(),
+            "guarantee": parameters(request.cost.guarantee).model_dump(),
             "whose": request.cost.whose,
             "compared": request.compared,
             "charges": [charged.model_dump() for charged in charges],
@@ -191,12 +190,12 @@ class Ledger:
         number, compared = reservation.number, set[int]()
 
         def decide(state: State) -> Draft | Commit:
-            if reservation.number not in state.reservations:
+            if number not in state.reservations:
                 raise InputError(
                     f"ledger: the reservation of {reservation.release} was given back meanwhile; "
                     "nothing may be published"
                 )
-            before = state.commits.get(reservation.number)
+            before = state.commits.get(number)
             if before is None:
                 ids = None
                 if identifiers is not None:
@@ -292,7 +291,7 @@ class Ledger:
         except Damaged as error:
             raise self._damage(error) from None
 
-    def _take(self, content: bytes) -> Written:
+    def _take(self, content: bytes) -> AnyRecord:
         """Fold one more record in; raises Damaged if it is not the next one."""
         number = len(self.records)
         try:
@@ -308,12 +307,12 @@ class Ledger:
         self.records.append(record)
         return record
 
-    def _append(self, decide: Callable[[State], Any]) -> Written:
+    def _append(self, decide: Callable[[State], Any]) -> AnyRecord:
         """Write what `decide` makes of the state, unless that is a record that is there already."""
         try:
             for attempt in range(_ATTEMPTS):
                 decided = decide(self.state)
-                if isinstance(decided, Written):
+                if isinstance(decided, AnyRecord):
                     return decided
                 content = self._complete(decided)
                 if self._journal.append(content):

@@ -97,9 +97,9 @@ def verify(place: str, as_json: bool) -> None:
 
     found = guarded(_logged(run))
     rows = [("release", "result"), *((one["release"], one["says"]) for one in found)]
-    from pipelines.ledger.tables import table
+    from pipelines.columns import aligned
 
-    _echo(found, table(rows), as_json=as_json)
+    _echo(found, aligned(rows), as_json=as_json)
 
     def refuse() -> None:
         from transforms.errors import InputError

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from mechanisms.guarantees import ceiling
 from mechanisms.keystream import ReleaseKey
 from pipelines import card
+from pipelines.claims import keyed
 from pipelines.kind import Kind
 from pipelines.ledger.book import Ledger, Request
 from pipelines.ledger.caps import Cost
@@ -69,7 +70,7 @@ def hold(spec: Spec, kind: Kind, key: ReleaseKey, identity: str) -> Held | None:
         return None
     ledger = Ledger.open(spec.ledger.path)
     compared = key.comparing if spec.ledger.partition and spec.input.id else None
-    asked = request(spec, kind, _run(spec, kind, key))
+    asked = request(spec, kind, keyed(key, "ledger", (spec, list(kind.artefacts))))
     reservation = ledger.reserve(replace(asked, compared=compared))
     ledger.check_identity(reservation, identity)
     for charged in reservation.charges:
@@ -94,10 +95,3 @@ def request(spec: Spec, kind: Kind, run: str) -> Request:
         spec.ledger.partition,
         Cost(kind.cost, kind.whose),
     )
-
-
-def _run(spec: Spec, kind: Kind, key: ReleaseKey) -> str:
-    """A digest of the spec and of its artefacts; it tells nothing without the key."""
-    canonical = repr((spec, list(kind.artefacts), kind.cost)).encode()
-    stream = key.stage("ledger", b"")
-    return stream.addresses("", [0], [hashlib.sha256(canonical).digest()]).tobytes().hex()

@@ -7,10 +7,10 @@ from typing import Any
 
 from mechanisms.guarantees import ceiling
 from pipelines.card import parameters, total_cost
+from pipelines.columns import aligned
 from pipelines.kinds import prepare
 from pipelines.ledger.book import Ledger
 from pipelines.ledger.holding import request
-from pipelines.ledger.tables import table
 from pipelines.spec import load_spec
 from transforms.errors import InputError
 
@@ -52,18 +52,18 @@ def _planned(path: str, ledgers: dict[str, Ledger], names: dict[str, str]) -> di
         charges = ledger.foresee(asked)
     except InputError as error:
         return found | {"refused": str(error)}
-    return found | {
-        "accounts": [
-            {
-                "account": ledger.state.caps[one.account].title,
-                "used": str((used := ledger.state.used(one.account)).epsilon),
-                "delta_used": str(used.delta),
-                "cap": str(ledger.state.caps[one.account].most.epsilon),
-                "text": f"epsilon {ceiling(used.epsilon)} "
-                f"of {ceiling(ledger.state.caps[one.account].most.epsilon)}",
-            }
-            for one in charges
-        ]
+    return found | {"accounts": [_afterwards(ledger, one.account) for one in charges]}
+
+
+def _afterwards(ledger: Ledger, account: int) -> dict[str, str]:
+    """What an account comes to with all that was foreseen."""
+    cap, used = ledger.state.caps[account], ledger.state.used(account)
+    return {
+        "account": cap.title,
+        "used": str(used.epsilon),
+        "delta_used": str(used.delta),
+        "cap": str(cap.most.epsilon),
+        "text": f"epsilon {ceiling(used.epsilon)} of {ceiling(cap.most.epsilon)}",
     }
 
 
@@ -74,7 +74,7 @@ def plan_lines(planned: Sequence[dict[str, Any]]) -> Iterator[str]:
         after = "; ".join(f"{a['account']}: {a['text']}" for a in one["accounts"])
         said = "refused" if one["refused"] else "in the ledger already" if one["known"] else after
         rows.append((one["spec"], one["release"], one["cost"], said))
-    yield from table(rows)
+    yield from aligned(rows)
     for one in planned:
         if one["refused"]:
             yield f"refused   {one['release']}: {one['refused']}"

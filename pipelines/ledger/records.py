@@ -122,11 +122,11 @@ class Cancellation(_Record):
     reason: str = Field(min_length=1)
 
 
-Record = Annotated[Opening | Reservation | Commit | Cancellation, Field(discriminator="record")]
-_RECORD: TypeAdapter[Opening | Reservation | Commit | Cancellation] = TypeAdapter(Record)
+AnyRecord = Opening | Reservation | Commit | Cancellation
+_RECORD: TypeAdapter[AnyRecord] = TypeAdapter(Annotated[AnyRecord, Field(discriminator="record")])
 
 
-def parse(content: bytes) -> Opening | Reservation | Commit | Cancellation:
+def parse(content: bytes) -> AnyRecord:
     """A record from its bytes; raises Unreadable for anything else."""
     try:
         found = json.loads(content)
@@ -171,11 +171,6 @@ def digest(content: bytes) -> str:
 def new_nonce() -> str:
     """Random: two writers' records are never the same."""
     return secrets.token_hex(16)
-
-
-def parameters_of(cost: Cost) -> Parameters:
-    """A cost's guarantee as a card states it."""
-    return parameters(cost.guarantee)
 
 
 def schema() -> dict[str, Any]:

@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 
 from mechanisms.guarantees import ceiling
 from pipelines.ledger.caps import NOTHING, Cap, Charge, Cost, MetricCap, UserCap
-from pipelines.ledger.records import Cancellation, Charged, Commit, Opening, Reservation
+from pipelines.ledger.records import (
+    AnyRecord,
+    Cancellation,
+    Charged,
+    Commit,
+    Opening,
+    Reservation,
+)
 from transforms.errors import InputError
 
 
@@ -39,7 +46,7 @@ class State:
     )
     units: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
-    def add(self, record: Opening | Reservation | Commit | Cancellation) -> None:
+    def add(self, record: AnyRecord) -> None:
         """Take the next record in; raises Impossible if it cannot follow these."""
         if (self.opening is None) != isinstance(record, Opening):
             raise Impossible("a ledger begins with its opening, and has one")

@@ -9,9 +9,10 @@ from typing import Any
 
 from mechanisms.guarantees import ceiling, round_up
 from pipelines.card import total_cost
+from pipelines.columns import aligned
 from pipelines.ledger.book import Ledger
 from pipelines.ledger.caps import Charge, UserCap
-from pipelines.ledger.records import Cancellation, Commit, Opening, Reservation
+from pipelines.ledger.records import AnyRecord, Cancellation, Commit, Opening, Reservation
 
 
 def accounts(ledger: Ledger) -> dict[str, Any]:
@@ -93,7 +94,7 @@ def account_lines(content: dict[str, Any]) -> Iterator[str]:
     for one in content["accounts"]:
         shown = (_shown(one[key], down=key == "left") for key in ("cap", "used", "left"))
         rows.append((one["account"], *shown, f"{len(one['releases'])}"))
-    yield from table(rows)
+    yield from aligned(rows)
     for one in content["accounts"]:
         if one["fixed_beforehand"] is not None:
             yield (
@@ -112,7 +113,7 @@ def history(ledger: Ledger) -> list[dict[str, Any]]:
     return [_event(ledger, record) for record in ledger.records]
 
 
-def _event(ledger: Ledger, record: Opening | Reservation | Commit | Cancellation) -> dict[str, Any]:
+def _event(ledger: Ledger, record: AnyRecord) -> dict[str, Any]:
     common = {
         "record": record.number,
         "created": record.created.isoformat(timespec="seconds"),
@@ -140,15 +141,7 @@ def _event(ledger: Ledger, record: Opening | Reservation | Commit | Cancellation
 def history_lines(events: Sequence[dict[str, Any]]) -> Iterator[str]:
     """The records as a table."""
     keys = ("record", "created", "event", "release", "says")
-    yield from table([keys, *(tuple(str(event[key]) for key in keys) for event in events)])
-
-
-def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Rows in columns."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield "  ".join(cells).rstrip()
+    yield from aligned([keys, *(tuple(str(event[key]) for key in keys) for event in events)])
 
 
 def _shown(numbers: dict[str, Any], *, down: bool = False) -> str:

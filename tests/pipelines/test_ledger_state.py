@@ -26,6 +26,7 @@ from mechanisms.guarantees import (
     UserPrivacy,
 )
 from mechanisms.madlib import Madlib
+from pipelines.card import parameters
 from pipelines.ledger import tables
 from pipelines.ledger.book import Ledger, Request
 from pipelines.ledger.caps import Charge, Cost, Terms
@@ -37,7 +38,6 @@ from pipelines.ledger.records import (
     Opening,
     Reservation,
     new_nonce,
-    parameters_of,
 )
 from pipelines.ledger.state import Impossible, State
 from transforms.errors import InputError
@@ -336,7 +336,7 @@ def reservation(state: State, number: int, cost: Cost, part: str | None = None) 
         run="0" * 32,
         output=f"/out/{number}",
         partition=part,
-        guarantee=parameters_of(cost),
+        guarantee=parameters(cost.guarantee),
         whose=cost.whose,
         charges=[Charged.of(account, charge) for account, charge in found if charge],
     )
