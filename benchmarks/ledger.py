@@ -9,7 +9,9 @@ reservation takes beside the length of the ledger.
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -20,10 +22,16 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
-from ledger_races import fault, races, request, terms
+import ledger_races
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.options.pipeline_options import PipelineOptions
+from ledger_races import request, terms
 from s3_server import BUCKET, S3Server
 
 from pipelines.ledger.book import Ledger
+
+LANES = {"folder": 1, "S3": 8}
+"""Races at once: the S3 server has writers of one object wait for each other for a second."""
 
 
 @contextmanager
@@ -39,18 +47,30 @@ def places() -> Iterator[dict[str, str]]:
             server.stop()
 
 
-def without_fault(place: str, rounds: int, *, kill: bool) -> str:
+def without_fault(place: str, rounds: int, lanes: int, *options: str) -> str:
     """How many rounds were without fault, and what processes were told."""
-    told: Counter[str] = Counter()
     begun = time.monotonic()
-    kind = "killed" if kill else "unharmed"
-    for number, result in enumerate(races(f"{place}/{kind}", rounds, kill=kill)):
-        found = fault(result, kill=kill)
-        if found:
-            return f"round {number}: {found}"
-        told.update(answer or "killed" for answer in result["told"].values())
+    script = [sys.executable, "-P", ledger_races.__file__]
+    races = [
+        subprocess.Popen(
+            [*script, f"{place}-{lane}", str(rounds // lanes), *options],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for lane in range(lanes)
+    ]
+    told: Counter[str] = Counter()
+    done = 0
+    for race in races:
+        for line in race.communicate()[0].splitlines():
+            result = json.loads(line)
+            number, found = result.pop("round"), result.pop("fault")
+            if found:
+                return f"round {number}: {found}"
+            told.update(result)
+            done += 1
     took = time.monotonic() - begun
-    return f"{rounds} rounds without fault in {took:.0f} s; {dict(told)}"
+    return f"{done} rounds without fault in {took:.0f} s; {dict(told)}"
 
 
 def growth(place: str, releases: int) -> str:
@@ -74,10 +94,12 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=1000)
     rounds = parser.parse_args().rounds
+    FileSystems.set_options(PipelineOptions([]))
     with places() as found:
         for name, place in found.items():
-            print(f"{name}, unharmed: {without_fault(place, rounds, kill=False)}", flush=True)
-            print(f"{name}, killed: {without_fault(place, rounds, kill=True)}", flush=True)
+            for kind, options in (("unharmed", []), ("killed", ["--kill"])):
+                said = without_fault(f"{place}/{kind}", rounds, LANES[name], *options)
+                print(f"{name}, {kind}: {said}", flush=True)
             print(f"{name}: {growth(f'{place}/growth', 1000)}", flush=True)
 
 

@@ -151,7 +151,7 @@ def read_weights(key: str, path: str, vocabulary: Vocabulary) -> npt.NDArray[np.
     as zero, as do words that the file lacks. Raises InputError for any other file.
     """
     try:
-        table = pq.read_table(path, columns=["term", "weight"])
+        table = storage.read_table(path)
         terms, weights = (table[name].combine_chunks() for name in ("term", "weight"))
         places = pc.index_in(vocabulary.terms, value_set=terms.cast(pa.large_string()))
         values = weights.cast(pa.float64()).take(places).fill_null(0).to_numpy()

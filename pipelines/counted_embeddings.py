@@ -9,8 +9,6 @@ from fractions import Fraction
 
 import apache_beam as beam
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from mechanisms.accounting import epsilon_of, noise_multiplier_for, share_for
 from mechanisms.clipped_sum import STEPS, ClippedSum
@@ -149,6 +147,6 @@ class CountedEmbeddingsKind(Kind):
 
 
 def _counts(staged: str) -> np.ndarray:
-    table = pq.read_table(pa.BufferReader(storage.read_bytes(staged)))
+    table = storage.read_table(staged)
     found: np.ndarray = table["count"].to_numpy()
     return found

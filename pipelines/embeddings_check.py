@@ -10,8 +10,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from indexes import artefact
 from indexes.folder import MANIFEST
@@ -91,7 +89,7 @@ def check(output: str, card: Card) -> None:
     _check_vocabulary(uri, card)
     _check_cost(uri, card)
     index = IndexSource.found("index", f"{output}/{INDEX}").open()
-    table, terms = _read(f"{output}/{TABLE}"), _read(f"{output}/{storage.VOCABULARY}")
+    table, terms = (storage.read_table(f"{output}/{name}") for name in (TABLE, storage.VOCABULARY))
     words = table["word"].to_pylist()
     values = np.array(table["vector"].to_pylist(), dtype=np.float32)
     found: list[tuple[str, list[str], Any]] = [
@@ -110,8 +108,3 @@ def check(output: str, card: Card) -> None:
             raise InputError(f"{output}/{path}: not the words and vectors of {TABLE}")
     if (index.manifest.provenance, index.manifest.guarantee) != ("private", stated(card.guarantee)):
         raise InputError(f"{output}/{INDEX}: does not say what it cost as {storage.CARD} does")
-
-
-def _read(uri: str) -> pa.Table:
-    # A thread of `pq.read_table` may let go of the content while the interpreter ends, and abort.
-    return pq.ParquetFile(pa.BufferReader(storage.read_bytes(uri))).read(use_threads=False)

@@ -12,10 +12,12 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+import pyarrow as pa
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from transforms.errors import InputError
+from transforms.parquet_files import table_in
 from transforms.shards import Written
 
 _LOGGER = logging.getLogger("quietcorpus.storage")
@@ -45,6 +47,11 @@ def read_bytes(uri: str) -> bytes:
     """A file's content."""
     with FileSystems.open(uri, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
         return bytes(stream.read())
+
+
+def read_table(uri: str) -> pa.Table:
+    """A Parquet file's table."""
+    return table_in(read_bytes(uri))
 
 
 def write_bytes(uri: str, content: bytes) -> None:

@@ -13,8 +13,6 @@ from importlib.metadata import version
 import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from indexes.vocabulary import Vocabulary
 from mechanisms.guarantees import Spending, UserPrivacy, ceiling, compose
@@ -231,7 +229,7 @@ def versions_of(*packages: str) -> str:
 def words_in(files: Sequence[Written]) -> list[str]:
     """The words of the vocabulary that the pipeline wrote."""
     (staged,) = (file.staged for file in files if file.path == storage.VOCABULARY)
-    table = pq.read_table(pa.BufferReader(storage.read_bytes(staged)), columns=["term"])
+    table = storage.read_table(staged)
     words: list[str] = table["term"].to_pylist()
     return words
 

@@ -97,13 +97,24 @@ def open_file(uri: str) -> Iterator[pq.ParquetFile]:
         yield file
 
 
+def table_in(content: bytes) -> pa.Table:
+    """The table of a file's bytes.
+
+    A thread of `pq.read_table` may let go of the bytes while the interpreter ends, and abort it.
+    """
+    return pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
+
+
 def read(split: Split, corpus: Corpus) -> Iterator[Documents]:
     """The documents of a row group, in batches that depend on the file alone."""
     row = split.first_row
     columns = list(dict.fromkeys([corpus.text, *corpus.columns]))
     with open_file(split.uri) as file:
         batches = file.iter_batches(
-            batch_size=split.batch_documents, row_groups=[split.row_group], columns=columns
+            batch_size=split.batch_documents,
+            row_groups=[split.row_group],
+            columns=columns,
+            use_threads=False,  # one may be left, and wait for ever when the interpreter ends
         )
         while True:
             try:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from mechanisms.sampled_users import Texts
 from transforms.errors import StageError, redacted
+from transforms.parquet_files import table_in
 from transforms.sealed import seal
 from transforms.shards import Written, write_content
 from transforms.users import Share, words_of
@@ -82,7 +83,7 @@ def read_shards(contents: Iterable[bytes]) -> Texts:
 
     Raises StageError if a user is there twice: what the engine doubled would count double.
     """
-    parts = [_texts(pq.read_table(pa.BufferReader(content))) for content in contents]
+    parts = [_texts(table_in(content)) for content in contents]
     found = Texts.joined([_texts(SCHEMA.empty_table()), *parts])
     if len(np.unique(found.addresses, axis=0)) < len(found):
         raise StageError(DOUBLED)

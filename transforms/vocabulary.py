@@ -10,7 +10,6 @@ import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from indexes.tokenizer import tokenize
 from indexes.vocabulary import Vocabulary, VocabularyError, document_frequencies
@@ -20,6 +19,7 @@ from transforms.artefacts import Artefact
 from transforms.documents import Corpus, Split
 from transforms.errors import InputError, redacted
 from transforms.metrics import Progress
+from transforms.parquet_files import table_in
 from transforms.sources import read
 
 KeySource = Callable[[], ReleaseKey]
@@ -31,7 +31,7 @@ def load(artefact: Artefact) -> Vocabulary:
     try:
         content = artefact.content()
         if artefact.uri.lower().endswith(".parquet"):
-            table = pq.read_table(pa.BufferReader(content), columns=["term"])
+            table = table_in(content)
             terms = table["term"].to_pylist()
         else:
             terms = content.decode("utf-8-sig").splitlines()

@@ -25,9 +25,10 @@ from evaluation.topics import (
 )
 from indexes.tokenizer import tokenize
 from indexes.vocabulary import Vocabulary
+from pipelines import storage
 from pipelines.bag_of_words import BagOfWordsKind
 from pipelines.card import Card
-from pipelines.evidence.draws import Bins, Draw, drawn, table_of
+from pipelines.evidence.draws import Bins, Draw, drawn
 from pipelines.evidence.features import counted
 from pipelines.evidence.fresh import fresh_key
 from pipelines.evidence.private_corpus import Sample, Strings
@@ -68,7 +69,9 @@ class BagStudy(Study):
 
     def __init__(self, output: str, card: Card, sample: Sample) -> None:
         self._sample = sample
-        self._vocabulary = Vocabulary(table_of(output, VOCABULARY)["term"].to_pylist())
+        self._vocabulary = Vocabulary(
+            storage.read_table(f"{output}/{VOCABULARY}")["term"].to_pylist()
+        )
         self._bins = _own_bins(output, card, len(self._vocabulary))
         self._epsilon = float(Fraction(card.guarantee.parameters.epsilon_exact))
         self._offsets, self._terms = self._vocabulary.look_up(tokenize(sample.documents.texts))
@@ -198,7 +201,7 @@ def _own_bins(output: str, card: Card, terms: int) -> Bins:
     """The map of the release itself."""
     of = np.arange(terms, dtype=np.int32)
     if any(file.path == COMPRESSION for file in card.files):
-        of = table_of(output, COMPRESSION)["bin"].to_numpy().astype(np.int32)
+        of = storage.read_table(f"{output}/{COMPRESSION}")["bin"].to_numpy().astype(np.int32)
     return Bins(of, card.mechanism["bins"])
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from pipelines import storage
 from pipelines.card import Card
@@ -75,7 +74,7 @@ def _strings(rows: pa.Table, name: str | None) -> Strings | None:
 def _tables(output: str, card: Card) -> Iterator[pa.Table]:
     for file in card.files:
         if posixpath.dirname(file.path) == "data":
-            yield table_of(output, file.path)
+            yield storage.read_table(f"{output}/{file.path}")
 
 
 def _aligned(rows: pa.Table, name: str, ids: Strings) -> pa.Table:
@@ -92,8 +91,3 @@ def _aligned(rows: pa.Table, name: str, ids: Strings) -> pa.Table:
             f"the release by their {name!r}; give the corpus that the release was made of"
         )
     return rows.take(places)
-
-
-def table_of(output: str, name: str) -> pa.Table:
-    """One of a release's tables."""
-    return pq.read_table(pa.BufferReader(storage.read_bytes(f"{output}/{name}")))

@@ -20,9 +20,10 @@ from evaluation.embeddings import map_char, map_word, nearest, similarity
 from indexes.tokenizer import tokenize
 from indexes.vocabulary import Vocabulary
 from mechanisms.word_pairs import balanced_weights
+from pipelines import storage
 from pipelines.embeddings_output import TABLE
 from pipelines.engine import Engine
-from pipelines.evidence.draws import Draw, table_of
+from pipelines.evidence.draws import Draw
 from pipelines.evidence.features import counted
 from pipelines.evidence.private_corpus import Sample
 from pipelines.evidence.results import Observation, membership_found
@@ -228,7 +229,7 @@ def _of_few(spec: Spec, users: int, corpus: str) -> Spec:
 
 
 def _vectors(output: str) -> Draw:
-    return Draw(table_of(output, TABLE), placed=False, labels=None)
+    return Draw(storage.read_table(f"{output}/{TABLE}"), placed=False, labels=None)
 
 
 def _lists(draw: Draw) -> list[npt.NDArray[np.float32]]:

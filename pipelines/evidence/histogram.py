@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from indexes.vocabulary import Vocabulary
-from pipelines.evidence.draws import Draw, table_of
+from pipelines import storage
+from pipelines.evidence.draws import Draw
 from pipelines.evidence.fresh import fresh_key
 from pipelines.evidence.private_corpus import Sample
 from pipelines.evidence.results import Observation
@@ -31,7 +32,7 @@ class HistogramStudy(Study):
     swept = frozenset({"precision", "epsilon"})
 
     def __init__(self, output: str, sample: Sample) -> None:
-        table = table_of(output, VOCABULARY)
+        table = storage.read_table(f"{output}/{VOCABULARY}")
         self._vocabulary = Vocabulary(table["term"].to_pylist())
         self._exact = sample.counts_of_all(self._vocabulary)
         self.own = Draw(table.select(["weight"]), placed=True, labels=None)

@@ -353,14 +353,14 @@ def test_a_follower_makes_up_for_a_missing_seal(spoiled: Path) -> None:
     loaded(spoiled)
 
 
-def test_a_follower_tells_of_a_broken_seal(spoiled: Path) -> None:
-    # Kills: a follower that trusts the seals of those before it.
-    seal(spoiled, RECORDS - 1).unlink()
+def test_nothing_is_added_after_a_broken_seal(spoiled: Path) -> None:
+    # Kills: a writer that trusts the seal of the record that it followed last.
     one, other = loaded(spoiled), loaded(spoiled)
     one.append(b"one")
-    seal(spoiled, RECORDS - 1).write_bytes(b"")
-    with pytest.raises(Damaged, match="record 5 is not the one that its seal is of"):
-        other.follow()
+    seal(spoiled, RECORDS).write_bytes(b"")
+    other.follow()
+    with pytest.raises(Damaged, match=f"record {RECORDS} is not the one that its seal is of"):
+        other.append(b"two")
 
 
 def test_an_empty_folder_and_none_hold_no_ledger(tmp_path: Path) -> None:
