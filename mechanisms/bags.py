@@ -31,6 +31,13 @@ def clip(bags: Bags) -> Bags:
     return Bags(kept[bags.offsets], bags.entries[keep], bags.counts[keep])
 
 
+def dense(bags: Bags, size: int) -> npt.NDArray[np.int32]:
+    """All `size` entries of every row, zeros included: int32 (n, size)."""
+    rows = np.zeros((len(bags.offsets) - 1, size), np.int32)
+    rows[np.repeat(np.arange(len(rows)), np.diff(bags.offsets)), bags.entries] = bags.counts
+    return rows
+
+
 def permute(bags: Bags, order: npt.NDArray[np.int64]) -> Bags:
     """Row i of the result is row `order[i]`."""
     return Bags(*_permute(bags.offsets, bags.entries, bags.counts, order))

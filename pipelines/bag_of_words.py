@@ -63,7 +63,9 @@ class BagOfWordsKind(Kind):
     @property
     def parameters(self) -> BagOfWordsParameters:
         """The documents' mechanism."""
-        return BagOfWordsParameters(self.spec.precision, self.spec.epsilon, self.spec.accounting)
+        spec = self.spec
+        with_bins = spec.include is not None
+        return BagOfWordsParameters(spec.precision, spec.epsilon, spec.accounting, with_bins)
 
     @property
     def histogram(self) -> Histogram | None:

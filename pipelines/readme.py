@@ -101,6 +101,11 @@ _FILES = {
 def _contents(card: Card) -> str:
     names = dict.fromkeys(file.path.split("/")[0] for file in card.files)
     rows = f"one row a document: `id`, the kept columns, {_DATA.get(card.mechanism['kind'])}"
+    if "include" in card.mechanism:
+        rows += (
+            "; and `bins`, the noisy count of every bin as the mechanism released it, which may be "
+            "negative; `terms` and `counts` are made from these at no cost"
+        )
     lines = [f"- `{name}`: {(_FILES | {'data': rows})[name]}\n" for name in names]
     if card.columns:
         lines.append(f"- copied as they are: {', '.join(f'`{name}`' for name in card.columns)}\n")

@@ -44,7 +44,7 @@ class InputSpec(Strict):
             raise PydanticCustomError(
                 "keep", f"keep: {self.text!r} is the text; it is never copied to a release"
             )
-        reserved = {"terms", "counts", "text", "candidate", "embedding"}
+        reserved = {"terms", "counts", "bins", "text", "candidate", "embedding"}
         reserved |= {"id"} if self.id != "id" else set()
         for name in self.keep:
             if name in reserved or self.keep.count(name) > 1:

@@ -86,6 +86,7 @@ class BagOfWordsSpec(LimitedPrecisionSpec):
     histogram_epsilon: Epsilon | None = None
     accounting: Annotated[Accounting, Field(strict=False)] = Accounting.TIGHT
     compression: CompressionSpec
+    include: Annotated[list[Literal["bins"]], Field(min_length=1, max_length=1)] | None = None
 
     def _rates(self) -> dict[str, Fraction]:
         histogram = self.histogram_epsilon

@@ -161,7 +161,8 @@ def _columns(card: Card) -> list[str]:
     """The columns of a data file, but for kept ones."""
     columns = _DATA.get(str(card.mechanism.get("kind")), [])
     drawn = card.mechanism.get("mechanism") == "deep-candidate"
-    return [name for name in columns if drawn or name != "candidate"]
+    included = card.mechanism.get("include", [])
+    return [name for name in columns if drawn or name != "candidate"] + list(included)
 
 
 def _check_words(uri: str, card: Card, artefacts: Sequence[Artefact]) -> None:

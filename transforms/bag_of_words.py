@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from indexes.tokenizer import tokenize
 from mechanisms.bag_of_words import Accounting, BagOfWords, add_noise
-from mechanisms.bags import Bags, clip, permute
+from mechanisms.bags import Bags, clip, dense, permute
 from mechanisms.decompression import Decompression
 from mechanisms.keystream import Addresses, ReleaseKey
 from transforms.codebook import Codebook
@@ -26,16 +26,22 @@ _SPREAD_LANE = 254  # of the stage's keystream, which the noise does not use
 
 @dataclass(frozen=True)
 class BagOfWordsParameters:
-    """What the spec says of the documents' mechanism, before the vocabulary's size is known."""
+    """What the spec says of the documents' mechanism, before the vocabulary's size is known.
+
+    Attributes:
+        with_bins: whether rows hold what the mechanism made, too: the noisy count of every bin.
+    """
 
     precision: int
     epsilon: Fraction
     accounting: Accounting
+    with_bins: bool = False
 
-    fields = (
-        pa.field("terms", pa.list_(pa.int32())),
-        pa.field("counts", pa.list_(pa.int32())),
-    )
+    @property
+    def fields(self) -> tuple[pa.Field, ...]:
+        """The columns, lists of integers all."""
+        names = ("terms", "counts", *(("bins",) if self.with_bins else ()))
+        return tuple(pa.field(name, pa.list_(pa.int32())) for name in names)
 
     def mechanism(self, vocabulary_size: int, bins: int) -> BagOfWords:
         """The mechanism for a vocabulary and a map of these sizes."""
@@ -57,7 +63,8 @@ class BagPrivatizer:
         self._noise = mechanism.noise()
         # Sizes follow from the noise alone: what is published in one piece must not tell how
         # long the texts in it are.
-        expected = mechanism.expected_noise_terms
+        expected = max(mechanism.expected_noise_terms, codebook.size * parameters.with_bins)
+        self._with_bins = parameters.with_bins
         self.row_group_rows = int(np.clip(_ENTRIES_AT_ONCE // expected, 64, ROW_GROUP_ROWS))
         self.documents_at_once = min(self.row_group_rows, BATCH_DOCUMENTS)
         self._stream = key.stage("documents", repr((mechanism, codebook.digest)).encode())
@@ -73,10 +80,14 @@ class BagPrivatizer:
         offsets, terms = self._codebook.vocabulary.look_up(tokens)
         addresses = document_addresses(self._stream, documents, offsets, terms)
         size, bins = self._codebook.size, self._codebook.bins
-        bags = clip(add_noise(self._noise, size, self._stream, addresses, offsets, bins[terms]))
+        noisy = add_noise(self._noise, size, self._stream, addresses, offsets, bins[terms])
+        bags = clip(noisy)
         if self._decompression is not None:
             bags = self._decompression.expand(bags, self.words(addresses))
-        rows = identified(self._stream, addresses, as_lists(bags))
+        columns = as_lists(bags)
+        if self._with_bins:
+            columns["bins"] = _as_rows(dense(noisy, size))
+        rows = identified(self._stream, addresses, columns)
         return Released(rows, len(tokens.starts), len(terms) > 0)
 
     def words(self, addresses: Addresses) -> Callable[[int], npt.NDArray[np.uint64]]:
@@ -104,10 +115,20 @@ class BagPrivatizer:
             order,
         )
         lists = as_lists(bags)
+        if self._with_bins:
+            values = rows["bins"].combine_chunks().values.to_numpy()
+            lists["bins"] = _as_rows(values.reshape(len(rows), self._codebook.size)[order])
         taken = rows.drop_columns([*lists]).take(pa.array(order))
         for name, column in lists.items():
             taken = taken.append_column(name, column)
         return taken
+
+
+def _as_rows(counts: npt.NDArray[np.int32]) -> pa.ListArray:
+    """Rows of equal lengths as list<int32>."""
+    rows, size = counts.shape
+    offsets = pa.array(np.arange(rows + 1, dtype=np.int32) * size)
+    return pa.ListArray.from_arrays(offsets, pa.array(counts.ravel()))
 
 
 def as_lists(bags: Bags) -> dict[str, pa.ListArray]:
