@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Discriminator, Field, Tag, model_validator
+from pydantic import BaseModel, BeforeValidator, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
 from indexes.compression import Method
@@ -79,6 +79,12 @@ class HistogramSpec(LimitedPrecisionSpec):
     kind: Literal["histogram"]
 
 
+def _of_bins(value: object) -> object:
+    if value != ["bins"]:
+        raise PydanticCustomError("include", "is not allowed; give [bins], or leave it out")
+    return value
+
+
 class BagOfWordsSpec(LimitedPrecisionSpec):
     """`kind: bag-of-words`."""
 
@@ -86,7 +92,7 @@ class BagOfWordsSpec(LimitedPrecisionSpec):
     histogram_epsilon: Epsilon | None = None
     accounting: Annotated[Accounting, Field(strict=False)] = Accounting.TIGHT
     compression: CompressionSpec
-    include: Annotated[list[Literal["bins"]], Field(min_length=1, max_length=1)] | None = None
+    include: Annotated[list[str], BeforeValidator(_of_bins)] | None = None
 
     def _rates(self) -> dict[str, Fraction]:
         histogram = self.histogram_epsilon

@@ -42,6 +42,7 @@ def test_the_specs_that_the_other_tests_change_are_good(workspace: Workspace) ->
 
 POSITIVE = "is not allowed; give a positive, finite number"
 NUMBER = "is not a number; give a positive number"
+INCLUDE = "is not allowed; give [bins], or leave it out"
 COUNT = "is not allowed; give a positive whole number"
 
 
@@ -78,6 +79,11 @@ COUNT = "is not allowed; give a positive whole number"
             {"mechanism.vocabulary": {"private": {"epsilon": 0, "delta": 0.1}}},
             f"mechanism.vocabulary.private.epsilon: 0 {POSITIVE}",
         ),
+        ({"mechanism.include": []}, f"mechanism.include: [] {INCLUDE}"),
+        ({"mechanism.include": ["terms"]}, f"mechanism.include: ['terms'] {INCLUDE}"),
+        ({"mechanism.include": ["bins"] * 2}, f"mechanism.include: ['bins', 'bins'] {INCLUDE}"),
+        ({"mechanism.include": "bins"}, f"mechanism.include: 'bins' {INCLUDE}"),
+        (HISTOGRAM | {"mechanism.include": ["bins"]}, "mechanism.include: unknown key"),
         (
             {"mechanism.epsilon": 1e-9},
             "mechanism.epsilon: 1e-09 over a precision of 2 is less than",
