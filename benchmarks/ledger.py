@@ -69,6 +69,8 @@ def without_fault(place: str, rounds: int, lanes: int, *options: str) -> str:
                 return f"round {number}: {found}"
             told.update(result)
             done += 1
+        if race.returncode:
+            return f"a race ended with {race.returncode} after {done} rounds without fault"
     took = time.monotonic() - begun
     return f"{done} rounds without fault in {took:.0f} s; {dict(told)}"
 

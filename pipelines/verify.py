@@ -161,8 +161,8 @@ def _columns(card: Card) -> list[str]:
     """The columns of a data file, but for kept ones."""
     columns = _DATA.get(str(card.mechanism.get("kind")), [])
     drawn = card.mechanism.get("mechanism") == "deep-candidate"
-    included = card.mechanism.get("include", [])
-    return [name for name in columns if drawn or name != "candidate"] + list(included)
+    included = ["bins"] if card.mechanism.get("include") == ["bins"] else []
+    return [name for name in columns if drawn or name != "candidate"] + included
 
 
 def _check_words(uri: str, card: Card, artefacts: Sequence[Artefact]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -97,12 +97,12 @@ def open_file(uri: str) -> Iterator[pq.ParquetFile]:
         yield file
 
 
-def table_in(content: bytes) -> pa.Table:
-    """The table of a file's bytes.
+def table_in(content: bytes, columns: Sequence[str] | None = None) -> pa.Table:
+    """The table of a file's bytes, or those of these columns that it has.
 
     A thread of `pq.read_table` may let go of the bytes while the interpreter ends, and abort it.
     """
-    return pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
+    return pq.ParquetFile(pa.BufferReader(content)).read(columns, use_threads=False)
 
 
 def read(split: Split, corpus: Corpus) -> Iterator[Documents]:

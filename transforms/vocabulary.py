@@ -31,7 +31,7 @@ def load(artefact: Artefact) -> Vocabulary:
     try:
         content = artefact.content()
         if artefact.uri.lower().endswith(".parquet"):
-            table = table_in(content)
+            table = table_in(content, ["term"])
             terms = table["term"].to_pylist()
         else:
             terms = content.decode("utf-8-sig").splitlines()

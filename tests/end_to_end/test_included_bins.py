@@ -56,7 +56,8 @@ def test_the_rest_of_a_row_is_made_from_its_bins(
     # times .6) off with a probability below 1e-6.
     true = sum(n % 5 + n % 3 for n in range(DOCUMENTS))
     assert abs(bins.sum() - true) < 5 * 0.602 * np.sqrt(bins.size)
-    workspace.run("verify", "released/out")
+    verified = workspace.run("verify", "released/out")
+    assert verified.returncode == 0, verified.stderr
 
 
 def test_they_cost_nothing_and_change_nothing(workspace: Workspace) -> None:
