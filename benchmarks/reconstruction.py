@@ -70,7 +70,7 @@ class Corpus:
         return top_terms(fit_topics(counts, TOPICS, iterations=SWEEPS, seed=seed), TOP_TERMS)
 
     def measured(self, counts: sp.csr_array, labels: np.ndarray, seed: int) -> dict[str, float]:
-        """Topic Jaccard with the references, label accuracy, and mean length over the original's."""
+        """Topic Jaccard with the references, label accuracy, and lengths over the original's."""
         found = self.topics(utility.subset(counts, seed), REFERENCES + seed)
         predicted = out_of_fold(counts, labels, FOLDS, seed, DIMENSIONS)
         return {
