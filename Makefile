@@ -8,7 +8,7 @@ BENCH_COMMITS ?= ../shared/data/commit_messages.parquet
 
 .PHONY: help demo demo-words test check bench utility utility-words clean
 .PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release airflow
-.PHONY: azurite vnu chromium clusters faults races soak utility-embeddings
+.PHONY: azurite vnu chromium clusters faults races soak utility-embeddings reconstruction
 
 help:
 	@echo "make demo     a real corpus becomes a release"
@@ -22,6 +22,7 @@ help:
 	@echo "make faults   what breaking things does to a release (an hour); make soak: a million documents"
 	@echo "make utility  the paper's comparison on a labelled corpus (an hour)"
 	@echo "make utility-words  the same for text, word by word (an hour)"
+	@echo "make reconstruction  what reconstruction adds to bags of words (an hour)"
 
 # One environment; each stamp says which extras are in it.
 $(VENV)/.%: pyproject.toml constraints.txt
@@ -159,6 +160,9 @@ soak: $(VENV)/.test spark
 
 utility: $(VENV)/.bench
 	$(BIN)/python benchmarks/utility.py --corpus $(BENCH_CORPUS) --output docs/utility.md
+
+reconstruction: $(VENV)/.bench
+	$(RUNNING) benchmarks/reconstruction.py --output docs/reconstruction.md
 
 utility-words: demo-words $(VENV)/.bench
 	$(BIN)/python benchmarks/utility_words.py --reviews $(BENCH_REVIEWS) \

@@ -270,6 +270,14 @@ class Counted(_Part):
     )
 
 
+class Reconstruction(_Part):
+    """The release that this one was made from; nothing private went in, and nothing was spent."""
+
+    card_sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="of its release.json")
+    factors: int = Field(ge=1, description="of the low-rank model")
+    passes: int = Field(ge=1, description="of the fit over all documents")
+
+
 class File(_Part):
     """A file of the release."""
 
@@ -290,6 +298,7 @@ class Card(_Part):
     papers_figure: PapersFigure | None = None
     meaning: Meaning | None = None
     ledger: Counted | None = None
+    reconstruction: Reconstruction | None = None
     artefacts: list[Artefact]
     counts: Counts
     columns: list[str] = Field(description="allow-listed columns, copied as they are")

@@ -14,6 +14,7 @@ from pipelines.card import (
     Meaning,
     MetricParameters,
     Parameters,
+    Reconstruction,
     SentenceParameters,
     Spread,
     UserParameters,
@@ -57,12 +58,24 @@ def render(card: Card) -> str:
     ]
     if card.artefacts:
         parts.append("Artefacts:\n\n" + "".join(map(_artefact, card.artefacts)))
+    if card.reconstruction:
+        parts.append(_reconstructed(card.reconstruction))
     parts.append(
         f"{card.counts.documents:,} documents, {card.counts.rejected:,} unreadable records "
         f"rejected. Made on {card.created} by quietcorpus {card.software['quietcorpus']}. "
         "`quietcorpus verify` checks every file against `release.json`.\n"
     )
     return "\n".join(parts)
+
+
+def _reconstructed(made: Reconstruction) -> str:
+    return (
+        "**Reconstructed** from the noisy bins of the release whose `release.json` has the sha256 "
+        f"`{made.card_sha256}`, and from nothing else, at no further cost. A model of "
+        f"{made.factors} factors, which knows the noise's law, was fitted to them, and every row "
+        "was drawn from what it tells of that document: counts are likely ones, not the "
+        "document's own.\n"
+    )
 
 
 def _front_matter(card: Card) -> str:

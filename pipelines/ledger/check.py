@@ -67,6 +67,12 @@ def _finding(reservation: Reservation, commit: Commit | None) -> Finding:
     return Finding(reservation.release, said or "committed, and its card agrees", wrong=bool(said))
 
 
+def _committed(card: Card, content: bytes) -> str:
+    """The digest of the card that was committed: what is made from a release has another."""
+    made = card.reconstruction
+    return hashlib.sha256(content).hexdigest() if made is None else made.card_sha256
+
+
 def _disagreement(card: Card, content: bytes, reservation: Reservation, commit: Commit) -> str:
     """In what a card and the records differ; empty if they agree."""
     if card.ledger is None or card.release != reservation.release:
@@ -77,6 +83,6 @@ def _disagreement(card: Card, content: bytes, reservation: Reservation, commit: 
         return "the card names another partition"
     if card.budget.total != reservation.guarantee:
         return "the card has another cost"
-    if commit.card_sha256 != hashlib.sha256(content).hexdigest():
+    if commit.card_sha256 != _committed(card, content):
         return "release.json is not the one that was committed"
     return ""

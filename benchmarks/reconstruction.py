@@ -1,0 +1,201 @@
+"""What noise-aware reconstruction adds to a bag-of-words release, on a corpus of complaints.
+
+For every budget the corpus is released by the real command, with its noisy bins, and
+reconstructed by the real command. Both are compared with the original by topics, and by how well
+a label is learnt from them (LSA of 100 dimensions, logistic regression, released to released).
+The control is a corpus of the same lengths, redrawn from the words' frequencies: it has no topics,
+and neither may its reconstruction. Finished rows are kept under build/, so that a run goes on.
+
+    PYTHONPATH=. python benchmarks/reconstruction.py --seeds 3 --output docs/reconstruction.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import secrets
+import subprocess
+import sys
+import tempfile
+import time
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).parent))
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import scipy.sparse as sp
+import utility
+from ruamel.yaml import YAML
+from tqdm import tqdm
+
+from evaluation.classification import out_of_fold
+from evaluation.topics import best_match_jaccard, fit_topics, top_terms
+
+COMPLAINTS = utility.DATA / "cfpb_complaints.parquet"
+CACHE = utility.ROOT / "build" / "reconstruction"
+BINS = {"5": 1600, "2": 1600, "1": 800, "1/2": 800}
+ASKED = {"5": (0.35, 0.77), "2": (0.33, 0.71), "1": (0.30, 0.63), "1/2": (0.27, None)}
+TOPICS, TOP_TERMS, SWEEPS, REFERENCES = 20, 20, 100, 5
+DIMENSIONS, FOLDS = 100, 3
+KINDS = ("released", "better")
+
+
+class Corpus:
+    """The complaints, their vocabulary, and fits to them that others are compared with."""
+
+    def __init__(self, folder: Path) -> None:
+        loaded = utility.load(COMPLAINTS)
+        self.terms = loaded.vocabulary.terms.to_pylist()
+        self.counts, self.offsets, self.ids = loaded.counts, loaded.offsets, loaded.ids
+        table = pq.read_table(COMPLAINTS, columns=["text", "label5"])
+        self.labels = np.array(table["label5"].to_pylist())
+        self.vocabulary = folder / "words.txt"
+        self.vocabulary.write_text("\n".join(self.terms) + "\n")
+        self.references = [self.topics(self.counts, seed) for seed in range(REFERENCES)]
+        self.texts = {"complaints": COMPLAINTS, "control": folder / "control.parquet"}
+        pq.write_table(table.set_column(0, "text", self._redrawn()), self.texts["control"])
+
+    def _redrawn(self) -> pa.Array:
+        words = np.array(self.terms)[np.random.default_rng(0).permutation(self.ids)]
+        bounds = self.offsets.tolist()
+        pairs = zip(bounds[:-1], bounds[1:], strict=True)
+        return pa.array([" ".join(words[start:end]) for start, end in pairs])
+
+    def topics(self, counts: sp.csr_array, seed: int) -> np.ndarray:
+        return top_terms(fit_topics(counts, TOPICS, iterations=SWEEPS, seed=seed), TOP_TERMS)
+
+    def measured(self, counts: sp.csr_array, labels: np.ndarray, seed: int) -> dict[str, float]:
+        """Topic Jaccard with the references, label accuracy, and lengths over the original's."""
+        found = self.topics(utility.subset(counts, seed), REFERENCES + seed)
+        predicted = out_of_fold(counts, labels, FOLDS, seed, DIMENSIONS)
+        return {
+            "jaccard": float(np.mean([best_match_jaccard(r, found) for r in self.references])),
+            "accuracy": float((predicted == labels).mean()),
+            "length": float(counts.sum() / self.counts.sum()),
+        }
+
+
+def bags(folder: Path, terms: int) -> tuple[sp.csr_array, np.ndarray]:
+    """The counts of a release, (n, V), and its labels."""
+    rows = pq.read_table(folder / "data").combine_chunks()
+    ids, counts = (rows[name].combine_chunks() for name in ("terms", "counts"))
+    parts = (counts.values.to_numpy(), ids.values.to_numpy(), ids.offsets.to_numpy())
+    return sp.csr_array(parts, shape=(len(rows), terms)), np.array(rows["label5"].to_pylist())
+
+
+def run(*arguments: str) -> float:
+    """The seconds that a command takes."""
+    begun = time.perf_counter()
+    environment = os.environ | {"QUIETCORPUS_MASTER_KEY": secrets.token_hex(32)}
+    subprocess.run(["quietcorpus", *arguments], env=environment, check=True, capture_output=True)
+    return time.perf_counter() - begun
+
+
+def row(corpus: Corpus, name: str, epsilon: str, bins: int, seed: int) -> dict[str, Any]:
+    """One release, and what was reconstructed from it."""
+    with tempfile.TemporaryDirectory() as folder:
+        spec = {
+            "release": "complaints",
+            "input": {"path": str(corpus.texts[name]), "text": "text", "keep": ["label5"]},
+            "output": f"{folder}/released",
+            "mechanism": {
+                "kind": "bag-of-words",
+                "precision": 1,
+                "epsilon": float(Fraction(epsilon)),
+                "histogram_epsilon": 0.5,
+                "vocabulary": {"public": str(corpus.vocabulary)},
+                "compression": {"method": "frequency", "size": bins},
+                "include": ["bins"],
+            },
+        }
+        with open(f"{folder}/spec.yaml", "w") as stream:
+            YAML(typ="safe").dump(spec, stream)
+        run("release", f"{folder}/spec.yaml")
+        seconds = run("reconstruct", f"{folder}/released", "--output", f"{folder}/better")
+        measured = {
+            kind: corpus.measured(*bags(Path(folder, kind), len(corpus.terms)), seed)
+            for kind in KINDS
+        }
+    return (
+        {"corpus": name, "epsilon": epsilon, "bins": bins, "seed": seed}
+        | measured
+        | {"seconds": round(seconds, 1)}
+    )
+
+
+def table(corpus: Corpus, rows: list[dict[str, Any]]) -> str:
+    """Means over the seeds, least and greatest in brackets, in Markdown."""
+    others = [
+        best_match_jaccard(one, two)
+        for one in corpus.references
+        for two in corpus.references
+        if one is not two
+    ]
+    ceiling = out_of_fold(corpus.counts, corpus.labels, FOLDS, 0, DIMENSIONS)
+    lines = [
+        f"Without noise: topic Jaccard {np.mean(others):.3f}, label accuracy "
+        f"{(ceiling == corpus.labels).mean():.3f}.",
+        "",
+        "| corpus | epsilon / N | K | topic Jaccard: clipped | reconstructed | asked "
+        "| label accuracy: clipped | reconstructed | asked of the better | length: clipped "
+        "| reconstructed | runs | seconds |",
+        "|---" * 13 + "|",
+    ]
+    groups: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
+    for one in rows:
+        groups.setdefault((one["corpus"], one["epsilon"], one["bins"]), []).append(one)
+    for (name, epsilon, bins), group in groups.items():
+        jaccard, accuracy = ASKED[epsilon] if name == "complaints" else (None, None)
+        cells = [
+            *(spread(group, kind, "jaccard") for kind in KINDS),
+            jaccard or "",
+            *(spread(group, kind, "accuracy") for kind in KINDS),
+            accuracy or "",
+            *(f"{np.mean([one[kind]['length'] for one in group]):.2f}" for kind in KINDS),
+            len(group),
+            f"{np.mean([one['seconds'] for one in group]):.0f}",
+        ]
+        lines.append(f"| {name} | {epsilon} | {bins} | {' | '.join(map(str, cells))} |")
+    return "\n".join(lines)
+
+
+def spread(rows: list[dict[str, Any]], kind: str, name: str) -> str:
+    values = [row[kind][name] for row in rows]
+    return f"{np.mean(values):.3f} ({min(values):.3f}-{max(values):.3f})"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--output", type=Path, help="a Markdown file with a section of tables")
+    options = parser.parse_args()
+    CACHE.mkdir(parents=True, exist_ok=True)
+    corpus = Corpus(CACHE)
+    cells = [
+        (name, epsilon, bins, seed)
+        for seed in range(options.seeds)
+        for name in corpus.texts
+        for epsilon, bins in BINS.items()
+    ]
+    kept = CACHE / "rows.jsonl"
+    rows = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
+    done = {(one["corpus"], one["epsilon"], one["bins"], one["seed"]) for one in rows}
+    for cell in tqdm(cells, unit="release"):
+        if cell not in done:
+            rows.append(row(corpus, *cell))
+            tqdm.write(json.dumps(rows[-1]))
+            with kept.open("a") as stream:
+                stream.write(json.dumps(rows[-1]) + "\n")
+    text = table(corpus, rows)
+    print(text)
+    if options.output:
+        utility.write_tables(options.output, text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""A release that holds its noisy bins, and what is needed to make more of them."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from mechanisms.decompression import Decompression
+from pipelines import storage
+from pipelines.card import Card, File
+from pipelines.spec_values import absolute
+from pipelines.verify import verify
+from transforms.errors import InputError
+from transforms.parquet_files import open_file
+from transforms.shards import Written, write_tables
+
+BINS = "bins"
+_BATCH = 1024
+
+
+@dataclass(frozen=True)
+class NoisyRelease:
+    """All that a reconstruction is a function of.
+
+    Attributes:
+        output: where the release is, absolute.
+        card: its card.
+        digest: the SHA-256 of `release.json`, and so of all that is in the release.
+        of: int32 (V,), the bin of each term.
+        weights: int64 (V,), the private histogram; None if there is none.
+    """
+
+    output: str
+    card: Card
+    digest: str
+    of: npt.NDArray[np.int32]
+    weights: npt.NDArray[np.int64] | None
+
+    @classmethod
+    def open(cls, path: str) -> NoisyRelease:
+        """Check every file of a release; raises InputError for one without noisy bins."""
+        card = verify(path)
+        if BINS not in card.mechanism.get("include", []):
+            raise InputError(
+                f"{path}: holds no noisy bins, and nothing better can be made of what was clipped; "
+                "release with `include: [bins]` in a mechanism of the kind bag-of-words"
+            )
+        if card.counts.documents == 0:
+            raise InputError(f"{path}: holds no documents, so that there is nothing to reconstruct")
+        output = absolute(path)
+        digest = hashlib.sha256(storage.read_bytes(f"{output}/{storage.CARD}")).hexdigest()
+        vocabulary = storage.read_table(f"{output}/{storage.VOCABULARY}")
+        weights = vocabulary["weight"]
+        compressed = any(file.path == storage.COMPRESSION for file in card.files)
+        of = (
+            storage.read_table(f"{output}/{storage.COMPRESSION}")["bin"].to_numpy()
+            if compressed
+            else np.arange(len(vocabulary))
+        )
+        known = weights.null_count == 0
+        return cls(output, card, digest, of.astype(np.int32), weights.to_numpy() if known else None)
+
+    @property
+    def size(self) -> int:
+        """K, the number of bins."""
+        return int(self.card.mechanism["bins"])
+
+    @property
+    def rate(self) -> Fraction:
+        """Of the noise: its law's decay is exp(-rate)."""
+        return Fraction(self.card.mechanism["noise_rate"])
+
+    @property
+    def decay(self) -> float:
+        """exp(-rate)."""
+        return math.exp(-self.rate)
+
+    @property
+    def documents(self) -> int:
+        """How many there are."""
+        return self.card.counts.documents
+
+    @property
+    def files(self) -> list[File]:
+        """The data files, in the card's order."""
+        return [file for file in self.card.files if file.path.startswith("data/")]
+
+    def decompression(self) -> Decompression:
+        """From bins to terms."""
+        weights = np.ones(len(self.of), np.int64) if self.weights is None else self.weights
+        return Decompression(self.of, weights, self.size)
+
+    def histogram(self) -> npt.NDArray[np.float64] | None:
+        """The private histogram over bins, float64 (K,), negative counts as none."""
+        if self.weights is None:
+            return None
+        return np.bincount(self.of, np.maximum(self.weights, 0), self.size).astype(np.float64)
+
+    def schema(self, file: File) -> pa.Schema:
+        """The columns of a data file, but for the noisy bins."""
+        with open_file(f"{self.output}/{file.path}") as parquet:
+            schema = parquet.schema_arrow
+        return pa.schema([field for field in schema if field.name != BINS])
+
+    def tables_of_terms(self, staging: str) -> Iterator[Written]:
+        """The vocabulary, and the map if there is one, as they are."""
+        for file in self.card.files:
+            if file.path in (storage.VOCABULARY, storage.COMPRESSION):
+                table = storage.read_table(f"{self.output}/{file.path}")
+                yield write_tables([table], table.schema, file.path, staging)
+
+    def tables(self, file: File, columns: list[str]) -> Iterator[pa.Table]:
+        """The rows of a data file, some at a time."""
+        with open_file(f"{self.output}/{file.path}") as parquet:
+            for batch in parquet.iter_batches(_BATCH, columns=columns, use_threads=False):
+                yield pa.Table.from_batches([batch])
+
+    def noisy(self, file: File) -> Iterator[npt.NDArray[np.int32]]:
+        """The noisy counts of a data file, int32 (n, K), some rows at a time."""
+        for table in self.tables(file, [BINS]):
+            column = table[BINS].combine_chunks()
+            lengths: Any = np.diff(column.offsets.to_numpy())
+            if (lengths != self.size).any() or column.values.null_count:
+                raise InputError(
+                    f"{self.output}/{file.path}: a row has not one count for each of the "
+                    f"{self.size} bins"
+                )
+            yield column.values.to_numpy()[column.offsets[0].as_py() :].reshape(-1, self.size)

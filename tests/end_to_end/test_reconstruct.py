@@ -1,0 +1,178 @@
+"""`quietcorpus reconstruct`: better documents from a release alone."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+DOCUMENTS, GROUPS, WORDS = 1500, 4, 40
+VOCABULARY = [f"{'abcd'[group]}word{'abcdefghij'[n]}" for group in range(GROUPS) for n in range(10)]
+
+
+def texts() -> list[str]:
+    """Documents whose words are nearly all of one group, 40 on average."""
+    generator = np.random.default_rng()
+    groups = np.arange(WORDS) // 10
+    found = []
+    for number in range(DOCUMENTS):
+        law = np.where(groups == number % GROUPS, 0.97, 0.01)
+        words = generator.choice(WORDS, generator.poisson(40), p=law / law.sum())
+        found.append(" ".join(VOCABULARY[word] for word in words))
+    return found
+
+
+@pytest.fixture
+def released(workspace: Workspace) -> Workspace:
+    """A release with its noisy bins, and nothing else: neither corpus nor key."""
+    (workspace.folder / "words.txt").write_text("\n".join(VOCABULARY) + "\n")
+    path = workspace.parquet(
+        {"group": [n % GROUPS for n in range(DOCUMENTS)], "text": texts()}, row_group_size=400
+    )
+    workspace.release(
+        {
+            "input": {"path": "input/*.parquet", "keep": ["group"]},
+            "mechanism.vocabulary": {"public": "words.txt"},
+            "mechanism.precision": 1,
+            "mechanism.epsilon": 1,
+            "mechanism.histogram_epsilon": 1,
+            "mechanism.compression": {"method": "random", "size": 30},
+            "mechanism.include": ["bins"],
+        }
+    )
+    path.unlink()
+    for name in ("words.txt", "vocabulary.txt", "spec.yaml"):
+        (workspace.folder / name).unlink()
+    del workspace.environment["QUIETCORPUS_MASTER_KEY"]
+    return workspace
+
+
+def reconstruct(
+    workspace: Workspace, output: str = "better", *options: str, **settings: Any
+) -> subprocess.CompletedProcess[str]:
+    command = ("reconstruct", "released/out", "--output", output, *options)
+    return workspace.run(*command, **settings)
+
+
+def of_own_group(folder: Path) -> float:
+    """The share of words that are of their document's group; a quarter by chance."""
+    rows = pq.read_table(folder / "data").to_pylist()
+    counts = np.zeros((len(rows), GROUPS))
+    for row, own in zip(rows, counts, strict=True):
+        np.add.at(own, np.array(row["terms"], int) // 10, row["counts"])
+    groups = np.array([row["group"] for row in rows])
+    return float(counts[np.arange(len(rows)), groups].sum() / counts.sum())
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*.parquet")}
+
+
+def test_documents_are_better_and_a_function_of_the_release(released: Workspace) -> None:
+    # Kills: anything read but the release (there is nothing else), a cost, rows that are mixed up
+    # (the kept column tells), lengths that are the noise's, a seed of another source.
+    done = reconstruct(released)
+    assert done.returncode == 0, done.stderr
+    better = released.folder / "better"
+    card, own = released.card(better), released.card()
+    verified = released.run("verify", "better")
+    assert verified.returncode == 0, verified.stderr
+    assert card["guarantee"] == own["guarantee"]
+    assert card["budget"] == own["budget"]
+    made = card["reconstruction"]
+    assert made == {"card_sha256": made["card_sha256"], "factors": 10, "passes": 60}
+    assert "include" not in card["mechanism"]
+    assert "**Reconstructed** from the noisy bins" in (better / "README.md").read_text()
+
+    given, rows = (
+        pq.read_table(folder / "data").to_pylist() for folder in (released.output, better)
+    )
+    assert [row["id"] for row in rows] == [row["id"] for row in given]
+    assert [row["group"] for row in rows] == [row["group"] for row in given]
+    assert list(rows[0]) == ["id", "group", "terms", "counts"]
+    # Noise of rate 1 in 30 bins, clipped, adds half to a document of 40 words; bins hold words of
+    # several groups. What is drawn has the length that the histogram tells, within a twentieth.
+    lengths = [sum(row["counts"]) for row in rows]
+    assert 38 < np.mean(lengths) < 42
+    assert of_own_group(better) > of_own_group(released.output) + 0.05
+
+    again = reconstruct(released, "again")
+    assert again.returncode == 0, again.stderr
+    assert files_of(released.folder / "again") == files_of(better)
+    assert released.leftovers() == []
+
+
+def test_a_run_that_was_killed_goes_on(released: Workspace) -> None:
+    # Kills: state that is not kept, or that is half of one pass and half of the next.
+    arguments = released.command("reconstruct", "released/out", "--output", "better", "--quiet")
+    with subprocess.Popen(
+        arguments, cwd=released.folder, env=released.environment, stderr=subprocess.PIPE
+    ) as process:
+        deadline = time.monotonic() + 120
+        while not list(released.temporary.glob("quietcorpus-reconstruct-*/factors.npz")):
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+    assert not (released.folder / "better").exists()
+    done = reconstruct(released)
+    assert done.returncode == 0, done.stderr
+    assert "INFO going on after" in done.stderr
+    assert reconstruct(released, "whole").returncode == 0
+    assert files_of(released.folder / "better") == files_of(released.folder / "whole")
+
+
+def test_refusals(released: Workspace) -> None:
+    def refusal(*arguments: str) -> str:
+        done = released.run("reconstruct", *arguments)
+        assert done.returncode == 2, done.stderr
+        assert "Traceback" not in done.stderr
+        return done.stderr.splitlines()[-1]
+
+    assert "no release here" in refusal("nowhere", "--output", "better")
+    said = refusal("released/out", "--output", "released/out/better")
+    assert "lies in the release; name a place of its own" in said
+    (released.folder / "full").mkdir()
+    (released.folder / "full" / "file").write_text("x")
+    assert "is not empty; name another place" in refusal("released/out", "--output", "full")
+    assert "--factors" in refusal("released/out", "--output", "better", "--factors", "0")
+    assert reconstruct(released).returncode == 0
+    said = refusal("better", "--output", "best")
+    assert "holds no noisy bins, and nothing better can be made of what was clipped" in said
+    data = next(released.output.glob("data/*.parquet"))
+    data.write_bytes(data.read_bytes()[:-1])
+    assert "sha256 differs" in refusal("released/out", "--output", "best")
+    assert not (released.folder / "best").exists()
+
+
+def test_a_release_without_signal_stays_so(workspace: Workspace) -> None:
+    # The control: documents of one distribution have one factor, and no groups afterwards.
+    generator = np.random.default_rng()
+    (workspace.folder / "words.txt").write_text("\n".join(VOCABULARY) + "\n")
+    words = [generator.choice(VOCABULARY, generator.poisson(40)) for _ in range(DOCUMENTS)]
+    workspace.parquet(
+        {"group": [n % GROUPS for n in range(DOCUMENTS)], "text": [" ".join(w) for w in words]}
+    )
+    workspace.release(
+        {
+            "input": {"path": "input/*.parquet", "keep": ["group"]},
+            "mechanism.vocabulary": {"public": "words.txt"},
+            "mechanism.compression": {"method": "none"},
+            "mechanism.include": ["bins"],
+        }
+    )
+    done = reconstruct(workspace)
+    assert done.returncode == 0, done.stderr
+    better = workspace.folder / "better"
+    assert json.loads((better / "release.json").read_text())["reconstruction"]["factors"] == 1
+    assert abs(of_own_group(better) - 1 / GROUPS) < 0.03
