@@ -38,7 +38,7 @@ from evaluation.topics import best_match_jaccard, fit_topics, top_terms
 
 COMPLAINTS = utility.DATA / "cfpb_complaints.parquet"
 CACHE = utility.ROOT / "build" / "reconstruction"
-BINS = {"5": 1600, "2": 1600, "1": 800, "1/2": 800}
+BINS = {"5": 1600, "2": 1600, "1": 800, "1/2": 1000}
 ASKED = {"5": (0.35, 0.77), "2": (0.33, 0.71), "1": (0.30, 0.63), "1/2": (0.27, None)}
 TOPICS, TOP_TERMS, SWEEPS, REFERENCES = 20, 20, 100, 5
 DIMENSIONS, FOLDS = 100, 3

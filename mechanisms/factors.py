@@ -11,6 +11,7 @@ section 3; Hoffman, Blei, Wang and Paisley 2013), whose latent counts have the e
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -208,8 +209,16 @@ def updated(prior: Prior, tokens: npt.NDArray[np.floating]) -> Factors:
     return Factors(prior.concentration * prior.histogram + tokens.astype(np.float64))
 
 
-def means(shapes: npt.NDArray[np.floating], factors: Factors, prior: Prior) -> Floats:
-    """What each document's counts are on average, by what is known of it: float32 (n, K)."""
-    weights = (shapes / (1 + prior.rate)).astype(np.float32)
-    found: Floats = np.maximum(weights @ factors.mean, _TINY)
+def means(shapes: npt.NDArray[np.floating], fits: Sequence[Factors], prior: Prior) -> Floats:
+    """What each document's counts are on average, by what is known of it: float32 (n, K).
+
+    Args:
+        shapes: of the documents' weights, (starts, n, T): the average is over the fits.
+        fits: as many.
+        prior: the prior.
+    """
+    total = np.float32(0)
+    for own, factors in zip(shapes, fits, strict=True):
+        total = total + (own / (1 + prior.rate)).astype(np.float32) @ factors.mean
+    found: Floats = np.maximum(total / np.float32(len(fits)), _TINY)
     return found

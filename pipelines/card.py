@@ -275,7 +275,8 @@ class Reconstruction(_Part):
 
     card_sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="of its release.json")
     factors: int = Field(ge=1, description="of the low-rank model")
-    passes: int = Field(ge=1, description="of the fit over all documents")
+    starts: int = Field(ge=1, description="as many fits are averaged")
+    passes: int = Field(ge=1, description="of each fit over all documents")
 
 
 class File(_Part):

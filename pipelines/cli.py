@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -163,8 +163,17 @@ def verify(path: str, place: str | None) -> None:
     type=click.IntRange(1),
     help="Topics of the model: more for less noise.",
 )
+@click.option(
+    "--engine",
+    default="local",
+    show_default=True,
+    type=click.Choice(["local", "ray"]),
+    help="Threads, or Ray: the cluster of RAY_ADDRESS, else one on this machine.",
+)
 @click.option("--quiet", is_flag=True, help="No progress bar; plain log lines.")
-def reconstruct(path: str, output: str, factors: int, quiet: bool) -> None:
+def reconstruct(
+    path: str, output: str, factors: int, engine: Literal["local", "ray"], quiet: bool
+) -> None:
     """Make a better release from RELEASE, a bag of words that was made with `include: [bins]`.
 
     What is known of the noise is used: a low-rank model is fitted to the noisy counts, which were
@@ -186,7 +195,7 @@ def reconstruct(path: str, output: str, factors: int, quiet: bool) -> None:
         from pipelines.reconstruction.reconstruct import reconstruct as make
         from pipelines.spec_values import absolute
 
-        return make(path, absolute(output), factors, begins, quiet=quiet)
+        return make(path, absolute(output), factors, begins, engine=engine, quiet=quiet)
 
     card = guarded(run, lambda: aftermath)
     click.echo(f"release   {output}")

@@ -1,15 +1,20 @@
-"""Fitting the factors to all documents, pass by pass, and going on where a run was stopped."""
+"""Fitting the factors to all documents, pass by pass, and going on where a run was stopped.
+
+Coordinate ascent comes to rest at one of many points, and each follows the noise in its own way.
+So there are several fits from as many starts, side by side, and documents are drawn from their
+average.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,152 +29,167 @@ from mechanisms.factors import (
     step,
     updated,
 )
-from pipelines.reconstruction.progress import Told
+from pipelines.reconstruction.part import Part
+from pipelines.reconstruction.workers import Workers
 
-PASSES = 60
-_BATCH, _GUESSED_FROM = 1024, 8192
-_T = TypeVar("_T")
+STARTS, PASSES = 4, 60
+_SAMPLE = 8192
+_LOGGER = logging.getLogger("quietcorpus.reconstruct")
+Counts = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float32]
 
 
 class Fitted(NamedTuple):
-    """What is known after the fit.
+    """What is known after some passes; the documents' weights are with the workers.
 
     Attributes:
+        passes: how many.
         prior: with as many factors as there are.
-        factors: their laws.
-        shapes: of the documents' weights, (n, T).
+        fits: the factors' laws, for each start.
     """
 
+    passes: int
     prior: Prior
-    factors: Factors
-    shapes: npt.NDArray[np.float32]
+    fits: tuple[Factors, ...]
 
 
 @dataclass(frozen=True)
-class Work:
-    """A folder for what a fit has come to.
+class Kept:
+    """Where the factors are kept after every pass.
 
     Attributes:
-        folder: a local one, of this fit alone.
-        documents, bins: n, K.
+        path: of a file on this machine.
     """
 
-    folder: Path
-    documents: int
-    bins: int
+    path: Path
 
-    @property
-    def noisy(self) -> np.memmap:
-        """The noisy counts, (n, K), on disk."""
-        return self._array("noisy", np.int32, self.bins)
-
-    def shapes(self, passes: int, factors: int) -> np.memmap:
-        """The Gamma shapes of the documents' weights after so many passes, (n, T), on disk.
-
-        Those of the pass before are kept as well, so that one that was cut short is done again.
-        """
-        return self._array(f"shapes-{passes % 2}", np.float32, factors)
-
-    def _array(self, name: str, kind: type[np.number], width: int) -> np.memmap:
-        path, shape = self.folder / name, (self.documents, width)
-        if path.exists():
-            return np.memmap(path, kind, "r+", shape=shape)
-        return np.memmap(path, kind, "w+", shape=shape)
-
-    def done(self) -> tuple[int, Factors] | None:
-        """The passes that are done, and the factors after them."""
-        path = self.folder / "factors.npz"
-        if not path.exists():
+    def load(self, prior: Prior) -> Fitted | None:
+        """What an earlier run came to, if it came so far."""
+        if not self.path.exists():
             return None
-        with np.load(path) as found:
-            return int(found["passes"]), Factors(found["parameters"])
+        with np.load(self.path) as found:
+            fits = tuple(map(Factors, found["parameters"]))
+            factors = found["parameters"].shape[1]
+            return Fitted(int(found["passes"]), replace(prior, factors=factors), fits)
 
-    def keep(self, passes: int, factors: Factors) -> None:
+    def save(self, fitted: Fitted) -> None:
         """Go on from here."""
-        path = self.folder / "next.npz"
-        np.savez(path, passes=passes, parameters=factors.parameters)
-        os.replace(path, self.folder / "factors.npz")
-
-    def clear(self) -> None:
-        """Nothing is left."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        path = self.path.with_name("next.npz")
+        parameters = [factors.parameters for factors in fitted.fits]
+        np.savez(path, passes=fitted.passes, parameters=parameters)
+        os.replace(path, self.path)
 
 
-def fit(work: Work, prior: Prior, decay: float, seed: int, told: Told) -> Fitted:
-    """Fit the model to the documents whose noisy counts `work` holds, from where that left off.
+def fit(workers: Workers, prior: Prior, decay: float, seed: int, kept: Kept) -> Fitted:
+    """Fit the model to the documents of all workers, from where an earlier run left off.
 
     Args:
-        work: where everything lies.
+        workers: who have the documents.
         prior: the prior, with the most factors that there may be.
         decay: of the noise.
-        seed: of the first guess.
-        told: is told of each step that is done for some documents.
+        seed: of the first guesses.
+        kept: what is known after every pass.
     """
-    noisy = work.noisy
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-
-        def over(act: Callable[[slice], _T]) -> Iterator[_T]:
-            batches = [slice(start, start + _BATCH) for start in range(0, len(noisy), _BATCH)]
-            for batch, found in zip(batches, pool.map(act, batches), strict=True):
-                yield found
-                told(len(noisy[batch]))
-
-        found = work.done()
-        if found is None:
-            signal = _directions(over, noisy, decay, prior)
-            prior = replace(prior, factors=min(prior.factors, signal.supported))
-            factors = _first(noisy, signal, prior, seed)
-            shapes = work.shapes(0, prior.factors)
-
-            def begin(batch: slice) -> None:
-                shapes[batch] = first_shapes(signal.denoised(noisy[batch]), factors, prior)
-
-            for _ in over(begin):
-                pass
-            found = 0, factors
-            work.keep(*found)
-        begun, factors = found
-        prior = replace(prior, factors=len(factors.parameters))
-        for passes in range(begun, PASSES):
-            old, new = (work.shapes(number, prior.factors) for number in (passes, passes + 1))
-            climb = partial(_climb, noisy, old, new, factors.geometric_mean, prior, decay)
-            factors = updated(prior, sum(over(climb), np.zeros((prior.factors, work.bins))))
-            work.keep(passes + 1, factors)
-    return Fitted(prior, factors, work.shapes(PASSES, prior.factors))
+    fitted = kept.load(prior)
+    if fitted is None or not all(workers.each(partial(_knows, passes=fitted.passes))):
+        fitted = _first(workers, prior, decay, seed)
+        kept.save(fitted)
+    else:
+        _LOGGER.info("going on after %d of %d passes of an earlier run", fitted.passes, PASSES)
+    while fitted.passes < PASSES:
+        geometric = np.stack([factors.geometric_mean for factors in fitted.fits])
+        tokens = workers.total(_Pass(fitted.passes, geometric, fitted.prior, decay))
+        fits = tuple(updated(fitted.prior, own) for own in tokens)
+        fitted = Fitted(fitted.passes + 1, fitted.prior, fits)
+        kept.save(fitted)
+    return fitted
 
 
-def _climb(
-    noisy: npt.NDArray[np.int32],
-    old: npt.NDArray[np.float32],
-    new: npt.NDArray[np.float32],
-    topics: npt.NDArray[np.float32],
-    prior: Prior,
-    decay: float,
-    batch: slice,
-) -> npt.NDArray[np.float32]:
-    new[batch], tokens = step(noisy[batch], old[batch], topics, prior, decay)
-    return tokens
+def sample(rows: Sequence[int], seed: int) -> list[npt.NDArray[np.int64]]:
+    """Which rows of every part speak for all documents, where some are enough."""
+    size = min(_SAMPLE, sum(rows))
+    chosen = np.sort(np.random.default_rng(seed).choice(sum(rows), size, replace=False))
+    ends = np.cumsum(rows)
+    return [
+        chosen[np.searchsorted(chosen, end - own) : np.searchsorted(chosen, end)] - (end - own)
+        for own, end in zip(rows, ends, strict=True)
+    ]
 
 
-def _directions(
-    over: Callable[[Callable[[slice], np.ndarray]], Iterator[np.ndarray]],
-    noisy: npt.NDArray[np.int32],
-    decay: float,
-    prior: Prior,
-) -> Directions:
-    def gram(batch: slice) -> np.ndarray:
-        rows = noisy[batch].astype(np.float32)
-        return rows.T @ rows
+def _noisy(part: Part, chosen: list[npt.NDArray[np.int64]]) -> Counts:
+    found: Counts = part.noisy[chosen[part.number]]
+    return found
 
-    total = np.zeros((noisy.shape[1], noisy.shape[1]))
-    for own in over(gram):
-        total += own
+
+def _knows(part: Part, passes: int) -> bool:
+    return part.has_shapes(passes)
+
+
+def _first(workers: Workers, prior: Prior, decay: float, seed: int) -> Fitted:
+    gram = workers.total(_Gram())
     variance = 2 * decay / (1 - decay) ** 2
-    return directions(total, len(noisy), variance, prior.histogram * prior.length)
+    signal = directions(gram, sum(workers.rows), variance, prior.histogram * prior.length)
+    prior = replace(prior, factors=min(prior.factors, signal.supported))
+    seen = np.concatenate(list(workers.each(partial(_noisy, chosen=sample(workers.rows, seed)))))
+    denoised = signal.denoised(seen)
+
+    def guess(start: int) -> Factors:
+        return first_factors(denoised, prior, np.random.default_rng([seed, start]))
+
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        fits = tuple(pool.map(guess, range(STARTS)))
+    workers.total(_Begin(signal, fits, prior))
+    return Fitted(0, prior, fits)
 
 
-def _first(noisy: npt.NDArray[np.int32], signal: Directions, prior: Prior, seed: int) -> Factors:
-    generator = np.random.default_rng(seed)
-    size = min(_GUESSED_FROM, len(noisy))
-    chosen = np.sort(generator.choice(len(noisy), size, replace=False))
-    return first_factors(signal.denoised(noisy[chosen]), prior, generator)
+@dataclass(frozen=True)
+class _Gram:
+    """The sum of outer products of the noisy counts."""
+
+    def __call__(self, part: Part, rows: slice) -> Floats:
+        noisy = part.noisy[rows].astype(np.float32)
+        return noisy.T @ noisy
+
+    def done(self, part: Part) -> None:
+        """Nothing is kept."""
+
+
+@dataclass(frozen=True)
+class _Begin:
+    """The documents' first weights, of denoised counts."""
+
+    signal: Directions
+    fits: tuple[Factors, ...]
+    prior: Prior
+
+    def __call__(self, part: Part, rows: slice) -> Floats:
+        denoised = self.signal.denoised(part.noisy[rows])
+        shapes = part.next_shapes(0, len(self.fits), self.prior.factors)
+        for own, factors in zip(shapes, self.fits, strict=True):
+            own[rows] = first_shapes(denoised, factors, self.prior)
+        return np.zeros(0, np.float32)
+
+    def done(self, part: Part) -> None:
+        part.finish_shapes(0)
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """A step for every document and start: the tokens of each factor and bin, (starts, T, K)."""
+
+    passes: int
+    topics: Floats
+    prior: Prior
+    decay: float
+
+    def __call__(self, part: Part, rows: slice) -> Floats:
+        shape = self.topics.shape[:2]
+        old, new = part.shapes(self.passes, *shape), part.next_shapes(self.passes + 1, *shape)
+        noisy, tokens = part.noisy[rows], np.empty_like(self.topics)
+        for start, topics in enumerate(self.topics):
+            own = old[start, rows]
+            new[start, rows], tokens[start] = step(noisy, own, topics, self.prior, self.decay)
+        return tokens
+
+    def done(self, part: Part) -> None:
+        part.finish_shapes(self.passes + 1)

@@ -90,7 +90,7 @@ def test_documents_are_better_and_a_function_of_the_release(released: Workspace)
     assert card["guarantee"] == own["guarantee"]
     assert card["budget"] == own["budget"]
     made = card["reconstruction"]
-    assert made == {"card_sha256": made["card_sha256"], "factors": 10, "passes": 60}
+    assert made == {"card_sha256": made["card_sha256"], "factors": 10, "starts": 4, "passes": 60}
     assert "include" not in card["mechanism"]
     assert "**Reconstructed** from the noisy bins" in (better / "README.md").read_text()
 

@@ -162,4 +162,16 @@ def test_every_step_climbs(concentration: float) -> None:
 
 def test_means_are_positive_even_of_documents_without_a_factor() -> None:
     prior = prior_of(np.ones((5, BINS)), 2)
-    assert (means(np.zeros((3, 2)), Factors(np.ones((2, BINS))), prior) > 0).all()
+    assert (means(np.zeros((1, 3, 2)), [Factors(np.ones((2, BINS)))], prior) > 0).all()
+
+
+def test_means_are_averages_over_fits() -> None:
+    # Kills: a sum, or the first fit's means alone.
+    generator = np.random.default_rng()
+    prior = prior_of(np.ones((5, BINS)), 2)
+    fits = [Factors(generator.gamma(2.0, 5.0, (2, BINS))) for _ in range(3)]
+    shapes = generator.gamma(2.0, 5.0, (3, 7, 2))
+    expected = np.mean(
+        [own / (1 + prior.rate) @ fit.mean for own, fit in zip(shapes, fits, strict=True)], axis=0
+    )
+    np.testing.assert_allclose(means(shapes, fits, prior), expected, rtol=1e-4)

@@ -1,70 +1,103 @@
-"""The fit over all documents: batches, passes, and going on after any interruption."""
+"""The fit over all documents: parts, batches, passes, and going on after any interruption."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from mechanisms.factors import Prior
-from pipelines.reconstruction import fit as module
-from pipelines.reconstruction.fit import PASSES, Fitted, Work, fit
+from pipelines.reconstruction import fit as fitting
+from pipelines.reconstruction import part as parts
+from pipelines.reconstruction.fit import PASSES, STARTS, Fitted, Kept, fit, sample
+from pipelines.reconstruction.part import Part
+from pipelines.reconstruction.progress import Told
+from pipelines.reconstruction.workers import workers
 
-DOCUMENTS, BINS, DECAY = 200, 12, 0.4
+DOCUMENTS, BINS, DECAY = (120, 0, 80), 12, 0.4
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several batches, and a first guess from some documents alone."""
-    monkeypatch.setattr(module, "_BATCH", 64)
-    monkeypatch.setattr(module, "_GUESSED_FROM", 100)
+    monkeypatch.setattr(parts, "BATCH", 64)
+    monkeypatch.setattr(fitting, "_SAMPLE", 100)
+
+
+class Source:
+    """What parts need of a release: noisy counts of some files, one without rows."""
+
+    size = BINS
+
+    def __init__(self) -> None:
+        self.files = [SimpleNamespace(path=str(n), rows=rows) for n, rows in enumerate(DOCUMENTS)]
+        generator = np.random.default_rng()
+        of = generator.integers(0, 3, sum(DOCUMENTS))
+        law = np.kron(np.eye(3), np.full((1, BINS // 3), 20.0)) + 0.5
+        noise = [generator.geometric(1 - DECAY, (len(of), BINS)) for _ in range(2)]
+        found = generator.poisson(law[of]) + noise[0] - noise[1]
+        self.counts = np.split(found.astype(np.int32), np.cumsum(DOCUMENTS)[:-1])
+
+    def noisy(self, file: Any) -> Iterator[np.ndarray]:
+        counts = self.counts[int(file.path)]
+        yield from (counts[start : start + 50] for start in range(0, len(counts), 50))
 
 
 @pytest.fixture(scope="module")
-def counts() -> np.ndarray:
-    generator = np.random.default_rng()
-    of = generator.integers(0, 3, DOCUMENTS)
-    law = np.kron(np.eye(3), np.full((1, BINS // 3), 20.0)) + 0.5
-    share = 1 - DECAY
-    noise = [generator.geometric(share, (DOCUMENTS, BINS)) for _ in range(2)]
-    found: np.ndarray = generator.poisson(law[of]) + noise[0] - noise[1]
-    return found.astype(np.int32)
+def source() -> Source:
+    return Source()
 
 
-def begun(folder: Path, counts: np.ndarray) -> tuple[Work, Prior]:
-    folder.mkdir()
-    work = Work(folder, *counts.shape)
-    work.noisy[:] = counts
-    totals = np.maximum(counts.sum(axis=0), 1.0)
-    return work, Prior(totals / totals.sum(), totals.sum() / DOCUMENTS, 8)
+def run(source: Source, folder: Path, seed: int = 7, told: Told = lambda _: None) -> Fitted:
+    totals = np.maximum(np.concatenate(source.counts).sum(axis=0), 1.0)
+    prior = Prior(totals / totals.sum(), totals.sum() / sum(DOCUMENTS), 8)
+    folder.mkdir(exist_ok=True)
+    with workers("local", cast(Any, source), folder, told) as crew:
+        return fit(crew, prior, DECAY, seed, Kept(folder / "factors.npz"))
 
 
-def same(one: Fitted, other: Fitted) -> bool:
-    return np.array_equal(one.factors.parameters, other.factors.parameters) and np.array_equal(
-        one.shapes, other.shapes
+def shapes(source: Source, folder: Path, fitted: Fitted) -> list[np.ndarray]:
+    own = range(len(DOCUMENTS))
+    found = [Part(cast(Any, source), number, folder) for number in own]
+    return [part.shapes(fitted.passes, STARTS, fitted.prior.factors) for part in found]
+
+
+def same(source: Source, one: tuple[Path, Fitted], other: tuple[Path, Fitted]) -> bool:
+    pairs = zip(shapes(source, *one), shapes(source, *other), strict=True)
+    laws = zip(one[1].fits, other[1].fits, strict=True)
+    return all(np.array_equal(*pair) for pair in pairs) and all(
+        np.array_equal(law.parameters, own.parameters) for law, own in laws
     )
 
 
-def test_every_document_is_told_of_at_every_step(tmp_path: Path, counts: np.ndarray) -> None:
-    work, prior = begun(tmp_path / "whole", counts)
+def test_every_document_is_told_of_at_every_step(tmp_path: Path, source: Source) -> None:
     told: list[int] = []
-    found = fit(work, prior, DECAY, 7, told.append)
-    assert sum(told) == DOCUMENTS * (PASSES + 2)
-    assert found.prior.factors == len(found.factors.parameters) == found.shapes.shape[1] == 7
-    # A seed of its own gives another start, and so other numbers.
-    other, prior = begun(tmp_path / "other", counts)
-    assert not same(found, fit(other, prior, DECAY, 8, told.append))
+    found = run(source, tmp_path / "whole", told=told.append)
+    assert sum(told) == sum(DOCUMENTS) * (PASSES + 2)
+    assert found.passes == PASSES
+    assert found.prior.factors == 7
+    assert [law.parameters.shape for law in found.fits] == [(7, BINS)] * STARTS
+    assert [own.shape for own in shapes(source, tmp_path / "whole", found)] == [
+        (STARTS, rows, 7) for rows in DOCUMENTS
+    ]
+    # The starts differ, and so does a fit of another seed.
+    first, second = found.fits[:2]
+    assert not np.array_equal(first.parameters, second.parameters)
+    other = run(source, tmp_path / "other", seed=8)
+    assert not same(source, (tmp_path / "whole", found), (tmp_path / "other", other))
 
 
-def test_it_goes_on_after_any_interruption(tmp_path: Path, counts: np.ndarray) -> None:
+def test_it_goes_on_after_any_interruption(tmp_path: Path, source: Source) -> None:
     # Kills: shapes that are written over within a pass, which a repetition would then start from.
-    whole = fit(*begun(tmp_path / "whole", counts), DECAY, 7, lambda _: None)
-    batches = -(-DOCUMENTS // 64)
+    whole = tmp_path / "whole", run(source, tmp_path / "whole")
+    batches = 4
     moments = np.random.default_rng().integers(1, batches * (PASSES + 2), 6)
     for moment in moments.tolist():
-        work, prior = begun(tmp_path / f"cut-{moment}", counts)
-        left = moment
+        folder, left = tmp_path / f"cut-{moment}", moment
 
         def stop(_: int) -> None:
             nonlocal left
@@ -73,11 +106,33 @@ def test_it_goes_on_after_any_interruption(tmp_path: Path, counts: np.ndarray) -
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            fit(work, prior, DECAY, 7, stop)
+            run(source, folder, told=stop)
         told: list[int] = []
-        again = fit(Work(work.folder, *counts.shape), prior, DECAY, 7, told.append)
-        assert same(again, whole), moment
+        again = folder, run(source, folder, told=told.append)
+        assert same(source, again, whole), moment
         if moment > 3 * batches:
-            assert sum(told) < DOCUMENTS * (PASSES + 2)
-        work.clear()
-        assert not work.folder.exists()
+            assert sum(told) < sum(DOCUMENTS) * (PASSES + 2)
+
+
+def test_a_worker_that_knows_nothing_begins_anew(tmp_path: Path, source: Source) -> None:
+    # A machine that joins after an interruption. Kills: weights of another pass, or of none.
+    whole = tmp_path / "whole", run(source, tmp_path / "whole")
+    Part(cast(Any, source), 2, tmp_path / "whole").clear()
+    told: list[int] = []
+    again = tmp_path / "whole", run(source, tmp_path / "whole", told=told.append)
+    assert sum(told) == sum(DOCUMENTS) * (PASSES + 2)
+    assert same(source, again, whole)
+
+
+def test_a_sample_is_of_all_documents() -> None:
+    # Kills: rows that are a part's neighbours', and a sample of the first parts alone.
+    rows = [40, 0, 100, 60]
+    chosen = sample(rows, 3)
+    assert sum(map(len, chosen)) == 100
+    assert len(chosen[1]) == 0
+    for own, size in zip(chosen, rows, strict=True):
+        assert len(set(own.tolist())) == len(own)
+        assert ((own >= 0) & (own < size)).all()
+    assert 20 < len(chosen[2]) < 80
+    everything = sample([3, 2], 3)
+    assert [own.tolist() for own in everything] == [[0, 1, 2], [0, 1]]
