@@ -44,6 +44,13 @@ class Prior:
     shape: float = 0.03
     concentration: float = 300.0
 
+    @classmethod
+    def of(cls, counts: npt.NDArray[np.float64], documents: int, factors: int) -> Prior:
+        """What a histogram of bins tells, float64 (K,), where half a token stands for none."""
+        positive = np.maximum(counts, 0.5)
+        total = positive.sum()
+        return cls(positive / total, float(total / documents), factors)
+
     @property
     def rate(self) -> float:
         """Of the Gamma law: the mean document has `length` tokens."""

@@ -11,9 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from mechanisms.bags import Bags
+from mechanisms.decompression import Decompression
 from mechanisms.factors import means
 from mechanisms.noisy_counts import draw, relative
+from pipelines.card import File
 from pipelines.reconstruction.fit import Counts, Fitted, Floats, sample
+from pipelines.reconstruction.noisy_release import NoisyRelease
 from pipelines.reconstruction.part import Part
 from pipelines.reconstruction.workers import Workers
 from transforms.bag_of_words import as_lists
@@ -21,22 +24,22 @@ from transforms.shards import Written, write_tables
 
 
 def documents(
-    workers: Workers, fitted: Fitted, decay: float, staging: str, seed: int
+    workers: Workers, source: NoisyRelease, fitted: Fitted, staging: str, seed: int
 ) -> Iterator[Written]:
     """The data files of the new release, one for each part, with the same rows in the same order.
 
     Args:
         workers: who have the documents.
+        source: the release.
         fitted: what is known of them.
-        decay: of the noise.
         staging: the folder to write to.
         seed: of the draws.
     """
-    stretch = _stretch(workers, fitted, decay, seed)
-    return workers.each(_Draw(fitted, decay, stretch, staging, seed))
+    stretch = stretch_of(workers, fitted, source.decay, seed)
+    return workers.each(_Write(source, fitted, stretch, staging, seed))
 
 
-def _stretch(workers: Workers, fitted: Fitted, decay: float, seed: int) -> np.float32:
+def stretch_of(workers: Workers, fitted: Fitted, decay: float, seed: int) -> np.float32:
     """By how much means must grow for lengths to be the histogram's on average.
 
     A mean-field law is too sure of itself, and the more so the more noise there is: its documents
@@ -52,6 +55,26 @@ def _stretch(workers: Workers, fitted: Fitted, decay: float, seed: int) -> np.fl
     return np.float32(stretch)
 
 
+def drawn(
+    part: Part,
+    rows: slice,
+    fitted: Fitted,
+    decay: float,
+    stretch: np.float32,
+    decompression: Decompression,
+    generator: np.random.Generator,
+) -> Bags:
+    """The terms of some documents of a part."""
+    own = _means(part, fitted, rows) * stretch
+    counts = draw(part.noisy[rows], own, decay, generator.random(own.shape))
+    documents, bins = np.nonzero(counts)
+    offsets = np.searchsorted(documents, np.arange(len(counts) + 1)).astype(np.int64)
+    bags = Bags(offsets, bins.astype(np.int32), counts[documents, bins])
+    return decompression.expand(
+        bags, lambda count: generator.integers(0, 2**64, count, dtype=np.uint64)
+    )
+
+
 def _seen_and_expected(
     part: Part, fitted: Fitted, chosen: list[npt.NDArray[np.int64]]
 ) -> tuple[Counts, Floats]:
@@ -65,35 +88,29 @@ def _means(part: Part, fitted: Fitted, rows: slice | npt.NDArray[np.int64]) -> F
 
 
 @dataclass(frozen=True)
-class _Draw:
+class _Write:
     """Writes a part's new data file."""
 
+    source: NoisyRelease
     fitted: Fitted
-    decay: float
     stretch: np.float32
     staging: str
     seed: int
 
     def __call__(self, part: Part) -> Written:
-        schema = part.source.schema(part.file)
-        return write_tables(self._tables(part, schema), schema, part.file.path, self.staging)
+        file = self.source.files[part.number]
+        schema = self.source.schema(file)
+        return write_tables(self._tables(part, file, schema), schema, file.path, self.staging)
 
-    def _tables(self, part: Part, schema: pa.Schema) -> Iterator[pa.Table]:
+    def _tables(self, part: Part, file: File, schema: pa.Schema) -> Iterator[pa.Table]:
         kept = [name for name in schema.names if name not in ("terms", "counts")]
-        start = 0
-        for batch, table in enumerate(part.source.tables(part.file, kept)):
+        decompression, start = self.source.decompression(), 0
+        for batch, table in enumerate(self.source.tables(file, kept)):
+            rows = slice(start, start + len(table))
             generator = np.random.default_rng([self.seed, part.number, batch])
-            bags = self._drawn(part, slice(start, start + len(table)), generator)
+            bags = drawn(
+                part, rows, self.fitted, self.source.decay, self.stretch, decompression, generator
+            )
             columns = dict(zip(table.schema.names, table.columns, strict=True)) | as_lists(bags)
             yield pa.table(columns).select(schema.names)
-            start += len(table)
-
-    def _drawn(self, part: Part, rows: slice, generator: np.random.Generator) -> Bags:
-        own = _means(part, self.fitted, rows) * self.stretch
-        counts = draw(part.noisy[rows], own, self.decay, generator.random(own.shape))
-        documents, bins = np.nonzero(counts)
-        offsets = np.searchsorted(documents, np.arange(len(counts) + 1)).astype(np.int64)
-        bags = Bags(offsets, bins.astype(np.int32), counts[documents, bins])
-        return part.source.decompression().expand(
-            bags, lambda count: generator.integers(0, 2**64, count, dtype=np.uint64)
-        )
+            start = rows.stop

@@ -123,8 +123,9 @@ class NoisyRelease:
             for batch in parquet.iter_batches(_BATCH, columns=columns, use_threads=False):
                 yield pa.Table.from_batches([batch])
 
-    def noisy(self, file: File) -> Iterator[npt.NDArray[np.int32]]:
+    def noisy(self, number: int) -> Iterator[npt.NDArray[np.int32]]:
         """The noisy counts of a data file, int32 (n, K), some rows at a time."""
+        file = self.files[number]
         for table in self.tables(file, [BINS]):
             column = table[BINS].combine_chunks()
             lengths: Any = np.diff(column.offsets.to_numpy())

@@ -9,36 +9,61 @@ from __future__ import annotations
 import math
 import os
 import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
-
-from pipelines.reconstruction.noisy_release import NoisyRelease
+import numpy.typing as npt
 
 BATCH = 1024
+
+
+class File(Protocol):
+    """A data file."""
+
+    @property
+    def rows(self) -> int: ...
+
+
+class Source(Protocol):
+    """Where noisy counts come from. It is sent to other processes.
+
+    Attributes:
+        files: in their order.
+        size: K.
+    """
+
+    @property
+    def files(self) -> Sequence[File]: ...
+
+    @property
+    def size(self) -> int: ...
+
+    def noisy(self, number: int) -> Iterator[npt.NDArray[np.int32]]:
+        """Those of a data file, (n, K), some rows at a time."""
 
 
 class Part:
     """Documents, in the order of their data file.
 
     Args:
-        source: the release.
+        source: of the noisy counts.
         number: of the data file among the release's.
         folder: of this reconstruction alone.
     """
 
-    def __init__(self, source: NoisyRelease, number: int, folder: Path) -> None:
-        self.source, self.number, self.file = source, number, source.files[number]
+    def __init__(self, source: Source, number: int, folder: Path) -> None:
+        self.number, self._rows = number, source.files[number].rows
+        self._shape = self._rows, source.size
         self._folder = folder / f"part-{number}"
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not self._path("noisy").exists():
-            self._read()
+            self._read(source)
 
-    def _read(self) -> None:
-        shape = self.file.rows, self.source.size
-        noisy, start = self._unfinished_array("noisy", np.int32, shape), 0
-        for rows in self.source.noisy(self.file):
+    def _read(self, source: Source) -> None:
+        noisy, start = self._unfinished_array("noisy", np.int32, self._shape), 0
+        for rows in source.noisy(self.number):
             noisy[start : start + len(rows)] = rows
             start += len(rows)
         self._finish("noisy")
@@ -46,17 +71,17 @@ class Part:
     @property
     def batches(self) -> list[slice]:
         """What is worked on at once."""
-        starts = range(0, self.file.rows, BATCH)
-        return [slice(start, min(start + BATCH, self.file.rows)) for start in starts]
+        starts = range(0, self._rows, BATCH)
+        return [slice(start, min(start + BATCH, self._rows)) for start in starts]
 
     @property
     def noisy(self) -> np.ndarray:
         """The noisy counts, int32 (n, K), on disk."""
-        return self._array("noisy", np.int32, (self.file.rows, self.source.size))
+        return self._array("noisy", np.int32, self._shape)
 
     def shapes(self, passes: int, starts: int, factors: int) -> np.ndarray:
         """Of the weights' Gamma laws after so many passes, float32 (starts, n, T), on disk."""
-        shape = (starts, self.file.rows, factors)
+        shape = (starts, self._rows, factors)
         return self._array(f"shapes-{passes}", np.float32, shape)
 
     def has_shapes(self, passes: int) -> bool:
@@ -65,7 +90,7 @@ class Part:
 
     def next_shapes(self, passes: int, starts: int, factors: int) -> np.ndarray:
         """Those of the pass that is under way, of which each batch writes its own."""
-        shape = (starts, self.file.rows, factors)
+        shape = (starts, self._rows, factors)
         return self._unfinished_array(f"shapes-{passes}", np.float32, shape)
 
     def finish_shapes(self, passes: int) -> None:

@@ -72,7 +72,7 @@ def reconstruct(
             crew, _prior(source, crew, factors), source.decay, seed, Kept(folder / "factors.npz")
         )
         files = list(source.tables_of_terms(place.staging))
-        for written in documents(crew, found, source.decay, place.staging, seed):
+        for written in documents(crew, source, found, place.staging, seed):
             files.append(written)
             told(written.rows)
         card = _card(source, files, place.created, found)
@@ -105,8 +105,7 @@ def _prior(source: NoisyRelease, crew: Workers, factors: int) -> Prior:
     given = source.histogram()
     if given is None:
         given = sum(crew.each(_sums), np.zeros(source.size))
-    counts = np.maximum(given, 0.5)
-    return Prior(counts / counts.sum(), counts.sum() / source.documents, factors)
+    return Prior.of(given, source.documents, factors)
 
 
 def _sums(part: Part) -> npt.NDArray[np.float64]:

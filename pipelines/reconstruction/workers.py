@@ -17,8 +17,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from pipelines.ray_session import ray_session
-from pipelines.reconstruction.noisy_release import NoisyRelease
-from pipelines.reconstruction.part import Part
+from pipelines.reconstruction.part import Part, Source
 from pipelines.reconstruction.progress import Told
 from transforms.errors import StageError
 
@@ -55,14 +54,14 @@ class Workers(Protocol):
 
 
 @contextlib.contextmanager
-def workers(engine: Engine, source: NoisyRelease, folder: Path, told: Told) -> Iterator[Workers]:
+def workers(engine: Engine, source: Source, folder: Path, told: Told) -> Iterator[Workers]:
     """Workers that have read the noisy counts; raises InputError where Ray is not there.
 
     Args:
         engine: `local` for a thread a processor, or `ray` for the cluster that RAY_ADDRESS names,
             else for one that is started on this machine and ends with the context. The nodes of a
             cluster need this version of quietcorpus, and see the release by the same name.
-        source: the release.
+        source: of the noisy counts.
         folder: on every worker's machine, for what it holds.
         told: is told of the documents that a task is done for.
     """
@@ -85,9 +84,7 @@ def _alike() -> threadpool_limits:
 
 
 class _Threads:
-    def __init__(
-        self, pool: ThreadPoolExecutor, source: NoisyRelease, folder: Path, told: Told
-    ) -> None:
+    def __init__(self, pool: ThreadPoolExecutor, source: Source, folder: Path, told: Told) -> None:
         self._pool, self._told = pool, told
         self.rows = [file.rows for file in source.files]
         self._parts = list(
@@ -114,7 +111,7 @@ class _Threads:
 
 
 class _Actors:
-    def __init__(self, ray: Any, source: NoisyRelease, folder: Path, told: Told) -> None:
+    def __init__(self, ray: Any, source: Source, folder: Path, told: Told) -> None:
         self._ray, self._told = ray, told
         self.rows = [file.rows for file in source.files]
         count = min(len(self.rows), max(1, int(ray.cluster_resources().get("CPU", 1))))
@@ -151,7 +148,7 @@ class _Actors:
 class _Actor:
     """A Ray actor: some of the parts."""
 
-    def __init__(self, source: NoisyRelease, numbers: Iterable[int], folder: Path) -> None:
+    def __init__(self, source: Source, numbers: Iterable[int], folder: Path) -> None:
         FileSystems.set_options(PipelineOptions([]))
         self._limits = _alike()
         self._parts = {number: Part(source, number, folder) for number in numbers}

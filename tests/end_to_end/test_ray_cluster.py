@@ -1,4 +1,4 @@
-"""A calibration on a Ray cluster that runs beforehand, and the file by which one is launched."""
+"""Work on a Ray cluster that runs beforehand, and the file by which one is launched."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
+import numpy as np
 import psutil
 import pyarrow.parquet as pq
 import pytest
@@ -112,6 +113,38 @@ def test_a_cluster_gives_the_local_engines_numbers(
 
 def content(folder: Path) -> Any:
     return json.loads((folder / "calibration.json").read_text())
+
+
+def test_a_cluster_reconstructs_what_threads_do(workspace: Workspace, head: str) -> None:
+    # Two data files, and a worker for each. Kills: sums in the order in which workers are done,
+    # rows of another file, a folder that is left on a worker's machine.
+    generator = np.random.default_rng()
+    texts = [
+        " ".join(generator.choice(["alpha", "beta"] if n % 2 else ["gamma", "delta"], 20))
+        for n in range(6000)
+    ]
+    workspace.parquet({"text": texts}, row_group_size=3000)
+    (workspace.folder / "words.txt").write_text("alpha\nbeta\ndelta\ngamma\n")
+    workspace.release(
+        {
+            "input": {"path": "input/*.parquet"},
+            "mechanism.vocabulary": {"public": "words.txt"},
+            "mechanism.compression": {"method": "none"},
+            "mechanism.include": ["bins"],
+        }
+    )
+
+    def reconstruct(output: str, *more: str, **environment: str) -> dict[str, bytes]:
+        arguments = ("reconstruct", "released/out", "--output", output, *more)
+        done = workspace.run(*arguments, environment=environment)
+        assert done.returncode == 0, done.stderr
+        folder = workspace.folder / output
+        return {path.name: path.read_bytes() for path in folder.rglob("*.parquet")}
+
+    here = reconstruct("here")
+    assert sum(name.startswith("part-") for name in here) == 2
+    assert reconstruct("there", "--engine", "ray", RAY_ADDRESS=head) == here
+    assert not list(workspace.temporary.glob("quietcorpus-reconstruct-*"))
 
 
 def test_a_cluster_that_is_not_there(workspace: Workspace, word_index: Path) -> None:

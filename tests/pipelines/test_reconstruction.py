@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -28,13 +27,17 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fitting, "_SAMPLE", 100)
 
 
+class File(NamedTuple):
+    rows: int
+
+
 class Source:
     """What parts need of a release: noisy counts of some files, one without rows."""
 
     size = BINS
 
     def __init__(self) -> None:
-        self.files = [SimpleNamespace(path=str(n), rows=rows) for n, rows in enumerate(DOCUMENTS)]
+        self.files = [File(rows) for rows in DOCUMENTS]
         generator = np.random.default_rng()
         of = generator.integers(0, 3, sum(DOCUMENTS))
         law = np.kron(np.eye(3), np.full((1, BINS // 3), 20.0)) + 0.5
@@ -42,8 +45,8 @@ class Source:
         found = generator.poisson(law[of]) + noise[0] - noise[1]
         self.counts = np.split(found.astype(np.int32), np.cumsum(DOCUMENTS)[:-1])
 
-    def noisy(self, file: Any) -> Iterator[np.ndarray]:
-        counts = self.counts[int(file.path)]
+    def noisy(self, number: int) -> Iterator[np.ndarray]:
+        counts = self.counts[number]
         yield from (counts[start : start + 50] for start in range(0, len(counts), 50))
 
 
@@ -53,16 +56,15 @@ def source() -> Source:
 
 
 def run(source: Source, folder: Path, seed: int = 7, told: Told = lambda _: None) -> Fitted:
-    totals = np.maximum(np.concatenate(source.counts).sum(axis=0), 1.0)
-    prior = Prior(totals / totals.sum(), totals.sum() / sum(DOCUMENTS), 8)
+    prior = Prior.of(np.concatenate(source.counts).sum(axis=0), sum(DOCUMENTS), 8)
     folder.mkdir(exist_ok=True)
-    with workers("local", cast(Any, source), folder, told) as crew:
+    with workers("local", source, folder, told) as crew:
         return fit(crew, prior, DECAY, seed, Kept(folder / "factors.npz"))
 
 
 def shapes(source: Source, folder: Path, fitted: Fitted) -> list[np.ndarray]:
     own = range(len(DOCUMENTS))
-    found = [Part(cast(Any, source), number, folder) for number in own]
+    found = [Part(source, number, folder) for number in own]
     return [part.shapes(fitted.passes, STARTS, fitted.prior.factors) for part in found]
 
 
@@ -117,7 +119,7 @@ def test_it_goes_on_after_any_interruption(tmp_path: Path, source: Source) -> No
 def test_a_worker_that_knows_nothing_begins_anew(tmp_path: Path, source: Source) -> None:
     # A machine that joins after an interruption. Kills: weights of another pass, or of none.
     whole = tmp_path / "whole", run(source, tmp_path / "whole")
-    Part(cast(Any, source), 2, tmp_path / "whole").clear()
+    Part(source, 2, tmp_path / "whole").clear()
     told: list[int] = []
     again = tmp_path / "whole", run(source, tmp_path / "whole", told=told.append)
     assert sum(told) == sum(DOCUMENTS) * (PASSES + 2)
