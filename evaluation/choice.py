@@ -24,14 +24,15 @@ class Choice(NamedTuple):
 
 
 def choose(scores: npt.NDArray[np.float64], confidence: float = 0.95) -> Choice:
-    """Compare the means of settings, of which each was run equally often.
+    """Compare the means of settings, each of which was tried in every run.
 
     With probability `confidence` at least, the setting of the highest expectation is in `among`,
-    for independent normal scores of one variance (Bonferroni over one-sided t-tests of every other
-    setting against it; Hsu 1996, "Multiple Comparisons", chapter 4).
+    for scores that are a setting's expectation, plus what all settings of a run have in common,
+    plus independent normal noise of one variance (Bonferroni over one-sided t-tests of every other
+    setting against it, in randomised blocks; Hsu 1996, "Multiple Comparisons", chapter 4).
 
     Args:
-        scores: float64 (m, R): R >= 2 runs of m settings; higher is better.
+        scores: float64 (m, R): m settings in R >= 2 runs; higher is better.
         confidence: between 0 and 1.
     """
     settings, runs = scores.shape
@@ -39,8 +40,9 @@ def choose(scores: npt.NDArray[np.float64], confidence: float = 0.95) -> Choice:
     best = int(means.argmax())
     if settings == 1:
         return Choice(best, (best,), 0.0)
-    deviation = np.sqrt(scores.var(axis=1, ddof=1).mean() * 2 / runs)
-    level = (1 - confidence) / (settings - 1)
-    margin = float(stats.t.isf(level, settings * (runs - 1)) * deviation)
+    left = scores - means[:, None] - scores.mean(axis=0) + scores.mean()
+    freedom = (settings - 1) * (runs - 1)
+    deviation = np.sqrt((left**2).sum() / freedom * 2 / runs)
+    margin = float(stats.t.isf((1 - confidence) / (settings - 1), freedom) * deviation)
     among = np.flatnonzero(means >= means[best] - margin)
     return Choice(best, tuple(among.tolist()), margin)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from pipelines.calibrate_bags_cli import calibrate_bags
 from pipelines.calibrate_cli import calibrate_words
 from pipelines.calibrate_sentences_cli import calibrate_sentences
 from pipelines.command import guarded
@@ -222,6 +223,7 @@ main.add_command(index)
 main.add_command(ledger)
 main.add_command(evaluate)
 main.add_command(audit)
+calibrate.add_command(calibrate_bags)
 calibrate.add_command(calibrate_words)
 calibrate.add_command(calibrate_sentences)
 

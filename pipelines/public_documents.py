@@ -1,4 +1,4 @@
-"""Public documents for candidates and for calibration: a sample, sentence by sentence."""
+"""Public documents for candidates and for calibration: whole, or a sample by sentences."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from indexes.sentences import split
 from transforms.documents import Corpus
@@ -52,12 +53,18 @@ def chosen(
 
 
 def _split(corpus: Corpus, language: str, most: int) -> Iterator[list[str]]:
+    for own in texts(corpus):
+        found = split(own.to_pylist(), most, language)
+        for start, end in zip(found.offsets, found.offsets[1:], strict=False):
+            yield found.texts[start:end]
+
+
+def texts(corpus: Corpus) -> Iterator[pa.LargeStringArray]:
+    """All documents, some at a time; raises InputError for what cannot be read."""
     try:
         for part in plan(corpus).splits:
             for documents in read(part, corpus):
-                found = split(documents.texts.to_pylist(), most, language)
-                for start, end in zip(found.offsets, found.offsets[1:], strict=False):
-                    yield found.texts[start:end]
+                yield documents.texts
     except InputError as error:  # which names the keys of a spec
         said = str(error).replace("input.path:", "SOURCE:", 1).replace("input.text:", "--text:", 1)
         raise InputError(said) from None

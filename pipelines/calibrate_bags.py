@@ -1,0 +1,391 @@
+"""Choosing a compression map and its number of bins, on documents that are not private.
+
+Documents are released in a simulation, reconstructed as `quietcorpus reconstruct` does, and
+compared with themselves by their topics. They are public texts, or are drawn from a topic model
+around a private histogram. Nothing private is read, and nothing is released.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import scipy.sparse as sp
+
+from evaluation import topic_model
+from evaluation.choice import Choice, choose
+from evaluation.topics import best_match_jaccard, fit_topics, top_terms
+from indexes import compression
+from indexes.compression import Method
+from indexes.tokenizer import tokenize
+from indexes.vocabulary import Vocabulary
+from mechanisms.bags import Bags
+from mechanisms.decompression import Decompression
+from mechanisms.factors import Prior
+from pipelines import storage
+from pipelines.public_documents import texts
+from pipelines.reconstruction.documents import drawn, stretch_of
+from pipelines.reconstruction.fit import Kept, fit
+from pipelines.reconstruction.workers import workers
+from pipelines.spec_values import absolute
+from pipelines.steps import shown
+from pipelines.verify import verify
+from transforms.documents import Corpus
+from transforms.errors import InputError
+
+TOPICS, TOP_TERMS = 20, 20
+FACTORS = 30
+_SWEEPS, _REFERENCES = 100, 3
+Counts = npt.NDArray[np.int64]
+
+
+class Documents(Protocol):
+    """Where the documents of a run come from.
+
+    Attributes:
+        terms: V.
+    """
+
+    @property
+    def terms(self) -> int: ...
+
+    def counts(self, run: int) -> sp.csr_array:
+        """Those of a run, (n, V)."""
+
+
+@dataclass(frozen=True)
+class PublicTexts:
+    """The same public documents for every run."""
+
+    documents: sp.csr_array
+
+    @classmethod
+    def read(
+        cls, corpus: Corpus, vocabulary: Vocabulary, wanted: int | None, seed: int
+    ) -> PublicTexts:
+        """All documents, or a sample of so many; raises InputError where there are too few."""
+        offsets, ids = vocabulary.look_up(tokenize(pa.concat_arrays(list(texts(corpus)))))
+        ones = np.ones(len(ids), np.int32)
+        counts = sp.csr_array((ones, ids, offsets), (len(offsets) - 1, len(vocabulary)))
+        counts.sum_duplicates()
+        if counts.nnz == 0:
+            raise InputError("SOURCE: no document has a word of the vocabulary")
+        size = counts.shape[0]
+        if wanted is None or wanted == size:
+            return cls(counts)
+        if wanted > size:
+            raise InputError(
+                f"SOURCE: {corpus.pattern} has {size:,} documents, and {wanted:,} are asked for; "
+                "give more documents, or ask for less"
+            )
+        chosen = np.random.default_rng(seed).choice(size, wanted, replace=False)
+        return cls(counts[np.sort(chosen)])
+
+    @property
+    def terms(self) -> int:
+        """V."""
+        return int(self.documents.shape[1])
+
+    def counts(self, run: int) -> sp.csr_array:
+        """All, whatever the run."""
+        return self.documents
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Documents from a topic model around a histogram, other ones for every run.
+
+    Attributes:
+        weights: of terms, int64 (V,), none negative.
+        length: of the histogram's documents, on average.
+        documents: how many to draw.
+        seed: of all runs.
+    """
+
+    weights: Counts
+    length: float
+    documents: int
+    seed: int
+
+    @classmethod
+    def of(cls, path: str, documents: int | None, seed: int) -> Drawn:
+        """Around the weights of a release; raises InputError for one that has none."""
+        card = verify(path)
+        place = f"{absolute(path)}/{storage.VOCABULARY}"
+        if not any(file.path == storage.VOCABULARY for file in card.files):
+            raise InputError(f"--histogram: {path} has no vocabulary.parquet, and so no histogram")
+        weights = storage.read_table(place)["weight"]
+        if weights.null_count:
+            raise InputError(
+                f"--histogram: {path} has a vocabulary without weights; give a release of "
+                "`kind: histogram`, or one with `histogram_epsilon`"
+            )
+        counts, size = np.maximum(weights.to_numpy(), 0), card.counts.documents
+        if counts.sum() == 0 or size == 0:
+            raise InputError(f"--histogram: {path} counts no words")
+        return cls(counts, counts.sum() / size, documents or size, seed)
+
+    @property
+    def terms(self) -> int:
+        """V."""
+        return len(self.weights)
+
+    def counts(self, run: int) -> sp.csr_array:
+        """Of the same mean length as the documents of the histogram, in `TOPICS` topics."""
+        generator, weights = np.random.default_rng([self.seed, run]), self.weights.astype(float)
+        return topic_model.draw(weights, self.documents, self.length, TOPICS, generator).counts
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is compared.
+
+    Attributes:
+        epsilons: of the documents, over N.
+        bins: numbers of bins K.
+        methods: the maps; `none` has a bin for every term.
+        histogram_epsilon: over N, too.
+        runs: of each, with fresh noise.
+        seed: of the noise.
+    """
+
+    epsilons: Sequence[Fraction]
+    bins: Sequence[int]
+    methods: Sequence[Method]
+    histogram_epsilon: Fraction
+    runs: int
+    seed: int
+
+    def maps(self, terms: int) -> list[tuple[Method, int]]:
+        """All of them; raises InputError for more bins than terms."""
+        if max(self.bins) > terms:
+            raise InputError(
+                f"--bins: {max(self.bins):,} is more than the {terms:,} words of the vocabulary"
+            )
+        sized = [method for method in self.methods if method is not Method.NONE]
+        whole = [(Method.NONE, terms)] if Method.NONE in self.methods else []
+        return [(method, size) for method in sized for size in self.bins] + whole
+
+
+class Outcome(NamedTuple):
+    """How well topics are found again at one epsilon.
+
+    Attributes:
+        epsilon: over N.
+        maps: the method and number of bins of each.
+        scores: float64 (maps, runs): mean best-match Jaccard of topics' top terms.
+        choice: which map is best.
+    """
+
+    epsilon: Fraction
+    maps: Sequence[tuple[Method, int]]
+    scores: npt.NDArray[np.float64]
+    choice: Choice
+
+
+class Calibrated(NamedTuple):
+    """All that was found.
+
+    Attributes:
+        ceiling: of the score: topics of the documents themselves, fitted twice.
+        floor: of documents without topics, redrawn from the frequencies.
+        outcomes: for each epsilon.
+    """
+
+    ceiling: float
+    floor: float
+    outcomes: list[Outcome]
+
+
+def check_installed() -> None:
+    """Raise InputError if what topics are fitted with is not there."""
+    if importlib.util.find_spec("tomotopy") is None:
+        raise InputError("tomotopy is not installed; install the extra [evaluate]")
+
+
+def calibrate(documents: Documents, settings: Settings, *, quiet: bool) -> Calibrated:
+    """Try every map at every epsilon; raises InputError for a map that there cannot be."""
+    maps = settings.maps(documents.terms)
+    shape = len(settings.epsilons), len(maps), settings.runs
+    scores, bounds = np.zeros(shape), np.zeros((2, settings.runs))
+
+    def runs() -> Iterator[None]:
+        compared = None
+        for run in range(settings.runs):
+            counts = documents.counts(run)
+            if compared is None or counts is not compared.counts:
+                compared = _Compared(counts)
+            bounds[:, run] = compared.ceiling, compared.floor(run)
+            yield
+            for first, epsilon in enumerate(settings.epsilons):
+                for second, (method, bins) in enumerate(maps):
+                    generator = np.random.default_rng([settings.seed, run, first, second])
+                    rates = float(settings.histogram_epsilon), float(epsilon)
+                    found = _simulated(counts, method, bins, *rates, generator)
+                    scores[first, second, run] = compared.score(found, run)
+                    yield
+
+    steps = settings.runs * (1 + len(settings.epsilons) * len(maps))
+    for _ in shown(runs(), steps, "calibrating", "releases", quiet=quiet):
+        pass
+    ceiling, floor = bounds.mean(axis=1)
+    outcomes = [
+        Outcome(epsilon, maps, own, choose(own))
+        for epsilon, own in zip(settings.epsilons, scores, strict=True)
+    ]
+    return Calibrated(ceiling, floor, outcomes)
+
+
+class _Compared:
+    """Documents, and their own topics, with which others are compared."""
+
+    def __init__(self, counts: sp.csr_array) -> None:
+        self.counts = counts
+        self._references = [_topics(counts, number) for number in range(_REFERENCES)]
+
+    @property
+    def ceiling(self) -> float:
+        pairs = [
+            best_match_jaccard(one, other)
+            for one in self._references
+            for other in self._references
+            if one is not other
+        ]
+        return float(np.mean(pairs))
+
+    def floor(self, run: int) -> float:
+        """Of documents of the same lengths that have no topics."""
+        generator = np.random.default_rng(run)
+        totals = np.asarray(self.counts.sum(axis=0)).ravel()
+        lengths = np.asarray(self.counts.sum(axis=1)).ravel()
+        terms = generator.choice(len(totals), int(lengths.sum()), p=totals / totals.sum())
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        redrawn = sp.csr_array((np.ones(len(terms), np.int32), terms, offsets), self.counts.shape)
+        redrawn.sum_duplicates()
+        return self.score(redrawn, run)
+
+    def score(self, counts: sp.csr_array, run: int) -> float:
+        """How well the topics are found in other documents."""
+        found = _topics(counts, _REFERENCES + run)
+        return float(np.mean([best_match_jaccard(one, found) for one in self._references]))
+
+
+def _topics(counts: sp.csr_array, seed: int) -> npt.NDArray[np.int32]:
+    return top_terms(fit_topics(counts, TOPICS, iterations=_SWEEPS, seed=seed), TOP_TERMS)
+
+
+@dataclass(frozen=True)
+class _Noisy:
+    """Noisy counts, as if they were a release's."""
+
+    counts: npt.NDArray[np.int32]
+
+    @property
+    def files(self) -> Sequence[_Rows]:
+        return [_Rows(len(self.counts))]
+
+    @property
+    def size(self) -> int:
+        return int(self.counts.shape[1])
+
+    def noisy(self, number: int) -> Iterator[npt.NDArray[np.int32]]:
+        yield self.counts
+
+
+class _Rows(NamedTuple):
+    rows: int
+
+
+def _simulated(
+    counts: sp.csr_array,
+    method: Method,
+    bins: int,
+    histogram_rate: float,
+    rate: float,
+    generator: np.random.Generator,
+) -> sp.csr_array:
+    """The reconstruction of a release, (n, V). NumPy's noise will do: nothing is published."""
+    totals = np.asarray(counts.sum(axis=0)).ravel().astype(np.int64)
+    weights = totals + _noise(histogram_rate, totals.shape, generator)
+    of = _map(method, weights, bins, generator)
+    sums = sp.csr_array((np.ones(len(of), np.int32), (np.arange(len(of)), of)))
+    noisy = (counts @ sums).toarray().astype(np.int32)
+    noisy += _noise(rate, noisy.shape, generator).astype(np.int32)
+    decay = math.exp(-rate)
+    in_bins = np.bincount(of, np.maximum(weights, 0), bins).astype(np.float64)
+    prior = Prior.of(in_bins, len(noisy), FACTORS)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        workers("local", _Noisy(noisy), Path(folder), lambda _: None) as crew,
+    ):
+        seed = int(generator.integers(2**63))
+        fitted = fit(crew, prior, decay, seed, Kept(Path(folder, "factors.npz")))
+        act = partial(
+            drawn,
+            rows=slice(0, len(noisy)),
+            fitted=fitted,
+            decay=decay,
+            stretch=stretch_of(crew, fitted, decay, seed),
+            decompression=Decompression(of, weights, bins),
+            generator=generator,
+        )
+        (bags,) = crew.each(act)
+    return _matrix(bags, counts.shape)
+
+
+def _noise(
+    rate: float, shape: tuple[int, ...], generator: np.random.Generator
+) -> npt.NDArray[np.int64]:
+    """Two-sided geometric."""
+    share = 1 - math.exp(-rate)
+    return generator.geometric(share, shape) - generator.geometric(share, shape)
+
+
+def _map(
+    method: Method, weights: Counts, bins: int, generator: np.random.Generator
+) -> compression.Bins:
+    if method is Method.NONE:
+        return compression.identity(len(weights))
+    if method is Method.RANDOM:
+        return compression.random(len(weights), bins, generator)
+    return compression.frequency(weights, bins)
+
+
+def _matrix(bags: Bags, shape: tuple[int, int]) -> sp.csr_array:
+    return sp.csr_array((bags.counts, bags.entries, bags.offsets), shape)
+
+
+def lines(found: Calibrated) -> Iterator[str]:
+    """A table for people, and what follows from it."""
+    yield (
+        f"topics found again: {found.ceiling:.3f} without noise, {found.floor:.3f} in documents "
+        "that have none"
+    )
+    yield f"{'epsilon / N':>11}  {'map':<9} {'bins':>7}  {'topics':>6}  {'runs':>13}"
+    for outcome in found.outcomes:
+        means = outcome.scores.mean(axis=1)
+        for number, (method, bins) in enumerate(outcome.maps):
+            runs = outcome.scores[number]
+            mark = ""
+            if number == outcome.choice.best:
+                mark = "  best"
+            elif number in outcome.choice.among:
+                mark = "  may be as good"
+            yield (
+                f"{float(outcome.epsilon):>11g}  {method.value:<9} {bins:>7,}  "
+                f"{means[number]:>6.3f}  {runs.min():>6.3f}-{runs.max():.3f}{mark}"
+            )
+    yield (
+        "With 95 % confidence the best map of each epsilon is among those marked, for documents "
+        "such as these."
+    )
