@@ -97,4 +97,4 @@ def test_refusals(workspace: Workspace, texts: Path) -> None:
     (workspace.folder / "words.txt").write_text("nothing\n")
     assert "no document has a word of the vocabulary" in refusal(*public, "--epsilons", "1")
     hidden = not_installed(workspace, "tomotopy")
-    assert "install the extra [evaluate]" in refusal(*public, *GRID, environment=hidden)
+    assert "install the extra [evaluate]" in refusal(*public, *GRID, environment=hidden, fresh=True)
