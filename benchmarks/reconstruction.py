@@ -80,12 +80,16 @@ class Corpus:
         }
 
 
-def bags(folder: Path, terms: int) -> tuple[sp.csr_array, np.ndarray]:
-    """The counts of a release, (n, V), and its labels."""
-    rows = pq.read_table(folder / "data").combine_chunks()
+def bags(folder: Path, terms: int) -> sp.csr_array:
+    """The counts of a release, (n, V)."""
+    rows = pq.read_table(folder / "data", columns=["terms", "counts"]).combine_chunks()
     ids, counts = (rows[name].combine_chunks() for name in ("terms", "counts"))
     parts = (counts.values.to_numpy(), ids.values.to_numpy(), ids.offsets.to_numpy())
-    return sp.csr_array(parts, shape=(len(rows), terms)), np.array(rows["label5"].to_pylist())
+    return sp.csr_array(parts, shape=(len(rows), terms))
+
+
+def labels_of(folder: Path) -> np.ndarray:
+    return np.array(pq.read_table(folder / "data", columns=["label5"])["label5"].to_pylist())
 
 
 def run(*arguments: str) -> float:
@@ -117,9 +121,10 @@ def row(corpus: Corpus, name: str, epsilon: str, bins: int, seed: int) -> dict[s
             YAML(typ="safe").dump(spec, stream)
         run("release", f"{folder}/spec.yaml")
         seconds = run("reconstruct", f"{folder}/released", "--output", f"{folder}/better")
+        places = {kind: Path(folder, kind) for kind in KINDS}
         measured = {
-            kind: corpus.measured(*bags(Path(folder, kind), len(corpus.terms)), seed)
-            for kind in KINDS
+            kind: corpus.measured(bags(place, len(corpus.terms)), labels_of(place), seed)
+            for kind, place in places.items()
         }
     return (
         {"corpus": name, "epsilon": epsilon, "bins": bins, "seed": seed}

@@ -323,9 +323,9 @@ def tables(results: Results, terms: int, documents: int) -> str:
     )
 
 
-def write_tables(path: Path, text: str) -> None:
+def write_tables(path: Path, text: str, name: str = "tables") -> None:
     """Replace what stands between the two marks of the file, or append a marked section."""
-    begin, end = "<!-- tables: begin -->", "<!-- tables: end -->"
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     old = path.read_text() if path.exists() else f"{begin}\n{end}\n"
     head, _, rest = old.partition(begin)
     _, _, tail = rest.partition(end)

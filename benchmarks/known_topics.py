@@ -1,0 +1,159 @@
+"""How well topics are found again in bag-of-words releases whose topics are known.
+
+Documents are drawn from latent Dirichlet allocation, released by the real command with their noisy
+bins, and reconstructed by the real command. Topics are fitted to both, as many as there are. A true
+topic is found as far as it overlaps with the fitted topic that is nearest: one less the total
+variation distance. As in LPLP's first experiment 100 words go into 10 bins; the other corpora are
+larger. Finished rows are kept under build/, so that a run goes on.
+
+    PYTHONPATH=. python benchmarks/known_topics.py --seeds 3 --output docs/reconstruction.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path.append(str(Path(__file__).parent))
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import scipy.sparse as sp
+import utility
+from reconstruction import CACHE, bags, run
+from ruamel.yaml import YAML
+from tqdm import tqdm
+
+from evaluation.topic_model import draw
+from evaluation.topics import fit_topics
+
+SWEEPS, SUBSET_SEED = 100, 0
+EPSILONS = "5", "2", "1", "1/2", "1/4"
+
+
+class Case(NamedTuple):
+    """A corpus: V words in K bins, T topics, n documents of a mean length."""
+
+    terms: int
+    bins: int
+    topics: int
+    documents: int
+    length: int
+
+
+CASES = (
+    Case(100, 10, 5, 5000, 100),
+    Case(1000, 100, 10, 5000, 100),
+    Case(2000, 800, 20, 10_000, 100),
+)
+
+
+def words(terms: int) -> np.ndarray:
+    letters = "abcdefghij"
+    return np.array(["w" + "".join(letters[int(d)] for d in f"{n:04d}") for n in range(terms)])
+
+
+def overlap(truth: np.ndarray, found: np.ndarray) -> float:
+    """Mean over true topics of what the nearest fitted one has in common with it."""
+    return float(np.mean([np.minimum(topic, found).sum(axis=1).max() for topic in truth]))
+
+
+def row(case: Case, epsilon: str, seed: int) -> dict[str, Any]:
+    generator = np.random.default_rng()
+    weights = 1 / np.arange(10, case.terms + 10)
+    counts, truth = draw(weights, case.documents, case.length, case.topics, generator)
+
+    def score(found: sp.csr_array) -> float:
+        found = utility.subset(found, SUBSET_SEED)
+        return overlap(truth, fit_topics(found, case.topics, iterations=SWEEPS, seed=seed))
+
+    lists = np.split(words(case.terms)[np.repeat(counts.indices, counts.data)], ends(counts))
+    with tempfile.TemporaryDirectory() as folder:
+        texts = pa.array([" ".join(own) for own in lists])
+        pq.write_table(pa.table({"text": texts}), f"{folder}/texts.parquet")
+        Path(folder, "words.txt").write_text("\n".join(words(case.terms)) + "\n")
+        spec = {
+            "release": "topics",
+            "input": {"path": f"{folder}/texts.parquet", "text": "text"},
+            "output": f"{folder}/released",
+            "mechanism": {
+                "kind": "bag-of-words",
+                "precision": 1,
+                "epsilon": float(Fraction(epsilon)),
+                "histogram_epsilon": 0.5,
+                "vocabulary": {"public": f"{folder}/words.txt"},
+                "compression": {"method": "frequency", "size": case.bins},
+                "include": ["bins"],
+            },
+        }
+        with open(f"{folder}/spec.yaml", "w") as stream:
+            YAML(typ="safe").dump(spec, stream)
+        run("release", f"{folder}/spec.yaml")
+        run("reconstruct", f"{folder}/released", "--output", f"{folder}/better")
+        released, better = (
+            score(bags(Path(folder, kind), case.terms)) for kind in ("released", "better")
+        )
+    found = {"original": score(counts), "released": released, "better": better}
+    floor = overlap(truth, truth.mean(axis=0, keepdims=True))
+    return {"case": case, "epsilon": epsilon, "seed": seed, "floor": floor} | found
+
+
+def ends(counts: sp.csr_array) -> np.ndarray:
+    """Where the words of every document but the last end."""
+    return np.cumsum(np.asarray(counts.sum(axis=1)).ravel())[:-1]
+
+
+def table(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Means over the seeds, least and greatest in brackets, in Markdown."""
+    groups = defaultdict(list)
+    for one in rows:
+        groups[Case(*one["case"]), one["epsilon"]].append(one)
+    yield (
+        "| words in bins | topics | documents | epsilon / N | clipped | reconstructed "
+        "| original | one topic for all | runs |"
+    )
+    yield "|---" * 9 + "|"
+    for (case, epsilon), group in groups.items():
+        scores = [
+            utility.spread(one[name] for one in group)
+            for name in ("released", "better", "original")
+        ]
+        floor = f"{np.mean([one['floor'] for one in group]):.3f}"
+        yield (
+            f"| {case.terms:,} in {case.bins} | {case.topics} | {case.documents:,} | {epsilon} "
+            f"| {' | '.join(scores)} | {floor} | {len(group)} |"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--output", type=Path, help="a Markdown file with a section for it")
+    options = parser.parse_args()
+    CACHE.mkdir(parents=True, exist_ok=True)
+    kept = CACHE / "known-topics.jsonl"
+    rows = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
+    done = {(Case(*one["case"]), one["epsilon"], one["seed"]) for one in rows}
+    for cell in tqdm(list(product(CASES, EPSILONS, range(options.seeds))), unit="release"):
+        if cell not in done:
+            rows.append(row(*cell))
+            tqdm.write(json.dumps(rows[-1]))
+            with kept.open("a") as stream:
+                stream.write(json.dumps(rows[-1]) + "\n")
+    text = "\n".join(table(rows))
+    print(text)
+    if options.output:
+        utility.write_tables(options.output, text, "known topics")
+
+
+if __name__ == "__main__":
+    main()
