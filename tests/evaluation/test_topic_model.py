@@ -38,12 +38,12 @@ def test_documents_are_mixtures_of_few_of_the_topics() -> None:
 
 
 def test_topics_are_around_the_weights() -> None:
-    # 2,000 topics of 50 terms: each term's mean share is its weight's, within six deviations of
-    # Dirichlet(0.5) laws. Kills: topics that are uniform, or all the same.
+    # 2,000 topics of 50 terms: logarithms of shares are the weights' on average, and deviate by 2,
+    # within six deviations. Kills: topics that are uniform, or all the same.
     generator = np.random.default_rng()
     weights = generator.gamma(1.0, size=50)
     _, topics = draw(weights, 1, 1.0, 2000, generator)
-    share = weights / weights.sum()
-    deviations = np.sqrt(share * (1 - share) / 1.5 / 2000)
-    assert (np.abs(topics.mean(axis=0) - share) < 6 * deviations).all()
-    assert topics.std(axis=0).max() > 10 * deviations.max()
+    apart = np.log(topics) - np.log(weights)
+    apart -= apart.mean(axis=1, keepdims=True)
+    assert (np.abs(apart.mean(axis=0)) < 6 * 2 / np.sqrt(2000)).all()
+    assert (np.abs(apart.std(axis=0) - 2) < 0.25).all()
