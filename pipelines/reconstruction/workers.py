@@ -57,6 +57,8 @@ class Workers(Protocol):
 def workers(engine: Engine, source: Source, folder: Path, told: Told) -> Iterator[Workers]:
     """Workers that have read the noisy counts; raises InputError where Ray is not there.
 
+    BLAS is limited to one thread in the meantime, in this process too.
+
     Args:
         engine: `local` for a thread a processor, or `ray` for the cluster that RAY_ADDRESS names,
             else for one that is started on this machine and ends with the context. The nodes of a
@@ -68,7 +70,7 @@ def workers(engine: Engine, source: Source, folder: Path, told: Told) -> Iterato
     processors = len(os.sched_getaffinity(0))
     if engine == "ray":
         missing = "--engine: ray is not installed; install the extra [ray], or leave --engine out"
-        with ray_session(missing, processors) as ray:
+        with _alike(), ray_session(missing, processors) as ray:
             yield _Actors(ray, source, folder, told)
         return
     with _alike(), ThreadPoolExecutor(processors) as pool:
