@@ -326,7 +326,7 @@ def _simulated(
     prior = Prior.of(in_bins, len(noisy), FACTORS)
     with (
         tempfile.TemporaryDirectory() as folder,
-        workers("local", _Noisy(noisy), Path(folder), lambda _: None) as crew,
+        workers("local", _Noisy(noisy), lambda: Path(folder), lambda _: None) as crew,
     ):
         seed = int(generator.integers(2**63))
         fitted = fit(crew, prior, decay, seed, Kept(Path(folder, "factors.npz")))

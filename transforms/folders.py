@@ -171,13 +171,36 @@ def _cache() -> Path:
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError:
             continue
-        # A link in a shared temporary folder may be anybody's, and be turned at any time.
-        found = place.lstat() if place.parent == _temporary() else place.stat()
-        safe = stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o022
-        if safe and found.st_uid == os.getuid() and os.access(place, os.W_OK):
+        if _is_own(place):
             return place
     raise ArtefactError(
         f"cannot be kept anywhere; set ${CACHE} to a folder that you, and nobody else, can write to"
+    )
+
+
+def _is_own(place: Path) -> bool:
+    """Whether nobody but this user can write to a folder."""
+    # A link in a shared temporary folder may be anybody's, and be turned at any time.
+    found = place.lstat() if place.parent == _temporary() else place.stat()
+    safe = stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o022
+    return safe and found.st_uid == os.getuid() and os.access(place, os.W_OK)
+
+
+def scratch(name: str) -> Path:
+    """A temporary folder that an earlier run of this user may have left, and nobody else.
+
+    Raises InputError if it is somebody else's, or cannot be made.
+    """
+    place = _temporary() / f"quietcorpus-{os.getuid()}-{name}"
+    try:
+        place.mkdir(mode=0o700, exist_ok=True)
+        if _is_own(place):
+            return place
+    except OSError:  # a link that leads nowhere, a file, no room
+        pass
+    raise InputError(
+        f"{place}: cannot be a folder that you, and nobody else, can write to; delete it, or set "
+        "TMPDIR to another place"
     )
 
 

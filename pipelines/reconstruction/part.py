@@ -10,6 +10,7 @@ import math
 import os
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -57,7 +58,7 @@ class Part:
         self.number, self._rows = number, source.files[number].rows
         self._shape = self._rows, source.size
         self._folder = folder / f"part-{number}"
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder.mkdir(exist_ok=True)
         if not self._path("noisy").exists():
             self._read(source)
 
@@ -101,8 +102,10 @@ class Part:
         self._path(f"shapes-{passes - 2}").unlink(missing_ok=True)
 
     def clear(self) -> None:
-        """Nothing is left."""
+        """Nothing is left, of this part or of all."""
         shutil.rmtree(self._folder, ignore_errors=True)
+        with suppress(OSError):
+            self._folder.parent.rmdir()
 
     def _path(self, name: str) -> Path:
         return self._folder / name

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import fasteners
@@ -27,6 +27,7 @@ from pipelines.reconstruction.workers import Engine, Workers, workers
 from pipelines.spec import inside
 from pipelines.version import environment_digest, software
 from transforms.errors import InputError
+from transforms.folders import scratch
 from transforms.shards import Written
 
 _STEPS = PASSES + 3
@@ -61,11 +62,12 @@ def reconstruct(
     if inside(output, source.output):
         raise InputError(f"--output: {output} lies in the release; name a place of its own")
     run = hashlib.sha256(f"{source.digest} {factors} {environment_digest()}".encode()).hexdigest()
+    mine = partial(scratch, f"reconstruct-{run[:32]}")
     with (
         area(output, source.card.release, run[:32]) as place,
-        _folder(source, run) as folder,
+        _locked(mine(), path) as folder,
         progress(source.documents * _STEPS, quiet=quiet) as told,
-        workers(engine, source, folder, told) as crew,
+        workers(engine, source, mine, told) as crew,
     ):
         seed = int(source.digest, 16)
         found = fit(
@@ -87,13 +89,11 @@ def reconstruct(
 
 
 @contextmanager
-def _folder(source: NoisyRelease, run: str) -> Iterator[Path]:
-    """One for this very fit, in which an earlier run may have left what it had done."""
-    folder = Path(tempfile.gettempdir(), f"quietcorpus-reconstruct-{run[:32]}")
-    folder.mkdir(mode=0o700, exist_ok=True)
+def _locked(folder: Path, path: str) -> Iterator[Path]:
+    """The folder of this very fit, in which an earlier run may have left what it had done."""
     lock = fasteners.InterProcessLock(folder / "lock")
     if not lock.acquire(blocking=False):
-        raise InputError(f"{source.output}: is being reconstructed by another run; wait for it")
+        raise InputError(f"{path}: is being reconstructed by another run; wait for it")
     try:
         yield folder
     finally:

@@ -54,7 +54,9 @@ class Workers(Protocol):
 
 
 @contextlib.contextmanager
-def workers(engine: Engine, source: Source, folder: Path, told: Told) -> Iterator[Workers]:
+def workers(
+    engine: Engine, source: Source, folder: Callable[[], Path], told: Told
+) -> Iterator[Workers]:
     """Workers that have read the noisy counts; raises InputError where Ray is not there.
 
     BLAS is limited to one thread in the meantime, in this process too.
@@ -64,7 +66,7 @@ def workers(engine: Engine, source: Source, folder: Path, told: Told) -> Iterato
             else for one that is started on this machine and ends with the context. The nodes of a
             cluster need this version of quietcorpus, and see the release by the same name.
         source: of the noisy counts.
-        folder: on every worker's machine, for what it holds.
+        folder: finds one on a worker's machine, for what it holds.
         told: is told of the documents that a task is done for.
     """
     processors = len(os.sched_getaffinity(0))
@@ -75,7 +77,7 @@ def workers(engine: Engine, source: Source, folder: Path, told: Told) -> Iterato
         return
     with _alike(), ThreadPoolExecutor(processors) as pool:
         try:
-            yield _Threads(pool, source, folder, told)
+            yield _Threads(pool, source, folder(), told)
         finally:  # after Ctrl-C, too: what was begun ends, what was not is dropped
             pool.shutdown(cancel_futures=True)
 
@@ -113,7 +115,7 @@ class _Threads:
 
 
 class _Actors:
-    def __init__(self, ray: Any, source: Source, folder: Path, told: Told) -> None:
+    def __init__(self, ray: Any, source: Source, folder: Callable[[], Path], told: Told) -> None:
         self._ray, self._told = ray, told
         self.rows = [file.rows for file in source.files]
         count = min(len(self.rows), max(1, int(ray.cluster_resources().get("CPU", 1))))
@@ -150,10 +152,11 @@ class _Actors:
 class _Actor:
     """A Ray actor: some of the parts."""
 
-    def __init__(self, source: Source, numbers: Iterable[int], folder: Path) -> None:
+    def __init__(self, source: Source, numbers: Iterable[int], folder: Callable[[], Path]) -> None:
         FileSystems.set_options(PipelineOptions([]))
         self._limits = _alike()
-        self._parts = {number: Part(source, number, folder) for number in numbers}
+        place = folder()
+        self._parts = {number: Part(source, number, place) for number in numbers}
 
     def total(self, number: int, task: Task) -> Sums:
         part = self._parts[number]

@@ -144,7 +144,7 @@ def test_a_cluster_reconstructs_what_threads_do(workspace: Workspace, head: str)
     here = reconstruct("here")
     assert sum(name.startswith("part-") for name in here) == 2
     assert reconstruct("there", "--engine", "ray", RAY_ADDRESS=head) == here
-    assert not list(workspace.temporary.glob("quietcorpus-reconstruct-*"))
+    assert not list(workspace.temporary.glob("quietcorpus-*reconstruct-*"))
 
 
 def test_a_cluster_that_is_not_there(workspace: Workspace, word_index: Path) -> None:

@@ -119,7 +119,7 @@ def test_a_run_that_was_killed_goes_on(released: Workspace) -> None:
         arguments, cwd=released.folder, env=released.environment, stderr=subprocess.PIPE
     ) as process:
         deadline = time.monotonic() + 120
-        while not list(released.temporary.glob("quietcorpus-reconstruct-*/factors.npz")):
+        while not list(released.temporary.glob("quietcorpus-*reconstruct-*/factors.npz")):
             assert time.monotonic() < deadline
             assert process.poll() is None
             time.sleep(0.01)

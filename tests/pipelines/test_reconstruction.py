@@ -58,7 +58,7 @@ def source() -> Source:
 def run(source: Source, folder: Path, seed: int = 7, told: Told = lambda _: None) -> Fitted:
     prior = Prior.of(np.concatenate(source.counts).sum(axis=0), sum(DOCUMENTS), 8)
     folder.mkdir(exist_ok=True)
-    with workers("local", source, folder, told) as crew:
+    with workers("local", source, lambda: folder, told) as crew:
         return fit(crew, prior, DECAY, seed, Kept(folder / "factors.npz"))
 
 
