@@ -176,6 +176,11 @@ class Evaluation:
             raise InputError(
                 f"--spec: missing; evaluating {kind} needs the artefacts that the spec names"
             )
+        if self.card.reconstruction is not None:
+            raise InputError(
+                f"--spec: {self.release} was reconstructed, and further draws would not be; leave "
+                "it out"
+            )
         spec = load_spec(self.spec)
         other = whole_difference(self.card, spec)
         if other is not None:

@@ -32,9 +32,8 @@ def texts() -> list[str]:
     return found
 
 
-@pytest.fixture
-def released(workspace: Workspace) -> Workspace:
-    """A release with its noisy bins, and nothing else: neither corpus nor key."""
+def release(workspace: Workspace) -> Path:
+    """Make a release with its noisy bins; its corpus."""
     (workspace.folder / "words.txt").write_text("\n".join(VOCABULARY) + "\n")
     path = workspace.parquet(
         {"group": [n % GROUPS for n in range(DOCUMENTS)], "text": texts()}, row_group_size=400
@@ -50,7 +49,13 @@ def released(workspace: Workspace) -> Workspace:
             "mechanism.include": ["bins"],
         }
     )
-    path.unlink()
+    return path
+
+
+@pytest.fixture
+def released(workspace: Workspace) -> Workspace:
+    """A release, and nothing else: neither corpus nor key."""
+    release(workspace).unlink()
     for name in ("words.txt", "vocabulary.txt", "spec.yaml"):
         (workspace.folder / name).unlink()
     del workspace.environment["QUIETCORPUS_MASTER_KEY"]
@@ -176,3 +181,16 @@ def test_a_release_without_signal_stays_so(workspace: Workspace) -> None:
     better = workspace.folder / "better"
     assert json.loads((better / "release.json").read_text())["reconstruction"]["factors"] == 1
     assert abs(of_own_group(better) - 1 / GROUPS) < 0.03
+
+
+def test_it_can_be_evaluated(workspace: Workspace) -> None:
+    # Where the corpus is. Kills: draws of the spec, which are no reconstructions, beside it.
+    corpus = release(workspace)
+    assert reconstruct(workspace).returncode == 0
+    arguments = ("evaluate", "better", "--against", str(corpus), "--output", "private")
+    done = workspace.run(*arguments, "--spec", "spec.yaml")
+    assert done.returncode == 2
+    assert "better was reconstructed, and further draws would not be; leave" in done.stderr
+    done = workspace.run(*arguments, "--label", "group", "--documents", "500")
+    assert done.returncode == 0, done.stderr
+    assert (workspace.folder / "private" / "evaluation.html").exists()
