@@ -46,10 +46,14 @@ class Prior:
 
     @classmethod
     def of(cls, counts: npt.NDArray[np.float64], documents: int, factors: int) -> Prior:
-        """What a histogram of bins tells, float64 (K,), where half a token stands for none."""
+        """What a noisy histogram of bins tells, float64 (K,).
+
+        Half a token stands for none in its law. The length is of what was not clipped: noise
+        above zero would make up for none below.
+        """
         positive = np.maximum(counts, 0.5)
-        total = positive.sum()
-        return cls(positive / total, float(total / documents), factors)
+        length = max(float(counts.sum()), 1.0) / documents
+        return cls(positive / positive.sum(), length, factors)
 
     @property
     def rate(self) -> float:
@@ -114,7 +118,8 @@ def directions(
 
     Gavish and Donoho (2017), Frobenius loss: a singular value y of a matrix of signal and white
     noise, in units of noise, becomes sqrt((y^2 - b - 1)^2 - 4 b) / y, b = K / n. Noise alone passes
-    its edge by six of its deviations only with a probability below 1e-4 (Johnstone 2001).
+    its edge by seven of its deviations only with a probability below 1e-6 (Johnstone 2001), where
+    documents are of one length: others have more signal than their length's share.
 
     Args:
         gram: float64 (K, K): the noisy counts' sum of outer products over the documents.
@@ -128,7 +133,7 @@ def directions(
     squares = values[::-1] / documents
     root = 1 + np.sqrt(ratio)
     spread = (1 / np.sqrt(documents) + 1 / np.sqrt(len(gram))) ** (1 / 3)
-    known = squares > root**2 + 6 * root * spread / np.sqrt(documents)
+    known = squares > root**2 + 7 * root * spread / np.sqrt(documents)
     known[0] = True
     squares = squares[known]
     shrunk = np.sqrt(np.maximum((squares - ratio - 1) ** 2 - 4 * ratio, 0))

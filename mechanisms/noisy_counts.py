@@ -7,12 +7,20 @@ mode and falls from there. Post-processing of S: it costs nothing.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
 from compiled import compiled, inlined
 
 _NEGLIGIBLE = 1e-9
+_LEAST_DECAY, _MOST_DECAY = 1e-300, 1 - 1e-9
+
+
+def decay_of(rate: float) -> float:
+    """exp(-rate), as far as floats can work with it."""
+    return min(max(math.exp(-rate), _LEAST_DECAY), _MOST_DECAY)
 
 
 def relative(
@@ -46,7 +54,9 @@ def _mode(noisy, mean, decay):  # type: ignore[no-untyped-def]
     above = int(mean * decay)
     if above >= noisy:
         return above
-    return min(int(mean / decay), noisy)
+    if mean >= noisy * decay:
+        return noisy
+    return int(mean / decay)
 
 
 @inlined

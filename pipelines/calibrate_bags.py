@@ -32,6 +32,7 @@ from indexes.vocabulary import Vocabulary
 from mechanisms.bags import Bags
 from mechanisms.decompression import Decompression
 from mechanisms.factors import Prior
+from mechanisms.noisy_counts import decay_of
 from pipelines import storage
 from pipelines.public_documents import texts
 from pipelines.reconstruction.documents import drawn, stretch_of
@@ -45,7 +46,7 @@ from transforms.errors import InputError
 
 TOPICS, TOP_TERMS = 20, 20
 FACTORS = 30
-_SWEEPS, _REFERENCES = 100, 3
+_SWEEPS, _REFERENCES, _LEAST_DOCUMENTS = 100, 3, 100
 Counts = npt.NDArray[np.int64]
 
 
@@ -53,8 +54,12 @@ class Documents(Protocol):
     """Where the documents of a run come from.
 
     Attributes:
+        meant: whom a comparison speaks for.
         terms: V.
     """
+
+    @property
+    def meant(self) -> str: ...
 
     @property
     def terms(self) -> int: ...
@@ -63,11 +68,21 @@ class Documents(Protocol):
         """Those of a run, (n, V)."""
 
 
+def _refuse_few(key: str, documents: int) -> None:
+    if documents < _LEAST_DOCUMENTS:
+        raise InputError(
+            f"{key}: {documents} documents have no topics to speak of; give {_LEAST_DOCUMENTS} "
+            "or more"
+        )
+
+
 @dataclass(frozen=True)
 class PublicTexts:
     """The same public documents for every run."""
 
     documents: sp.csr_array
+
+    meant = "for these documents; how like them yours are, it does not say"
 
     @classmethod
     def read(
@@ -81,6 +96,7 @@ class PublicTexts:
         if counts.nnz == 0:
             raise InputError("SOURCE: no document has a word of the vocabulary")
         size = counts.shape[0]
+        _refuse_few("SOURCE", wanted or size)
         if wanted is None or wanted == size:
             return cls(counts)
         if wanted > size:
@@ -117,6 +133,8 @@ class Drawn:
     documents: int
     seed: int
 
+    meant = "for topics around this histogram; how like them yours are, it does not say"
+
     @classmethod
     def of(cls, path: str, documents: int | None, seed: int) -> Drawn:
         """Around the weights of a release; raises InputError for one that has none."""
@@ -130,10 +148,11 @@ class Drawn:
                 f"--histogram: {path} has a vocabulary without weights; give a release of "
                 "`kind: histogram`, or one with `histogram_epsilon`"
             )
-        counts, size = np.maximum(weights.to_numpy(), 0), card.counts.documents
-        if counts.sum() == 0 or size == 0:
+        counts, size = weights.to_numpy(), card.counts.documents
+        if counts.sum() <= 0:  # clipped, noise alone would make documents of it
             raise InputError(f"--histogram: {path} counts no words")
-        return cls(counts, counts.sum() / size, documents or size, seed)
+        _refuse_few("--histogram", documents or size)
+        return cls(np.maximum(counts, 0), counts.sum() / size, documents or size, seed)
 
     @property
     def terms(self) -> int:
@@ -167,14 +186,15 @@ class Settings:
     seed: int
 
     def maps(self, terms: int) -> list[tuple[Method, int]]:
-        """All of them; raises InputError for more bins than terms."""
-        if max(self.bins) > terms:
+        """All that there can be over so many terms; raises InputError if there is none."""
+        possible = [size for size in self.bins if size <= terms]
+        if not possible and any(method is not Method.NONE for method in self.methods):
             raise InputError(
-                f"--bins: {max(self.bins):,} is more than the {terms:,} words of the vocabulary"
+                f"--bins: {min(self.bins):,} is more than the {terms:,} words of the vocabulary"
             )
         sized = [method for method in self.methods if method is not Method.NONE]
         whole = [(Method.NONE, terms)] if Method.NONE in self.methods else []
-        return [(method, size) for method in sized for size in self.bins] + whole
+        return [(method, size) for method in sized for size in possible] + whole
 
 
 class Outcome(NamedTuple):
@@ -197,11 +217,13 @@ class Calibrated(NamedTuple):
     """All that was found.
 
     Attributes:
+        meant: whom the choices speak for.
         ceiling: of the score: topics of the documents themselves, fitted twice.
         floor: of documents without topics, redrawn from the frequencies.
         outcomes: for each epsilon.
     """
 
+    meant: str
     ceiling: float
     floor: float
     outcomes: list[Outcome]
@@ -243,7 +265,7 @@ def calibrate(documents: Documents, settings: Settings, *, quiet: bool) -> Calib
         Outcome(epsilon, maps, own, choose(own))
         for epsilon, own in zip(settings.epsilons, scores, strict=True)
     ]
-    return Calibrated(ceiling, floor, outcomes)
+    return Calibrated(documents.meant, ceiling, floor, outcomes)
 
 
 class _Compared:
@@ -321,8 +343,7 @@ def _simulated(
     sums = sp.csr_array((np.ones(len(of), np.int32), (np.arange(len(of)), of)))
     noisy = (counts @ sums).toarray().astype(np.int32)
     noisy += _noise(rate, noisy.shape, generator).astype(np.int32)
-    decay = math.exp(-rate)
-    in_bins = np.bincount(of, np.maximum(weights, 0), bins).astype(np.float64)
+    decay, in_bins = decay_of(rate), np.bincount(of, weights, bins).astype(np.float64)
     prior = Prior.of(in_bins, len(noisy), FACTORS)
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -386,6 +407,6 @@ def lines(found: Calibrated) -> Iterator[str]:
                 f"{means[number]:>6.3f}  {runs.min():>6.3f}-{runs.max():.3f}{mark}"
             )
     yield (
-        "With 95 % confidence the best map of each epsilon is among those marked, for documents "
-        "such as these."
+        "Of each epsilon, the map that is best over all noise is among those marked with 95 % "
+        f"confidence: {found.meant}."
     )

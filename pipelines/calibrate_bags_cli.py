@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipelines.calibrate_cli import Numbers
+from pipelines.calibrate_cli import Number, Numbers
 from pipelines.command import guarded
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class _Bins(click.ParamType):
     default="100,200,400,800,1600",
     show_default=True,
     type=_Bins(),
-    help="Numbers of bins to try.",
+    help="Numbers of bins to try; those above the number of words are left out.",
 )
 @click.option(
     "--map",
@@ -51,11 +51,14 @@ class _Bins(click.ParamType):
 @click.option(
     "--documents",
     type=click.IntRange(1),
-    help="As many as will be released; all of SOURCE, or of the histogram, if left out.",
+    help="As many as will be released; all of SOURCE, or of the histogram, if left out. Memory "
+    "holds all, times the number of bins.",
 )
-@click.option("--histogram-epsilon", default="0.5", show_default=True, type=Numbers())
 @click.option(
-    "--runs", default=3, show_default=True, type=click.IntRange(2), help="Each with fresh noise."
+    "--histogram-epsilon", default="0.5", show_default=True, type=Number(), help="Over N, too."
+)
+@click.option(
+    "--runs", default=5, show_default=True, type=click.IntRange(2), help="Each with fresh noise."
 )
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(0))
 @click.option("--quiet", is_flag=True, help="No progress bar; plain log lines.")
@@ -68,7 +71,7 @@ def calibrate_bags(
     methods: tuple[str, ...],
     text: str,
     documents: int | None,
-    histogram_epsilon: tuple[Fraction, ...],
+    histogram_epsilon: Fraction,
     runs: int,
     seed: int,
     quiet: bool,
@@ -80,7 +83,7 @@ def calibrate_bags(
     from topics around the noisy histogram of a release, of the same number and mean length:
 
     \b
-      quietcorpus calibrate bag-of-words public/*.parquet --vocabulary words.txt --epsilons 1,2
+      quietcorpus calibrate bag-of-words 'public/*.parquet' --vocabulary words.txt --epsilons 1,2
       quietcorpus calibrate bag-of-words --histogram releases/words --epsilons 1,2
     """
 
@@ -100,7 +103,7 @@ def calibrate_bags(
             epsilons=epsilons,
             bins=bins,
             methods=[Method(name) for name in methods],
-            histogram_epsilon=histogram_epsilon[0],
+            histogram_epsilon=histogram_epsilon,
             runs=runs,
             seed=seed,
         )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _SMALLEST, _LARGEST = Decimal("0.000001"), Decimal(1_000_000)
 
 
-class _Number(click.ParamType):
+class Number(click.ParamType):
     """A number above zero, within reason, exactly as it is written."""
 
     name = "number"
@@ -34,7 +34,7 @@ class _Number(click.ParamType):
         return Fraction(number)
 
 
-class Numbers(_Number):
+class Numbers(Number):
     """Such numbers, with commas in between; ascending, each once."""
 
     name = "numbers"
@@ -84,10 +84,10 @@ class _Words(click.ParamType):
     "--eta",
     default="0.05",
     show_default=True,
-    type=_Number(),
+    type=Number(),
     help="S_w holds 1 - eta of the outputs.",
 )
-@click.option("--unchanged-at-most", type=_Number(), help="Solve for epsilon: N_w is at most this.")
+@click.option("--unchanged-at-most", type=Number(), help="Solve for epsilon: N_w is at most this.")
 @click.option(
     "--set-size-at-least", type=click.IntRange(2), help="Solve for epsilon: S_w is at least this."
 )
@@ -95,7 +95,7 @@ class _Words(click.ParamType):
     "--share",
     default="0.95",
     show_default=True,
-    type=_Number(),
+    type=Number(),
     help="Of the words for which this is so.",
 )
 @click.option(

@@ -43,6 +43,11 @@ def verify_counted(path: str, card: Card, place: str) -> None:
     commit = ledger.state.commits.get(number)
     if reservation is None or commit is None:
         raise InputError(f"ledger: {ledger.uri} has not committed record {number}")
+    if card.reconstruction is not None:  # whatever it says of itself
+        raise InputError(
+            f"ledger: {card.release} was reconstructed from a release that {ledger.uri} counts, at "
+            f"{reservation.output}; verify that one"
+        )
     said = _disagreement(card, content, reservation, commit)
     if said:
         raise InputError(f"ledger: {ledger.uri} and the card of {card.release} disagree: {said}")
@@ -67,12 +72,6 @@ def _finding(reservation: Reservation, commit: Commit | None) -> Finding:
     return Finding(reservation.release, said or "committed, and its card agrees", wrong=bool(said))
 
 
-def _committed(card: Card, content: bytes) -> str:
-    """The digest of the card that was committed: what is made from a release has another."""
-    made = card.reconstruction
-    return hashlib.sha256(content).hexdigest() if made is None else made.card_sha256
-
-
 def _disagreement(card: Card, content: bytes, reservation: Reservation, commit: Commit) -> str:
     """In what a card and the records differ; empty if they agree."""
     if card.ledger is None or card.release != reservation.release:
@@ -83,6 +82,6 @@ def _disagreement(card: Card, content: bytes, reservation: Reservation, commit: 
         return "the card names another partition"
     if card.budget.total != reservation.guarantee:
         return "the card has another cost"
-    if commit.card_sha256 != _committed(card, content):
+    if commit.card_sha256 != hashlib.sha256(content).hexdigest():
         return "release.json is not the one that was committed"
     return ""

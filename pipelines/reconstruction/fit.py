@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -65,12 +66,13 @@ class Kept:
 
     def load(self, prior: Prior) -> Fitted | None:
         """What an earlier run came to, if it came so far."""
-        if not self.path.exists():
+        try:
+            with np.load(self.path) as found:
+                passes, parameters = int(found["passes"]), found["parameters"]
+        except (OSError, ValueError, KeyError, BadZipFile):  # none, or a torn one
             return None
-        with np.load(self.path) as found:
-            fits = tuple(map(Factors, found["parameters"]))
-            factors = found["parameters"].shape[1]
-            return Fitted(int(found["passes"]), replace(prior, factors=factors), fits)
+        prior = replace(prior, factors=parameters.shape[1])
+        return Fitted(passes, prior, tuple(map(Factors, parameters)))
 
     def save(self, fitted: Fitted) -> None:
         """Go on from here."""

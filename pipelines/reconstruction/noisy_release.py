@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from mechanisms.decompression import Decompression
+from mechanisms.noisy_counts import decay_of
 from pipelines import storage
 from pipelines.card import Card, File
 from pipelines.spec_values import absolute
@@ -23,7 +23,7 @@ from transforms.parquet_files import open_file
 from transforms.shards import Written, write_tables
 
 BINS = "bins"
-_BATCH = 1024
+_BATCH, _MOST_BINS = 1024, 20_000
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class NoisyRelease:
 
     @classmethod
     def open(cls, path: str) -> NoisyRelease:
-        """Check every file of a release; raises InputError for one without noisy bins."""
+        """Check every file of a release; raises InputError for one that this cannot work with."""
         card = verify(path)
         if BINS not in card.mechanism.get("include", []):
             raise InputError(
@@ -55,7 +55,24 @@ class NoisyRelease:
             )
         if card.counts.documents == 0:
             raise InputError(f"{path}: holds no documents, so that there is nothing to reconstruct")
-        output = absolute(path)
+        try:
+            found = cls._read(card, absolute(path))
+            broken = not found._is_whole()
+        except (ArithmeticError, KeyError, TypeError, ValueError):  # Arrow's own are ValueErrors
+            broken = True
+        if broken:
+            raise InputError(
+                f"{path}: its noise, map or vocabulary is not as quietcorpus writes them"
+            )
+        if found.size > _MOST_BINS:
+            raise InputError(
+                f"{path}: has {found.size:,} bins, and more than {_MOST_BINS:,} cannot be worked "
+                "with; release with fewer"
+            )
+        return found
+
+    @classmethod
+    def _read(cls, card: Card, output: str) -> NoisyRelease:
         digest = hashlib.sha256(storage.read_bytes(f"{output}/{storage.CARD}")).hexdigest()
         vocabulary = storage.read_table(f"{output}/{storage.VOCABULARY}")
         weights = vocabulary["weight"]
@@ -65,8 +82,24 @@ class NoisyRelease:
             if compressed
             else np.arange(len(vocabulary))
         )
-        known = weights.null_count == 0
+        known = weights.null_count == 0  # or all are null
         return cls(output, card, digest, of.astype(np.int32), weights.to_numpy() if known else None)
+
+    def _is_whole(self) -> bool:
+        return (
+            self.rate > 0
+            and self.size > 0
+            and len(self.of) > 0
+            and bool((self.of >= 0).all() and (self.of < self.size).all())
+            and (self.weights is None or len(self.weights) == len(self.of))
+            and sum(file.rows for file in self.files) == self.documents
+        )
+
+    @property
+    def seed(self) -> int:
+        """What the draws begin with: the same for the same data, whenever it was released."""
+        contents = sorted((file.path, file.sha256) for file in self.card.files)
+        return int(hashlib.sha256(repr((self.rate, contents)).encode()).hexdigest(), 16)
 
     @property
     def size(self) -> int:
@@ -80,8 +113,8 @@ class NoisyRelease:
 
     @property
     def decay(self) -> float:
-        """exp(-rate)."""
-        return math.exp(-self.rate)
+        """exp(-rate), or nearly."""
+        return decay_of(float(self.rate))
 
     @property
     def documents(self) -> int:
@@ -99,10 +132,10 @@ class NoisyRelease:
         return Decompression(self.of, weights, self.size)
 
     def histogram(self) -> npt.NDArray[np.float64] | None:
-        """The private histogram over bins, float64 (K,), negative counts as none."""
+        """The private histogram over bins, float64 (K,), as noisy as it is."""
         if self.weights is None:
             return None
-        return np.bincount(self.of, np.maximum(self.weights, 0), self.size).astype(np.float64)
+        return np.bincount(self.of, self.weights, self.size).astype(np.float64)
 
     def schema(self, file: File) -> pa.Schema:
         """The columns of a data file, but for the noisy bins."""
@@ -128,6 +161,8 @@ class NoisyRelease:
         file = self.files[number]
         for table in self.tables(file, [BINS]):
             column = table[BINS].combine_chunks()
+            if column.type != pa.list_(pa.int32()):
+                raise InputError(f"{self.output}/{file.path}: its bins are no lists of int32")
             lengths: Any = np.diff(column.offsets.to_numpy())
             if (lengths != self.size).any() or column.values.null_count:
                 raise InputError(

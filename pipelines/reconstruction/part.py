@@ -17,6 +17,8 @@ from typing import Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from transforms.errors import InputError
+
 BATCH = 1024
 
 
@@ -122,9 +124,16 @@ class Part:
     def _unfinished_array(
         self, name: str, kind: type[np.number], shape: tuple[int, ...]
     ) -> np.ndarray:
-        path = self._unfinished(name)
-        with path.open("ab") as file:  # which may be there, with batches that are written
-            file.truncate(math.prod(shape) * np.dtype(kind).itemsize)
+        path, size = self._unfinished(name), math.prod(shape) * np.dtype(kind).itemsize
+        try:
+            with path.open("ab") as file:  # which may be there, with batches that are written
+                if size > path.stat().st_size:
+                    os.posix_fallocate(file.fileno(), 0, size)
+        except OSError:
+            raise InputError(
+                f"{self._folder}: has no room for {size / 1e9:,.1f} GB; make some, or set TMPDIR "
+                "to another place"
+            ) from None
         return _mapped(path, kind, shape, "r+")
 
 

@@ -30,6 +30,7 @@ from transforms.errors import InputError
 from transforms.folders import scratch
 from transforms.shards import Written
 
+_KEPT = "factors.npz"
 _STEPS = PASSES + 3
 """What is done for each document: compared, begun with, passed over, and drawn."""
 
@@ -69,12 +70,10 @@ def reconstruct(
         progress(source.documents * _STEPS, quiet=quiet) as told,
         workers(engine, source, mine, told) as crew,
     ):
-        seed = int(source.digest, 16)
-        found = fit(
-            crew, _prior(source, crew, factors), source.decay, seed, Kept(folder / "factors.npz")
-        )
+        prior, kept = _prior(source, crew, factors), Kept(folder / _KEPT)
+        found = fit(crew, prior, source.decay, source.seed, kept)
         files = list(source.tables_of_terms(place.staging))
-        for written in documents(crew, source, found, place.staging, seed):
+        for written in documents(crew, source, found, place.staging, source.seed):
             files.append(written)
             told(written.rows)
         card = _card(source, files, place.created, found)
@@ -97,6 +96,8 @@ def _locked(folder: Path, path: str) -> Iterator[Path]:
     try:
         yield folder
     finally:
+        if not (folder / _KEPT).exists():  # there is nothing to go on with
+            shutil.rmtree(folder, ignore_errors=True)
         lock.release()
 
 

@@ -125,6 +125,8 @@ class _Actors:
             for first in range(count)
         ]
         self._of = [actors[number % count] for number in range(len(self.rows))]
+        for _ in self._results([actor.read.remote() for actor in actors]):
+            pass
 
     def total(self, task: Task) -> Sums:
         shared = self._ray.put(task)
@@ -137,15 +139,21 @@ class _Actors:
         found = [
             getattr(actor, method).remote(number, shared) for number, actor in enumerate(self._of)
         ]
+        for rows, one in zip(self.rows, self._results(found), strict=True):
+            yield one
+            if method == "total":
+                self._told(rows)
+
+    def _results(self, found: Sequence[Any]) -> Iterator[Any]:
         try:
-            for rows, one in zip(self.rows, found, strict=True):
+            for one in found:
                 yield self._ray.get(one)
-                if method == "total":
-                    self._told(rows)
+        except self._ray.exceptions.RayTaskError as error:
+            raise error.cause from None
         except self._ray.exceptions.RayActorError:
             raise StageError(
                 "a worker of the reconstruction was killed or had too little memory; the same "
-                "command goes on from the last pass"
+                "command goes on from the last pass, as far as workers' folders are still there"
             ) from None
 
 
@@ -155,8 +163,13 @@ class _Actor:
     def __init__(self, source: Source, numbers: Iterable[int], folder: Callable[[], Path]) -> None:
         FileSystems.set_options(PipelineOptions([]))
         self._limits = _alike()
-        place = folder()
-        self._parts = {number: Part(source, number, place) for number in numbers}
+        self._source, self._numbers, self._folder = source, numbers, folder
+        self._parts: dict[int, Part] = {}
+
+    def read(self) -> None:
+        """What it raises is known to the driver, unlike what a constructor does."""
+        place = self._folder()
+        self._parts = {number: Part(self._source, number, place) for number in self._numbers}
 
     def total(self, number: int, task: Task) -> Sums:
         part = self._parts[number]

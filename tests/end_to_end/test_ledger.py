@@ -103,6 +103,12 @@ def test_card_and_ledger_agree(corpus: Workspace) -> None:
     assert "not the one that was committed" in refusal(corpus.run("ledger", "verify", "ledger"))
     said = refusal(corpus.run("verify", "released/one", "--ledger", "ledger"))
     assert "not the one that was committed" in said or "README" in said
+    # Nor may it say of itself that it was made from the one that was committed.
+    made = {"card_sha256": commit["card_sha256"], "factors": 1, "starts": 1, "passes": 1}
+    path.write_text(json.dumps(json.loads(card) | {"reconstruction": made}))
+    assert "not the one that was committed" in refusal(corpus.run("ledger", "verify", "ledger"))
+    said = refusal(corpus.run("verify", "released/one", "--ledger", "ledger"))
+    assert "was reconstructed from a release that" in said or "README" in said
 
 
 def test_a_cap_is_not_passed(corpus: Workspace) -> None:

@@ -111,6 +111,9 @@ def test_documents_are_better_and_a_function_of_the_release(released: Workspace)
     assert 38 < np.mean(lengths) < 42
     assert of_own_group(better) > of_own_group(released.output) + 0.05
 
+    # The same data, released at another time, which the card alone tells.
+    path = released.output / "release.json"
+    path.write_text(path.read_text().replace('"created": "2', '"created": "1'))
     again = reconstruct(released, "again")
     assert again.returncode == 0, again.stderr
     assert files_of(released.folder / "again") == files_of(better)
@@ -154,10 +157,19 @@ def test_refusals(released: Workspace) -> None:
     assert reconstruct(released).returncode == 0
     said = refusal("better", "--output", "best")
     assert "holds no noisy bins, and nothing better can be made of what was clipped" in said
+    card = (released.output / "release.json").read_text()
+    for key, value in {"noise_rate": "-1", "bins": 5}.items():
+        other = json.loads(card)
+        other["mechanism"][key] = value
+        (released.output / "release.json").write_text(json.dumps(other))
+        said = refusal("released/out", "--output", "best")
+        assert "its noise, map or vocabulary is not as quietcorpus writes them" in said
+    (released.output / "release.json").write_text(card)
     data = next(released.output.glob("data/*.parquet"))
     data.write_bytes(data.read_bytes()[:-1])
     assert "sha256 differs" in refusal("released/out", "--output", "best")
     assert not (released.folder / "best").exists()
+    assert not list(released.temporary.glob("quietcorpus-*reconstruct-*"))
 
 
 def test_a_release_without_signal_stays_so(workspace: Workspace) -> None:

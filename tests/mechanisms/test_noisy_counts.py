@@ -7,9 +7,9 @@ import pytest
 from scipy.special import gammaln
 from scipy.stats import chisquare
 
-from mechanisms.noisy_counts import draw, relative
+from mechanisms.noisy_counts import decay_of, draw, relative
 
-DECAYS = [0.001, 0.0067, 0.1, 0.6, 0.95]
+DECAYS = [1e-300, np.exp(-50), 0.001, 0.0067, 0.1, 0.6, 0.95]
 MEANS = [1e-9, 1e-4, 0.03, 0.7, 3.0, 40.0, 900.0]
 NOISY = [-300, -7, -1, 0, 1, 2, 5, 60, 1500]
 
@@ -40,7 +40,7 @@ def test_the_mean_is_that_of_the_law(decay: float) -> None:
             for row in zip(noisy, means, strict=True)
         ]
     )
-    np.testing.assert_allclose(found, exact, rtol=2e-5)
+    np.testing.assert_allclose(found, exact, rtol=2e-5, atol=1e-12)
 
 
 def test_a_count_without_noise_is_known_and_a_drowned_one_is_as_likely_as_before() -> None:
@@ -48,6 +48,15 @@ def test_a_count_without_noise_is_known_and_a_drowned_one_is_as_likely_as_before
     noisy = np.array([[4, 2]], np.int32)
     np.testing.assert_allclose(relative(noisy, means, 1e-12) * means, noisy, rtol=1e-6)
     np.testing.assert_allclose(relative(noisy, means, 1 - 1e-12), 1, rtol=1e-6)
+
+
+def test_any_rate_has_a_decay_that_can_be_worked_with() -> None:
+    assert decay_of(2.0) == np.exp(-2.0)
+    for rate in (1e-17, 1e6):
+        decay = decay_of(rate)
+        assert 0 < decay < 1
+        noisy, means = np.array([[3, -2]], np.int32), np.array([[0.5, 0.5]], np.float32)
+        assert np.isfinite(relative(noisy, means, decay)).all()
 
 
 @pytest.mark.parametrize(
