@@ -72,7 +72,30 @@ def test_directions_are_those_of_the_signal() -> None:
     assert found.basis.shape == (BINS, TOPICS)
     inside = np.linalg.norm(topics() @ found.basis, axis=1) / np.linalg.norm(topics(), axis=1)
     assert inside.min() > 0.99
-    assert ((found.shares > 0.5) & (found.shares < 1)).all()
+    shares = np.linalg.norm(found.loadings, axis=1)
+    assert ((shares > 0.5) & (shares < 1)).all()
+
+
+def test_directions_are_sought_where_words_are_frequent() -> None:
+    # Four topics in 40 bins, a topic a document, among 2,400 bins that hold next to nothing: over
+    # all bins the topics' eigenvalues pass the noise's by less than what can be seen there
+    # (sqrt(K / n) = 1.7), and over the frequent ones they pass the edge by six of their
+    # deviations. Kills: directions of all bins, and loadings of the frequent ones alone.
+    generator, documents, rare = np.random.default_rng(), 800, 2400
+    laws = np.hstack([13 * topics(), np.full((TOPICS, rare), 0.01)])
+    laws[0, -1] = 3.0
+    known = laws.mean(axis=0)
+    known[-1] = 0.2  # it is among the frequent ones otherwise
+    of = np.arange(documents) % TOPICS
+    seen = noisy(generator.poisson(laws[of]), generator)
+    gram = (seen.T @ seen).astype(float)
+    found = directions(gram, documents, VARIANCE, known)
+    assert found.basis.shape[1] == TOPICS
+    misled = np.where(np.arange(BINS + rare) < BINS, 0, known)
+    control = directions(gram, documents, VARIANCE, misled)
+    assert control.basis.shape[1] < TOPICS
+    owed = found.denoised(seen)[:, -1]  # to topic 0, by a bin that no direction was sought in
+    assert owed[of == 0].mean() > owed[of != 0].mean() + 0.4
 
 
 def test_noise_has_no_direction_but_the_mean() -> None:
