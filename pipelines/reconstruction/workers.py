@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from evaluation.calibration import limited
 from pipelines.ray_session import ray_session
 from pipelines.reconstruction.part import Part, Source
 from pipelines.reconstruction.progress import Told
@@ -59,7 +59,7 @@ def workers(
 ) -> Iterator[Workers]:
     """Workers that have read the noisy counts; raises InputError where Ray is not there.
 
-    BLAS is limited to one thread in the meantime, in this process too.
+    BLAS has one thread in the meantime, in this process too.
 
     Args:
         engine: `local` for a thread a processor, or `ray` for the cluster that RAY_ADDRESS names,
@@ -72,19 +72,14 @@ def workers(
     processors = len(os.sched_getaffinity(0))
     if engine == "ray":
         missing = "--engine: ray is not installed; install the extra [ray], or leave --engine out"
-        with _alike(), ray_session(missing, processors) as ray:
+        with limited(), ray_session(missing, processors) as ray:
             yield _Actors(ray, source, folder, told)
         return
-    with _alike(), ThreadPoolExecutor(processors) as pool:
+    with limited(), ThreadPoolExecutor(processors) as pool:
         try:
             yield _Threads(pool, source, folder(), told)
         finally:  # after Ctrl-C, too: what was begun ends, what was not is dropped
             pool.shutdown(cancel_futures=True)
-
-
-def _alike() -> threadpool_limits:
-    """BLAS adds up in the same order everywhere: that of one thread."""
-    return threadpool_limits(limits=1, user_api="blas")
 
 
 class _Threads:
@@ -162,7 +157,7 @@ class _Actor:
 
     def __init__(self, source: Source, numbers: Iterable[int], folder: Callable[[], Path]) -> None:
         FileSystems.set_options(PipelineOptions([]))
-        self._limits = _alike()
+        self._limits = limited()
         self._source, self._numbers, self._folder = source, numbers, folder
         self._parts: dict[int, Part] = {}
 
