@@ -29,8 +29,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import scipy.sparse as sp
 import utility
-from reconstruction import CACHE, bags, run
-from ruamel.yaml import YAML
+from reconstruction import CACHE, bags, run, write_spec
 from tqdm import tqdm
 
 from evaluation.topic_model import draw
@@ -81,22 +80,8 @@ def row(case: Case, epsilon: str, seed: int) -> dict[str, Any]:
         texts = pa.array([" ".join(own) for own in lists])
         pq.write_table(pa.table({"text": texts}), f"{folder}/texts.parquet")
         Path(folder, "words.txt").write_text("\n".join(words(case.terms)) + "\n")
-        spec = {
-            "release": "topics",
-            "input": {"path": f"{folder}/texts.parquet", "text": "text"},
-            "output": f"{folder}/released",
-            "mechanism": {
-                "kind": "bag-of-words",
-                "precision": 1,
-                "epsilon": float(Fraction(epsilon)),
-                "histogram_epsilon": 0.5,
-                "vocabulary": {"public": f"{folder}/words.txt"},
-                "compression": {"method": "frequency", "size": case.bins},
-                "include": ["bins"],
-            },
-        }
-        with open(f"{folder}/spec.yaml", "w") as stream:
-            YAML(typ="safe").dump(spec, stream)
+        source = {"path": f"{folder}/texts.parquet", "text": "text"}
+        write_spec(Path(folder), source, Path(folder, "words.txt"), Fraction(epsilon), case.bins)
         run("release", f"{folder}/spec.yaml")
         run("reconstruct", f"{folder}/released", "--output", f"{folder}/better")
         released, better = (

@@ -100,25 +100,33 @@ def run(*arguments: str) -> float:
     return time.perf_counter() - begun
 
 
+def write_spec(
+    folder: Path, source: dict[str, Any], vocabulary: Path, epsilon: Fraction, bins: int
+) -> None:
+    """Of a release with its noisy bins: `spec.yaml`, which publishes to `released`."""
+    spec = {
+        "release": "reconstruction",
+        "input": source,
+        "output": f"{folder}/released",
+        "mechanism": {
+            "kind": "bag-of-words",
+            "precision": 1,
+            "epsilon": float(epsilon),
+            "histogram_epsilon": 0.5,
+            "vocabulary": {"public": str(vocabulary)},
+            "compression": {"method": "frequency", "size": bins},
+            "include": ["bins"],
+        },
+    }
+    with open(folder / "spec.yaml", "w") as stream:
+        YAML(typ="safe").dump(spec, stream)
+
+
 def row(corpus: Corpus, name: str, epsilon: str, bins: int, seed: int) -> dict[str, Any]:
     """One release, and what was reconstructed from it."""
     with tempfile.TemporaryDirectory() as folder:
-        spec = {
-            "release": "complaints",
-            "input": {"path": str(corpus.texts[name]), "text": "text", "keep": ["label5"]},
-            "output": f"{folder}/released",
-            "mechanism": {
-                "kind": "bag-of-words",
-                "precision": 1,
-                "epsilon": float(Fraction(epsilon)),
-                "histogram_epsilon": 0.5,
-                "vocabulary": {"public": str(corpus.vocabulary)},
-                "compression": {"method": "frequency", "size": bins},
-                "include": ["bins"],
-            },
-        }
-        with open(f"{folder}/spec.yaml", "w") as stream:
-            YAML(typ="safe").dump(spec, stream)
+        source = {"path": str(corpus.texts[name]), "text": "text", "keep": ["label5"]}
+        write_spec(Path(folder), source, corpus.vocabulary, Fraction(epsilon), bins)
         run("release", f"{folder}/spec.yaml")
         seconds = run("reconstruct", f"{folder}/released", "--output", f"{folder}/better")
         places = {kind: Path(folder, kind) for kind in KINDS}

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import utility
 from known_topics import ends, words
-from ruamel.yaml import YAML
+from reconstruction import write_spec
 
 from evaluation.topic_model import draw
 
@@ -60,22 +61,8 @@ def row(size: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         texts(size // DOCUMENTS, Path(folder, "texts.parquet"))
         Path(folder, "words.txt").write_text("\n".join(words(TERMS)) + "\n")
-        spec = {
-            "release": "scale",
-            "input": {"path": f"{folder}/texts.parquet", "text": "text"},
-            "output": f"{folder}/released",
-            "mechanism": {
-                "kind": "bag-of-words",
-                "precision": 1,
-                "epsilon": 2.0,
-                "histogram_epsilon": 0.5,
-                "vocabulary": {"public": f"{folder}/words.txt"},
-                "compression": {"method": "frequency", "size": BINS},
-                "include": ["bins"],
-            },
-        }
-        with open(f"{folder}/spec.yaml", "w") as stream:
-            YAML(typ="safe").dump(spec, stream)
+        source = {"path": f"{folder}/texts.parquet", "text": "text"}
+        write_spec(Path(folder), source, Path(folder, "words.txt"), Fraction(2), BINS)
         measured("release", f"{folder}/spec.yaml")
         seconds, memory = measured(
             "reconstruct", f"{folder}/released", "--output", f"{folder}/better"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pipelines.command import guarded
+from pipelines.command import engine_option, guarded
 
 if TYPE_CHECKING:
     from evaluation.demands import Demand
@@ -112,13 +112,7 @@ class _Words(click.ParamType):
     type=click.IntRange(0),
     help="Equal seeds give equal numbers.",
 )
-@click.option(
-    "--engine",
-    default="local",
-    show_default=True,
-    type=click.Choice(["local", "ray"]),
-    help="Threads, or Ray: the cluster of RAY_ADDRESS, else one on this machine.",
-)
+@engine_option
 @click.option(
     "--workers",
     type=click.IntRange(1),

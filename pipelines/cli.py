@@ -9,7 +9,7 @@ import click
 from pipelines.calibrate_bags_cli import calibrate_bags
 from pipelines.calibrate_cli import calibrate_words
 from pipelines.calibrate_sentences_cli import calibrate_sentences
-from pipelines.command import guarded
+from pipelines.command import engine_option, guarded
 from pipelines.evidence.audit_cli import audit
 from pipelines.evidence.evaluate_cli import evaluate
 from pipelines.forks import forget_grpc
@@ -164,13 +164,7 @@ def verify(path: str, place: str | None) -> None:
     type=click.IntRange(1),
     help="Topics of the model: more for less noise.",
 )
-@click.option(
-    "--engine",
-    default="local",
-    show_default=True,
-    type=click.Choice(["local", "ray"]),
-    help="Threads, or Ray: the cluster of RAY_ADDRESS, else one on this machine.",
-)
+@engine_option
 @click.option("--quiet", is_flag=True, help="No progress bar; plain log lines.")
 def reconstruct(
     path: str, output: str, factors: int, engine: Literal["local", "ray"], quiet: bool

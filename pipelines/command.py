@@ -18,6 +18,15 @@ _EXIT_FAILURE = 1
 _EXIT_INTERRUPTED = 130  # neither bad input nor a failure: worth another try
 _LAST_SECONDS = 15
 
+engine_option = click.option(
+    "--engine",
+    default="local",
+    show_default=True,
+    type=click.Choice(["local", "ray"]),
+    help="Threads, or Ray: the cluster of RAY_ADDRESS, else one on this machine.",
+)
+"""For a command whose work threads can do, or a Ray cluster."""
+
 
 def guarded(run: Callable[[], _T], aftermath: Callable[[], str] = str) -> _T:
     """Turn every failure into one line and an exit code; `aftermath` ends the line."""
