@@ -12,7 +12,6 @@ larger. Finished rows are kept under build/, so that a run goes on.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 from collections import defaultdict
@@ -29,8 +28,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import scipy.sparse as sp
 import utility
-from reconstruction import CACHE, bags, run, write_spec
-from tqdm import tqdm
+from reconstruction import CACHE, bags, resumed, run, write_spec
 
 from evaluation.topic_model import draw
 from evaluation.topics import fit_topics
@@ -119,21 +117,18 @@ def table(rows: list[dict[str, Any]]) -> Iterator[str]:
         )
 
 
+def key(one: dict[str, Any]) -> tuple[Case, str, int]:
+    return Case(*one["case"]), one["epsilon"], one["seed"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--output", type=Path, help="a Markdown file with a section for it")
     options = parser.parse_args()
     CACHE.mkdir(parents=True, exist_ok=True)
-    kept = CACHE / "known-topics.jsonl"
-    rows = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
-    done = {(Case(*one["case"]), one["epsilon"], one["seed"]) for one in rows}
-    for cell in tqdm(list(product(CASES, EPSILONS, range(options.seeds))), unit="release"):
-        if cell not in done:
-            rows.append(row(*cell))
-            tqdm.write(json.dumps(rows[-1]))
-            with kept.open("a") as stream:
-                stream.write(json.dumps(rows[-1]) + "\n")
+    cells = list(product(CASES, EPSILONS, range(options.seeds)))
+    rows = resumed(CACHE / "known-topics.jsonl", cells, key, lambda cell: row(*cell))
     text = "\n".join(table(rows))
     print(text)
     if options.output:

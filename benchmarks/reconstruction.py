@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,7 @@ ASKED = {"5": (0.35, 0.77), "2": (0.33, 0.71), "1": (0.30, 0.63), "1/2": (0.27, 
 TOPICS, TOP_TERMS, SWEEPS, REFERENCES = 20, 20, 100, 5
 DIMENSIONS, FOLDS = 100, 3
 KINDS = ("released", "better")
+Cell = tuple[str, str, int, int]
 
 
 class Corpus:
@@ -182,6 +184,28 @@ def spread(rows: list[dict[str, Any]], kind: str, name: str) -> str:
     return f"{np.mean(values):.3f} ({min(values):.3f}-{max(values):.3f})"
 
 
+def key(one: dict[str, Any]) -> Cell:
+    return one["corpus"], one["epsilon"], one["bins"], one["seed"]
+
+
+def resumed(
+    kept: Path,
+    cells: Sequence[Hashable],
+    cell_of: Callable[[dict[str, Any]], Hashable],
+    made: Callable[[Any], dict[str, Any]],
+) -> list[dict[str, Any]]:
+    """The rows of all cells, of which those in the file are not made again."""
+    rows = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
+    done = set(map(cell_of, rows))
+    for cell in tqdm(cells, unit="release"):
+        if cell not in done:
+            rows.append(made(cell))
+            tqdm.write(json.dumps(rows[-1]))
+            with kept.open("a") as stream:
+                stream.write(json.dumps(rows[-1]) + "\n")
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3)
@@ -195,15 +219,7 @@ def main() -> None:
         for name in corpus.texts
         for epsilon, bins in BINS.items()
     ]
-    kept = CACHE / "rows.jsonl"
-    rows = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
-    done = {(one["corpus"], one["epsilon"], one["bins"], one["seed"]) for one in rows}
-    for cell in tqdm(cells, unit="release"):
-        if cell not in done:
-            rows.append(row(corpus, *cell))
-            tqdm.write(json.dumps(rows[-1]))
-            with kept.open("a") as stream:
-                stream.write(json.dumps(rows[-1]) + "\n")
+    rows = resumed(CACHE / "rows.jsonl", cells, key, lambda cell: row(corpus, *cell))
     text = table(corpus, rows)
     print(text)
     if options.output:

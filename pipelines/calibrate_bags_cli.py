@@ -11,7 +11,7 @@ from pipelines.calibrate_cli import Number, Numbers
 from pipelines.command import guarded
 
 if TYPE_CHECKING:
-    from pipelines.calibrate_bags import Documents
+    from pipelines.calibration_documents import Documents
 
 
 class _Bins(click.ParamType):
@@ -122,7 +122,7 @@ def _documents(
     documents: int | None,
     seed: int,
 ) -> Documents:
-    from pipelines import calibrate_bags as job
+    from pipelines.calibration_documents import Drawn, PublicTexts
     from pipelines.spec_values import absolute
     from transforms.artefacts import Artefact
     from transforms.documents import Corpus
@@ -132,8 +132,8 @@ def _documents(
     if histogram is not None:
         if source is not None or vocabulary is not None:
             raise InputError("--histogram: stands in place of SOURCE and --vocabulary; leave them")
-        return job.Drawn.of(histogram, documents, seed)
+        return Drawn.of(histogram, documents, seed)
     if source is None or vocabulary is None:
         raise InputError("SOURCE: give public documents and a --vocabulary, or a --histogram")
     words = load(Artefact.found("--vocabulary", absolute(vocabulary)))
-    return job.PublicTexts.read(Corpus(absolute(source), text), words, documents, seed)
+    return PublicTexts.read(Corpus(absolute(source), text), words, documents, seed)
