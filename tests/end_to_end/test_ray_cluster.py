@@ -116,15 +116,16 @@ def content(folder: Path) -> Any:
 
 
 def test_a_cluster_reconstructs_what_threads_do(workspace: Workspace, head: str) -> None:
-    # Two data files, and a worker for each. Kills: sums in the order in which workers are done,
-    # rows of another file, a folder that is left on a worker's machine.
+    # Two data files, and a worker for each; five topics in 200 bins, so that sums are long and
+    # there is more than one factor. Kills: sums in the order in which workers are done, rows of
+    # another file, another number of threads for BLAS, a folder that is left on a worker's machine.
     generator = np.random.default_rng()
+    words = np.array(["w" + one + two for one in "abcdefghijklmnopqrst" for two in "abcdefghij"])
     texts = [
-        " ".join(generator.choice(["alpha", "beta"] if n % 2 else ["gamma", "delta"], 20))
-        for n in range(6000)
+        " ".join(generator.choice(words[n % 5 :: 5] if n % 2 else words, 60)) for n in range(6000)
     ]
     workspace.parquet({"text": texts}, row_group_size=3000)
-    (workspace.folder / "words.txt").write_text("alpha\nbeta\ndelta\ngamma\n")
+    (workspace.folder / "words.txt").write_text("\n".join(words) + "\n")
     workspace.release(
         {
             "input": {"path": "input/*.parquet"},
@@ -142,6 +143,8 @@ def test_a_cluster_reconstructs_what_threads_do(workspace: Workspace, head: str)
         return {path.name: path.read_bytes() for path in folder.rglob("*.parquet")}
 
     here = reconstruct("here")
+    made = json.loads((workspace.folder / "here" / "release.json").read_text())["reconstruction"]
+    assert made["factors"] == 13
     assert sum(name.startswith("part-") for name in here) == 2
     assert reconstruct("there", "--engine", "ray", RAY_ADDRESS=head) == here
     assert not list(workspace.temporary.glob("quietcorpus-*reconstruct-*"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from pipelines.reconstruction.fit import PASSES, STARTS, Fitted, Kept, fit, samp
 from pipelines.reconstruction.part import Part
 from pipelines.reconstruction.progress import Told
 from pipelines.reconstruction.workers import workers
+from transforms.errors import InputError
 
 DOCUMENTS, BINS, DECAY = (120, 0, 80), 12, 0.4
 
@@ -124,6 +126,19 @@ def test_a_worker_that_knows_nothing_begins_anew(tmp_path: Path, source: Source)
     again = tmp_path / "whole", run(source, tmp_path / "whole", told=told.append)
     assert sum(told) == sum(DOCUMENTS) * (PASSES + 2)
     assert same(source, again, whole)
+
+
+def test_a_disk_without_room_is_said(tmp_path: Path, source: Source) -> None:
+    # A limit on files' sizes stands for a full disk. Kills: room that is not asked for at once,
+    # which ends the process by a bus error once pages are written.
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+        with pytest.raises(InputError, match=r"no room for 0.0 GB; make some, or set TMPDIR"):
+            Part(source, 0, tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert np.array_equal(Part(source, 0, tmp_path).noisy, source.counts[0])
 
 
 def test_a_sample_is_of_all_documents() -> None:
