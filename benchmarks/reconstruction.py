@@ -12,7 +12,6 @@ and neither may its reconstruction. Finished rows are kept under build/, so that
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import os
 import secrets
@@ -36,8 +35,8 @@ from ruamel.yaml import YAML
 from tqdm import tqdm
 
 from evaluation.classification import out_of_fold
-from evaluation.topics import best_match_jaccard, fit_topics, top_terms
-from mechanisms.bags import Bags
+from evaluation.topics import agreement, fit_topics, top_terms
+from pipelines.evidence.features import counted
 
 COMPLAINTS = utility.DATA / "cfpb_complaints.parquet"
 CACHE = utility.ROOT / "build" / "reconstruction"
@@ -73,17 +72,14 @@ class Corpus:
     @property
     def ceiling(self) -> float:
         """Topic Jaccard of the references with each other."""
-        pairs = itertools.permutations(self.references, 2)
-        return float(np.mean([best_match_jaccard(*pair) for pair in pairs]))
+        return agreement(self.references, self.references)
 
     @property
     def floor(self) -> float:
         """Topic Jaccard of the redrawn words, without noise."""
-        ones = np.ones(len(self.redrawn), np.int32)
-        counts = utility.matrix(Bags(self.offsets, self.redrawn, ones), len(self.terms))
+        counts = counted(self.offsets, self.redrawn, len(self.terms))
         found = [self.topics(counts, REFERENCES + seed) for seed in range(REFERENCES)]
-        pairs = itertools.product(self.references, found)
-        return float(np.mean([best_match_jaccard(*pair) for pair in pairs]))
+        return agreement(self.references, found)
 
     def topics(self, counts: sp.csr_array, seed: int) -> np.ndarray:
         return top_terms(fit_topics(counts, TOPICS, iterations=SWEEPS, seed=seed), TOP_TERMS)
@@ -93,7 +89,7 @@ class Corpus:
         found = self.topics(utility.subset(counts, seed), REFERENCES + seed)
         predicted = out_of_fold(counts, labels, FOLDS, seed, DIMENSIONS)
         return {
-            "jaccard": float(np.mean([best_match_jaccard(r, found) for r in self.references])),
+            "jaccard": agreement(self.references, [found]),
             "accuracy": float((predicted == labels).mean()),
             "length": float(counts.sum() / self.counts.sum()),
         }

@@ -30,7 +30,7 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from tqdm import tqdm
 
 from evaluation.topics import (
-    best_match_jaccard,
+    agreement,
     density_ratio,
     fit_topics,
     length_ratio,
@@ -259,7 +259,7 @@ class Results:
             for other, row in self.rows.items()
             if other.method == ORIGINAL and other != cell
         ]
-        return float(np.mean([best_match_jaccard(reference, topics) for reference in references]))
+        return agreement(references, [topics])
 
 
 def spread(values: Iterable[float]) -> str:

@@ -7,6 +7,8 @@ Gibbs sampling (Griffiths and Steyvers 2004) with tomotopy. The comparison is th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
@@ -66,6 +68,22 @@ def best_match_jaccard(reference: npt.NDArray[np.int32], other: npt.NDArray[np.i
         for topic in (frozenset(row) for row in reference.tolist())
     ]
     return float(np.mean(best))
+
+
+def agreement(
+    references: Sequence[npt.NDArray[np.int32]], others: Sequence[npt.NDArray[np.int32]]
+) -> float:
+    """Mean `best_match_jaccard` of each reference with each other fit, itself left out."""
+    return float(
+        np.mean(
+            [
+                best_match_jaccard(reference, other)
+                for reference in references
+                for other in others
+                if other is not reference
+            ]
+        )
+    )
 
 
 def length_ratio(original: sp.csr_array, released: sp.csr_array) -> float:

@@ -21,13 +21,14 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from evaluation.choice import Choice, choose
-from evaluation.topics import best_match_jaccard, fit_topics, top_terms
+from evaluation.topics import agreement, fit_topics, top_terms
 from indexes import compression
 from indexes.compression import Method
 from mechanisms.decompression import Decompression
 from mechanisms.factors import Prior
 from mechanisms.noisy_counts import decay_of
 from pipelines.calibration_documents import TOPICS, Documents
+from pipelines.evidence.features import counted
 from pipelines.reconstruction.documents import drawn, stretch_of
 from pipelines.reconstruction.fit import Kept, fit
 from pipelines.reconstruction.workers import workers
@@ -152,13 +153,7 @@ class _Compared:
 
     @property
     def ceiling(self) -> float:
-        pairs = [
-            best_match_jaccard(one, other)
-            for one in self._references
-            for other in self._references
-            if one is not other
-        ]
-        return float(np.mean(pairs))
+        return agreement(self._references, self._references)
 
     def floor(self, run: int) -> float:
         """Of documents of the same lengths that have no topics."""
@@ -167,14 +162,11 @@ class _Compared:
         lengths = np.asarray(self.counts.sum(axis=1)).ravel()
         terms = generator.choice(len(totals), int(lengths.sum()), p=totals / totals.sum())
         offsets = np.concatenate([[0], np.cumsum(lengths)])
-        redrawn = sp.csr_array((np.ones(len(terms), np.int32), terms, offsets), self.counts.shape)
-        redrawn.sum_duplicates()
-        return self.score(redrawn, run)
+        return self.score(counted(offsets, terms.astype(np.int32), len(totals)), run)
 
     def score(self, counts: sp.csr_array, run: int) -> float:
         """How well the topics are found in other documents."""
-        found = _topics(counts, _REFERENCES + run)
-        return float(np.mean([best_match_jaccard(one, found) for one in self._references]))
+        return agreement(self._references, [_topics(counts, _REFERENCES + run)])
 
 
 def _topics(counts: sp.csr_array, seed: int) -> npt.NDArray[np.int32]:

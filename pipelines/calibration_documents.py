@@ -17,6 +17,7 @@ from evaluation import topic_model
 from indexes.tokenizer import tokenize
 from indexes.vocabulary import Vocabulary
 from pipelines import storage
+from pipelines.evidence.features import counted
 from pipelines.public_documents import texts
 from pipelines.spec_values import absolute
 from pipelines.verify import verify
@@ -68,9 +69,7 @@ class PublicTexts:
     ) -> PublicTexts:
         """All documents, or a sample of so many; raises InputError where there are too few."""
         offsets, ids = vocabulary.look_up(tokenize(pa.concat_arrays(list(texts(corpus)))))
-        ones = np.ones(len(ids), np.int32)
-        counts = sp.csr_array((ones, ids, offsets), (len(offsets) - 1, len(vocabulary)))
-        counts.sum_duplicates()
+        counts = counted(offsets, ids, len(vocabulary))
         if counts.nnz == 0:
             raise InputError("SOURCE: no document has a word of the vocabulary")
         size = counts.shape[0]

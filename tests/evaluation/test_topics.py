@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from evaluation.topics import (
+    agreement,
     best_match_jaccard,
     density_ratio,
     fit_topics,
@@ -96,6 +97,14 @@ def test_jaccard_is_over_the_references_topics_and_not_one_to_one() -> None:
     other = np.array([[0, 1], [2, 3]], dtype=np.int32)
     assert best_match_jaccard(reference, other) == 1.0
     assert best_match_jaccard(other, reference) == 0.5
+
+
+def test_agreement_is_over_all_pairs_but_of_a_fit_with_itself() -> None:
+    # Kills: fits that agree with themselves, and the pairs of one of them alone.
+    one, two = np.array([[0, 1]], np.int32), np.array([[0, 2]], np.int32)
+    three = np.array([[4, 5]], np.int32)
+    assert agreement([one, two], [one, two]) == pytest.approx(1 / 3)
+    assert agreement([one, two], [one.copy(), three]) == pytest.approx((1 + 0 + 1 / 3 + 0) / 4)
 
 
 def test_ratios_by_hand() -> None:
