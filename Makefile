@@ -6,7 +6,7 @@ BENCH_CORPUS ?= ../shared/data/cfpb_complaints.parquet
 BENCH_REVIEWS ?= ../shared/data/imdb_reviews.parquet
 BENCH_COMMITS ?= ../shared/data/commit_messages.parquet
 
-.PHONY: help demo demo-words test check bench utility utility-words clean
+.PHONY: help demo demo-words test check links bench utility utility-words clean
 .PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release airflow
 .PHONY: azurite vnu chromium clusters faults races soak utility-embeddings reconstruction
 
@@ -48,11 +48,17 @@ demo-words: $(VECTORS)
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-check: $(VENV)/.check
+check: $(VENV)/.check links
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	cd build/links && $(abspath $(BIN))/lint-imports --config ../../pyproject.toml
+
+# The packages as they are called once they are installed, for what does not ask setuptools.
+links:
+	@rm -rf build/links && mkdir -p build/links/quietcorpus
+	@ln -s $(addprefix ../../../,$(wildcard quietcorpus/*.py quietcorpus/py.typed)) build/links/quietcorpus
+	@ln -s $(addprefix ../../../,mechanisms indexes evaluation transforms pipelines) build/links/quietcorpus
 
 # Clusters on this machine's loopback. Java 11 or 17 and Maven make the job servers; the clusters
 # themselves come in Python packages, whose Python parts are of no use here.

@@ -29,16 +29,16 @@ from opacus.optimizers import DPOptimizer
 from threadpoolctl import threadpool_limits
 from torch import nn
 
-from indexes.tokenizer import tokenize
-from indexes.vocabulary import Vocabulary, document_frequencies
-from mechanisms.accounting import Group
-from mechanisms.clipped_sum import ClippedSum
-from mechanisms.keystream import Keystream, ReleaseKey
-from mechanisms.sampled_users import Texts, Users
-from mechanisms.skip_gram import SkipGram, negative_samples
-from mechanisms.user_training import State, Training
-from mechanisms.word_pairs import Words, balanced_weights
-from pipelines.ray_users import sums_of
+from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.vocabulary import Vocabulary, document_frequencies
+from quietcorpus.mechanisms.accounting import Group
+from quietcorpus.mechanisms.clipped_sum import ClippedSum
+from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
+from quietcorpus.mechanisms.sampled_users import Texts, Users
+from quietcorpus.mechanisms.skip_gram import SkipGram, negative_samples
+from quietcorpus.mechanisms.user_training import State, Training
+from quietcorpus.mechanisms.word_pairs import Words, balanced_weights
+from quietcorpus.pipelines.kinds.training_workers import sums_of
 
 SIGMA = Fraction(1)
 SIZES, LOTS = (1_000, 2_000, 5_000, 10_000, 20_000), (64, 128, 256, 512, 1_024)
@@ -86,7 +86,7 @@ class Ours:
 
     def __init__(self, users: list[list[Words]], words: int, dimensions: int) -> None:
         self.settings = SkipGram(dimensions, 5, 1, 0.1)
-        self.stream: Keystream = key().stage("training", b"")
+        self.stream: Keystream = key().stage("training", 1)
         self.texts = packed(users)
         self.groups = [Group("", Fraction(1), Fraction(1), 10**9)]
         self.sums = Users(self.texts, self.groups, self.settings, self.stream).sums
@@ -136,7 +136,7 @@ class Opacus:
             max_grad_norm=0.1,
             expected_batch_size=len(users),
         )
-        self.stream = key().stage("negatives", b"")
+        self.stream = key().stage("negatives", 1)
         self.step_number = 0
         self.size = words, dimensions
 
@@ -159,7 +159,7 @@ class Opacus:
 
 def key() -> ReleaseKey:
     """A key of this run's own."""
-    return ReleaseKey.derive(bytes(range(32)), "benchmark")
+    return ReleaseKey.derive(bytes(range(32)), "benchmark", b"")
 
 
 def seconds(action: Callable[[], object], rounds: int = ROUNDS) -> float:

@@ -144,7 +144,7 @@ class Run:
             except psutil.Error:
                 continue
             if inherited == str(self.lab.folder) and any(
-                part.endswith("quietcorpus-worker") or part == "pipelines.worker"
+                part.endswith("quietcorpus-worker") or part == "quietcorpus.pipelines.engine.worker"
                 for part in command
             ):
                 found.append(process)

@@ -13,11 +13,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechanisms.bag_of_words import Accounting, BagOfWords, add_noise
-from mechanisms.bags import Bags, clip
-from mechanisms.decompression import Decompression
-from mechanisms.geometric import DenseNoise, SparseNoise
-from mechanisms.keystream import Addresses, Keystream, ReleaseKey
+from quietcorpus.mechanisms.bag_of_words import Accounting, BagOfWords, add_noise
+from quietcorpus.mechanisms.bags import Bags, clip
+from quietcorpus.mechanisms.decompression import Decompression
+from quietcorpus.mechanisms.geometric import DenseNoise, SparseNoise
+from quietcorpus.mechanisms.keystream import Addresses, Keystream, ReleaseKey
 
 REPETITIONS = 15
 DOCUMENTS = 1024
@@ -27,7 +27,7 @@ RATE = Fraction(1, 2)
 
 def main() -> None:
     """Print the table."""
-    stream = ReleaseKey.derive(os.urandom(32), "benchmark").stage("documents", b"")
+    stream = ReleaseKey.derive(os.urandom(32), "benchmark", b"").stage("documents", 1)
     addresses = stream.addresses("corpus", range(DOCUMENTS), [b"text"] * DOCUMENTS)
     print("| kernel, one core | measured | goal |\n|---|---|---|")
     geometric_against_numpy(stream, addresses)

@@ -30,8 +30,8 @@ import scipy.sparse as sp
 import utility
 from reconstruction import CACHE, bags, resumed, run, write_spec
 
-from evaluation.topic_model import draw
-from evaluation.topics import fit_topics
+from quietcorpus.evaluation.topic_model import draw
+from quietcorpus.evaluation.topics import fit_topics
 
 SWEEPS, SUBSET_SEED = 100, 0
 EPSILONS = "5", "2", "1", "1/2", "1/4"

@@ -28,7 +28,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from ledger_races import request, terms
 from s3_server import BUCKET, S3Server
 
-from pipelines.ledger.book import Ledger
+from quietcorpus.pipelines.ledger.book import Ledger
 
 LANES = {"folder": 1, "S3": 8}
 """Races at once: the S3 server has writers of one object wait for each other for a second."""

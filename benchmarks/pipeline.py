@@ -24,20 +24,20 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from indexes import compression
-from indexes.tokenizer import tokenize
-from indexes.vocabulary import Vocabulary, document_frequencies
-from mechanisms.bag_of_words import Accounting, add_noise
-from mechanisms.bags import clip
-from mechanisms.decompression import Decompression
-from mechanisms.histogram import Histogram
-from mechanisms.keystream import ReleaseKey
-from transforms.bag_of_words import BagOfWordsParameters, BagPrivatizer, as_lists
-from transforms.codebook import Codebook
-from transforms.documents import Corpus
-from transforms.rows import document_addresses, identified
-from transforms.shards import write_tables
-from transforms.sources import plan, read
+from quietcorpus.indexes import compression
+from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.vocabulary import Vocabulary, document_frequencies
+from quietcorpus.mechanisms.bag_of_words import Accounting, add_noise
+from quietcorpus.mechanisms.bags import clip
+from quietcorpus.mechanisms.decompression import Decompression
+from quietcorpus.mechanisms.histogram import Histogram
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.transforms.codebook import Codebook
+from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters, BagPrivatizer, as_lists
+from quietcorpus.transforms.privatizers.rows import document_addresses, identified
+from quietcorpus.transforms.reading.documents import Corpus
+from quietcorpus.transforms.reading.sources import plan, read
+from quietcorpus.transforms.shards import write_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "benchmark"
@@ -126,7 +126,14 @@ def run(corpus: Path, vocabulary: Path, workers: int) -> tuple[float, int]:
     output = BUILD / f"release-{time.time_ns()}"
     spec = BUILD / "spec.yaml"
     spec.write_text(SPEC.format(corpus=corpus, output=output, vocabulary=vocabulary), "utf-8")
-    command = [sys.executable, "-m", "pipelines.cli", "release", str(spec), "--quiet"]
+    command = [
+        sys.executable,
+        "-m",
+        "quietcorpus.pipelines.cli.main",
+        "release",
+        str(spec),
+        "--quiet",
+    ]
     begun = time.perf_counter()
     process = subprocess.Popen(
         [*command, "--workers", str(workers)], cwd=ROOT, stdout=subprocess.DEVNULL
@@ -165,10 +172,10 @@ def kernels(corpus: Path, vocabulary: Path) -> dict[str, float]:
 
     source = Corpus(str(corpus))
     words = Vocabulary(vocabulary.read_text("utf-8").splitlines())
-    key = ReleaseKey.derive(os.urandom(32), "benchmark")
+    key = ReleaseKey.derive(os.urandom(32), "benchmark", b"")
     parameters = BagOfWordsParameters(10, Fraction(5), Accounting.TIGHT)
     noise = parameters.mechanism(len(words), 100).noise()
-    stream = key.stage("documents", b"")
+    stream = key.stage("documents", 1)
     exact = np.zeros(len(words), dtype=np.int64)
     weights = (1e6 / np.arange(1, len(words) + 1)).astype(np.int64)
     bins = compression.frequency(weights, 100)
@@ -180,7 +187,8 @@ def kernels(corpus: Path, vocabulary: Path) -> dict[str, float]:
         if not tables:
             return
         with timing("encode Parquet"):
-            write_tables([pa.concat_tables(tables)], tables[0].schema, "part", str(BUILD / "part"))
+            whole = pa.concat_tables(tables)
+            write_tables([whole], whole.schema, "part", str(BUILD / "part"), key)
         tables.clear()
 
     for split in plan(source).splits:

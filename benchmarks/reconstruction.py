@@ -34,9 +34,9 @@ import utility
 from ruamel.yaml import YAML
 from tqdm import tqdm
 
-from evaluation.classification import out_of_fold
-from evaluation.topics import agreement, fit_topics, top_terms
-from pipelines.evidence.features import counted
+from quietcorpus.evaluation.classification import out_of_fold
+from quietcorpus.evaluation.features import counted
+from quietcorpus.evaluation.topics import agreement, fit_topics, top_terms
 
 COMPLAINTS = utility.DATA / "cfpb_complaints.parquet"
 CACHE = utility.ROOT / "build" / "reconstruction"

@@ -29,7 +29,7 @@ import utility
 from known_topics import ends, words
 from reconstruction import write_spec
 
-from evaluation.topic_model import draw
+from quietcorpus.evaluation.topic_model import draw
 
 TERMS, BINS, TOPICS, DOCUMENTS, LENGTH = 1000, 100, 20, 10_000, 20
 SIZES = 10_000, 100_000, 1_000_000

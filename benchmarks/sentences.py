@@ -17,13 +17,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from threadpoolctl import threadpool_limits
 
-from indexes.sentences import split
-from mechanisms.deep_candidate import UNIT, DeepCandidate, Depths, Similarities, Utility
-from mechanisms.keystream import ReleaseKey
-from transforms.candidates import CandidatesSource
-from transforms.documents import Documents
-from transforms.encoder import PACKAGED, Encoder, EncoderSource
-from transforms.sentences import SentenceMechanism, SentencePrivatizer, SentencesParameters
+from quietcorpus.indexes.sentences import split
+from quietcorpus.mechanisms.deep_candidate import UNIT, DeepCandidate, Depths, Similarities, Utility
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.transforms.artefacts.candidates import CandidatesSource
+from quietcorpus.transforms.artefacts.encoder import PACKAGED, Encoder, EncoderSource
+from quietcorpus.transforms.privatizers.sentences import (
+    SentenceMechanism,
+    SentencePrivatizer,
+    SentencesParameters,
+)
+from quietcorpus.transforms.reading.documents import Documents
 
 M, P, K, DIMENSIONS = 5_000, 100, 30, 384
 SCORED, ROUNDS = 256, 3
@@ -61,7 +65,7 @@ def mechanism() -> None:
     places = generator.standard_normal((SCORED, 1, P)) + generator.standard_normal((SCORED, K, P))
     projected = np.rint(places.reshape(-1, P).T * UNIT)
     own = np.rint(generator.standard_normal((P, M)) * UNIT)
-    stream = ReleaseKey.derive(generator.bytes(32), "speed").stage("sentences", b"")
+    stream = ReleaseKey.derive(generator.bytes(32), "speed", b"").stage("sentences", 1)
     addresses = stream.addresses("file", range(SCORED), (b"" for _ in range(SCORED)))
     print(f"| utility, m = {M:,}, p = {P}, k = {K} | documents/s | and the draw, documents/s |")
     print("|---|---|---|")
@@ -113,7 +117,7 @@ def path(reviews: str, candidates: str, documents: int) -> None:
             found,
             DIMENSIONS,
         )
-        key = ReleaseKey.derive(bytes(32), "speed")
+        key = ReleaseKey.derive(bytes(32), "speed", b"")
         privatizer = SentencePrivatizer(parameters, source.open(), encoder, key)
         ours, theirs, shares = [], [], []
         for _ in range(ROUNDS):  # the first also compiles, and checks the shapes

@@ -69,7 +69,7 @@ def role(command: list[str]) -> str:
     text = " ".join(command)
     for part, name in {
         "quietcorpus release": "launcher",
-        "pipelines.guardian": "guardian",
+        "quietcorpus.pipelines.engine.job_server": "guardian",
         "deploy.master.Master": "Spark master",
         "deploy.worker.Worker": "Spark worker",
         "CoarseGrainedExecutorBackend": "executor",

@@ -29,23 +29,23 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from tqdm import tqdm
 
-from evaluation.topics import (
+from quietcorpus.evaluation.topics import (
     agreement,
     density_ratio,
     fit_topics,
     length_ratio,
     top_terms,
 )
-from indexes import compression
-from indexes.compression import Method
-from indexes.embeddings import read_vectors
-from indexes.tokenizer import tokenize
-from indexes.vocabulary import Vocabulary, document_frequencies
-from mechanisms.bag_of_words import Accounting, BagOfWords, add_noise
-from mechanisms.bags import Bags, clip
-from mechanisms.decompression import Decompression
-from mechanisms.histogram import Histogram
-from mechanisms.keystream import KEY_BYTES, ReleaseKey
+from quietcorpus.indexes import compression
+from quietcorpus.indexes.compression import Method
+from quietcorpus.indexes.embeddings import read_vectors
+from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.vocabulary import Vocabulary, document_frequencies
+from quietcorpus.mechanisms.bag_of_words import Accounting, BagOfWords, add_noise
+from quietcorpus.mechanisms.bags import Bags, clip
+from quietcorpus.mechanisms.decompression import Decompression
+from quietcorpus.mechanisms.histogram import Histogram
+from quietcorpus.mechanisms.keystream import KEY_BYTES, ReleaseKey
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"
@@ -161,10 +161,10 @@ def release(cell: Cell, corpus: Corpus) -> sp.csr_array:
     key = ReleaseKey(secrets.token_bytes(KEY_BYTES))
     totals = np.bincount(corpus.ids, minlength=terms).astype(np.int64)
     histogram = Histogram(cell.precision, HISTOGRAM_EPSILON)
-    weights = histogram.release(totals, key.stage("histogram", b""))
+    weights = histogram.release(totals, key.stage("histogram", 1))
     bins = compression_map(cell, weights, corpus.vocabulary)
     decompression = Decompression(bins, weights, cell.bins)
-    noise, stream = cell.mechanism(terms).noise(), key.stage("bag-of-words", b"")
+    noise, stream = cell.mechanism(terms).noise(), key.stage("bag-of-words", 1)
     token_bins, generator = bins[corpus.ids], np.random.default_rng(cell.seed)
     batches = []
     for start in range(0, len(corpus.texts), BATCH):

@@ -27,18 +27,18 @@ from gensim.test.utils import datapath
 from matplotlib import pyplot
 from sklearn.linear_model import LogisticRegression
 
-from evaluation.embeddings import map_char, map_word, nearest, similarity
-from indexes.tokenizer import tokenize
-from indexes.vocabulary import Vocabulary
-from mechanisms.accounting import Schedule, noise_multiplier_for
-from mechanisms.clipped_sum import STEPS, ClippedSum, clipped
-from mechanisms.cooccurrence import cells_of, contribution
-from mechanisms.factorisation import factorise
-from mechanisms.keystream import ReleaseKey
-from mechanisms.sampled_users import Texts, Users
-from mechanisms.skip_gram import SkipGram
-from mechanisms.user_training import State, Training
-from mechanisms.word_pairs import Words
+from quietcorpus.evaluation.embeddings import map_char, map_word, nearest, similarity
+from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.mechanisms.accounting import Schedule, noise_multiplier_for
+from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum, clipped
+from quietcorpus.mechanisms.cooccurrence import cells_of, contribution
+from quietcorpus.mechanisms.factorisation import factorise
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.sampled_users import Texts, Users
+from quietcorpus.mechanisms.skip_gram import SkipGram
+from quietcorpus.mechanisms.user_training import State, Training
+from quietcorpus.mechanisms.word_pairs import Words
 
 DELTA = Fraction(1, 10**5)
 EPSILONS = (1, 2, 4, 8, 16)
@@ -167,7 +167,7 @@ def _judged(name: str) -> list[tuple[str, str, float]]:
 
 def _glove(path: str, words: int) -> tuple[list[str], np.ndarray]:
     """The first words of a file that the tokeniser yields, which is sorted by frequency."""
-    from indexes.vectors import reachable, read
+    from quietcorpus.indexes.vectors import reachable, read
 
     with open(path, "rb") as stream:
         vectors = reachable(read(Path(path).name, lambda _: stream))
@@ -196,7 +196,7 @@ def _texts(users: Sequence[Sequence[Words]]) -> Texts:
 
 
 def _stream(name: str, draw: int):
-    return ReleaseKey.derive(draw.to_bytes(32, "big"), name).stage("benchmark", b"")
+    return ReleaseKey.derive(draw.to_bytes(32, "big"), name, b"").stage("benchmark", 1)
 
 
 def averaged(results: dict[str, dict[str, float]], name: str) -> dict[str, tuple[float, float]]:

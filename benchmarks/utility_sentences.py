@@ -32,19 +32,19 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from threadpoolctl import threadpool_limits
 
-from indexes.candidates import Candidates
-from indexes.recoder import means
-from indexes.sentences import split
-from mechanisms.deep_candidate import DeepCandidate, Utility
-from mechanisms.keystream import ReleaseKey
-from mechanisms.truncation import Box, NoisyMeans, Truncation
-from transforms.candidates import CandidatesSource
-from transforms.documents import Documents
-from transforms.embedded_words import EmbeddedWordsParameters
-from transforms.encoder import PACKAGED, EncoderSource
-from transforms.sentences import utilities
-from transforms.word_index import IndexSource
-from transforms.words import WordMechanism, WordsParameters
+from quietcorpus.indexes.candidates import Candidates
+from quietcorpus.indexes.recoder import means
+from quietcorpus.indexes.sentences import split
+from quietcorpus.mechanisms.deep_candidate import DeepCandidate, Utility
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.truncation import Box, NoisyMeans, Truncation
+from quietcorpus.transforms.artefacts.candidates import CandidatesSource
+from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
+from quietcorpus.transforms.artefacts.word_index import IndexSource
+from quietcorpus.transforms.privatizers.embedded_words import EmbeddedWordsParameters
+from quietcorpus.transforms.privatizers.sentences import utilities
+from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters
+from quietcorpus.transforms.reading.documents import Documents
 
 EPSILONS = (3, 6, 10, 15, 25)
 LENGTHS = (2, 4, 8, 16, 32)
@@ -117,8 +117,8 @@ class Experiment:
             return means(embeddings, offsets)
         if way.startswith("madlib"):
             return self._replaced(Fraction(epsilon), most, draw, shared=way != "madlib")
-        stream = ReleaseKey.derive(draw.to_bytes(32, "big"), f"{way}-{epsilon}-{most}").stage(
-            "sentences", b""
+        stream = ReleaseKey.derive(draw.to_bytes(32, "big"), f"{way}-{epsilon}-{most}", b"").stage(
+            "sentences", 1
         )
         count = len(self.labels)
         addresses = stream.addresses("reviews", range(count), (b"" for _ in range(count)))
@@ -139,7 +139,7 @@ class Experiment:
             epsilon /= Fraction(distance) * WORDS_A_SENTENCE
         words = WordsParameters(WordMechanism.MADLIB, epsilon, "word", "drop", self.words)
         parameters = EmbeddedWordsParameters(words, most, encoder, self.embeddings.shape[1])
-        key = ReleaseKey.derive(draw.to_bytes(32, "big"), f"madlib-{epsilon}-{most}")
+        key = ReleaseKey.derive(draw.to_bytes(32, "big"), f"madlib-{epsilon}-{most}", b"")
         privatizer = parameters.privatizer(key)
         found = []
         for start in range(0, len(self.texts), privatizer.documents_at_once):

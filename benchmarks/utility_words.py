@@ -26,13 +26,13 @@ import pyarrow.parquet as pq
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from indexes.artefact import WordIndex
-from indexes.tokenizer import tokenize
-from mechanisms.keystream import ReleaseKey
-from pipelines.matching import matched
-from transforms.documents import Documents
-from transforms.word_index import IndexSource
-from transforms.words import WordMechanism, WordPrivatizer, WordsParameters
+from quietcorpus.indexes.artefact import WordIndex
+from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.pipelines.artefacts.distances import matched
+from quietcorpus.transforms.artefacts.word_index import IndexSource
+from quietcorpus.transforms.privatizers.words import WordMechanism, WordPrivatizer, WordsParameters
+from quietcorpus.transforms.reading.documents import Documents
 
 TRAINING, TEST, LONGEST = 5_000, 10_000, 200
 EPSILONS = (6, 10, 15, 20)
@@ -135,7 +135,7 @@ class Experiment:
         self, mechanism: WordMechanism, epsilon: Fraction, texts: list[str]
     ) -> tuple[list[str], float]:
         parameters = WordsParameters(mechanism, epsilon, "word", "drop", self._source)
-        key = ReleaseKey.derive(os.urandom(32), "utility")
+        key = ReleaseKey.derive(os.urandom(32), "utility", b"")
         privatizer = WordPrivatizer(parameters, self._index, key)
         documents = Documents(
             "", np.arange(len(texts)), pa.array(texts, pa.large_string()), pa.table({})

@@ -24,15 +24,15 @@ import numpy as np
 import psutil
 from gensim.models import KeyedVectors
 
-from indexes import artefact, binarisation
-from indexes.artefact import METRICS, Manifest
-from indexes.euclidean import EuclideanSearch
-from indexes.hamming import HammingSearch
-from indexes.tokenizer import NAME
-from indexes.vectors import read
-from indexes.vocabulary import Vocabulary
-from mechanisms import brr, madlib
-from mechanisms.keystream import ReleaseKey
+from quietcorpus.indexes import artefact, binarisation
+from quietcorpus.indexes.artefact import METRICS, Manifest
+from quietcorpus.indexes.euclidean import EuclideanSearch
+from quietcorpus.indexes.hamming import HammingSearch
+from quietcorpus.indexes.tokenizer import NAME
+from quietcorpus.indexes.vectors import read
+from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.mechanisms import brr, madlib
+from quietcorpus.mechanisms.keystream import ReleaseKey
 
 EPSILON = Fraction(10)
 BATCH = 4096
@@ -86,7 +86,7 @@ def load(path: str) -> tuple[list[str], np.ndarray]:
 def kernels(name: str, values: np.ndarray) -> float:
     """Words per second of either mechanism, batch after batch; returns Madlib's."""
     count, dimensions = values.shape
-    stream = ReleaseKey.derive(os.urandom(32), "benchmark").stage("words", b"")
+    stream = ReleaseKey.derive(os.urandom(32), "benchmark", b"").stage("words", 1)
     addresses = stream.addresses("", range(BATCH), [b""] * BATCH)
     words = np.random.default_rng().integers(0, count, BATCH)
     which = np.zeros(BATCH, dtype=np.int64)

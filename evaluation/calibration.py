@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from evaluation.simulation import Simulator
-from evaluation.tallies import WORDS_A_BLOCK, Block, Tally, Task, blocks_of
+from quietcorpus.evaluation.simulation import Simulator
+from quietcorpus.evaluation.tallies import WORDS_A_BLOCK, Block, Tally, Task, blocks_of
 
 # How tasks are run: like `map`, but the results may come in any order.
 Run = Callable[[Task, Sequence[Block]], Iterable[Tally]]
@@ -70,7 +70,7 @@ def held_draws(draws: int, eta: Fraction) -> int:
     outputs of a sample hold more of it than the likeliest outputs do of the law (the expectation of
     a maximum over sets is at least the maximum of expectations). For one word it may still be
     too high; a lower bound that holds with a stated confidence takes `most_allowed` + 1 draws
-    for `held` (see `evaluation.demands`).
+    for `held` (see `quietcorpus.evaluation.demands`).
     """
     if not 0 < eta < 1:
         raise ValueError(f"eta is {eta}; it must be above 0 and below 1")

@@ -1,7 +1,8 @@
 """How well labels can be learnt: logistic regression on features, out of fold or transferred.
 
 Dense features are standardised; sparse ones are taken for counts and weighted as for latent
-semantic analysis (`evaluation.latent.weighted`). No message names a label: it may be private.
+semantic analysis (`quietcorpus.evaluation.latent.weighted`). No message names a label: it may be
+private.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from evaluation.latent import directions, weighted
+from quietcorpus.evaluation.latent import directions, weighted
 
 Labels = npt.NDArray[Any]
 """Integers or strings, (n,)."""

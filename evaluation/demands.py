@@ -9,10 +9,10 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.calibration import Measured, Run, choose_words, measure
-from evaluation.intervals import most_allowed, share_at_least
-from evaluation.simulation import Simulator
-from evaluation.tallies import child
+from quietcorpus.evaluation.calibration import Measured, Run, choose_words, measure
+from quietcorpus.evaluation.intervals import most_allowed, share_at_least
+from quietcorpus.evaluation.simulation import Simulator
+from quietcorpus.evaluation.tallies import child
 
 _DRAWS_PART = 0.2  # of a test's level that goes to the draws; the rest goes to the words' choice
 
@@ -40,6 +40,18 @@ class SetSizeAtLeast:
 
 
 Demand = UnchangedAtMost | SetSizeAtLeast
+
+
+def demanded(
+    unchanged_at_most: Fraction | None, set_size_at_least: int | None, share: Fraction
+) -> tuple[Demand, ...]:
+    """The demands whose threshold is given."""
+    demands: list[Demand] = []
+    if unchanged_at_most is not None:
+        demands.append(UnchangedAtMost(unchanged_at_most, share))
+    if set_size_at_least is not None:
+        demands.append(SetSizeAtLeast(set_size_at_least, share))
+    return tuple(demands)
 
 
 @dataclass(frozen=True)

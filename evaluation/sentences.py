@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from indexes.recoder import means
+from quietcorpus.indexes.recoder import means
 
 
 def expected(

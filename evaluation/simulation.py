@@ -12,8 +12,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.max_plus import GROUP, improve
-from indexes.hamming import HammingSearch
+from quietcorpus.evaluation.max_plus import GROUP, improve
+from quietcorpus.indexes.hamming import HammingSearch
 
 _DRAWS_AT_ONCE = 1024  # a group of rows of so many float32 stays in the first-level cache
 _WORDS_AT_ONCE = 32 * GROUP  # with the draws, a tile of the second-level cache

@@ -10,10 +10,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from evaluation.calibration import Run
-from evaluation.demands import Demand, Design, Validation, check, validate
-from evaluation.simulation import Simulator
-from evaluation.tallies import child
+from quietcorpus.evaluation.calibration import Run
+from quietcorpus.evaluation.demands import Demand, Design, Validation, check, validate
+from quietcorpus.evaluation.simulation import Simulator
+from quietcorpus.evaluation.tallies import child
 
 _RANGE = (1e-4, 1e6)
 _TOLERANCE = 1.005

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from compiled import compiled
-from evaluation.simulation import Simulator
+from quietcorpus.compiled import compiled
+from quietcorpus.evaluation.simulation import Simulator
 
 WORDS_A_BLOCK = 64
 

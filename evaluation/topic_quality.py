@@ -7,7 +7,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.stats import rankdata
 
-from evaluation.topics import top_terms
+from quietcorpus.evaluation.topics import top_terms
 
 
 def exclusivity(topic_terms: npt.NDArray[np.floating], count: int = 20) -> npt.NDArray[np.float64]:

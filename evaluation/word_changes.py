@@ -1,7 +1,7 @@
 """What a word-by-word release did to the words, seen on the words before and after.
 
 N_w and S_w of Feyisetan, Balle, Drake and Diethe (WSDM 2020), section 4, as they turned out;
-`evaluation.calibration` estimates them before a run.
+`quietcorpus.evaluation.calibration` estimates them before a run.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from evaluation.calibration import held_draws
+from quietcorpus.evaluation.calibration import held_draws
 
 Words = npt.NDArray[np.integer]
 """Numbers of words, (tokens,)."""

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from gensim.corpora.wikicorpus import extract_pages, filter_wiki
 
-from indexes.tokenizer import tokenize
+from quietcorpus.indexes.tokenizer import tokenize
 
 ROOT = Path(__file__).resolve().parents[1]
 TEXTS = Path(gensim.__file__).parent / "test" / "test_data"
@@ -41,7 +41,7 @@ def main() -> None:
     spec = (ROOT / "examples" / "demo.yaml").read_text("utf-8")
     (ROOT / "build/demo/spec.yaml").write_text(spec.replace("lee-news", release), "utf-8")
     print(f"{len(documents)} news texts, {TERMS} public terms, spec build/demo/spec.yaml\n")
-    command = [sys.executable, "-m", "pipelines.cli"]
+    command = [sys.executable, "-m", "quietcorpus.pipelines.cli.main"]
     for arguments in (["release", "build/demo/spec.yaml", *sys.argv[1:]], ["verify", output]):
         print("$ quietcorpus", *arguments, flush=True)
         subprocess.run([*command, *arguments], cwd=ROOT, env=os.environ, check=True)

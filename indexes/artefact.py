@@ -11,27 +11,29 @@ Mapped files are shared by all the processes of a host.
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from indexes.folder import (
+from quietcorpus.indexes.folder import (
     MANIFEST,
     ArtefactError,
     check_listed,
-    described,
     parse,
     read_manifest,
     verify,
 )
-from indexes.tokenizer import NAME
-from indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.tokenizer import NAME
+from quietcorpus.indexes.vocabulary import Vocabulary
 
 VERSION = 1
 FORMAT = "quietcorpus-index"
@@ -148,21 +150,36 @@ def save(
     codes: npt.NDArray[np.uint64],
 ) -> Manifest:
     """Write an index into an empty folder; returns the manifest with its files."""
-    with pa.OSFile(f"{folder}/{_WORDS}", "wb") as sink:
-        table = pa.table({"word": vocabulary.terms, "hash": pa.array(vocabulary.hashes)})
-        with pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
-    np.save(f"{folder}/{_SLOTS}", vocabulary.slots)
-    np.save(f"{folder}/{_VECTORS}", np.ascontiguousarray(vectors, dtype="<f4"))
-    np.save(f"{folder}/{_CODES}", np.ascontiguousarray(codes, dtype="<u8"))
-    complete = Manifest(**{**_shallow(manifest), "files": described(folder, FILES)})
-    with open(f"{folder}/{MANIFEST}", "w", encoding="utf-8") as stream:
-        stream.write(complete.to_json())
-    return complete
+    for name, content in contents(WordIndex(manifest, vocabulary, vectors, codes)):
+        Path(folder, name).write_bytes(content)
+    return Manifest.read(folder)
 
 
-def _shallow(manifest: Manifest) -> dict[str, Any]:
-    return {field.name: getattr(manifest, field.name) for field in fields(manifest)}
+def contents(index: WordIndex) -> Iterator[tuple[str, bytes]]:
+    """The files of an index, by name, and last of all its manifest, which describes them."""
+    files = []
+    for name, content in _parts(index):
+        digest = hashlib.sha256(content).hexdigest()
+        files.append({"path": name, "bytes": len(content), "sha256": digest})
+        yield name, content
+    yield MANIFEST, replace(index.manifest, files=tuple(files)).to_json().encode()
+
+
+def _parts(index: WordIndex) -> Iterator[tuple[str, bytes]]:
+    vocabulary = index.vocabulary
+    table = pa.table({"word": vocabulary.terms, "hash": pa.array(vocabulary.hashes)})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    yield _WORDS, sink.getvalue().to_pybytes()
+    for name, array in (
+        (_SLOTS, vocabulary.slots),
+        (_VECTORS, np.ascontiguousarray(index.vectors, dtype="<f4")),
+        (_CODES, np.ascontiguousarray(index.codes, dtype="<u8")),
+    ):
+        stream = io.BytesIO()
+        np.save(stream, array)
+        yield name, stream.getvalue()
 
 
 def open_index(folder: str, digest: str | None = None) -> WordIndex:

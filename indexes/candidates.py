@@ -1,6 +1,6 @@
 """Candidates for sentence-private releases, as a folder: public documents, and what they taught.
 
-manifest.json     what the artefact is; see `indexes.folder`
+manifest.json     what the artefact is; see `quietcorpus.indexes.folder`
 embeddings.npy    float32 (m, d), each candidate's mean sentence embedding: what is released
 centre.npy        float64 (d,), the mean of public sentences
 box.npy           float64 (2, d): where the middle 75 % of public sentences begin in every
@@ -20,10 +20,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from indexes import folder
-from indexes.folder import MANIFEST, ArtefactError
-from indexes.recoder import LARGEST, WIDTHS, Recoder
-from indexes.sentences import NAME
+from quietcorpus.indexes import folder
+from quietcorpus.indexes.folder import MANIFEST, ArtefactError
+from quietcorpus.indexes.recoder import LARGEST, WIDTHS, Recoder
+from quietcorpus.indexes.sentences import NAME
 
 VERSION = 1
 FORMAT = "quietcorpus-candidates"
@@ -137,9 +137,9 @@ def _is_possible(content: dict[str, Any]) -> bool:
     try:
         encoder = content["encoder"]
         low, high = content["cosines"]
-        counts = content["candidates"], content["projections"], encoder["dimensions"]
+        counts = [content[name] for name in ("candidates", "projections", "most_sentences")]
         return (
-            all(type(count) is int and count > 0 for count in counts)
+            all(type(count) is int and count > 0 for count in (*counts, encoder["dimensions"]))
             and content["projections"] <= LARGEST_NUMBER
             and all(isinstance(encoder[name], str) for name in ("name", "sha256"))
             and all(isinstance(file["sha256"], str) for file in content["files"])

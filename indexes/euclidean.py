@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from compiled import compiled
+from quietcorpus.compiled import compiled
 
 _QUERIES_AT_ONCE = 256
 _WORDS_AT_ONCE = 1024

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from compiled import compiled, inlined
+from quietcorpus.compiled import compiled, inlined
 
 _QUERIES_AT_ONCE = 256  # with their best matches they stay in the first-level cache
 _STEP = 4  # words of a code that one pass takes

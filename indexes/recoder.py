@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from compiled import compiled
+from quietcorpus.compiled import compiled
 
 WIDTHS = 256, 256, 128, 64
 """The sizes of the four layers; the last is what projections are taken of."""

@@ -19,9 +19,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compiled import compiled, inlined
+from quietcorpus.compiled import compiled, inlined
 
 NAME = "unicode-words-v1"
+LAW = {"name": NAME, "unicode": unicodedata.unidata_version}
+"""All that decides what the tokens of a text are."""
 DESCRIPTION = f"{NAME} (NFKC, lower-case, letters only; Unicode {unicodedata.unidata_version})"
 
 _HASH_SEED, _HASH_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compiled import compiled
-from indexes.tokenizer import NAME, Tokens, normalize, string_buffers, tokenize
+from quietcorpus.compiled import compiled
+from quietcorpus.indexes.tokenizer import NAME, Tokens, normalize, string_buffers, tokenize
 
 
 class VocabularyError(ValueError):

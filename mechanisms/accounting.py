@@ -23,7 +23,8 @@ from dp_accounting import get_epsilon_gaussian
 from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
 from scipy.special import gammaln, logsumexp
 
-from mechanisms.guarantees import ceiling, round_down, round_up
+from quietcorpus.mechanisms.encoding import Value
+from quietcorpus.mechanisms.guarantees import ceiling, round_down, round_up
 
 SMALLEST_NOISE, LARGEST_NOISE = Fraction(1, 10), Fraction(64)
 """The noise multipliers that are looked for; 64 is the largest that `ClippedSum` draws."""
@@ -196,6 +197,24 @@ class Schedule:
     delta: Fraction
     steps: int
     groups: tuple[Group, ...]
+
+    @property
+    def stage_parameters(self) -> dict[str, Value]:
+        """What decides who takes part in which step, for their stage."""
+        return {
+            "noise_multiplier": self.noise_multiplier,
+            "delta": self.delta,
+            "steps": self.steps,
+            "groups": [
+                {
+                    "name": group.name,
+                    "epsilon": group.epsilon,
+                    "rate": group.rate,
+                    "steps": group.steps,
+                }
+                for group in self.groups
+            ],
+        }
 
     @classmethod
     def solved(

@@ -13,10 +13,11 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from mechanisms.bags import Bags, add_dense, add_sparse
-from mechanisms.geometric import DenseNoise, SparseNoise
-from mechanisms.guarantees import LimitedPrecision
-from mechanisms.keystream import Addresses, Keystream
+from quietcorpus.mechanisms.bags import Bags, add_dense, add_sparse
+from quietcorpus.mechanisms.encoding import Value
+from quietcorpus.mechanisms.geometric import DenseNoise, SparseNoise
+from quietcorpus.mechanisms.guarantees import LimitedPrecision
+from quietcorpus.mechanisms.keystream import Addresses, Keystream
 
 _DENSE_VALUES_AT_ONCE = 1 << 21
 # Measured: from here on, drawing the gaps between non-zero values beats drawing every value.
@@ -53,6 +54,17 @@ class BagOfWords:
     vocabulary_size: int
     bins: int
     accounting: Accounting
+
+    @property
+    def stage_parameters(self) -> dict[str, Value]:
+        """What the noise depends on, for its stage."""
+        return {
+            "precision": self.precision,
+            "epsilon": self.epsilon,
+            "vocabulary_size": self.vocabulary_size,
+            "bins": self.bins,
+            "accounting": self.accounting,
+        }
 
     @property
     def rate(self) -> Fraction:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from compiled import compiled, inlined
+from quietcorpus.compiled import compiled, inlined
 
 
 class Bags(NamedTuple):

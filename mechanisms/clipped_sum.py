@@ -13,10 +13,10 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from compiled import compiled
-from mechanisms.exact import ExactSampler
-from mechanisms.gaussian import RoundedGaussian
-from mechanisms.keystream import Addresses, Keystream
+from quietcorpus.compiled import compiled
+from quietcorpus.mechanisms.exact import ExactSampler
+from quietcorpus.mechanisms.gaussian import RoundedGaussian
+from quietcorpus.mechanisms.keystream import Addresses, Keystream
 
 STEPS = 512
 """The whole numbers that the clipping norm is divided into."""
@@ -115,7 +115,7 @@ class ClippedSum:
         it has that mechanism's (epsilon, delta), which the accountant computes, alone or composed
         over steps and subsampled.
         The noise is exact for ideal random bits; on the keyed stream the guarantee is
-        computational (`mechanisms.keystream`).
+        computational (`quietcorpus.mechanisms.keystream`).
     """
 
     noise_multiplier: Fraction

@@ -9,7 +9,7 @@ from fractions import Fraction
 from dp_accounting.pld.common import DifferentialPrivacyParameters
 from dp_accounting.pld.privacy_loss_distribution import from_privacy_parameters
 
-from mechanisms.guarantees import ceiling, round_down, round_up
+from quietcorpus.mechanisms.guarantees import ceiling, round_down, round_up
 
 _STEP = 1e-4
 _LARGEST = 100  # of the epsilons' sum: arrays have an entry for each step

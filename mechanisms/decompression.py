@@ -10,8 +10,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from compiled import compiled
-from mechanisms.bags import Bags
+from quietcorpus.compiled import compiled
+from quietcorpus.mechanisms.bags import Bags
 
 _DRAWS_AT_ONCE = 1 << 22
 _DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)

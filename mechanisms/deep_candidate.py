@@ -19,9 +19,10 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from compiled import compiled
-from mechanisms.exponential import ExponentialMechanism, check_set
-from mechanisms.guarantees import SentencePrivacy
+from quietcorpus.compiled import compiled
+from quietcorpus.mechanisms.encoding import Value
+from quietcorpus.mechanisms.exponential import ExponentialMechanism, check_set
+from quietcorpus.mechanisms.guarantees import SentencePrivacy
 
 UNIT = 1 << 11
 """Steps of the grid in a unit vector's length: a product of two stays below 2^24, so that float32
@@ -66,6 +67,16 @@ class DeepCandidate:
     epsilon: Fraction
     utility: Utility
     projections: int
+
+    @property
+    def stage_parameters(self) -> dict[str, Value]:
+        """What the draw depends on, for its stage."""
+        return {
+            "mechanism": "deep-candidate",
+            "epsilon": self.epsilon,
+            "utility": self.utility,
+            "projections": self.projections,
+        }
 
     @property
     def units(self) -> int:

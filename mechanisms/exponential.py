@@ -12,9 +12,9 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from compiled import compiled, inlined
-from mechanisms.exact import Bounds, Law, exp_bounds, floor_of
-from mechanisms.keystream import Addresses, Keystream
+from quietcorpus.compiled import compiled, inlined
+from quietcorpus.mechanisms.exact import Bounds, Law, exp_bounds, floor_of
+from quietcorpus.mechanisms.keystream import Addresses, Keystream
 
 LARGEST_SET = 1 << 15
 """The most candidates among which one is drawn."""

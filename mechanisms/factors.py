@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import digamma
 
-from mechanisms.noisy_counts import relative
+from quietcorpus.mechanisms.noisy_counts import relative
 
 Floats = npt.NDArray[np.float32]
 _TINY = np.float32(1e-30)  # of a document that has no factor, as far as float32 can tell

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import flint
 
-from mechanisms.exact import Bounds, TwoSided
+from quietcorpus.mechanisms.exact import Bounds, TwoSided
 
 SMALLEST_DEVIATION = Fraction(1, 2)
 """Below it most draws are zero, and what is added to whole numbers hides little."""

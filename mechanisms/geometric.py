@@ -13,9 +13,16 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from compiled import compiled
-from mechanisms.exact import Bounds, ExactSampler, Law, TwoSided, exp_bounds, power_bounds
-from mechanisms.keystream import Addresses, Keystream
+from quietcorpus.compiled import compiled
+from quietcorpus.mechanisms.exact import (
+    Bounds,
+    ExactSampler,
+    Law,
+    TwoSided,
+    exp_bounds,
+    power_bounds,
+)
+from quietcorpus.mechanisms.keystream import Addresses, Keystream
 
 MINIMUM_RATE = Fraction(1, 5000)
 _DENSE_LANE, _GAP_LANE, _VALUE_LANE = 0, 2, 4

@@ -10,9 +10,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from mechanisms.geometric import DenseNoise, TwoSidedGeometric
-from mechanisms.guarantees import LimitedPrecision
-from mechanisms.keystream import Keystream
+from quietcorpus.mechanisms.encoding import Value
+from quietcorpus.mechanisms.geometric import DenseNoise, TwoSidedGeometric
+from quietcorpus.mechanisms.guarantees import LimitedPrecision
+from quietcorpus.mechanisms.keystream import Keystream
 
 Counts = npt.NDArray[np.int64]
 """Counts over the vocabulary, exact or noisy, int64 (V,)."""
@@ -32,6 +33,11 @@ class Histogram:
 
     precision: int
     epsilon: Fraction
+
+    @property
+    def stage_parameters(self) -> dict[str, Value]:
+        """What the noise depends on, for its stage."""
+        return {"precision": self.precision, "epsilon": self.epsilon}
 
     @property
     def guarantee(self) -> LimitedPrecision:
@@ -69,6 +75,16 @@ class ThresholdedVocabulary:
     precision: int
     epsilon: Fraction
     delta: Fraction
+
+    @property
+    def stage_parameters(self) -> dict[str, Value]:
+        """What the selection depends on, for its stage."""
+        return {
+            "mechanism": "thresholded-frequencies",
+            "precision": self.precision,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+        }
 
     @property
     def guarantee(self) -> LimitedPrecision:

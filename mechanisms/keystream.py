@@ -1,15 +1,17 @@
 """The keyed stream: every random bit that a mechanism uses, as a function of its input.
 
 Noise is a pseudo-random function (PRF) of everything that determines a mechanism's output law:
-the release key, the stage with its parameters, the source position and the input itself. A
-retried bundle therefore repeats its bits and spends nothing, while two different inputs, or one
-input under two parameter sets, never share a bit. The guarantees that stand on this stream are
-computational: they hold for an adversary who cannot break AES-256 or keyed BLAKE2b.
+the release key, which is bound to the corpus, the stage with its parameters, the source position
+and the input itself. A retried bundle therefore repeats its bits and spends nothing, while two
+different inputs, two corpora, or one input under two parameter sets, never share a bit. The
+guarantees that stand on this stream are computational: they hold for an adversary who cannot break
+AES-256 or keyed BLAKE2b.
 """
 
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -19,7 +21,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from compiled import compiled
+from quietcorpus.compiled import compiled
+from quietcorpus.mechanisms.encoding import Value, encode
 
 KEY_BYTES = 32
 BLOCK_BYTES = 16
@@ -37,7 +40,11 @@ def _hkdf(key: bytes, info: bytes, length: int) -> bytes:
 
 @dataclass(frozen=True)
 class ReleaseKey:
-    """The secret of one release, derived (HKDF-SHA256) from a master key and the release's id.
+    """The secret of one release of one corpus.
+
+    It is derived (HKDF-SHA256) from a master key, the release's id and what tells the corpus from
+    any other. A sum over a corpus, such as a count of documents, does not tell by itself which
+    corpus it is of: were the key of two corpora the same, equal sums would get equal noise.
 
     `common` is that of all releases under one master key; nothing is drawn by it.
     """
@@ -46,43 +53,60 @@ class ReleaseKey:
     common: bytes = field(default=b"", repr=False)
 
     @classmethod
-    def derive(cls, master_key: bytes, release: str) -> ReleaseKey:
-        """Derive the key of `release`; raises ValueError unless the master key has 32 bytes."""
+    def derive(cls, master_key: bytes, release: str, corpus: bytes) -> ReleaseKey:
+        """Derive the key of `release` of `corpus`, which is a digest of its files and their state.
+
+        Raises ValueError unless the master key has 32 bytes.
+        """
         if len(master_key) != KEY_BYTES:
             raise ValueError(f"a master key has {KEY_BYTES} bytes, not {len(master_key)}")
-        info = b"quietcorpus/release/v1\0" + release.encode()
+        info = b"quietcorpus/release/v2\0" + encode({"release": release, "corpus": corpus})
         common = _hkdf(master_key, b"quietcorpus/common/v1", KEY_BYTES)
         return cls(_hkdf(master_key, info, KEY_BYTES), common)
+
+    @classmethod
+    def fresh(cls) -> ReleaseKey:
+        """A key of no release: of draws that nobody will release."""
+        return cls(secrets.token_bytes(KEY_BYTES))
 
     @property
     def fingerprint(self) -> str:
         """A public 64-bit check value: equal keys have equal ones, and it reveals nothing else."""
         return _hkdf(self.secret, b"quietcorpus/fingerprint/v1", 8).hex()
 
-    def sealing(self, purpose: str) -> bytes:
-        """A key of 32 bytes for the encryption of what must be written down but not be read."""
-        return _hkdf(self.secret, b"quietcorpus/sealing/v1\0" + purpose.encode(), KEY_BYTES)
+    def sealing(self, salt: bytes) -> bytes:
+        """A key of 32 bytes for the encryption of one message, known by its random salt."""
+        return _hkdf(self.secret, b"quietcorpus/sealing/v2\0" + salt, KEY_BYTES)
 
-    def identifying(self) -> Keystream:
-        """By which documents' ids are digested, alike in all releases under one master key."""
-        material = _hkdf(self.common or self.secret, b"quietcorpus/identifying/v1", 64)
+    def identifying(self, column: str) -> Keystream:
+        """By which documents' ids are digested, alike in all releases under one master key.
+
+        Ids of two columns have no digest in common: equal ones need not be of one document.
+        """
+        info = b"quietcorpus/identifying/v2\0" + column.encode()
+        material = _hkdf(self.common or self.secret, info, 64)
         return Keystream(material[:32], material[32:])
 
-    @property
-    def comparing(self) -> str:
+    def comparing(self, column: str) -> str:
         """A public 64-bit check value of the key that `identifying` digests by."""
-        return _hkdf(self.common or self.secret, b"quietcorpus/comparing/v1", 8).hex()
+        info = b"quietcorpus/comparing/v2\0" + column.encode()
+        return _hkdf(self.common or self.secret, info, 8).hex()
 
-    def stage(self, name: str, parameters: bytes) -> Keystream:
+    def naming(self) -> Keystream:
+        """By which specs are digested, alike for all corpora under one master key."""
+        material = _hkdf(self.common or self.secret, b"quietcorpus/naming/v1", 64)
+        return Keystream(material[:32], material[32:])
+
+    def stage(self, name: str, version: int, /, **parameters: Value) -> Keystream:
         """The keystream of one stage.
 
-        `parameters` encodes all that the stage's output law depends on besides its input, so
-        that the same document under two parameter sets gets independent noise.
+        `parameters` are all that the stage's output law depends on besides its input, so that
+        the same document under two sets of them gets independent noise. `version` is the law's
+        own: whoever changes how the stage draws raises it.
         """
-        digest = hashlib.sha256(parameters).digest()
-        material = _hkdf(
-            self.secret, b"quietcorpus/stage/v1\0" + name.encode() + b"\0" + digest, 64
-        )
+        stage: dict[str, Value] = {"stage": name, "version": version, "parameters": parameters}
+        digest = hashlib.sha256(encode(stage)).digest()
+        material = _hkdf(self.secret, b"quietcorpus/stage/v2\0" + digest, 64)
         return Keystream(material[:32], material[32:])
 
 
@@ -119,6 +143,11 @@ class Keystream:
             state.update(raw)
             digests += state.digest()
         return np.frombuffer(bytes(digests), dtype="<u8").reshape(-1, 2)
+
+    def digest(self, **values: Value) -> str:
+        """A keyed digest of named values, hexadecimal; it tells nothing without the key."""
+        plain = hashlib.sha256(encode(values)).digest()
+        return self.addresses("", [0], [plain]).tobytes().hex()
 
     @staticmethod
     def parts(addresses: Addresses, offsets: npt.NDArray[np.int64]) -> Addresses:

@@ -13,9 +13,9 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from compiled import compiled, inlined
-from mechanisms.guarantees import MetricPrivacy, round_down
-from mechanisms.keystream import BLOCK_BYTES, Addresses, Keystream
+from quietcorpus.compiled import compiled, inlined
+from quietcorpus.mechanisms.guarantees import MetricPrivacy, round_down
+from quietcorpus.mechanisms.keystream import BLOCK_BYTES, Addresses, Keystream
 
 _NOISE_LANE = 0
 

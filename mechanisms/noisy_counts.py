@@ -12,7 +12,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from compiled import compiled, inlined
+from quietcorpus.compiled import compiled, inlined
 
 _NEGLIGIBLE = 1e-9
 _LEAST_DECAY, _MOST_DECAY = 1e-300, 1 - 1e-9

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from compiled import compiled
-from mechanisms.accounting import Group
-from mechanisms.clipped_sum import clipped
-from mechanisms.keystream import BLOCK_BYTES, Addresses, Keystream
-from mechanisms.skip_gram import Against, Rows, SkipGram, User, Vectors, update
-from mechanisms.word_pairs import Words
+from quietcorpus.compiled import compiled
+from quietcorpus.mechanisms.accounting import Group
+from quietcorpus.mechanisms.clipped_sum import clipped
+from quietcorpus.mechanisms.keystream import BLOCK_BYTES, Addresses, Keystream
+from quietcorpus.mechanisms.skip_gram import Against, Rows, SkipGram, User, Vectors, update
+from quietcorpus.mechanisms.word_pairs import Words
 
 _SAMPLE_LANE, _DITHER_LANE = 0, 1
 _DITHER_BLOCKS = 1 << 32  # of one user and step; more than any update has values

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from mechanisms.keystream import BLOCK_BYTES, Keystream
-from mechanisms.word_pairs import Words, balanced_matrix
+from quietcorpus.mechanisms.keystream import BLOCK_BYTES, Keystream
+from quietcorpus.mechanisms.word_pairs import Words, balanced_matrix
 
 if TYPE_CHECKING:
     import torch
 
-_LANE = 2  # beside those of `mechanisms.sampled_users`
+_LANE = 2  # beside those of `quietcorpus.mechanisms.sampled_users`
 _MOST_CHANCES, _MOST_VALUES, _LEAST_NEGATIVES = 1 << 24, 1 << 17, 64
 
 Rows = npt.NDArray[np.int64]

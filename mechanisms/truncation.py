@@ -17,10 +17,11 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from compiled import compiled
-from mechanisms.geometric import MINIMUM_RATE, DenseNoise
-from mechanisms.guarantees import SentencePrivacy, ceiling
-from mechanisms.keystream import Addresses, Keystream
+from quietcorpus.compiled import compiled
+from quietcorpus.mechanisms.encoding import Value
+from quietcorpus.mechanisms.geometric import MINIMUM_RATE, DenseNoise
+from quietcorpus.mechanisms.guarantees import SentencePrivacy, ceiling
+from quietcorpus.mechanisms.keystream import Addresses, Keystream
 
 STEPS = 4
 """Whole numbers above 0 that a coordinate is rounded to: with 1,024 dimensions the noise then has a
@@ -55,6 +56,11 @@ class Truncation:
             raise ValueError(
                 f"with embeddings of {self.dimensions} dimensions epsilon must be at least {least}"
             )
+
+    @property
+    def stage_parameters(self) -> dict[str, Value]:
+        """What the noise depends on, for its stage."""
+        return {"mechanism": "truncation", "epsilon": self.epsilon, "dimensions": self.dimensions}
 
     @property
     def rate(self) -> Fraction:

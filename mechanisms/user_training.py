@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mechanisms.clipped_sum import STEPS, ClippedSum
-from mechanisms.keystream import Keystream
-from mechanisms.skip_gram import Rows, SkipGram, Vectors, negative_samples
+from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
+from quietcorpus.mechanisms.encoding import Value
+from quietcorpus.mechanisms.keystream import Keystream
+from quietcorpus.mechanisms.skip_gram import Rows, SkipGram, Vectors, negative_samples
 
 _MEAN, _SQUARE, _EPSILON = 0.9, 0.99, 1e-8
 
@@ -66,13 +67,26 @@ class Training:
         those that no user has touched: which rows are touched is private.
         All else (moments, learning rate, vectors) is made from noisy sums and public numbers.
         So `steps` steps have the (epsilon, delta) of as many Poisson-sampled Gaussian mechanisms
-        (`mechanisms.accounting`).
+        (`quietcorpus.mechanisms.accounting`).
     """
 
     settings: SkipGram
     mechanism: ClippedSum
     lot: float
     rate: float
+
+    @property
+    def stage_parameters(self) -> dict[str, Value]:
+        """What the steps depend on, for their stage."""
+        return {
+            "dimensions": self.settings.dimensions,
+            "window": self.settings.window,
+            "negatives": self.settings.negatives,
+            "clip": self.settings.clip,
+            "noise_multiplier": self.mechanism.noise_multiplier,
+            "lot": self.lot,
+            "rate": self.rate,
+        }
 
     def run(self, state: State, until: int, sums: Sums, stream: Keystream) -> Iterator[State]:
         """The states after each step up to number `until`.

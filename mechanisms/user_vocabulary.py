@@ -17,11 +17,12 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from mechanisms.accounting import noise_multiplier_for
-from mechanisms.clipped_sum import STEPS, ClippedSum
-from mechanisms.gaussian import RoundedGaussian
-from mechanisms.guarantees import UserPrivacy
-from mechanisms.keystream import Keystream
+from quietcorpus.mechanisms.accounting import noise_multiplier_for
+from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
+from quietcorpus.mechanisms.encoding import Value
+from quietcorpus.mechanisms.gaussian import RoundedGaussian
+from quietcorpus.mechanisms.guarantees import UserPrivacy
+from quietcorpus.mechanisms.keystream import Keystream
 
 _TAIL_BITS = 64
 
@@ -53,6 +54,16 @@ class UserVocabulary:
         if self.words < 1:
             raise ValueError("a user contributes at least one word")
         self.noise  # noqa: B018
+
+    @property
+    def stage_parameters(self) -> dict[str, Value]:
+        """What the selection depends on, for its stage."""
+        return {
+            "mechanism": "weighted-gaussian",
+            "words": self.words,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+        }
 
     @property
     def guarantee(self) -> UserPrivacy:

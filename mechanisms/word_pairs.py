@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from compiled import compiled
+from quietcorpus.compiled import compiled
 
 Words = npt.NDArray[np.int32]
 """A text as the numbers of its known words, int32 (n,)."""

@@ -1,1 +1,1 @@
-"""One job per file, the command line, the spec, the card."""
+"""The commands, and below them what commands share, in wings: see CONTRIBUTING.md."""

@@ -1,20 +1,25 @@
-"""Runs the command line in forked children of a process that has imported it already.
+"""Runs the command line in forked children of a process that is warm: it has imported everything,
+and compiled code is loaded.
 
-A test run has many commands, and importing Beam takes longer than most of them. Each line of
-standard input is a request, each line of standard output its exit code.
+A test run has many commands, and either takes longer than most of them. Each line of standard input
+is a request, each line of standard output its exit code.
 """
 
 from __future__ import annotations
 
+import gc
+import importlib
 import json
 import os
+import pkgutil
 import signal
 import sys
 from typing import Any
 
-import pipelines.release
-import pipelines.verify  # noqa: F401
-from pipelines.cli import main
+import pyarrow as pa
+
+from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.pipelines.cli.main import main
 
 _TIMEOUT_SECONDS = 600
 
@@ -32,6 +37,16 @@ def _become_the_command(request: dict[str, Any]) -> None:
     main()
 
 
+def _warm() -> None:
+    """Do what every command would have to do; it must start no thread, which no fork would have."""
+    for name in ("pipelines", "transforms", "evaluation", "indexes", "mechanisms"):
+        package = importlib.import_module(f"quietcorpus.{name}")
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
+    tokenize(pa.array(["warm"]))  # numba's own registries, and the tables of characters
+    gc.freeze()  # or every child would walk through all of it as it ends
+
+
 def serve() -> None:
     """Answer requests until there are no more; in a child, leave as the command itself would."""
     while line := sys.stdin.readline():
@@ -43,4 +58,5 @@ def serve() -> None:
 
 
 if __name__ == "__main__":
+    _warm()
     serve()

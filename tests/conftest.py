@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from machine import MASTER_KEY, required
+from machine import BARE_NAMES, MASTER_KEY, required
 from public_candidates import PUBLIC_TEXTS, build_candidates
 from ruamel.yaml import YAML
 from s3_server import WEED, S3Server
@@ -138,9 +138,9 @@ class Workspace:
 
     def release_here(self, changes: Mapping[str, Any]) -> None:
         """The same in this process, which keeps what is slow to load, such as encoders."""
-        from pipelines.engine import Engine
-        from pipelines.release import release
-        from pipelines.spec import load_spec
+        from quietcorpus.pipelines.engine.engine import Engine
+        from quietcorpus.pipelines.release.release import release
+        from quietcorpus.pipelines.spec.loading import load_spec
 
         source = changes.get("input", {}).get("path", "input/corpus.jsonl")
         output = changes.get("output", "released/out")
@@ -210,7 +210,7 @@ class CommandServer:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            # Without this folder on its path, whose `evaluation` would hide the package.
+            # Without this folder on its path: a command has no helpers of tests.
             [sys.executable, "-P", str(Path(__file__).with_name("command_server.py"))],
             # What `forget_grpc` sets, which comes too late for one that has imported it already.
             env=os.environ | {"GRPC_ENABLE_FORK_SUPPORT": "false"},
@@ -248,6 +248,13 @@ class CommandServer:
             self._process.kill()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def one_name() -> Iterator[None]:
+    """No string in a test names a module by its folder alone: it would be loaded a second time."""
+    yield
+    assert not sys.modules.keys() & set(BARE_NAMES)
+
+
 @pytest.fixture(scope="session")
 def command_server() -> Iterator[CommandServer]:
     """Forks the commands of a session."""
@@ -280,6 +287,18 @@ def new_workspace(command_server: CommandServer) -> Callable[[Path], Workspace]:
 def workspace(tmp_path: Path, new_workspace: Callable[[Path], Workspace]) -> Workspace:
     """A workspace of a test's own."""
     return new_workspace(tmp_path)
+
+
+@pytest.fixture
+def one_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give all corpora that are released in this process the same noise.
+
+    The noise is bound to the corpus, so that what a change of the corpus does to the signal alone
+    shows nowhere else.
+    """
+    from quietcorpus.transforms.reading.documents import Plan
+
+    monkeypatch.setattr(Plan, "corpus_digest", lambda *_: bytes(32))
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from indexes.tokenizer import tokenize
+from quietcorpus.indexes.tokenizer import tokenize
 
 if TYPE_CHECKING:
     from conftest import Workspace
@@ -94,6 +94,7 @@ def embeddings(workspace: Workspace, method: str, /, **block: Any) -> dict[str, 
         "delta": 2e-5,
         "vocabulary": {"public": str(workspace.folder / "words.txt")},
         "dimensions": DIMENSIONS,
+        "few_users": "accept",
         **METHODS[method],
         **({"epsilon": ...} if "budgets" in block else {}),
         **block,

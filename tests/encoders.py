@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from transforms.encoder import Encoder
+from quietcorpus.transforms.artefacts.encoder import Encoder
 
 KEY = "mechanism.encoder"
 WORDS = ["cat", "dog", "sun", "car", "red", "box", "man", "sky", "sea", "tree", "house", "bird"]

@@ -13,16 +13,20 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from indexes.candidates import LARGEST_PROJECTION, Candidates, Manifest
-from indexes.recoder import WIDTHS, Recoder
-from indexes.sentences import NAME
-from mechanisms.deep_candidate import Utility
-from mechanisms.keystream import ReleaseKey
-from transforms.candidates import CandidatesSource
-from transforms.documents import Documents
-from transforms.encoder import EncoderSource
-from transforms.rows import Released
-from transforms.sentences import SentenceMechanism, SentencePrivatizer, SentencesParameters
+from quietcorpus.indexes.candidates import LARGEST_PROJECTION, Candidates, Manifest
+from quietcorpus.indexes.recoder import WIDTHS, Recoder
+from quietcorpus.indexes.sentences import NAME
+from quietcorpus.mechanisms.deep_candidate import Utility
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.transforms.artefacts.candidates import CandidatesSource
+from quietcorpus.transforms.artefacts.encoder import EncoderSource
+from quietcorpus.transforms.privatizers.rows import Released
+from quietcorpus.transforms.privatizers.sentences import (
+    SentenceMechanism,
+    SentencePrivatizer,
+    SentencesParameters,
+)
+from quietcorpus.transforms.reading.documents import Documents
 
 ALPHA = 1e-6
 SIZE, DIMENSIONS, PROJECTIONS, USED = 8, 12, 25, 20

@@ -24,11 +24,11 @@ from typing import Any
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from mechanisms.guarantees import LimitedPrecision
-from pipelines.ledger.book import Ledger, Request
-from pipelines.ledger.caps import Cost, Terms
-from pipelines.object_stores import stored
-from transforms.errors import InputError
+from quietcorpus.mechanisms.guarantees import LimitedPrecision
+from quietcorpus.pipelines.ledger.book import Ledger, Request
+from quietcorpus.pipelines.ledger.caps import Cost, Terms
+from quietcorpus.pipelines.storage.stores import stored
+from quietcorpus.transforms.errors import InputError
 
 PROCESSES, CAP = 32, 20
 _KILLED_WITHIN_SECONDS = (0.25, 4.0)

@@ -1,4 +1,4 @@
-"""What tests share that is no fixture: what a machine has or lacks, its ports, the master key."""
+"""What tests share that is no fixture: what a machine has or lacks, its ports, master keys."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from conftest import Workspace
 
 ROOT = Path(__file__).resolve().parents[1]
+BARE_NAMES = ("compiled", "evaluation", "indexes", "mechanisms", "pipelines", "transforms")
 BUILD = Path(os.environ.get("QUIETCORPUS_CLUSTERS") or ROOT / "build")
 MASTER_KEY = "8f3a61d07be24c95a1f06e2db7c4398e50d17f6ac2b3e48d9107f5a6b8c2d3e4"
+OTHER_KEY = "bea11396088a08abe5048f7675b5a642a18ae5b5a972288829491958ae3e2b26"
 
 _T = TypeVar("_T")
 
@@ -36,6 +38,18 @@ def without(workspace: Workspace, module: str) -> dict[str, str | None]:
     folder.mkdir()
     # None is how Python itself notes that a module is not there.
     (folder / "sitecustomize.py").write_text(f"import sys\nsys.modules[{module!r}] = None\n")
+    return {"PYTHONPATH": str(folder)}
+
+
+def namesakes(folder: Path) -> dict[str, str]:
+    """A repository with packages called like our folders, each of which raises when imported.
+
+    Returns:
+        An environment in which they come before what is installed.
+    """
+    for name in BARE_NAMES:
+        (folder / name).mkdir()
+        (folder / name / "__init__.py").write_text("raise RuntimeError('a package of theirs')\n")
     return {"PYTHONPATH": str(folder)}
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError
 
 if TYPE_CHECKING:
     from conftest import Workspace

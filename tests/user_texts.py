@@ -8,14 +8,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechanisms.accounting import Group
-from mechanisms.keystream import Keystream, ReleaseKey
-from mechanisms.sampled_users import Texts
-from mechanisms.skip_gram import Rows
+from quietcorpus.mechanisms.accounting import Group
+from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
+from quietcorpus.mechanisms.sampled_users import Texts
+from quietcorpus.mechanisms.skip_gram import Rows
 
 
 def fresh_stream() -> Keystream:
-    return ReleaseKey(os.urandom(32)).stage("training", b"")
+    return ReleaseKey(os.urandom(32)).stage("training", 1)
 
 
 def group(rate: Fraction | int, steps: int, name: str = "") -> Group:

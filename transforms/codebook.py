@@ -11,16 +11,16 @@ import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 
-from indexes import compression
-from indexes.compression import Method
-from indexes.embeddings import read_vectors
-from indexes.vectors import VectorsError
-from indexes.vocabulary import Vocabulary
-from mechanisms.histogram import Counts
-from mechanisms.keystream import ReleaseKey
-from transforms.artefacts import Artefact
-from transforms.errors import InputError, redacted
-from transforms.vocabulary import KeySource
+from quietcorpus.indexes import compression
+from quietcorpus.indexes.compression import Method
+from quietcorpus.indexes.embeddings import read_vectors
+from quietcorpus.indexes.vectors import VectorsError
+from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.mechanisms.histogram import Counts
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.transforms.artefacts.artefacts import Artefact
+from quietcorpus.transforms.errors import InputError, redacted
+from quietcorpus.transforms.vocabulary import KeySource
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def codebook(
     """The codebook of a release; raises InputError for more bins than terms, or bad vectors."""
     size = spec.size or len(vocabulary)
     check_size(size, len(vocabulary))
-    stream = key.stage("compression", vocabulary.digest.encode())
+    stream = key.stage("compression", 1, vocabulary=vocabulary.digest)
     seed = stream.addresses(spec.method.value, [size], [b""])[0]
     bins = _bins(spec, vocabulary, weights, size, np.random.default_rng(seed))
     return Codebook(vocabulary, bins, size, weights)

@@ -7,17 +7,19 @@ from collections.abc import Iterable, Iterator
 import apache_beam as beam
 import numpy as np
 
-from indexes.tokenizer import tokenize
-from indexes.vocabulary import Vocabulary
-from mechanisms.histogram import Counts, Histogram
-from mechanisms.keystream import ReleaseKey
-from transforms.documents import Corpus, Split
-from transforms.errors import redacted
-from transforms.identifiers import TAG, Identifiers
-from transforms.metrics import Progress
-from transforms.shards import TALLIES, RejectLog, Seen
-from transforms.sources import read
-from transforms.vocabulary import KeySource
+from quietcorpus.indexes import tokenizer
+from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.mechanisms.histogram import Counts, Histogram
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.transforms.errors import redacted
+from quietcorpus.transforms.metrics import Progress
+from quietcorpus.transforms.parts import Parts, joined, require_all
+from quietcorpus.transforms.reading.documents import Corpus, Split
+from quietcorpus.transforms.reading.identifiers import TAG, Identifiers
+from quietcorpus.transforms.reading.sources import read
+from quietcorpus.transforms.shards import TALLIES, RejectLog, Seen, Tally
+from quietcorpus.transforms.vocabulary import KeySource
 
 _NOWHERE = RejectLog()
 
@@ -31,10 +33,14 @@ class ReleaseHistogram(beam.PTransform):
         vocabulary: beam.pvalue.AsSingleton,
         mechanism: Histogram,
         key: KeySource,
+        splits: int,
         rejects: RejectLog = _NOWHERE,
         unique: str | None = None,
     ) -> None:
-        """`rejects` and `unique` (the id column to check) are for a job with no later pass."""
+        """`splits` is how many there are; noise is added to what all of them hold, once.
+
+        `rejects` and `unique` (the id column to check) are for a job with no later pass.
+        """
         super().__init__()
         self._unique = unique
         self._corpus = corpus
@@ -42,6 +48,7 @@ class ReleaseHistogram(beam.PTransform):
         self._vocabulary = vocabulary
         self._mechanism = mechanism
         self._key = key
+        self._splits = splits
 
     def expand(self, splits: beam.PCollection[Split]) -> dict[str, beam.PCollection]:
         counted = splits | "count" >> beam.ParDo(
@@ -49,14 +56,38 @@ class ReleaseHistogram(beam.PTransform):
         ).with_outputs(TALLIES, TAG, main="counts")
         weights = (
             counted.counts
-            | "over the corpus" >> beam.CombineGlobally(_sum).without_defaults()
-            | "noise" >> beam.ParDo(_AddNoise(self._mechanism, self._key), self._vocabulary)
+            | "over the corpus" >> beam.CombineGlobally(_AddCounts()).without_defaults()
+            | "noise"
+            >> beam.ParDo(_AddNoise(self._mechanism, self._key, self._splits), self._vocabulary)
         )
         return {"weights": weights, TALLIES: counted[TALLIES], TAG: counted[TAG]}
 
 
-def _sum(parts: Iterable[Counts]) -> Counts:
-    return sum(parts, start=np.zeros((), dtype=np.int64))
+_PartialSum = tuple[Counts, Parts]
+"""Exact counts, and the splits whose texts they are of."""
+
+
+_Total = tuple[Counts, list[int]]
+
+
+class _AddCounts(beam.CombineFn):
+    """Adds counts; raises StageError if a split is there twice."""
+
+    def create_accumulator(self) -> _Total:
+        return np.zeros((), dtype=np.int64), []
+
+    def add_input(self, total: _Total, more: _PartialSum) -> _Total:
+        total[1].extend(more[1])
+        return total[0] + more[0], total[1]
+
+    def merge_accumulators(self, totals: Iterable[_Total]) -> _Total:
+        merged = self.create_accumulator()
+        for counts, parts in totals:
+            merged = self.add_input(merged, (counts, tuple(parts)))
+        return merged
+
+    def extract_output(self, total: _Total) -> _PartialSum:
+        return total[0], joined([tuple(total[1])])
 
 
 class _CountTerms(beam.DoFn):
@@ -74,7 +105,9 @@ class _CountTerms(beam.DoFn):
     @redacted
     def process(self, split: Split, vocabulary: Vocabulary) -> Iterator[object]:
         counts = np.zeros(len(vocabulary), dtype=np.int64)
-        seen = Seen(Identifiers(self._unique, self._key()))
+        seen = Seen(
+            Identifiers(self._unique, self._key(), split.number), Tally.of_pass("histogram", split)
+        )
         for documents in read(split, self._corpus):
             tokens = tokenize(documents.texts)
             _, terms = vocabulary.look_up(tokens)
@@ -82,20 +115,23 @@ class _CountTerms(beam.DoFn):
             self._progress.count(documents, len(tokens.starts))
             seen.add(documents)
         self._rejects.write(seen.rejects, split.name)
-        yield counts
+        yield counts, (split.number,)
         yield from seen.outputs()
 
 
 class _AddNoise(beam.DoFn):
-    def __init__(self, mechanism: Histogram, key: KeySource) -> None:
+    def __init__(self, mechanism: Histogram, key: KeySource, splits: int) -> None:
         self._mechanism = mechanism
         self._key = key
+        self._splits = splits
 
     def setup(self) -> None:
         self._release_key: ReleaseKey = self._key()
 
     @redacted
-    def process(self, counts: Counts, vocabulary: Vocabulary) -> Iterator[Counts]:
+    def process(self, total: _PartialSum, vocabulary: Vocabulary) -> Iterator[Counts]:
+        counts, parts = total
+        require_all(parts, self._splits)
         yield release_histogram(self._mechanism, counts, vocabulary, self._release_key)
 
 
@@ -103,5 +139,11 @@ def release_histogram(
     mechanism: Histogram, counts: Counts, vocabulary: Vocabulary, key: ReleaseKey
 ) -> Counts:
     """The noisy counts of a vocabulary's terms, from the corpus's own."""
-    stream = key.stage("histogram", repr((mechanism, vocabulary.digest)).encode())
+    stream = key.stage(
+        "histogram",
+        1,
+        **mechanism.stage_parameters,
+        vocabulary=vocabulary.digest,
+        tokenizer=tokenizer.LAW,
+    )
     return mechanism.release(counts, stream)

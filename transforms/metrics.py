@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from apache_beam.metrics import Metrics
 
-from transforms.documents import Documents
+from quietcorpus.transforms.reading.documents import Documents
 
 NAMESPACE = "quietcorpus"
 

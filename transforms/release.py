@@ -9,15 +9,15 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from mechanisms.keystream import ReleaseKey
-from transforms.documents import Corpus
-from transforms.errors import redacted
-from transforms.identifiers import Identifiers
-from transforms.metrics import Progress
-from transforms.rows import ORDER, Parameters, Privatizer
-from transforms.shards import RejectLog, Seen, Shard, data_file, write_tables
-from transforms.sources import read
-from transforms.vocabulary import KeySource
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.transforms.errors import redacted
+from quietcorpus.transforms.metrics import Progress
+from quietcorpus.transforms.privatizers.rows import ORDER, Parameters, Privatizer
+from quietcorpus.transforms.reading.documents import Corpus
+from quietcorpus.transforms.reading.identifiers import Identifiers
+from quietcorpus.transforms.reading.sources import read
+from quietcorpus.transforms.shards import RejectLog, Seen, Shard, Tally, data_file, write_tables
+from quietcorpus.transforms.vocabulary import KeySource
 
 
 class ReleaseShards(beam.DoFn):
@@ -49,12 +49,14 @@ class ReleaseShards(beam.DoFn):
     def process(self, shard: Shard, side: Any = None) -> Iterator[object]:
         key = self._key()
         privatizer = self._privatizer(key, side)
-        seen = Seen(Identifiers(self._corpus.id, key))
+        read_splits = Tally.of_pass("release", *shard.splits)
+        seen = Seen(Identifiers(self._corpus.id, key, shard.number), read_splits)
         written = write_tables(
             self._shuffled(self._rows(shard, privatizer, seen), privatizer),
             self._schema,
             data_file(shard.number, self._shards),
             self._staging,
+            key,
             use_dictionary=list(self._corpus.keep),
         )
         self._rejects.write(seen.rejects, f"shard-{shard.number:05d}")
@@ -82,9 +84,8 @@ class ReleaseShards(beam.DoFn):
     def _with_columns(self, rows: pa.Table, columns: pa.Table) -> pa.Table:
         """The columns of a data file, and the order for the shuffle."""
         named = {name: rows[name] for name in rows.column_names}
-        named |= {name: columns[name] for name in self._corpus.keep}
-        if self._corpus.id in self._corpus.keep:
-            named["id"] = columns[self._corpus.id]
+        kept = released_names(self._corpus)
+        named |= {name: columns[column] for name, column in kept.items()}
         table = pa.table([named[name] for name in self._schema.names], schema=self._schema)
         return table.append_column(ORDER, rows[ORDER])
 
@@ -111,17 +112,19 @@ class ReleaseShards(beam.DoFn):
         return privatizer.take(rows.drop_columns([ORDER]), order).select(self._schema.names)
 
 
-def released_schema(corpus: Corpus, schema: pa.Schema, parameters: Parameters) -> pa.Schema:
-    """The columns of a data file, in order: `id`, the kept ones, the kind's own.
+def released_names(corpus: Corpus) -> dict[str, str]:
+    """The kept columns, in order, by their names in a data file.
 
-    An allow-listed id column takes the place of the fresh ids.
+    An allow-listed id column takes the place of the fresh ids, and so is called `id`.
     """
-    given = corpus.id is not None and corpus.id in corpus.keep
-    identifier = schema.field(corpus.id).type if given else pa.string()
-    return pa.schema(
-        [
-            pa.field("id", identifier),
-            *(schema.field(name) for name in corpus.keep if name != corpus.id),
-            *parameters.fields,
-        ]
-    )
+    own = {"id": corpus.id} if corpus.id is not None and corpus.id in corpus.keep else {}
+    return own | {name: name for name in corpus.keep if name != corpus.id}
+
+
+def released_schema(corpus: Corpus, schema: pa.Schema, parameters: Parameters) -> pa.Schema:
+    """The columns of a data file, in order: `id`, the kept ones, the kind's own."""
+    kept = released_names(corpus)
+    given = kept.pop("id", None)
+    identifier = pa.string() if given is None else schema.field(given).type
+    own = [schema.field(name) for name in kept]
+    return pa.schema([pa.field("id", identifier), *own, *parameters.fields])

@@ -1,32 +1,126 @@
-"""Private text that a job must leave in its staging area for a while: encrypted and authenticated.
+"""What a job must leave in a place that others may read: encrypted and authenticated.
 
-The staging area lies beside the release, where others may read, and outlives a job that is killed.
+The staging area lies beside the release, and outlives a job that is killed. Were what lies there
+readable, its budget could be given back and spent again. So all of it, texts and noisy rows alike,
+is sealed under the release key until it is published.
+
+The format is STREAM (Hoang, Reyhanitabar, Rogaway and Vizar: Online authenticated-encryption and
+its nonce-reuse misuse-resistance, CRYPTO 2015, section 7) over AES-256-GCM: a random salt, by which
+the message's own key is derived, then chunks, whose nonces hold their number, and whether they are
+the last. A chunk can be neither changed, moved, left out nor added without notice.
+
+A message is bound to its name. What is staged is named by where it lies, under a name that each run
+draws: what one run has sealed is nothing to another, which may have other budgets.
 """
 
 from __future__ import annotations
 
+import io
 import os
+from collections.abc import Iterator
+from typing import IO
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from mechanisms.keystream import ReleaseKey
-from transforms.errors import StageError
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.transforms.errors import StageError
 
-_NONCE_BYTES = 12
-_PURPOSE = "staged text"
-
-
-def seal(content: bytes, path: str, key: ReleaseKey) -> bytes:
-    """Encrypt the content of a staged file (AES-256-GCM) for those who have the release key."""
-    nonce = os.urandom(_NONCE_BYTES)
-    return nonce + AESGCM(key.sealing(_PURPOSE)).encrypt(nonce, content, path.encode())
+CHUNK_BYTES = 1 << 20
+_SALT_BYTES = 16
+_TAG_BYTES = 16
 
 
-def unseal(sealed: bytes, path: str, key: ReleaseKey) -> bytes:
-    """Its content again; raises StageError if it is not what was sealed under this path."""
-    nonce, rest = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
-    try:
-        return AESGCM(key.sealing(_PURPOSE)).decrypt(nonce, rest, path.encode())
-    except (InvalidTag, ValueError):
-        raise StageError(f"{path}: the staged file was changed on its way; run again") from None
+class SealedSink:
+    """A binary sink that writes what it is given to another one, sealed under a name.
+
+    `close` writes the last chunk, and leaves the other sink open.
+    """
+
+    def __init__(self, raw: IO[bytes], name: str, key: ReleaseKey) -> None:
+        self._raw = raw
+        salt = os.urandom(_SALT_BYTES)
+        self._chunks = _Chunks(name, key, salt)
+        self._held = bytearray()
+        self.closed = False
+        raw.write(salt)
+
+    def write(self, data: bytes) -> int:
+        self._held += data
+        while len(self._held) > CHUNK_BYTES:  # the last chunk is known when there is no more
+            self._raw.write(self._chunks.seal(bytes(self._held[:CHUNK_BYTES]), last=False))
+            del self._held[:CHUNK_BYTES]
+        return len(data)
+
+    def flush(self) -> None:
+        """Do nothing: a chunk is written when it is full."""
+
+    def close(self) -> None:
+        if not self.closed:
+            self._raw.write(self._chunks.seal(bytes(self._held), last=True))
+        self.closed = True
+
+
+def unsealed(raw: IO[bytes], name: str, key: ReleaseKey) -> Iterator[bytes]:
+    """The content of a sealed file, in chunks.
+
+    Raises StageError where it is not what was sealed under this name: what came before is then no
+    whole file, and is of no use.
+    """
+    chunks = _Chunks(name, key, _read(raw, _SALT_BYTES))
+    size = CHUNK_BYTES + _TAG_BYTES
+    sealed = _read(raw, size)
+    while True:
+        following = _read(raw, size) if len(sealed) == size else b""
+        yield chunks.unseal(sealed, last=not following)
+        if not following:
+            return
+        sealed = following
+
+
+def seal(content: bytes, name: str, key: ReleaseKey) -> bytes:
+    """Seal what fits into memory."""
+    raw = io.BytesIO()
+    sink = SealedSink(raw, name, key)
+    sink.write(content)
+    sink.close()
+    return raw.getvalue()
+
+
+def unseal(sealed: bytes, name: str, key: ReleaseKey) -> bytes:
+    """Its content again; raises StageError if it is not what was sealed under this name."""
+    return b"".join(unsealed(io.BytesIO(sealed), name, key))
+
+
+class _Chunks:
+    """The chunks of one file, one after another."""
+
+    def __init__(self, name: str, key: ReleaseKey, salt: bytes) -> None:
+        self._name = name
+        self._cipher = AESGCM(key.sealing(salt))
+        self._number = 0
+
+    def _nonce(self, *, last: bool) -> bytes:
+        nonce = self._number.to_bytes(11, "big") + bytes([last])
+        self._number += 1
+        return nonce
+
+    def seal(self, chunk: bytes, *, last: bool) -> bytes:
+        return self._cipher.encrypt(self._nonce(last=last), chunk, self._name.encode())
+
+    def unseal(self, sealed: bytes, *, last: bool) -> bytes:
+        try:
+            return self._cipher.decrypt(self._nonce(last=last), sealed, self._name.encode())
+        except (InvalidTag, ValueError):
+            raise StageError(
+                f"{self._name}: the staged file was changed on its way; run again"
+            ) from None
+
+
+def _read(raw: IO[bytes], size: int) -> bytes:
+    """So many bytes, or what is left; one read of a store may bring less."""
+    parts = []
+    while size and (part := raw.read(size)):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import IO, Any, cast
 
@@ -16,9 +17,11 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.pvalue import TaggedOutput
 
-from mechanisms.keystream import Keystream
-from transforms.documents import Documents, Reject, Split
-from transforms.identifiers import Identifiers
+from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
+from quietcorpus.transforms.errors import StageError
+from quietcorpus.transforms.reading.documents import Documents, Reject, Split
+from quietcorpus.transforms.reading.identifiers import Identifiers
+from quietcorpus.transforms.sealed import CHUNK_BYTES, SealedSink, unsealed
 
 # A shard is a 64th of the corpus, within these bounds: enough of them to keep workers busy, and
 # files neither too many nor too large.
@@ -38,25 +41,54 @@ class Shard:
 
 @dataclass(frozen=True)
 class Written:
-    """A file of the release, as it lies in the staging area."""
+    """A file of the release, as it lies in the staging area.
+
+    Attributes:
+        path: in the release.
+        staged: where it lies until then.
+        sha256: of its content, hexadecimal.
+        rows: how many it has.
+        sealed: whether it lies there encrypted under the release key.
+    """
 
     path: str
     staged: str
     sha256: str
     rows: int
+    sealed: bool = True
 
 
 @dataclass(frozen=True)
 class Tally:
-    """How many records were read and how many rejected, with the first rejection.
+    """What was read: how many records, how many rejected, with the first rejection.
 
-    `known` says whether any text has a word of the vocabulary.
+    Attributes:
+        known: whether any text has a word of the vocabulary.
+        parts: (pass, split) for every split that was read, by the pass's name and its number. A
+            pass that another one follows tells its parts alone.
     """
 
     documents: int = 0
     rejected: int = 0
     first: Reject | None = None
     known: bool = False
+    parts: tuple[tuple[str, int], ...] = ()
+
+    @classmethod
+    def total(cls, tallies: Iterable[Tally]) -> Tally:
+        """All of them together; parts are put together once, since there may be many."""
+        listed = list(tallies)
+        alone = sum((replace(tally, parts=()) for tally in listed), start=cls())
+        return replace(alone, parts=tuple(part for tally in listed for part in tally.parts))
+
+    @classmethod
+    def of_pass(cls, name: str, *splits: Split) -> Tally:
+        """That a pass over the corpus has read these splits."""
+        return cls(parts=tuple((name, split.number) for split in splits))
+
+    def of_parts_alone(self) -> Tally:
+        """The tally of a pass that another one follows, which counts the records."""
+        return Tally(parts=self.parts)
 
     def add(self, batch: Documents) -> Tally:
         """Count one more batch."""
@@ -72,6 +104,7 @@ class Tally:
             rejected=self.rejected + other.rejected,
             first=min(firsts) if firsts else None,
             known=self.known or other.known,
+            parts=self.parts + other.parts,
         )
 
 
@@ -102,31 +135,67 @@ def make_shards(splits: Sequence[Split], stream: Keystream) -> list[Shard]:
 
 
 def write_tables(
-    tables: Iterable[pa.Table], schema: pa.Schema, path: str, staging: str, **parquet: Any
+    tables: Iterable[pa.Table],
+    schema: pa.Schema,
+    path: str,
+    staging: str,
+    key: ReleaseKey | None,
+    **parquet: Any,
 ) -> Written:
     """Write tables as the row groups of one Parquet file in the staging area.
 
     The staged name is this attempt's own, so that a retry or a speculative copy never writes into
-    a file that another attempt is writing.
+    a file that another attempt is writing. `key` seals what is not released before its budget is
+    spent; None is for what is made from a release.
     """
-    staged = f"{staging}/{path}.{uuid.uuid4().hex}"
     rows = 0
-    with FileSystems.create(staged, compression_type=CompressionTypes.UNCOMPRESSED) as raw:
-        sink = _Hashing(raw)
+    with _staged(path, staging, key) as (sink, staged):
         file = pa.PythonFile(cast(IO[bytes], sink), mode="w")
         with pq.ParquetWriter(file, schema, compression="zstd", **parquet) as writer:
             for table in tables:
                 writer.write_table(table, row_group_size=max(1, len(table)))
                 rows += len(table)
-    return Written(path, staged, sink.hexdigest(), rows)
+    return Written(path, staged, sink.hexdigest(), rows, key is not None)
 
 
-def write_content(content: bytes, rows: int, path: str, staging: str) -> Written:
-    """Write one file of another format in the staging area, under this attempt's own name."""
+def write_content(
+    content: bytes, rows: int, path: str, staging: str, key: ReleaseKey | None
+) -> Written:
+    """Write one file of another format in the staging area, as `write_tables` does."""
+    with _staged(path, staging, key) as (sink, staged):
+        sink.write(content)
+    return Written(path, staged, sink.hexdigest(), rows, key is not None)
+
+
+@contextmanager
+def _staged(path: str, staging: str, key: ReleaseKey | None) -> Iterator[tuple[_Hashing, str]]:
+    """A sink for a file, sealed if there is a key, and the URI under which it is staged."""
     staged = f"{staging}/{path}.{uuid.uuid4().hex}"
     with FileSystems.create(staged, compression_type=CompressionTypes.UNCOMPRESSED) as raw:
-        raw.write(content)
-    return Written(path, staged, hashlib.sha256(content).hexdigest(), rows)
+        sealing = SealedSink(raw, staged, key) if key else None
+        yield _Hashing(cast(IO[bytes], sealing or raw)), staged
+        if sealing:
+            sealing.close()
+
+
+def staged_content(file: Written, key: ReleaseKey | None) -> Iterator[bytes]:
+    """The content of a staged file, in chunks; raises StageError if it is not what was written."""
+    digest = hashlib.sha256()
+    for chunk in _staged_chunks(file, key):
+        digest.update(chunk)
+        yield chunk
+    if digest.hexdigest() != file.sha256:
+        raise StageError(f"{file.path}: the staged file is not what was written; run again")
+
+
+def _staged_chunks(file: Written, key: ReleaseKey | None) -> Iterator[bytes]:
+    with FileSystems.open(file.staged, compression_type=CompressionTypes.UNCOMPRESSED) as raw:
+        if not file.sealed:
+            yield from iter(lambda: raw.read(CHUNK_BYTES), b"")
+        elif key is None:
+            raise StageError(f"{file.path}: the staged file is sealed, and there is no key for it")
+        else:
+            yield from unsealed(raw, file.staged, key)
 
 
 class _Hashing:

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from apache_beam.pvalue import TaggedOutput
 
-from indexes.tokenizer import tokenize
-from indexes.vocabulary import Vocabulary, VocabularyError, document_frequencies
-from mechanisms.histogram import Counts, ThresholdedVocabulary
-from mechanisms.keystream import Keystream, ReleaseKey
-from transforms.artefacts import Artefact
-from transforms.documents import Corpus, Split
-from transforms.errors import InputError, redacted
-from transforms.metrics import Progress
-from transforms.parquet_files import table_in
-from transforms.sources import read
+from quietcorpus.indexes import tokenizer
+from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.vocabulary import Vocabulary, VocabularyError, document_frequencies
+from quietcorpus.mechanisms.encoding import Value
+from quietcorpus.mechanisms.histogram import Counts, ThresholdedVocabulary
+from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
+from quietcorpus.transforms.artefacts.artefacts import Artefact
+from quietcorpus.transforms.clauses import refuse_clauses
+from quietcorpus.transforms.errors import InputError, redacted
+from quietcorpus.transforms.metrics import Progress
+from quietcorpus.transforms.parts import require_all
+from quietcorpus.transforms.reading.documents import Corpus, Split
+from quietcorpus.transforms.reading.parquet_files import table_in
+from quietcorpus.transforms.reading.sources import read
+from quietcorpus.transforms.shards import TALLIES, Tally
+from quietcorpus.transforms.term_sums import BUCKETS, AddTermSums, TermSums, bucketed
 
 KeySource = Callable[[], ReleaseKey]
 """Fetches the release key inside a worker; it is never part of a pipeline."""
@@ -51,21 +58,27 @@ def load(artefact: Artefact) -> Vocabulary:
 
 
 class SelectVocabulary(beam.PTransform):
-    """Splits in, one `Vocabulary` out: the terms whose noisy document frequency is high enough."""
+    """Splits in; out, tagged, `vocabulary` (one `Vocabulary`) and `tallies`.
 
-    def __init__(self, corpus: Corpus, selection: ThresholdedVocabulary, key: KeySource) -> None:
+    The vocabulary is the terms whose noisy document frequency is high enough.
+    """
+
+    def __init__(
+        self, corpus: Corpus, selection: ThresholdedVocabulary, key: KeySource, splits: int
+    ) -> None:
+        """`splits` is how many there are; noise is added to what all of them hold, once."""
         super().__init__()
         self._corpus = corpus
         self._selection = selection
         self._key = key
+        self._splits = splits
 
-    def expand(self, splits: beam.PCollection[Split]) -> beam.PCollection[Vocabulary]:
-        frequencies = (
-            splits
-            | "document frequencies" >> beam.ParDo(_CountDocuments(self._corpus, self._key))
-            | "over the corpus" >> beam.CombinePerKey(sum)
-        )
-        return thresholded(frequencies, self._selection, self._key)
+    def expand(self, splits: beam.PCollection[Split]) -> dict[str, beam.PCollection]:
+        counted = splits | "document frequencies" >> beam.ParDo(
+            _CountDocuments(self._corpus, self._key)
+        ).with_outputs(TALLIES, main="frequencies")
+        threshold = Threshold(self._selection, self._key, {}, self._splits)
+        return {"vocabulary": counted.frequencies | threshold, TALLIES: counted[TALLIES]}
 
 
 class Selection(Protocol):
@@ -78,29 +91,39 @@ class Selection(Protocol):
     @property
     def threshold(self) -> int: ...
 
+    @property
+    def stage_parameters(self) -> Mapping[str, Value]:
+        """What the selection depends on."""
+
     def select(
         self, terms: Sequence[bytes], sums: Sequence[int], stream: Keystream
     ) -> npt.NDArray[np.bool_]:
         """Which of the terms, of non-zero sums, are released: bool (n,)."""
 
 
-def thresholded(
-    sums: beam.PCollection[tuple[str, int]],
-    selection: Selection,
-    key: KeySource,
-    parameters: object = None,
-) -> beam.PCollection[Vocabulary]:
-    """One `Vocabulary`: the terms whose noisy sum is high enough.
+class Threshold(beam.PTransform):
+    """(bucket, `TermSums`) pairs in, one `Vocabulary` out: the terms of noisy sums high enough."""
 
-    `parameters` are what the sums depend on besides the corpus and the selection, if anything.
-    """
-    return (
-        sums
-        | "batch" >> beam.BatchElements(min_batch_size=256, max_batch_size=1 << 16)
-        | "threshold" >> beam.ParDo(_Threshold(selection, key, parameters))
-        | "gather" >> beam.CombineGlobally(beam.combiners.ToListCombineFn())
-        | "number" >> beam.ParDo(_Number(selection.threshold))
-    )
+    def __init__(
+        self,
+        selection: Selection,
+        key: KeySource,
+        parameters: Mapping[str, Value],
+        parts: int,
+    ) -> None:
+        """`parameters` are what the sums depend on besides the corpus, of so many `parts`."""
+        super().__init__()
+        self._select = _Select(selection, key, parameters, parts)
+        self._number = _Number(selection.threshold)
+
+    def expand(self, sums: beam.PCollection[tuple[int, TermSums]]) -> beam.PCollection[Vocabulary]:
+        return (
+            sums
+            | "over the corpus" >> beam.CombinePerKey(AddTermSums())
+            | "threshold" >> beam.ParDo(self._select)
+            | "gather" >> beam.CombineGlobally(beam.combiners.ToListCombineFn())
+            | "number" >> beam.ParDo(self._number)
+        )
 
 
 class _CountDocuments(beam.DoFn):
@@ -115,33 +138,50 @@ class _CountDocuments(beam.DoFn):
         self._key()  # which refuses a worker whose code counts in another way
 
     @redacted
-    def process(self, split: Split) -> Iterator[tuple[str, int]]:
+    def process(self, split: Split) -> Iterator[object]:
         totals: Counter[str] = Counter()
         for documents in read(split, self._corpus):
             tokens = tokenize(documents.texts)
             terms, counts = document_frequencies(tokens)
             totals.update(dict(zip(terms.to_pylist(), counts.tolist(), strict=True)))
             self._progress.count(documents, len(tokens.starts))
-        yield from totals.items()
+        yield from bucketed(totals, split.number)
+        yield TaggedOutput(TALLIES, Tally.of_pass("vocabulary", split))
 
 
-class _Threshold(beam.DoFn):
-    """The terms of a batch that are released."""
+class _Select(beam.DoFn):
+    """The terms of a bucket that are released, once every part of the corpus is in it."""
 
-    def __init__(self, selection: Selection, key: KeySource, parameters: object) -> None:
+    def __init__(
+        self,
+        selection: Selection,
+        key: KeySource,
+        parameters: Mapping[str, Value],
+        parts: int,
+    ) -> None:
         self._selection = selection
         self._key = key
         self._parameters = parameters
+        self._parts = parts
 
     def setup(self) -> None:
-        whole = repr(self._selection) + ("" if self._parameters is None else repr(self._parameters))
-        self._stream: Keystream = self._key().stage("vocabulary", whole.encode())
+        self._stream: Keystream = self._key().stage(
+            "vocabulary",
+            1,
+            **self._selection.stage_parameters,
+            **self._parameters,
+            tokenizer=tokenizer.LAW,
+        )
 
     @redacted
-    def process(self, batch: list[tuple[str, int]]) -> Iterator[str]:
-        terms = [term.encode() for term, _ in batch]
-        chosen = self._selection.select(terms, [count for _, count in batch], self._stream)
-        yield from (batch[i][0] for i in chosen.nonzero()[0])
+    def process(self, bucket: tuple[int, TermSums]) -> Iterator[tuple[int, list[str]]]:
+        number, (sums, parts) = bucket
+        require_all(parts, self._parts)
+        terms = sorted(sums)
+        chosen = self._selection.select(
+            [term.encode() for term in terms], [sums[term] for term in terms], self._stream
+        )
+        yield number, [terms[i] for i in chosen.nonzero()[0]]
 
 
 class _Number(beam.DoFn):
@@ -151,12 +191,15 @@ class _Number(beam.DoFn):
         self._threshold = threshold
 
     @redacted
-    def process(self, terms: list[str]) -> Iterator[Vocabulary]:
+    def process(self, buckets: list[tuple[int, list[str]]]) -> Iterator[Vocabulary]:
+        require_all(tuple(number for number, _ in buckets), BUCKETS)
+        terms = [term for _, own in buckets for term in own]
         if not terms:
             raise InputError(
                 "mechanism.vocabulary.private: no term's noisy frequency reaches the threshold of "
                 f"{self._threshold}; raise epsilon or delta, or give a public list"
             )
+        refuse_clauses(terms)
         yield Vocabulary(sorted(terms))
 
 

@@ -18,6 +18,9 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
+from quietcorpus.pipelines.environment.credentials import refuse_in_options
+from quietcorpus.transforms.errors import InputError
+
 OWN = ("spec", "job_name", "template_location", "staging_location")
 """What is the launching job's alone."""
 
@@ -37,7 +40,15 @@ class Release(beam.DoFn):
             with source as stream, open(spec, "wb") as sink:
                 sink.write(stream.read())
             done = subprocess.run(  # noqa: S603 - the image's own command
-                [sys.executable, "-m", "pipelines.cli", "release", spec, "--quiet", *options],
+                [
+                    sys.executable,
+                    "-m",
+                    "quietcorpus.pipelines.cli.main",
+                    "release",
+                    spec,
+                    "--quiet",
+                    *options,
+                ],
                 stderr=subprocess.PIPE,
                 text=True,
                 check=False,
@@ -72,6 +83,10 @@ def split(arguments: Sequence[str]) -> tuple[str, list[str], list[str]]:
 
 def main() -> None:
     """Build the job, and leave."""
+    try:
+        refuse_in_options(sys.argv[1:])  # the command would, once they are in this job
+    except InputError as error:
+        sys.exit(f"quietcorpus: error: {error}")
     spec, mine, theirs = split(sys.argv[1:])
     pipeline = beam.Pipeline(options=PipelineOptions(mine))
     pipeline | beam.Create([(spec, theirs)]) | "release" >> beam.ParDo(Release())

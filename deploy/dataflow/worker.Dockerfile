@@ -4,7 +4,8 @@
 FROM apache/beam_python3.11_sdk:2.77.0
 
 WORKDIR /opt/quietcorpus
-COPY pyproject.toml setup.py constraints.txt README.md LICENSE compiled.py ./
+COPY pyproject.toml setup.py constraints.txt README.md LICENSE ./
+COPY quietcorpus quietcorpus
 COPY mechanisms mechanisms
 COPY indexes indexes
 COPY evaluation evaluation
@@ -13,6 +14,8 @@ COPY pipelines pipelines
 # `--build-arg EXTRAS=gcp,sentences` for sentence embeddings, `gcp,training` for word embeddings.
 ARG EXTRAS=gcp
 RUN pip install --no-cache-dir -c constraints.txt ".[${EXTRAS}]" && pip check
+# Python takes the folder that it starts in for a place of packages: not the sources' again.
+WORKDIR /
 
 # The name of the master key's version in Secret Manager, not the key: the key is in no image, no
 # option and no job. Name a version by its number; with `latest`, a new key would change the noise.

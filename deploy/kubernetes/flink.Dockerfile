@@ -11,7 +11,8 @@ COPY --from=flink /docker-entrypoint.sh /docker-entrypoint.sh
 ENV JAVA_HOME=/opt/java/openjdk FLINK_HOME=/opt/flink PATH=/opt/java/openjdk/bin:/opt/flink/bin:$PATH
 
 WORKDIR /opt/quietcorpus
-COPY pyproject.toml setup.py constraints.txt README.md LICENSE compiled.py ./
+COPY pyproject.toml setup.py constraints.txt README.md LICENSE ./
+COPY quietcorpus quietcorpus
 COPY mechanisms mechanisms
 COPY indexes indexes
 COPY evaluation evaluation

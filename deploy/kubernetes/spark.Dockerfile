@@ -10,7 +10,8 @@ COPY --from=spark /opt/spark /opt/spark
 ENV JAVA_HOME=/opt/java/openjdk SPARK_HOME=/opt/spark PATH=/opt/java/openjdk/bin:/opt/spark/bin:$PATH
 
 WORKDIR /opt/quietcorpus
-COPY pyproject.toml setup.py constraints.txt README.md LICENSE compiled.py ./
+COPY pyproject.toml setup.py constraints.txt README.md LICENSE ./
+COPY quietcorpus quietcorpus
 COPY mechanisms mechanisms
 COPY indexes indexes
 COPY evaluation evaluation

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from evaluation.simulation import Simulator
-from evaluation.tallies import Block, blocks_of
+from quietcorpus.evaluation.simulation import Simulator
+from quietcorpus.evaluation.tallies import Block, blocks_of
 
 _SHIFT = 2.7
 _EDGES = (100, 1_000, 10_000)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from compiled import compiled
+from quietcorpus.compiled import compiled
 
 _ROWS_AT_ONCE = 256
 _DIGITS = 9

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.attacks.halves import half
+from quietcorpus.evaluation.attacks.halves import half
 
 _LEAST = 4  # halved twice, a class of so many still has one document everywhere
 _CERTAIN = 1e-9

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.attacks.halves import half
-from evaluation.attacks.membership import Membership
+from quietcorpus.evaluation.attacks.halves import half
+from quietcorpus.evaluation.attacks.membership import Membership
 
 _LEAST = 4  # halved twice, one is left
 

@@ -13,8 +13,8 @@ def epsilon_recomputed(rate: float, noise_multiplier: float, steps: int, delta: 
 
     By the privacy loss distribution with losses rounded down (Koskela, Jalko and Honkela 2020;
     Meiser and Mohammadi: Tight on budget?, CCS 2018), for adding or removing one user: what the
-    noise costs at least, where `mechanisms.accounting` says what it costs at most. Needs the extra
-    [embeddings].
+    noise costs at least, where `quietcorpus.mechanisms.accounting` says what it costs at most.
+    Needs the extra [embeddings].
 
     Args:
         rate: the probability that a user takes part in a step.

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from evaluation.audits.scores import Outputs, Score, learnt_scores, scores
+from quietcorpus.evaluation.audits.scores import Outputs, Score, learnt_scores, scores
 
 _THRESHOLDS = 400  # of a score with more values than that; as many of its most frequent values
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from evaluation.audits.exact import Unresolved
-from evaluation.audits.lower_bound import LowerBound
+from quietcorpus.evaluation.audits.exact import Unresolved
+from quietcorpus.evaluation.audits.lower_bound import LowerBound
 
 _CLOSE = 1e-9
 """What an exact figure may pass its statement by: floats take logarithms of exact numbers."""

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from evaluation.audits.events import best_event
-from evaluation.audits.scores import Outputs
-from evaluation.intervals import share_at_least
+from quietcorpus.evaluation.audits.events import best_event
+from quietcorpus.evaluation.audits.scores import Outputs
+from quietcorpus.evaluation.intervals import share_at_least
 
 Input = TypeVar("Input")
 Draw = Callable[[Input, int], Outputs]

@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from indexes.tokenizer import NAME, tokenize
-from indexes.vectors.binary import read_binary
-from indexes.vectors.keyed_vectors import read_keyed_vectors
-from indexes.vectors.numpy_files import read_npy, read_npz
-from indexes.vectors.rows import Rows, VectorsError
-from indexes.vectors.text import read_text
-from indexes.vocabulary import is_reachable
+from quietcorpus.indexes.tokenizer import NAME, tokenize
+from quietcorpus.indexes.vectors.binary import read_binary
+from quietcorpus.indexes.vectors.keyed_vectors import read_keyed_vectors
+from quietcorpus.indexes.vectors.numpy_files import read_npy, read_npz
+from quietcorpus.indexes.vectors.rows import Rows, VectorsError
+from quietcorpus.indexes.vectors.text import read_text
+from quietcorpus.indexes.vocabulary import is_reachable
 
 __all__ = ["VectorsError", "WordVectors", "reachable", "read"]
 

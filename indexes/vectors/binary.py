@@ -9,8 +9,8 @@ from typing import IO
 
 import numpy as np
 
-from indexes.vectors.rows import Rows, VectorsError, decoded, quoted
-from indexes.vectors.text import header
+from quietcorpus.indexes.vectors.rows import Rows, VectorsError, decoded, quoted
+from quietcorpus.indexes.vectors.text import header
 
 _BLOCK = 1 << 22
 _LONGEST_WORD = 1 << 16

@@ -9,7 +9,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from indexes.vectors.rows import Rows, VectorsError, decoded, encodable, matrix
+from quietcorpus.indexes.vectors.rows import Rows, VectorsError, decoded, encodable, matrix
 
 
 def read_npz(stream: IO[bytes]) -> Rows:

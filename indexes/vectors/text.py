@@ -9,7 +9,7 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
-from indexes.vectors.rows import Rows, VectorsError, decoded, quoted
+from quietcorpus.indexes.vectors.rows import Rows, VectorsError, decoded, quoted
 
 _HEADER = re.compile(rb"(\d{1,15}) (\d{1,6})\s*")
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from pipelines import storage
-from pipelines.card import parameters
-from pipelines.ledger.caps import Cost, Terms
-from pipelines.ledger.journal import Damaged, Journal
-from pipelines.ledger.partitions import Partitions
-from pipelines.ledger.records import (
+from quietcorpus.pipelines.card.model import parameters
+from quietcorpus.pipelines.ledger.caps import Cost, Terms
+from quietcorpus.pipelines.ledger.disjoint import Partition
+from quietcorpus.pipelines.ledger.journal import Damaged, Journal
+from quietcorpus.pipelines.ledger.partitions import Partitions
+from quietcorpus.pipelines.ledger.records import (
     AnyRecord,
     Cancellation,
     Charged,
@@ -26,13 +26,16 @@ from pipelines.ledger.records import (
     new_nonce,
     parse,
 )
-from pipelines.ledger.state import Impossible, State
-from pipelines.spec import inside, root
-from transforms.errors import InputError, Unavailable
+from quietcorpus.pipelines.ledger.state import Impossible, State
+from quietcorpus.pipelines.storage import files as storage
+from quietcorpus.pipelines.storage import layout, places
+from quietcorpus.pipelines.storage.places import inside, root
+from quietcorpus.transforms.errors import InputError, StageError, Unavailable
 
 Draft = dict[str, Any]
 """The fields of a record but for its number, the digest before, the time and the nonce."""
 
+_ANY_KEY = "0" * 16
 _ATTEMPTS = 1000
 _LONGEST_PAUSES = (0.05, 1.0)
 """Seconds, on a disk and in a store, whose answers take their time."""
@@ -49,18 +52,16 @@ class Request:
         run: a keyed digest of the spec; who has both may go on where a run ended.
         corpus: where the documents are: a path, a glob or a URI.
         output: where the release will be.
-        partition: of documents that no other partition has; None for any documents.
+        partition: the part of the corpus that its documents are; None for any documents.
         cost: of the release.
-        compared: tells the key under which the ids of a partition are digested, if they are.
     """
 
     release: str
     run: str
     corpus: str
     output: str
-    partition: str | None
+    partition: Partition | None
     cost: Cost
-    compared: str | None = None
 
 
 class Ledger:
@@ -77,7 +78,7 @@ class Ledger:
         self._journal = Journal(uri)
         self._partitions = Partitions(uri)
         self._foreseen = 0
-        self._longest_pause = _LONGEST_PAUSES[not storage.is_local(uri)]
+        self._longest_pause = _LONGEST_PAUSES[not places.is_local(uri)]
 
     @classmethod
     def open(cls, uri: str) -> Ledger:
@@ -126,40 +127,42 @@ class Ledger:
     def foresee(self, request: Request) -> list[Charged]:
         """What a release would be charged, and is from now on in this object: nothing is written.
 
-        Raises InputError if it would be refused.
+        Raises InputError if it would be refused. The master key is taken to be that of the
+        partitions so far, since it need not be there.
         """
         self._foreseen += 1
+        request = self._keyed(request)
         number = len(self.records) + self._foreseen
         record = parse(self._complete(self._asked(request) | {"number": number}))
         assert isinstance(record, Reservation)
         self.state.add(record)
         return record.charges
 
+    def _keyed(self, request: Request) -> Request:
+        """A request whose ids, where they are compared, are under the key of the others."""
+        part = request.partition
+        if part is None or part.sort.disjoint != "compared":
+            return request
+        key = next((sort.key for sort in self.state.partitioned if sort.key), _ANY_KEY)
+        return replace(request, partition=replace(part, sort=replace(part.sort, key=key)))
+
     def _asked(self, request: Request) -> Draft:
         """A reservation, if there is room for it."""
         self._check_corpus(request)
-        self._check_compared(request)
-        charges = self.state.charges(request.cost, request.partition)
+        part, charges = request.partition, self.state.charges(request.cost, request.partition)
         return {
             "record": "reservation",
             "release": request.release,
             "run": request.run,
             "output": request.output,
-            "partition": request.partition,
+            "partition": part and part.name,
             "guarantee": parameters(request.cost.guarantee).model_dump(),
             "whose": request.cost.whose,
-            "compared": request.compared,
+            "compared": part and part.sort.key,
+            "disjoint": part and part.sort.disjoint,
+            "identifier": part and part.sort.column,
             "charges": [charged.model_dump() for charged in charges],
         }
-
-    def _check_compared(self, request: Request) -> None:
-        """Ids that were digested under two keys cannot be compared."""
-        keys = {one.compared for one in self.state.reservations.values()} - {None}
-        if request.compared is not None and keys - {request.compared}:
-            raise InputError(
-                "ledger.partition: the ids of other partitions were digested under another master "
-                "key, so that none can be compared with them; use that key"
-            )
 
     def _check_corpus(self, request: Request) -> None:
         """Refuse a release of another corpus."""
@@ -184,9 +187,16 @@ class Ledger:
             reservation: the record.
             identity: a keyed digest of all that the release's bytes depend on.
             card_sha256: of its release.json.
-            identifiers: keyed digests of its documents' ids, for a partition; it is refused if
-                another partition has one of them.
+            identifiers: keyed digests of its documents' ids, for a partition that is compared by
+                them; it is refused if another partition has one of them.
+
+        Raises StageError if they are not given where they are needed, or given elsewhere.
         """
+        if (identifiers is not None) != (reservation.disjoint == "compared"):
+            raise StageError(
+                f"ledger: the ids of {reservation.release} are not there as its reservation says; "
+                "run again"
+            )
         number, compared = reservation.number, set[int]()
 
         def decide(state: State) -> Draft | Commit:
@@ -236,7 +246,7 @@ class Ledger:
                     f"ledger: {release} is committed: it was published, or may have been, and its "
                     "budget is spent"
                 )
-            if storage.exists(f"{found.output}/{storage.CARD}"):
+            if storage.exists(f"{found.output}/{layout.CARD}"):
                 raise InputError(
                     f"ledger: {found.output} holds a release; what was published is spent"
                 )
@@ -275,7 +285,7 @@ class Ledger:
 
     def _resumed(self, found: Reservation, request: Request) -> Reservation:
         mine = (request.run, request.output, request.partition, request.cost)
-        if (found.run, found.output, found.partition, found.cost) != mine:
+        if found.is_older or (found.run, found.output, found.part, found.cost) != mine:
             raise InputError(
                 f"ledger: release {request.release} was reserved on {found.created:%Y-%m-%d} by "
                 "another spec or under another master key; give this one an id of its own, or give "

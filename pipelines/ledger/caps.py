@@ -7,27 +7,29 @@ account is refused: nothing would bound it.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from os import PathLike, fspath
 from typing import Annotated, Any, Literal
 
 import pydantic
 from pydantic import BeforeValidator, Field, PlainSerializer
 from pydantic_core import PydanticCustomError
 
-from mechanisms.brr import BinaryRandomizedResponse
-from mechanisms.conversion import at_precision
-from mechanisms.guarantees import (
+from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
+from quietcorpus.mechanisms.conversion import at_precision
+from quietcorpus.mechanisms.guarantees import (
     Guarantee,
     LimitedPrecision,
     MetricPrivacy,
     SentencePrivacy,
     UserPrivacy,
 )
-from mechanisms.madlib import Madlib
-from pipelines.spec import read_yaml
-from pipelines.spec_values import Count, Location, Strict
-from transforms.errors import InputError
+from quietcorpus.mechanisms.madlib import Madlib
+from quietcorpus.pipelines.spec.loading import read_yaml
+from quietcorpus.pipelines.spec.values import Count, Location, Strict
+from quietcorpus.transforms.errors import InputError
 
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?|-?[0-9]+/[0-9]+")
 _LARGEST = 10**18
@@ -218,13 +220,20 @@ class Terms(Strict):
         return self
 
 
-def load_terms(path: str) -> Terms:
-    """Read a file of caps; raises InputError with one line that names key, value and remedy."""
-    content = read_yaml(path, "file of caps")
+def as_terms(given: str | PathLike[str] | Mapping[str, Any]) -> Terms:
+    """Check a file of caps, or its content.
+
+    Raises InputError with one line that names key, value and remedy.
+    """
+    if isinstance(given, Mapping):
+        name, content = "caps", dict(given)
+    else:
+        name = fspath(given)
+        content = read_yaml(name, "file of caps")
     try:
         return Terms.model_validate(content)
     except pydantic.ValidationError as error:
-        raise InputError(f"{path}: {_one_line(error, content)}") from None
+        raise InputError(f"{name}: {_one_line(error, content)}") from None
 
 
 def _one_line(error: pydantic.ValidationError, content: Any) -> str:

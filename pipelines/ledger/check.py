@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from apache_beam.io.filesystem import BeamIOError
 
-from pipelines import storage
-from pipelines.card import Card
-from pipelines.ledger.book import Ledger
-from pipelines.ledger.records import Commit, Reservation, digest
-from pipelines.spec_values import absolute
-from transforms.errors import InputError
+from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.ledger.book import Ledger
+from quietcorpus.pipelines.ledger.records import Commit, Reservation, digest
+from quietcorpus.pipelines.storage import files as storage
+from quietcorpus.pipelines.storage import layout
+from quietcorpus.pipelines.storage.places import absolute
+from quietcorpus.transforms.errors import InputError, Unavailable
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found of one release: `wrong` if the ledger and its card do not agree."""
+    """What was found of one release.
+
+    Attributes:
+        release: its id.
+        says: what was found, for people.
+        wrong: whether the ledger and its card do not agree.
+        missing: whether it is counted, and no card is at its place.
+    """
 
     release: str
     says: str
-    wrong: bool
+    wrong: bool = False
+    missing: bool = False
 
 
 def findings(ledger: Ledger) -> list[Finding]:
@@ -32,9 +42,25 @@ def findings(ledger: Ledger) -> list[Finding]:
     ]
 
 
+def refuse(found: Sequence[Finding]) -> None:
+    """Raise InputError for what does not agree, and Unavailable for what is not there."""
+    wrong = [one for one in found if one.wrong]
+    missing = [one for one in found if one.missing]
+    if wrong:
+        raise InputError(
+            f"ledger: {len(wrong)} of {len(found)} releases do not agree with it; "
+            f"{wrong[0].release}: {wrong[0].says}"
+        )
+    if missing:
+        raise Unavailable(
+            f"ledger: {len(missing)} of {len(found)} releases are not at their places; "
+            f"{missing[0].release}: {missing[0].says}; put it back, or {layout.CARD} alone"
+        )
+
+
 def verify_counted(path: str, card: Card, place: str) -> None:
     """Raise InputError unless the ledger at a place counts the release at a path, of this card."""
-    content = storage.read_bytes(f"{absolute(path)}/{storage.CARD}")
+    content = storage.read_bytes(f"{absolute(path)}/{layout.CARD}")
     ledger = Ledger.open(absolute(place))
     if card.ledger is None:
         raise InputError(f"ledger: the card of {card.release} names no reservation")
@@ -54,14 +80,16 @@ def verify_counted(path: str, card: Card, place: str) -> None:
 
 
 def _finding(reservation: Reservation, commit: Commit | None) -> Finding:
-    uri = f"{reservation.output}/{storage.CARD}"
+    uri = f"{reservation.output}/{layout.CARD}"
     try:
         content = storage.read_bytes(uri) if storage.exists(uri) else None
     except (OSError, BeamIOError, ValueError):
         return Finding(reservation.release, f"{uri} cannot be read", wrong=True)
+    if content is None and commit is None:
+        return Finding(reservation.release, "reserved, not published yet")
     if content is None:
-        said = "reserved, not published yet" if commit is None else "committed, not at its place"
-        return Finding(reservation.release, said, wrong=False)
+        said = f"committed, not at its place {reservation.output}"
+        return Finding(reservation.release, said, missing=True)
     if commit is None:
         return Finding(reservation.release, "published, but not committed", wrong=True)
     try:

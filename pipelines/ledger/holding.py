@@ -6,16 +6,16 @@ import hashlib
 import logging
 from dataclasses import dataclass, replace
 
-from mechanisms.guarantees import ceiling
-from mechanisms.keystream import ReleaseKey
-from pipelines import card
-from pipelines.claims import keyed
-from pipelines.kind import Kind
-from pipelines.ledger.book import Ledger, Request
-from pipelines.ledger.caps import Cost
-from pipelines.ledger.records import Reservation, digest
-from pipelines.spec import Spec
-from transforms.errors import StageError
+from quietcorpus.mechanisms.guarantees import ceiling
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.pipelines.card import model as card
+from quietcorpus.pipelines.kinds.kind import Kind, asked
+from quietcorpus.pipelines.ledger.book import Ledger, Request
+from quietcorpus.pipelines.ledger.caps import Cost
+from quietcorpus.pipelines.ledger.disjoint import Partition, Sort
+from quietcorpus.pipelines.ledger.records import Reservation, digest
+from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.transforms.errors import StageError
 
 _LOGGER = logging.getLogger("quietcorpus.ledger")
 
@@ -47,6 +47,8 @@ class Held:
             reservation=found.number,
             record_sha256=digest(found.to_bytes()),
             partition=found.partition,
+            disjoint=found.disjoint,
+            identifier=found.identifier,
         )
 
     def commit(self, made: card.Card, identifiers: bytes | None) -> None:
@@ -61,6 +63,15 @@ class Held:
         self.ledger.commit(self.reservation, self.identity, card_sha256, identifiers)
 
 
+def foresee(spec: Spec, kind: Kind) -> None:
+    """Raise InputError if `hold` would refuse what a release costs; nothing is written."""
+    if spec.ledger is None:
+        return
+    ledger = Ledger.open(spec.ledger.path)
+    if ledger.state.of_release(spec.release) is None:
+        ledger.foresee(request(spec, kind, "0" * 32))
+
+
 def hold(spec: Spec, kind: Kind, key: ReleaseKey, identity: str) -> Held | None:
     """Reserve what a release costs; None for a spec without a ledger.
 
@@ -69,9 +80,8 @@ def hold(spec: Spec, kind: Kind, key: ReleaseKey, identity: str) -> Held | None:
     if spec.ledger is None:
         return None
     ledger = Ledger.open(spec.ledger.path)
-    compared = key.comparing if spec.ledger.partition and spec.input.id else None
-    asked = request(spec, kind, keyed(key, "ledger", (spec, list(kind.artefacts))))
-    reservation = ledger.reserve(replace(asked, compared=compared))
+    wanted = request(spec, kind, key.naming().digest(**asked(spec, kind)))
+    reservation = ledger.reserve(replace(wanted, partition=partition(spec, key)))
     ledger.check_identity(reservation, identity)
     for charged in reservation.charges:
         _LOGGER.info(
@@ -84,14 +94,26 @@ def hold(spec: Spec, kind: Kind, key: ReleaseKey, identity: str) -> Held | None:
     return Held(ledger, reservation, identity)
 
 
+def partition(spec: Spec, key: ReleaseKey | None = None) -> Partition | None:
+    """The partition that a spec's documents are, where it names one; its ids' key, if it is there.
+
+    The documents of two are compared only if all of them are of one sort.
+    """
+    if spec.ledger is None or spec.ledger.partition is None or spec.disjoint is None:
+        return None
+    column = spec.input.id if spec.disjoint == "compared" else None
+    compared = key.comparing(column) if key is not None and column is not None else None
+    return Partition(spec.ledger.partition, Sort(spec.disjoint, column, compared))
+
+
 def request(spec: Spec, kind: Kind, run: str) -> Request:
-    """What a release asks its ledger for."""
+    """What a release asks its ledger for, but for the key of its ids."""
     assert spec.ledger is not None
     return Request(
         spec.release,
         run,
         spec.input.path,
         spec.output,
-        spec.ledger.partition,
+        partition(spec),
         Cost(kind.cost, kind.whose),
     )

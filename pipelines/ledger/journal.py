@@ -14,10 +14,10 @@ import uuid
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from pipelines import object_stores, storage
-from pipelines.ledger.records import digest
-from pipelines.store_clients import status_of
-from transforms.errors import InputError, Unavailable
+from quietcorpus.pipelines.ledger.records import digest
+from quietcorpus.pipelines.storage import places, stores
+from quietcorpus.pipelines.storage.clients import status_of
+from quietcorpus.transforms.errors import InputError, Unavailable
 
 FOLDER = "identifiers"
 _NAME = re.compile(r"([0-9]{8})\.(json|sha256)")
@@ -106,14 +106,14 @@ class Journal:
         return found["json"], found["sha256"]
 
     def _names(self) -> list[str]:
-        if storage.is_local(self.uri):
+        if places.is_local(self.uri):
             try:
                 return os.listdir(self.uri)
             except FileNotFoundError:
                 return []
             except OSError as error:
                 raise self._unreadable(error) from None
-        return object_stores.names(self.uri)
+        return stores.names(self.uri)
 
     def _record(self, number: int) -> bytes | None:
         return self._read(f"{number:08d}.json")
@@ -122,8 +122,8 @@ class Journal:
         return self._read(f"{number:08d}.sha256")
 
     def _read(self, name: str) -> bytes | None:
-        if not storage.is_local(self.uri):
-            found = object_stores.read(f"{self.uri}/{name}")
+        if not places.is_local(self.uri):
+            found = stores.read(f"{self.uri}/{name}")
             return None if found is None else found[0]
         try:
             with open(f"{self.uri}/{name}", "rb") as stream:
@@ -143,9 +143,9 @@ class Journal:
         """Create an object; False if it exists. Raises InputError where nothing can be written."""
         uri = f"{self.uri}/{name}"
         try:
-            if storage.is_local(self.uri):
+            if places.is_local(self.uri):
                 return create_file(self.uri, name, content)
-            return object_stores.create_exclusively(uri, content)
+            return stores.create_exclusively(uri, content)
         except OSError as error:
             if error.errno in _REFUSED:
                 raise InputError(

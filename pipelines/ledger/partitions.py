@@ -8,9 +8,10 @@ import posixpath
 
 import numpy as np
 
-from pipelines import object_stores, storage
-from pipelines.ledger.journal import FOLDER, Damaged, create_file
-from transforms.identifiers import DIGEST
+from quietcorpus.pipelines.ledger.journal import FOLDER, Damaged, create_file
+from quietcorpus.pipelines.storage import files as storage
+from quietcorpus.pipelines.storage import places, stores
+from quietcorpus.transforms.reading.identifiers import DIGEST
 
 
 class Partitions:
@@ -27,11 +28,11 @@ class Partitions:
         content = bytes(identifiers)
         digest = hashlib.sha256(content).hexdigest()
         uri = self._uri(reservation, digest)
-        if storage.is_local(uri):
+        if places.is_local(uri):
             os.makedirs(self._folder, exist_ok=True)
             create_file(*posixpath.split(uri), content)
         else:
-            object_stores.create_exclusively(uri, content)
+            stores.create_exclusively(uri, content)
         return digest
 
     def shared(self, reservation: int, digest: str, identifiers: bytes) -> int:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from mechanisms.guarantees import ceiling
-from pipelines.card import parameters, total_cost
-from pipelines.columns import aligned
-from pipelines.kinds import prepare
-from pipelines.ledger.book import Ledger
-from pipelines.ledger.holding import request
-from pipelines.spec import load_spec
-from transforms.errors import InputError
+from quietcorpus.mechanisms.guarantees import ceiling
+from quietcorpus.pipelines.card.model import parameters, total_cost
+from quietcorpus.pipelines.kinds.prepare import prepare
+from quietcorpus.pipelines.ledger.book import Ledger
+from quietcorpus.pipelines.ledger.holding import request
+from quietcorpus.pipelines.spec.loading import load_spec
+from quietcorpus.transforms.errors import InputError
 
 
 def plan(paths: Sequence[str]) -> list[dict[str, Any]]:
@@ -41,6 +40,7 @@ def _planned(path: str, ledgers: dict[str, Ledger], names: dict[str, str]) -> di
         "spec": path,
         "release": spec.release,
         "partition": spec.ledger.partition,
+        "disjoint": spec.disjoint,
         "cost": total_cost(parameters(asked.cost.guarantee)),
         "known": known is not None,
         "accounts": [],
@@ -65,16 +65,3 @@ def _afterwards(ledger: Ledger, account: int) -> dict[str, str]:
         "cap": str(cap.most.epsilon),
         "text": f"epsilon {ceiling(used.epsilon)} of {ceiling(cap.most.epsilon)}",
     }
-
-
-def plan_lines(planned: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """The plan as a table."""
-    rows = [("spec", "release", "cost", "afterwards used")]
-    for one in planned:
-        after = "; ".join(f"{a['account']}: {a['text']}" for a in one["accounts"])
-        said = "refused" if one["refused"] else "in the ledger already" if one["known"] else after
-        rows.append((one["spec"], one["release"], one["cost"], said))
-    yield from aligned(rows)
-    for one in planned:
-        if one["refused"]:
-            yield f"refused   {one['release']}: {one['refused']}"

@@ -13,13 +13,17 @@ from typing import Annotated, Any, Literal
 import pydantic
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
 
-from pipelines.card import Parameters, parameters
-from pipelines.ledger.caps import Cap, Charge, Cost
+from quietcorpus.pipelines.card.model import Parameters, parameters
+from quietcorpus.pipelines.ledger.caps import Cap, Charge, Cost
+from quietcorpus.pipelines.ledger.disjoint import Partition, Sort
+from quietcorpus.pipelines.spec.values import Disjoint
 
 SCHEMA_VERSION = 1
 _DIGEST = r"^[0-9a-f]{64}$"
 _KEYED = r"^[0-9a-f]{32}$"
 _RATIONAL = r"^[0-9]+(/[1-9][0-9]*)?$"
+_LATER = ("disjoint", "identifier")
+"""Fields that older records lack, and that those lack which have no use for them."""
 _RELEASE = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 
 
@@ -46,7 +50,8 @@ class _Record(_Part):
 
     def to_bytes(self) -> bytes:
         """The object's content."""
-        return (json.dumps(self.model_dump(mode="json"), indent=1) + "\n").encode()
+        later = {name for name in _LATER if getattr(self, name, None) is None}
+        return (json.dumps(self.model_dump(mode="json", exclude=later), indent=1) + "\n").encode()
 
 
 class Opening(_Record):
@@ -86,7 +91,7 @@ class Reservation(_Record):
         pattern=_KEYED, description="keyed digest of the spec: who resumes it has both"
     )
     output: str = Field(description="where the release will be")
-    partition: str | None = Field(description="of documents that no other partition has")
+    partition: str | None = Field(description="the part of the corpus that its documents are")
     guarantee: Parameters = Field(description="of the release, as its card states it")
     whose: str = Field(description="what its unit depends on: an index, a splitter, a column")
     compared: str | None = Field(
@@ -95,6 +100,28 @@ class Reservation(_Record):
         description="of a partition with ids: tells the key under which they are digested",
     )
     charges: list[Charged] = Field(min_length=1)
+    disjoint: Disjoint | None = Field(
+        None,
+        description="of a partition: how it is known that no other one has its documents; an older "
+        "record does not say, and counts as unknown: it adds to what all others cost",
+    )
+    identifier: str | None = Field(
+        None, description="of a partition with ids: the column that they are of"
+    )
+
+    @property
+    def is_older(self) -> bool:
+        """Whether it is of a partition, and does not say of which sort."""
+        return self.partition is not None and self.disjoint is None
+
+    @property
+    def part(self) -> Partition | None:
+        """The partition that it is of, if any."""
+        if self.partition is None:
+            return None
+        if self.disjoint is None:
+            return Partition(self.partition, Sort())
+        return Partition(self.partition, Sort(self.disjoint, self.identifier, self.compared))
 
     @property
     def cost(self) -> Cost:
@@ -145,6 +172,7 @@ def parse(content: bytes) -> AnyRecord:
         raise Unreadable("it is not written as records are")
     if isinstance(record, Reservation):
         _check_numbers(record)
+        _check_partition(record)
     return record
 
 
@@ -156,6 +184,18 @@ def _check_numbers(record: Reservation) -> None:
         agree = False
     if not agree:
         raise Unreadable("guarantee: its numbers do not agree")
+
+
+def _check_partition(record: Reservation) -> None:
+    """What it says of its partition must agree; an older record says less."""
+    named = record.partition is not None
+    ids = {record.identifier is not None, record.compared is not None}
+    if record.disjoint is None:
+        agree = record.identifier is None and (named or record.compared is None)
+    else:
+        agree = named and ids == {record.disjoint == "compared"}
+    if not agree:
+        raise Unreadable("disjoint: is not as its partition, ids and key are")
 
 
 def make(fields: Mapping[str, Any]) -> bytes:

@@ -6,9 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from mechanisms.guarantees import ceiling
-from pipelines.ledger.caps import NOTHING, Cap, Charge, Cost, MetricCap, UserCap
-from pipelines.ledger.records import (
+from quietcorpus.mechanisms.guarantees import ceiling
+from quietcorpus.pipelines.ledger.caps import NOTHING, Cap, Charge, Cost, MetricCap, UserCap
+from quietcorpus.pipelines.ledger.disjoint import Partition, Sort, alone, refuse_mixture
+from quietcorpus.pipelines.ledger.records import (
     AnyRecord,
     Cancellation,
     Charged,
@@ -16,7 +17,7 @@ from pipelines.ledger.records import (
     Opening,
     Reservation,
 )
-from transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError
 
 
 class Impossible(Exception):
@@ -32,9 +33,10 @@ class State:
         reservations: all of them by number, but for those that were given back.
         by_release: the same, by the release.
         commits: by the number of their reservation.
-        spent: by account and partition (None for releases of no partition), the sum of the charges
-            of all reservations, committed or not.
+        spent: by account and partition (None for releases that may be of any document), the sum of
+            the charges of all reservations, committed or not.
         units: by account, how many reservations are of which unit.
+        sorts: how many reservations are of partitions of which sort.
     """
 
     opening: Opening | None = None
@@ -45,6 +47,7 @@ class State:
         default_factory=lambda: defaultdict(lambda: defaultdict(lambda: NOTHING))
     )
     units: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    sorts: Counter[Sort] = field(default_factory=Counter)
 
     def add(self, record: AnyRecord) -> None:
         """Take the next record in; raises Impossible if it cannot follow these."""
@@ -56,14 +59,15 @@ class State:
             case Reservation():
                 self._reserve(record)
             case Commit():
-                self._open(record.reservation)
-                self.commits[record.reservation] = record
+                self._commit(record)
             case Cancellation():
                 found = self._open(record.reservation)
                 del self.reservations[record.reservation], self.by_release[found.release]
                 for charged in found.charges:
-                    self.spent[charged.account][found.partition] -= charged.charge
+                    self.spent[charged.account][alone(found.part)] -= charged.charge
                     self.units[charged.account][found.whose] -= 1
+                if found.part is not None:
+                    self.sorts[found.part.sort] -= 1
 
     @property
     def caps(self) -> list[Cap]:
@@ -74,25 +78,36 @@ class State:
         """The reservation of a release, committed or not."""
         return self.by_release.get(release)
 
-    def used(self, account: int, more: Charge = NOTHING, partition: str | None = None) -> Charge:
+    @property
+    def partitioned(self) -> list[Sort]:
+        """Of which sort the partitions are; all are of one, so that there is one at most."""
+        return [sort for sort, count in self.sorts.items() if count]
+
+    def used(
+        self, account: int, more: Charge = NOTHING, partition: Partition | None = None
+    ) -> Charge:
         """What an account comes to with `more` for a partition.
 
-        Partitions have no document in common, so that none pays for more than its own releases and
-        those of no partition: the most expensive one is what counts (parallel composition).
+        Partitions that are known to have no document in common do not pay for each other: the most
+        expensive one is what counts (parallel composition), besides what may be of any document.
         """
         parts = dict(self.spent[account])
-        parts[partition] = parts.get(partition, NOTHING) + more
+        parts[alone(partition)] = parts.get(alone(partition), NOTHING) + more
         everywhere = parts.pop(None, NOTHING)
         return everywhere + Charge(
             max((one.epsilon for one in parts.values()), default=NOTHING.epsilon),
             max((one.delta for one in parts.values()), default=NOTHING.delta),
         )
 
-    def charges(self, cost: Cost, partition: str | None) -> list[Charged]:
+    def charges(
+        self, cost: Cost, partition: Partition | None, *, capped: bool = True
+    ) -> list[Charged]:
         """What a release would be charged; raises InputError if it may not be.
 
-        Every account whose definition it is of must bear it.
+        Every account whose definition it is of must bear it, where it is `capped`.
         """
+        if partition is not None:
+            refuse_mixture(partition, self.partitioned)
         found = [(account, cap.charge(cost)) for account, cap in enumerate(self.caps)]
         charges = [Charged.of(account, charge) for account, charge in found if charge is not None]
         if not charges:
@@ -101,16 +116,22 @@ class State:
                 f"{'; '.join(cap.title for cap in self.caps)}"
             )
         for charged in charges:
-            self._check(charged, cost, partition)
+            self._check_unit(charged, cost, partition)
+            if capped:
+                self._check_room(charged, partition)
         return charges
 
-    def spend(self, charges: Sequence[Charged], partition: str | None, whose: str = "") -> None:
+    def spend(
+        self, charges: Sequence[Charged], partition: Partition | None, whose: str = ""
+    ) -> None:
         """Add charges to their accounts."""
         for charged in charges:
-            self.spent[charged.account][partition] += charged.charge
+            self.spent[charged.account][alone(partition)] += charged.charge
             self.units[charged.account][whose] += 1
+        if partition is not None:
+            self.sorts[partition.sort] += 1
 
-    def _check(self, charged: Charged, cost: Cost, partition: str | None) -> None:
+    def _check_unit(self, charged: Charged, cost: Cost, partition: Partition | None) -> None:
         cap, account = self.caps[charged.account], charged.account
         if isinstance(cap, UserCap) and partition is not None:
             raise InputError(
@@ -125,7 +146,10 @@ class State:
                     f"ledger: {cap.title}: its releases are about {', '.join(sorted(others))}, and "
                     f"this one is about {cost.whose}; these do not add: open another ledger"
                 )
-        used = self.used(account, charged.charge, partition)
+
+    def _check_room(self, charged: Charged, partition: Partition | None) -> None:
+        cap = self.caps[charged.account]
+        used = self.used(charged.account, charged.charge, partition)
         for name in ("epsilon", "delta"):
             if getattr(used, name) > getattr(cap.most, name):
                 raise InputError(self._refusal(name, charged, partition))
@@ -138,7 +162,7 @@ class State:
             if any(charged.account == account for charged in one.charges)
         ]
 
-    def _refusal(self, name: str, charged: Charged, partition: str | None) -> str:
+    def _refusal(self, name: str, charged: Charged, partition: Partition | None) -> str:
         cap = self.caps[charged.account]
         most, asked = getattr(cap.most, name), getattr(charged.charge, name)
         used = getattr(self.used(charged.account, NOTHING, partition), name)
@@ -155,13 +179,20 @@ class State:
         if self.of_release(record.release) is not None:
             raise Impossible(f"release {record.release} is reserved already")
         try:
-            charges = self.charges(record.cost, record.partition)
+            # Under an older record's rules partitions without ids did not add up.
+            charges = self.charges(record.cost, record.part, capped=not record.is_older)
         except InputError as error:
             raise Impossible(str(error)) from None
         if charges != record.charges:
             raise Impossible("its charges are not what its guarantee costs")
         self.reservations[record.number] = self.by_release[record.release] = record
-        self.spend(charges, record.partition, record.whose)
+        self.spend(charges, record.part, record.whose)
+
+    def _commit(self, record: Commit) -> None:
+        found = self._open(record.reservation)
+        if found.disjoint == "compared" and record.identifiers_sha256 is None:
+            raise Impossible("it keeps no ids, by which its partition is compared")
+        self.commits[record.reservation] = record
 
     def _open(self, number: int) -> Reservation:
         found = self.reservations.get(number)

@@ -7,12 +7,18 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
-from mechanisms.guarantees import ceiling, round_up
-from pipelines.card import total_cost
-from pipelines.columns import aligned
-from pipelines.ledger.book import Ledger
-from pipelines.ledger.caps import Charge, UserCap
-from pipelines.ledger.records import AnyRecord, Cancellation, Commit, Opening, Reservation
+from quietcorpus.mechanisms.guarantees import ceiling, round_up
+from quietcorpus.pipelines.card.model import total_cost
+from quietcorpus.pipelines.ledger.book import Ledger
+from quietcorpus.pipelines.ledger.caps import NOTHING, Charge, UserCap
+from quietcorpus.pipelines.ledger.records import (
+    AnyRecord,
+    Cancellation,
+    Commit,
+    Opening,
+    Reservation,
+)
+from quietcorpus.pipelines.terminal.table import aligned
 
 
 def accounts(ledger: Ledger) -> dict[str, Any]:
@@ -22,6 +28,7 @@ def accounts(ledger: Ledger) -> dict[str, Any]:
         "ledger": ledger.uri,
         "corpus": ledger.state.opening.corpus,
         "records": len(ledger.records),
+        "partitions": next(map(str, ledger.state.partitioned), None),
         "accounts": [_account(ledger, number) for number in range(len(ledger.state.caps))],
         "open": [
             {"release": one.release, "record": number, "created": one.created.isoformat()}
@@ -39,13 +46,14 @@ def _account(ledger: Ledger, number: int) -> dict[str, Any]:
         "account": cap.title,
         "cap": _numbers(cap.most),
         "used": _numbers(used),
-        "left": _numbers(cap.most - used),
+        "left": _numbers(_left(cap.most, used)),
         "fixed_beforehand": _fixed_beforehand(ledger, number),
         "partitions": parts,
         "releases": [
             {
                 "release": one.release,
                 "partition": one.partition,
+                "disjoint": one.part and one.part.sort.disjoint,
                 "state": "committed" if one.number in state.commits else "reserved",
                 **_numbers(charged.charge),
                 "theorem": charged.charge.theorem,
@@ -55,6 +63,12 @@ def _account(ledger: Ledger, number: int) -> dict[str, Any]:
             if charged.account == number
         ],
     }
+
+
+def _left(most: Charge, used: Charge) -> Charge:
+    """Nothing, if older partitions that were not counted as adding up have passed the cap."""
+    left = most - used
+    return Charge(max(left.epsilon, NOTHING.epsilon), max(left.delta, NOTHING.delta))
 
 
 def _fixed_beforehand(ledger: Ledger, number: int) -> float | None:
@@ -69,7 +83,7 @@ def _fixed_beforehand(ledger: Ledger, number: int) -> float | None:
     installed = importlib.util.find_spec("dp_accounting") is not None
     if not isinstance(cap, UserCap) or len(spent) < 2 or not installed:
         return None
-    from mechanisms.composition import fixed_beforehand
+    from quietcorpus.mechanisms.composition import fixed_beforehand
 
     try:
         return round_up(fixed_beforehand(spent, cap.delta))
@@ -90,6 +104,8 @@ def account_lines(content: dict[str, Any]) -> Iterator[str]:
     """The accounts as a table."""
     yield f"ledger    {content['ledger']}, {content['records']} records"
     yield f"corpus    {content['corpus']}"
+    if content["partitions"]:
+        yield f"partitions {content['partitions']}"
     rows = [("account", "cap", "used", "left", "releases")]
     for one in content["accounts"]:
         shown = (_shown(one[key], down=key == "left") for key in ("cap", "used", "left"))
@@ -124,7 +140,7 @@ def _event(ledger: Ledger, record: AnyRecord) -> dict[str, Any]:
             caps = "; ".join(f"{cap.title}: {_shown(_numbers(cap.most))}" for cap in record.caps)
             return common | {"release": "", "says": f"corpus {record.corpus}; {caps}"}
         case Reservation():
-            part = f", partition {record.partition}" if record.partition else ""
+            part = f", partition {record.part.name}, {record.part.sort}" if record.part else ""
             return common | {
                 "release": record.release,
                 "says": f"{total_cost(record.guarantee)}{part}",

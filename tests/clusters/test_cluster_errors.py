@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from machine import ROOT, wait_until
+from machine import OTHER_KEY, ROOT, wait_until
 from running_clusters import Cluster, below, found
 
 if TYPE_CHECKING:
@@ -105,14 +105,22 @@ def test_a_master_that_does_not_answer(loopback: Workspace, runner: str, option:
 
 
 def test_secrets_among_the_options(loopback: Workspace) -> None:
-    config = '--environment_config={"env": {"QUIETCORPUS_MASTER_KEY": "hidden"}}'
-    message = quickly_refused(loopback, *local_spark()[:-1], config)
-    assert "QUIETCORPUS_MASTER_KEY is in it, and so would be in the job" in message
-    assert "hidden" not in message
-    for name in ("s3_secret_access_key", "s3_session_token", "azure_connection_string"):
-        message = quickly_refused(loopback, f"--{name}=hidden")
-        assert message.startswith(f"--{name}: a secret in a command is seen on the machine")
+    """All forms are in `test_credentials.py`; kills: a command that asks nobody."""
+    name, key = "QUIETCORPUS_MASTER_KEY", loopback.environment["QUIETCORPUS_MASTER_KEY"]
+    for option in (
+        f"--job_server_jvm_properties=-Dspark.executorEnv.{name}=hidden",
+        f"--environment_options=process_variables={name}=hidden",
+        f"--environment_options=KEY={key}",
+        f'--environment_config={{"command": "env {name}=hidden quietcorpus-worker"}}',
+        f'--environment_config={{"env": {{"{name}": "hidden"}}}}',
+        "--s3_secret_access_key=hidden",
+        "--azure_connection_string=hidden",
+    ):
+        message = quickly_refused(loopback, "--runner=SparkRunner", option)
+        named = option.partition("=")[0]
+        assert message.startswith(f"{named}: a secret in a command is seen on the machine")
         assert "hidden" not in message
+        assert key not in message
 
 
 class MasterPage(http.server.BaseHTTPRequestHandler):
@@ -161,17 +169,19 @@ def test_workers_without_the_command(loopback: Workspace) -> None:
 
 def changed_code(folder: Path) -> Path:
     """A copy of the packages in which one line of one module differs."""
+    package, ignored = folder / "quietcorpus", shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "quietcorpus", package, ignore=ignored)
     for name in ("mechanisms", "indexes", "evaluation", "transforms", "pipelines"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "compiled.py", folder)
-    module = folder / "mechanisms" / "geometric.py"
+        shutil.copytree(ROOT / name, package / name, ignore=ignored)
+    module = package / "mechanisms" / "geometric.py"
     module.write_text(module.read_text("utf-8") + "\n# another version\n", "utf-8")
     return folder
 
 
 def test_workers_that_do_not_fit(loopback: Workspace, tmp_path: Path) -> None:
     # Kills: a worker that draws by other code, with another key, or with none.
-    (tmp_path / "key").write_text("ab" * 32)
+    (tmp_path / "key").touch(mode=0o600)
+    (tmp_path / "key").write_text(OTHER_KEY)
     (tmp_path / "other").mkdir()
     other = str(changed_code(tmp_path / "other"))
     cases: dict[str, dict[str, str]] = {
@@ -192,7 +202,7 @@ def test_an_artefact_that_workers_do_not_reach(loopback: Workspace, words: Any, 
         s3.client().upload_file(str(path), "corpus", f"unreached/{path.name}")
     loopback.environment |= s3.environment
     options = local_spark(
-        AWS_SECRET_ACCESS_KEY="wrong", QUIETCORPUS_CACHE=str(loopback.folder / "cache")
+        AWS_ACCESS_KEY_ID="wrong", QUIETCORPUS_CACHE=str(loopback.folder / "cache")
     )
     message = loopback.refused(words(index="s3://corpus/unreached"), *options)
     assert message.startswith("mechanism.index: s3://corpus/unreached cannot be fetched")

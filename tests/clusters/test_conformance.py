@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from machine import MASTER_KEY, free_ports
+from machine import MASTER_KEY, OTHER_KEY, free_ports, namesakes
 from s3_server import BUCKET, S3Server
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ OF_USERS: dict[str, Any] = {
     "kind": "word-embeddings",
     "user": "article",
     "users": 300,
+    "few_users": "accept",
     "epsilon": 1000,
     "delta": 1e-6,
     "vocabulary": {"public": f"s3://{BUCKET}/frequent.txt"},
@@ -195,13 +196,36 @@ def test_another_key_does_not_conform(
     reference: dict[str, tuple[dict[str, bytes], dict[str, Any]]],
 ) -> None:
     # The negative control.
-    remote.environment["QUIETCORPUS_MASTER_KEY"] = "ab" * 32
+    remote.environment["QUIETCORPUS_MASTER_KEY"] = OTHER_KEY
     try:
         made = released(remote, s3, "words", "other-key")
     finally:
         remote.environment["QUIETCORPUS_MASTER_KEY"] = MASTER_KEY
     with pytest.raises(AssertionError):
         assert_conforms(made, reference["words"])
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS, indirect=True)
+def test_a_cluster_beside_packages_of_our_folders_names(
+    cluster: Cluster, workspace: Workspace
+) -> None:
+    """Kills: a launcher, guardian or worker that takes another's package for ours.
+
+    Theirs are where each of them starts, and on its path.
+    """
+    theirs = namesakes(workspace.folder)
+    worker = workspace.folder / "worker"
+    begin = f"#!/bin/sh\ncd {workspace.folder}\n"
+    worker.write_text(f'{begin}PYTHONPATH=$PWD exec quietcorpus-worker "$@"\n')
+    worker.chmod(0o700)
+    done = workspace.run(
+        *("release", str(workspace.spec()), *cluster.options, "--environment_type=PROCESS"),
+        f"--environment_config={json.dumps({'command': str(worker)})}",
+        environment=theirs | {"SPARK_LOCAL_IP": "127.0.0.1"},
+        fresh=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert workspace.run("verify", "released/out").returncode == 0
 
 
 class DriverPages(threading.Thread):

@@ -11,7 +11,7 @@ import pytest
 from public_candidates import PUBLIC_TEXTS
 from sentence_releases import DOCUMENTS, INPUT, LAWS, Sentences, corpus
 
-from indexes.candidates import Candidates, open_candidates
+from quietcorpus.indexes.candidates import Candidates, open_candidates
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

@@ -278,6 +278,7 @@ def test_an_id_and_an_output_follow_the_interval(airflow: Airflow, field: str) -
 def test_an_interval_is_released_once(airflow: Airflow) -> None:
     day = DAYS[0]
     key = airflow.workspace.folder / "key"
+    key.touch(mode=0o600)
     key.write_text(airflow.key)
     code, said = airflow.test(
         day, QUIETCORPUS_MASTER_KEY=None, QUIETCORPUS_MASTER_KEY_FILE=str(key)

@@ -201,7 +201,9 @@ def test_more_bins_than_terms_of_a_private_vocabulary(workspace: Workspace) -> N
 
 def test_unknown_key(workspace: Workspace) -> None:
     message = workspace.refused({"mechanism.compression.sise": 100})
-    assert "spec.yaml: mechanism.compression.sise: unknown key; allowed here: " in message
+    assert (
+        "spec.yaml: mechanism.compression.sise: unknown key, did you mean size? allowed" in message
+    )
     assert "method, size, embedding" in message
 
 
@@ -294,7 +296,11 @@ def test_an_empty_parquet_file_among_good_ones(workspace: Workspace) -> None:
 def test_nothing_but_rejects(workspace: Workspace) -> None:
     workspace.json_lines([b"{", b"["])
     message = workspace.refused({"rejects": {"path": "rejects", "max_share": 1}})
-    assert "holds no documents: all 2 records are unreadable" in message
+    # Kills: a message that leaves a person to look for what is wrong with them.
+    assert message.endswith(
+        "holds no documents: all 2 records are unreadable (the first is "
+        f"{workspace.input}/corpus.jsonl record 0: the line is not valid JSON in UTF-8); mend them"
+    )
 
 
 def test_an_output_nobody_knows(workspace: Workspace) -> None:

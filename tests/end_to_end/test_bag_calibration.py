@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from embedding_releases import not_installed
 
-from evaluation.topic_model import draw
+from quietcorpus.evaluation.topic_model import draw
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

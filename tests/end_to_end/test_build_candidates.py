@@ -10,10 +10,10 @@ import pytest
 from machine import without
 from public_candidates import PUBLIC_TEXTS, build_candidates
 
-from indexes.candidates import Manifest
-from mechanisms.exponential import LARGEST_SET
-from pipelines.candidates import _clusters
-from transforms.errors import InputError
+from quietcorpus.indexes.candidates import Manifest
+from quietcorpus.mechanisms.exponential import LARGEST_SET
+from quietcorpus.pipelines.artefacts.candidates import _clusters
+from quietcorpus.transforms.errors import InputError
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from machine import OTHER_KEY
 from s3_server import BUCKET
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from tests.conftest import CommandServer, Workspace
 
-OTHER_KEY = "1b" * 32
 ROUNDS = 6
 OUTPUT = f"s3://{BUCKET}/claimed/out"
 PREFIX = "claimed/out/"
@@ -34,7 +34,7 @@ KILLED = """
 import importlib, os, signal, sys
 module, name, word = sys.argv[1:4]
 del sys.argv[1:4]
-from pipelines.cli import main
+from quietcorpus.pipelines.cli.main import main
 place = importlib.import_module(module)
 original = getattr(place, name)
 def fatal(*arguments, **options):
@@ -44,10 +44,10 @@ def fatal(*arguments, **options):
 setattr(place, name, fatal)
 main()
 """
-IN_THE_MIDDLE = ("pipelines.release", "read_manifest", "staging")
-COPIED = ("pipelines.object_stores", "create_exclusively", "out/README.md")
-TEXTS_WRITTEN = ("pipelines.object_stores", "create_exclusively", "out/release.json")
-PUBLISHED = ("pipelines.claims", "drop", "claimed")
+IN_THE_MIDDLE = ("quietcorpus.pipelines.release.release", "read_manifest", "staging")
+COPIED = ("quietcorpus.pipelines.storage.stores", "create_exclusively", "out/README.md")
+TEXTS_WRITTEN = ("quietcorpus.pipelines.storage.stores", "create_exclusively", "out/release.json")
+PUBLISHED = ("quietcorpus.pipelines.storage.claims", "drop", "claimed")
 
 
 @pytest.fixture
@@ -260,6 +260,17 @@ def test_another_release_is_not_accepted(
     assert "released/out holds a release already; name another place" in done.stderr
 
 
+def test_a_release_with_other_ids_is_not_accepted(workspace: Workspace) -> None:
+    # Kills: a comparison of the names alone, which are `id` whatever column's values these are.
+    workspace.json_lines([{"text": "quiet", "case": "7", "file": "8"}])
+    workspace.release({"input.id": "case", "input.keep": ["case"]})
+    spec = workspace.spec({"input.id": "file", "input.keep": ["file"]})
+    done = workspace.run("release", str(spec), "--if-exists=ok")
+    assert workspace.error_of_existing(done) == "other input.id"
+    same = workspace.spec({"input.id": "case", "input.keep": ["case"]})
+    assert workspace.run("release", str(same), "--if-exists=ok").returncode == 0
+
+
 def test_a_complete_local_release_is_accepted(workspace: Workspace) -> None:
     first = workspace.release()
     card = (workspace.output / "release.json").read_bytes()
@@ -324,12 +335,12 @@ def test_what_is_published_is_undone_under_a_claim_of_its_own(
     assert f"delete its claim s3://{BUCKET}/{CLAIM}" in message
 
 
-UNDOING = ("pipelines.storage", "delete", "README.md")
+UNDOING = ("quietcorpus.pipelines.storage.files", "delete", "README.md")
 FAILING = """
-import pipelines.publishing
+import quietcorpus.pipelines.storage.publishing
 def fails(self, name, text):
     raise OSError(5, "injected")
-pipelines.publishing._Claimed._create = fails
+quietcorpus.pipelines.storage.publishing._Claimed._create = fails
 """
 
 

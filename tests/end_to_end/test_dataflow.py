@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from apache_beam.options.pipeline_options import DebugOptions, PipelineOptions, WorkerOptions
-from machine import required
+from machine import OTHER_KEY, namesakes, required
 
-from mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.keystream import ReleaseKey
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -63,7 +63,7 @@ def recorded(self, *args, **kwargs):
         }, sink)
     return result
 DataflowRunner.run_pipeline = recorded
-from pipelines.cli import main
+from quietcorpus.pipelines.cli.main import main
 main()
 """
 KINDS: dict[str, tuple[dict[str, Any], set[str]]] = {
@@ -137,7 +137,7 @@ def test_a_dry_run_checks_the_graph(
     assert "input/corpus.parquet" in graph["content"]
     master = workspace.environment["QUIETCORPUS_MASTER_KEY"]
     raw = bytes.fromhex(master)
-    derived = [value for value in vars_of(ReleaseKey.derive(raw, "test")) if len(value) >= 16]
+    derived = [value for value in vars_of(ReleaseKey.derive(raw, "test", b"")) if len(value) >= 16]
     assert derived
     for secret in (master, master.upper(), CANARY, *(k.decode("latin-1") for k in (raw, *derived))):
         assert secret not in graph["content"]
@@ -182,9 +182,25 @@ def test_the_templates_step_makes_a_release(workspace: Workspace) -> None:
     done = run(workspace, *launch, f"--spec={spec}", "--job_name=twice")
     assert done.returncode != 0
     assert "quietcorpus: error: output: " in done.stderr
+    # Kills: a launching job whose options have what the command would refuse, too late.
+    secret = "--environment_options=process_variables=QUIETCORPUS_MASTER_KEY=hidden"
+    done = run(workspace, *launch, f"--spec={spec}", secret)
+    assert done.returncode == 1
+    assert done.stderr.startswith("quietcorpus: error: --environment_options: a secret in a comm")
+    assert "hidden" not in done.stderr
     done = run(workspace, *launch)
     assert done.returncode == 1
     assert done.stderr == "quietcorpus: error: --spec: missing; give the spec's URI\n"
+
+
+@pytest.mark.usefixtures("gcp")
+def test_the_templates_step_beside_packages_of_our_folders_names(workspace: Workspace) -> None:
+    """Kills: a module of ours that is imported by a name that others have, too."""
+    spec = workspace.spec({"output": str(workspace.output)})
+    launch = (str(DEPLOY / "launch.py"), "--runner=FnApiRunner", f"--spec={spec}")
+    done = run(workspace, *launch, **namesakes(workspace.folder))
+    assert done.returncode == 0, done.stderr
+    assert workspace.card()["release"] == "test"
 
 
 @pytest.mark.parametrize("spec", [["--spec=gs://s/a=b.yaml"], ["--spec", "gs://s/a=b.yaml"]])
@@ -257,7 +273,7 @@ entry.main([sys.executable, "-c", sys.argv[3]])
 """
 BECOMES = """
 import os, stat
-from pipelines.keys import configured_master_key
+from quietcorpus.pipelines.environment.keys import configured_master_key
 path = os.environ["QUIETCORPUS_MASTER_KEY_FILE"]
 for found in (path, os.path.dirname(path)):
     print(oct(stat.S_IMODE(os.stat(found).st_mode)))
@@ -270,7 +286,7 @@ os.rmdir(os.path.dirname(path))
 
 @pytest.mark.usefixtures("gcp")
 def test_a_workers_key_comes_from_secret_manager(workspace: Workspace) -> None:
-    key = "ab" * 32
+    key = OTHER_KEY
     arguments = ("-c", SECRETS, str(DEPLOY / "with_master_key.py"), key, BECOMES)
     name = "projects/p/secrets/s/versions/"
     done = run(workspace, *arguments, QUIETCORPUS_MASTER_KEY_SECRET=f"{name}1")
@@ -329,15 +345,16 @@ def test_the_images_agree_with_the_repository() -> None:
     template = next(line[1] for line in launcher if line[0] == "FROM")
     assert f"/python{found[1]}{found[2]}-template-launcher-base:" in template
     assert not template.endswith(":latest")
+    # Where Python starts, the folder `quietcorpus` of the sources would hide the installed one.
+    built, started = [line[1] for line in [*worker, *launcher] if line[0] == "WORKDIR"]
+    assert started != built
     copied: list[str] = []
     for instruction in [*worker, *launcher]:
         if instruction[0] == "COPY" and not instruction[1].startswith("--from="):
             copied += instruction[1:-1]
     assert all((ROOT / source).exists() for source in copied), copied
     # All of the package, and nothing of what a release needs is left behind.
-    packages = {name.split(".")[0] for name in project["tool"]["setuptools"]["packages"]}
-    modules = {f"{name}.py" for name in project["tool"]["setuptools"]["py-modules"]}
-    assert packages | modules <= set(copied)
+    assert set(project["tool"]["setuptools"]["package-dir"].values()) <= set(copied)
     text = " ".join(" ".join(line) for line in [*worker, *launcher])
     assert "-c constraints.txt" in text
     assert "/opt/apache/beam/boot" in text
@@ -352,7 +369,7 @@ def test_a_build_is_sent_what_it_copies(tmp_path: Path) -> None:
     for source in copied:
         if not source.startswith(("--from=", "/")):
             sent |= {f"{source}/__init__.py" if (ROOT / source).is_dir() else source}
-    assert {"pipelines/__init__.py", "deploy/dataflow/launch.py", "compiled.py"} <= sent
+    assert {"pipelines/__init__.py", "deploy/dataflow/launch.py"} <= sent
     kept = {"master-key", "deploy/dataflow/master-key", "deploy/storage.env", "spec.yaml"}
     kept |= {".git/config", "build/demo/corpus.jsonl", "pipelines/__pycache__/x.pyc", "tests/x"}
     subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)

@@ -155,7 +155,7 @@ def test_a_large_delta(prepared: Workspace, method: str) -> None:
     done = prepared.release(
         changes_of(prepared, method, delta=0.016) | {"output": "released/below"}
     )
-    assert "WARNING" not in done.stderr
+    assert "with certainty" not in done.stderr
 
 
 TINY: dict[str, tuple[str, dict[str, Any], str]] = {
@@ -208,7 +208,7 @@ def test_more_words_than_the_counts_support(prepared: Workspace, lee_texts: list
     done = prepared.release(changes_of(prepared, "cooccurrence", epsilon=20))
     vectors = vectors_of(prepared.output)
     assert 1 < len(vectors) < WORDS
-    assert f"INFO {len(vectors)} of {WORDS} words " in done.stderr
+    assert f" {len(vectors)} of {WORDS} words stand out of the noise; " in done.stderr
     assert all(vector.any() for vector in vectors.values())
     assert prepared.card()["mechanism"]["vocabulary_size"] == len(vectors)
 

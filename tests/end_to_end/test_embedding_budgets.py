@@ -16,8 +16,8 @@ from embedding_releases import (
     write_corpus,
 )
 
-from mechanisms.accounting import epsilon_of
-from pipelines.verify import verify
+from quietcorpus.mechanisms.accounting import epsilon_of
+from quietcorpus.pipelines.card.verify import verify
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -53,6 +53,7 @@ def released(workspace: Workspace, records: list[Record], method: str, **block: 
     return digests_of(place), workspace.card(place)
 
 
+@pytest.mark.usefixtures("one_corpus")
 def test_a_number_buys_the_largest_level_below_it(
     prepared: Workspace, lee_texts: list[str]
 ) -> None:

@@ -2,48 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from embedding_releases import digests_of, documents, embeddings, prepare, write_corpus
+from embedding_releases import digests_of, embeddings, prepare
+from machine import OTHER_KEY
 from s3_server import BUCKET, S3Server
 from sentence_releases import refusal
 
-from transforms.errors import Unavailable
+from quietcorpus.transforms.errors import Unavailable
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
 TRAINING = {"steps": 6, "lot": 60}
-OTHER_KEY = "22" * 32
 OTHERS = (
     "is damaged, or of another training, key, corpus or machine; delete it, or name another place"
 )
 
 
 @pytest.fixture(scope="module")
-def checkpoint(
+def base(
     tmp_path_factory: pytest.TempPathFactory,
     new_workspace: Callable[[Path], Workspace],
     lee_texts: list[str],
-) -> bytes:
-    """A checkpoint after three steps of `TRAINING` under the tests' key."""
+) -> tuple[Workspace, bytes]:
+    """A workspace, and its checkpoint after three steps of `TRAINING` under the tests' key."""
     workspace = new_workspace(tmp_path_factory.mktemp("checkpoint"))
     prepare(workspace, lee_texts[:60])
-    changes = embeddings(workspace, "sgd", users=60, training={**TRAINING, "stop_after": 3})
-    workspace.release_here({**changes, "checkpoints": str(workspace.folder / "checkpoints")})
-    return (workspace.folder / "checkpoints" / "test.checkpoint").read_bytes()
+    workspace.release_here(changes_of(workspace, training={**TRAINING, "stop_after": 3}))
+    return workspace, place_of(workspace).read_bytes()
 
 
 @pytest.fixture
-def trained(workspace: Workspace, checkpoint: bytes, lee_texts: list[str]) -> Workspace:
-    """A workspace in which that training has been cut short."""
-    prepare(workspace, lee_texts[:60])
-    (workspace.folder / "checkpoints").mkdir()
-    (workspace.folder / "checkpoints" / "test.checkpoint").write_bytes(checkpoint)
-    return workspace
+def checkpoint(base: tuple[Workspace, bytes]) -> bytes:
+    return base[1]
+
+
+@pytest.fixture
+def trained(base: tuple[Workspace, bytes]) -> Iterator[Workspace]:
+    """A workspace in which that training has been cut short: the corpus is the very same one."""
+    workspace, content = base
+    for name in ("released", "elsewhere", "checkpoints"):
+        shutil.rmtree(workspace.folder / name, ignore_errors=True)
+    place_of(workspace).parent.mkdir()
+    place_of(workspace).write_bytes(content)
+    words, environment = workspace.folder / "words.txt", dict(workspace.environment)
+    listed = words.read_text()
+    yield workspace
+    words.write_text(listed)
+    workspace.environment = environment
 
 
 def place_of(workspace: Workspace) -> Path:
@@ -107,12 +118,12 @@ def test_of_another_vocabulary(trained: Workspace) -> None:
     assert OTHERS in refusal(trained, changes_of(trained))
 
 
-def test_of_another_corpus(trained: Workspace, lee_texts: list[str]) -> None:
-    # One word more of one user. Kills: an identity of files, or of their sizes.
-    records = documents(lee_texts[:60])
-    records[7]["text"] += " the"
-    write_corpus(trained, records)
-    assert OTHERS in refusal(trained, changes_of(trained))
+def test_of_another_corpus(workspace: Workspace, checkpoint: bytes, lee_texts: list[str]) -> None:
+    # The same documents at another place, whose noise is another.
+    prepare(workspace, lee_texts[:60])
+    place_of(workspace).parent.mkdir()
+    place_of(workspace).write_bytes(checkpoint)
+    assert OTHERS in refusal(workspace, changes_of(workspace))
 
 
 def test_of_another_key(trained: Workspace) -> None:

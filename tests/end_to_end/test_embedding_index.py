@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from embedding_releases import METHODS, embeddings, prepare, vectors_of
 
-from indexes import artefact
+from quietcorpus.indexes import artefact
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

@@ -22,7 +22,7 @@ from machine import wait_until
 from s3_server import BUCKET, S3Server
 from test_interruption import members
 
-from mechanisms.accounting import epsilon_of
+from quietcorpus.mechanisms.accounting import epsilon_of
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

@@ -87,7 +87,7 @@ def test_a_release_tells_nothing_of_the_canary(
     if method == "sgd":
         changes["checkpoints"] = str(workspace.folder / "checkpoints")
     spec = str(workspace.spec(changes))
-    needles = needles_of("test", workspace.environment["QUIETCORPUS_MASTER_KEY"])
+    needles = needles_of(workspace)
     with ray_folder() as folder:
         environment = {"RAY_TMPDIR": str(folder)}
         done = workspace.run("release", spec, *options, environment=environment)

@@ -27,6 +27,8 @@ from embedding_releases import (
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
+pytestmark = pytest.mark.usefixtures("one_corpus")
+
 SGD = {"column": "team", "epsilon": {"gold": 8, "silver": 3}}
 GROUPS: dict[str, dict[str, Any]] = {
     # Everybody of the larger budget takes part in every step.

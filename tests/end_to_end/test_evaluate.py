@@ -21,7 +21,7 @@ from evaluations import (
 )
 from scipy import stats
 
-from indexes.tokenizer import tokenize
+from quietcorpus.indexes.tokenizer import tokenize
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

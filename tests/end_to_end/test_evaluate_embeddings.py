@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import math
+import os
 import secrets
 import signal
 import stat
 import subprocess
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from embedding_releases import common_words, documents, embeddings, write_corpus
 from evaluations import CANARY, assert_silent, content_of, evaluate, figures
 from machine import wait_until
+from test_canary import contents
 
-from pipelines.evidence import embeddings as study_of_embeddings
-from pipelines.evidence.embeddings import EmbeddingStudy
-from pipelines.evidence.private_corpus import Columns, Sample, sample
-from pipelines.release import release as real_release
-from pipelines.spec import Spec, load_spec
-from pipelines.spec_embeddings import WordEmbeddingsSpec
+from quietcorpus.pipelines.evaluate import embeddings as study_of_embeddings
+from quietcorpus.pipelines.evaluate.corpus import Columns, Sample, sample
+from quietcorpus.pipelines.evaluate.embeddings import EmbeddingStudy
+from quietcorpus.pipelines.release.release import release as real_release
+from quietcorpus.pipelines.spec.embeddings import WordEmbeddingsSpec
+from quietcorpus.pipelines.spec.loading import load_spec
+from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.pipelines.storage.files import read_table
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -35,6 +39,7 @@ USERS = 300
 DRAWS = 2
 NAME = "quill.canary"
 PATIENCE_SECONDS = 120
+BUSY = "a release is being made"
 OPTIONS = ("--draws", str(DRAWS), "--no-audit")
 
 
@@ -58,6 +63,49 @@ def release(
     workspace.release(changes | {"ledger": "ledger"})
 
 
+def betrayed(workspace: Workspace) -> set[str]:
+    """What the files outside of the corpus say of it: those of now, some of which may go."""
+    seen: set[str] = set()
+    # os.walk passes over folders that vanish.
+    paths = (Path(at, name) for at, _, names in os.walk(workspace.folder) for name in names)
+    for path in paths:
+        with suppress(OSError, pa.ArrowException):
+            for content in contents(path) if workspace.input not in path.parents else ():
+                seen |= {one for one in (CANARY, NAME) if one.encode() in content}
+    return seen
+
+
+def under_way(temporary: Path) -> list[int]:
+    """The modes of the folders in which a release is being written."""
+    with suppress(FileNotFoundError):
+        return [
+            stat.S_IMODE(staging.parent.stat().st_mode)
+            for staging in temporary.glob("*/.release.staging-*")
+            if any(staging.glob("*/*"))
+        ]
+    return []
+
+
+@contextmanager
+def watched(workspace: Workspace) -> Iterator[set[str]]:
+    """Gathers what files of the temporary folder betray meanwhile, and whether there were any."""
+    seen: set[str] = set()
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.02):
+            seen.update(betrayed(workspace))
+            seen.update({BUSY} if under_way(workspace.temporary) else ())
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        ended.set()
+        thread.join()
+
+
 @pytest.fixture(scope="module")
 def evaluated(
     tmp_path_factory: pytest.TempPathFactory,
@@ -67,8 +115,10 @@ def evaluated(
     """A release of counts, and its report with the attack on users."""
     workspace = new_workspace(tmp_path_factory.mktemp("evaluated"))
     release(workspace, lee_texts, "cooccurrence")
-    done = evaluate(workspace, *OPTIONS, "--user", "author")
+    with watched(workspace) as seen:
+        done = evaluate(workspace, *OPTIONS, "--user", "author")
     assert done.returncode == 0, done.stderr
+    (workspace.folder / "watched").write_text(" ".join(sorted(seen)))
     (workspace.folder / "printed").write_text(done.stdout + done.stderr)
     return workspace
 
@@ -110,6 +160,11 @@ def test_the_other_measures(evaluated: Workspace) -> None:
     assert found["map-char", "release"] > found["map-word", "release"]
 
 
+def test_no_text_and_no_name_is_written_meanwhile(evaluated: Workspace) -> None:
+    # Kills: users' texts in a file that is deleted again.
+    assert (evaluated.folder / "watched").read_text() == BUSY  # of a release, and of no text
+
+
 def test_no_text_and_no_name_is_written(evaluated: Workspace) -> None:
     read = (evaluated.folder / "input/corpus.parquet").read_bytes()
     assert CANARY.encode() in read  # control
@@ -117,35 +172,52 @@ def test_no_text_and_no_name_is_written(evaluated: Workspace) -> None:
     assert_silent(evaluated, (evaluated.folder / "printed").read_text(), [CANARY, NAME])
 
 
-def under_way(temporary: Path) -> list[int]:
-    """The modes of the folders in which a release of some users is being written."""
-    with suppress(FileNotFoundError):
-        return [
-            stat.S_IMODE(texts.parent.stat().st_mode)
-            for texts in temporary.glob("*/corpus.parquet")
-            if any(texts.parent.glob(".release.staging-*/*/*"))
-        ]
-    return []
-
-
-def test_ctrl_c_during_the_attack(evaluated: Workspace) -> None:
-    # Kills: users' texts left in the temporary folder, or readable by others while they are there.
+def start(workspace: Workspace, output: str, *options: str) -> subprocess.Popen[str]:
+    """An evaluation with the attack on users, which goes on."""
     places = ("released/out", "--against", "input/corpus.parquet", "--spec", "spec.yaml")
-    more = ("--user", "author", "--output", "stopped", *OPTIONS)
-    process = subprocess.Popen(
-        evaluated.command("evaluate", *places, *more),
-        cwd=evaluated.folder,
-        env=evaluated.environment,
+    return subprocess.Popen(
+        workspace.command("evaluate", *places, "--user", "author", "--output", output, *options),
+        cwd=workspace.folder,
+        env=workspace.environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def test_ctrl_c_during_the_attack(evaluated: Workspace) -> None:
+    # Kills: releases left in the temporary folder, or readable by others while they are there.
+    process = start(evaluated, "stopped", *OPTIONS)
     modes = wait_until(lambda: under_way(evaluated.temporary), PATIENCE_SECONDS)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 130, said
     assert modes == [0o700]
     assert evaluated.leftovers() == []
+
+
+def test_a_kill_during_the_attack_leaves_no_text(
+    workspace: Workspace, lee_texts: list[str]
+) -> None:
+    # Of one draw, which is the release itself, nothing is made anew but for the attack. Kills:
+    # users' texts or names in a file of the temporary folder, encrypted or not by a mode alone.
+    release(workspace, lee_texts, "cooccurrence")
+    process = start(workspace, "killed", "--draws", "1", "--no-audit")
+    seen: set[str] = set()
+
+    def scanned() -> bool:
+        seen.update(betrayed(workspace))
+        return bool(under_way(workspace.temporary))
+
+    wait_until(scanned, PATIENCE_SECONDS)
+    process.kill()
+    process.communicate(timeout=PATIENCE_SECONDS)
+    assert not seen | betrayed(workspace)
+    assert workspace.leftovers()  # control: it was in the middle
+    (workspace.temporary / "control.parquet").write_bytes(
+        (workspace.input / "corpus.parquet").read_bytes()
+    )
+    assert betrayed(workspace) == {CANARY, NAME}
 
 
 def test_users_are_not_attacked_where_training_takes_long(
@@ -180,7 +252,7 @@ def test_releases_of_few_users(
     made: list[tuple[Spec, pa.Table]] = []
 
     def noted(own: Spec, *arguments: Any, **named: Any) -> Any:
-        made.append((own, pq.read_table(own.input.path)))
+        made.append((own, read_table(own.input.path)))
         return real_release(own, *arguments, **named)
 
     monkeypatch.setattr(study_of_embeddings, "release", noted)

@@ -20,8 +20,8 @@ from evaluations import (
 )
 from scipy import stats
 
-from indexes import artefact
-from indexes.tokenizer import tokenize
+from quietcorpus.indexes import artefact
+from quietcorpus.indexes.tokenizer import tokenize
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

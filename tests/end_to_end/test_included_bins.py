@@ -18,7 +18,9 @@ COMPRESSED: dict[str, Any] = {
 }
 
 
-def released(workspace: Workspace, changes: dict[str, Any]) -> list[dict[str, Any]]:
+@pytest.fixture
+def workspace(workspace: Workspace) -> Workspace:
+    """A workspace whose documents are of two words, some of none."""
     workspace.parquet(
         {
             "case": list(range(DOCUMENTS)),
@@ -26,6 +28,10 @@ def released(workspace: Workspace, changes: dict[str, Any]) -> list[dict[str, An
         },
         row_group_size=1100,
     )
+    return workspace
+
+
+def released(workspace: Workspace, changes: dict[str, Any]) -> list[dict[str, Any]]:
     own = {"input": {"path": "input/*.parquet", "id": "case", "keep": ["case"]}}
     workspace.release(own | changes)
     rows = pq.read_table(workspace.output / "data").to_pylist()

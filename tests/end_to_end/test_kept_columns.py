@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +52,27 @@ def test_kept_columns_of_every_type(workspace: Workspace) -> None:
         given = kept["key" if name == "id" else name]
         expected = pa.array(given) if isinstance(given, list) else given
         assert released[name].to_pylist() == expected.to_pylist(), name
+
+
+def test_a_copy_of_the_text_is_not_kept(workspace: Workspace) -> None:
+    # Kills: a look that comes after the reservation, or not at all; a message that quotes.
+    texts = [f"xylocanary {n} wrote to the bank and nobody answered" for n in range(40)]
+    workspace.json_lines([{"text": text, "body": text.upper()} for text in texts])
+    caps = {"definition": "limited-precision", "precision": 2, "epsilon": 10, "delta": 0}
+    (workspace.folder / "caps.yaml").write_text(json.dumps({"corpus": "input", "caps": [caps]}))
+    assert workspace.run("ledger", "init", "ledger", "caps.yaml").returncode == 0
+    ledger = sorted(workspace.folder.glob("ledger/**/*"))
+    message = workspace.refused({"input.keep": ["body"], "ledger": "ledger"})
+    assert message.startswith("input.keep: 'body' repeats the text, or long parts of it, which no")
+    assert "xylocanary" not in message
+    assert sorted(workspace.folder.glob("ledger/**/*")) == ledger != []
+
+
+def test_a_column_of_addresses_is_kept_with_a_warning(workspace: Workspace) -> None:
+    workspace.json_lines([{"text": "quiet", "by": f"xylo{n}@host.example"} for n in range(40)])
+    done = workspace.release({"input.keep": ["by"]})
+    assert "WARNING input.keep: 'by' looks like e-mail addresses, and will be" in done.stderr
+    assert "xylo" not in done.stderr
 
 
 def test_nothing_is_kept_that_is_not_listed(workspace: Workspace) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from machine import OTHER_KEY
 from ruamel.yaml import YAML
 from s3_server import BUCKET, S3Server
 
@@ -177,7 +178,7 @@ def test_a_run_that_was_killed_keeps_its_reservation(corpus: Workspace) -> None:
     assert used(corpus) == 4
     other = spec("one", mechanism__epsilon=5)
     assert "reserved on" in refusal(corpus.run("release", str(corpus.spec(other))))
-    other_key = {"QUIETCORPUS_MASTER_KEY": "9" * 64}
+    other_key = {"QUIETCORPUS_MASTER_KEY": OTHER_KEY}
     again = corpus.run("release", str(corpus.spec(spec("one"))), environment=other_key)
     assert "under another master key" in refusal(again)
     corpus.release(spec("one"))
@@ -220,6 +221,44 @@ def test_a_release_is_made_again_at_no_cost_if_it_is_the_same(corpus: Workspace)
     said = refusal(corpus.run("release", str(corpus.spec(spec("one")))))
     assert "is committed, of other documents or by other software" in said
     assert not output.exists()
+
+
+def test_a_counted_release_that_is_not_at_its_place(corpus: Workspace) -> None:
+    # Kills: a release that is lost, or hidden, and a verification that passes; one that ends as
+    # for a record that is not as it was; a second one that hides behind it.
+    opened(corpus)
+    for name in ("one", "two"):
+        corpus.release(spec(name))
+    output, elsewhere = (corpus.folder / "released" / name for name in ("one", "moved"))
+    output.rename(elsewhere)
+    done = corpus.run("ledger", "verify", "ledger")
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.splitlines()[-1] == (
+        "quietcorpus: error: ledger: 1 of 2 releases are not at their places; one: committed, "
+        f"not at its place {output}; put it back, or release.json alone"
+    )
+    assert "verified" not in done.stdout
+    found = json.loads(corpus.run("ledger", "verify", "ledger", "--json").stdout)
+    assert [(one["wrong"], one["missing"]) for one in found] == [(False, True), (False, False)]
+    assert found[1]["says"] == "committed, and its card agrees"
+    # What was moved by intent is checked where it is, and its card stays where it was.
+    assert corpus.run("verify", str(elsewhere), "--ledger", "ledger").returncode == 0
+    output.mkdir()
+    (output / "release.json").write_bytes((elsewhere / "release.json").read_bytes())
+    assert corpus.run("ledger", "verify", "ledger").returncode == 0
+    # A card that does not agree is told first.
+    (output / "release.json").unlink()
+    second = corpus.folder / "released/two/release.json"
+    second.write_text(second.read_text() + " ")
+    assert "not the one that was committed" in refusal(corpus.run("ledger", "verify", "ledger"))
+
+
+def test_a_reservation_without_a_release_is_no_fault(corpus: Workspace) -> None:
+    # Kills: a run under way, or one that died, taken for a release that is lost.
+    folder = opened(corpus)
+    process = started(corpus, spec("one"), folder)
+    process.kill()
+    process.communicate()
     assert corpus.run("ledger", "verify", "ledger").returncode == 0
 
 
@@ -256,7 +295,7 @@ def test_partitions_compose_in_parallel_unless_they_share_documents(
     assert said.startswith("ledger.partition: 1 documents of day-3 are in day-1 as well (release")
     assert not (workspace.folder / "released/day-3").exists()
     assert workspace.leftovers() == []
-    other_key = {"QUIETCORPUS_MASTER_KEY": "9" * 64}
+    other_key = {"QUIETCORPUS_MASTER_KEY": OTHER_KEY}
     stranger = of("2", "stranger") | {"mechanism.epsilon": 1}
     said = refusal(workspace.run("release", str(workspace.spec(stranger)), environment=other_key))
     assert "under another master key" in said
@@ -265,8 +304,101 @@ def test_partitions_compose_in_parallel_unless_they_share_documents(
     digests.write_bytes(digests.read_bytes()[:-1] + b"?")
     assert "not the file that was committed" in refusal(workspace.run("ledger", "verify", "ledger"))
     card = workspace.card(workspace.folder / "released/day-2")
-    assert card["ledger"]["partition"] == "day-2"
-    assert any("in another partition" in line for line in card["guarantee"]["not_protected"])
+    counted = [card["ledger"][key] for key in ("partition", "disjoint", "identifier")]
+    assert counted == ["day-2", "compared", "id"]
+    line = not_protected(workspace, "day-2")
+    assert line.endswith("in common, and compares the ids of the column 'id'")
+    assert (
+        "compared by the ids of the column 'id'" in workspace.run("ledger", "show", "ledger").stdout
+    )
+
+
+def month(name: str, column: str | None, **changes: Any) -> dict[str, Any]:
+    """A release of one month; both months have the same documents."""
+    source = {"path": "input/corpus.jsonl"} | ({"id": column} if column else {})
+    own = {"path": "ledger", "partition": name} | changes
+    return spec(name, input=source, ledger=own)
+
+
+@pytest.fixture
+def cases(workspace: Workspace) -> Workspace:
+    """Documents that two columns tell apart, each by values of its own."""
+    workspace.json_lines([{"text": "hello", "case": f"c{n}", "row": f"r{n}"} for n in range(50)])
+    return workspace
+
+
+def not_protected(workspace: Workspace, name: str) -> str:
+    """What a card says of documents that come back."""
+    lines = workspace.card(workspace.folder / f"released/{name}")["guarantee"]["not_protected"]
+    (found,) = (line for line in lines if "another partition" in line)
+    return str(found)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [(None, "case"), ("case", None), ("case", "row"), ("row", "case")]
+)
+def test_partitions_whose_ids_cannot_be_compared_are_refused(
+    cases: Workspace, first: str | None, second: str | None
+) -> None:
+    # Kills: partitions that are taken for disjoint because no id of the one is one of the other,
+    # when the other has none, or those of another column; a plan that does not say so.
+    folder = opened(cases, PRECISION | {"epsilon": 100})
+    cases.release(month("jan", first))
+    path = str(cases.spec(month("feb", second)))
+    foreseen = cases.run("ledger", "plan", path)
+    for said in (foreseen.stdout.splitlines()[-1], refusal(cases.run("release", path))):
+        assert "ledger.partition: other partitions " in said
+        assert said.endswith("do as they do, or leave ledger.partition out: it adds up then")
+        for column in filter(None, (first, second)):
+            assert f"the column {column!r}" in said
+    assert refusal(foreseen) == "ledger: feb would be refused"
+    assert len(records(folder)) == 3
+    assert not (cases.folder / "released/feb").exists()
+    # What was given back fixes nothing, and what is of no partition can be of any sort.
+    cases.release(month("all", second) | {"ledger": "ledger"})
+    assert used(cases) == 8
+
+
+def test_partitions_without_ids_add_up(cases: Workspace) -> None:
+    # Kills: partitions that compose in parallel though nothing tells whether they share a
+    # document; a plan or a table of another sum, or a card that says that ids were compared.
+    opened(cases, PRECISION | {"epsilon": 4})
+    cases.release(month("jan", None))
+    path = str(cases.spec(month("feb", None)))
+    foreseen = cases.run("ledger", "plan", path)
+    for said in (foreseen.stdout, refusal(cases.run("release", path))):
+        assert "epsilon 4 would pass the cap of 4: 4 is used, by jan" in said
+    assert shown(cases)["partitions"] == {}
+    assert shown(cases)["releases"][0]["disjoint"] == "unknown"
+    card = cases.card(cases.folder / "released/jan")
+    assert card["ledger"]["partition"] == "jan"
+    assert card["ledger"]["disjoint"] == "unknown"
+    line = not_protected(cases, "jan")
+    assert line.endswith("nothing tells which do, and the ledger adds the partitions up")
+
+
+def test_the_publisher_may_declare_that_no_document_comes_back(cases: Workspace) -> None:
+    # Kills: a declaration that is not repeated by card, table and history, or that changes nothing.
+    opened(cases, PRECISION | {"epsilon": 4})
+    for name in ("jan", "feb"):
+        cases.release(month(name, None, disjoint="declared"))
+    assert used(cases) == 4
+    assert set(shown(cases)["partitions"]) == {"jan", "feb"}
+    assert {one["disjoint"] for one in shown(cases)["releases"]} == {"declared"}
+    for command in ("show", "history"):
+        assert (
+            "declared to share no document, and nothing checked it"
+            in cases.run("ledger", command, "ledger").stdout
+        )
+    assert cases.card(cases.folder / "released/feb")["ledger"]["disjoint"] == "declared"
+    said = "the publisher declared that none does, and nothing checked it"
+    assert said in not_protected(cases, "feb")
+    assert said in (cases.folder / "released/feb/README.md").read_text()
+    assert cases.run("ledger", "verify", "ledger").returncode == 0
+    refused = refusal(cases.run("release", str(cases.spec(month("mar", "case")))))
+    assert "declared to share no document, and nothing checked it" in refused
+    undeclared = str(cases.spec(month("feb", None)))
+    assert "other ledger" in refusal(cases.run("release", undeclared, "--if-exists=ok"))
 
 
 def test_a_plan_spends_nothing(corpus: Workspace) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from s3_server import BUCKET
+from test_other_stores import UPLOADS
 
 if TYPE_CHECKING:
     from s3_server import S3Server
@@ -186,3 +189,43 @@ def test_a_failed_run_leaves_nothing(remote: Workspace, s3: S3Server) -> None:
 def test_a_damaged_card_is_no_release(remote: Workspace) -> None:
     message = remote.error_of(remote.run("verify", "s3://corpus/in"))
     assert message == "s3://corpus/in: no release here: release.json is missing"
+
+
+def test_an_upload_is_whole_or_not_there(s3: S3Server, workspace: Workspace) -> None:
+    # As on other stores (test_other_stores.py); and no part of it stays in the bucket, to be paid
+    # for, once it has failed.
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", UPLOADS, f"s3://{BUCKET}/uploads/one"],
+        env=workspace.environment | s3.environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Uploads" not in s3.client().list_multipart_uploads(Bucket=BUCKET)
+
+
+def test_an_overwritten_object_is_another_corpus(s3: S3Server, workspace: Workspace) -> None:
+    # Of the same size, in the same second perhaps. Kills: a file known by its name, size and time.
+    digest = "from apache_beam.io.filesystems import FileSystems; "
+    digest += "from apache_beam.options.pipeline_options import PipelineOptions; "
+    digest += "FileSystems.set_options(PipelineOptions([])); "
+    digest += "from quietcorpus.transforms.reading.sources import plan; "
+    digest += "from quietcorpus.transforms.reading.documents import Corpus; "
+    digest += "c = Corpus('s3://corpus/digest/*.jsonl'); print(plan(c).corpus_digest(c).hex())"
+    found = []
+    for text in ("quiet", "world"):
+        body = b'{"text": "%s"}\n' % text.encode()
+        s3.client().put_object(Bucket=BUCKET, Key="digest/a.jsonl", Body=body)
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", digest],
+            env=workspace.environment | s3.environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        found.append(done.stdout)
+    assert found[0] != found[1]

@@ -25,7 +25,7 @@ RACE = """
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
-from pipelines.object_stores import create_exclusively, read
+from quietcorpus.pipelines.storage.stores import create_exclusively, read
 barrier = Barrier(16)
 def race(number):
     barrier.wait()
@@ -192,6 +192,43 @@ def test_missing_places(
     assert "absent" in found or "none" in found
     assert time.monotonic() - before < PATIENCE_SECONDS
     assert store.keys("never") == []
+
+
+UPLOADS = """
+import os, sys
+from quietcorpus.pipelines.storage.stores import read, upload
+content = os.urandom(20_000_001)
+chunks = [content[start : start + 1_000_000] for start in range(0, len(content), 1_000_000)]
+def torn():
+    yield from chunks[:15]
+    raise RuntimeError("torn")
+upload(sys.argv[1], chunks)
+assert read(sys.argv[1])[0] == content
+upload(sys.argv[1], [b"", b"an", b"other"])
+assert read(sys.argv[1])[0] == b"another"
+for name in (sys.argv[1], sys.argv[1] + ".new"):
+    try:
+        upload(name, torn())
+    except RuntimeError:
+        continue
+    sys.exit("an upload that was torn was taken for whole")
+assert read(sys.argv[1])[0] == b"another"
+assert read(sys.argv[1] + ".new") is None
+"""
+
+
+def test_an_upload_is_whole_or_not_there(store: Store, workspace: Workspace) -> None:
+    # A run that stood still, and was taken over, may go on and fail in the middle of a file that
+    # the other run has published. Kills: a stream whose closing completes what was written so far.
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", UPLOADS, f"{store.root}/uploads/one"],
+        env=workspace.environment | store.environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_of_sixteen_creators_one_wins(store: Store) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 import psutil
 import pyarrow.parquet as pq
 import pytest
-from machine import ROOT, free_ports, required
+from machine import ROOT, free_ports, namesakes, required
 from ruamel.yaml import YAML
 
 if TYPE_CHECKING:
@@ -98,6 +98,7 @@ def test_a_cluster_gives_the_local_engines_numbers(
         assert done.returncode == 0, done.stderr
 
     calibrate("local")
+    namesakes(workspace.folder)  # Ray puts the working folder on its workers' path
     calibrate("cluster", "--engine", "ray", RAY_ADDRESS=head)
     assert content(workspace.folder / "local") == content(workspace.folder / "cluster")
     one, other = (

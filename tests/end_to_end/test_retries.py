@@ -14,18 +14,19 @@ import numpy.typing as npt
 import pytest
 from apache_beam.runners.direct.direct_runner import BundleBasedDirectRunner
 from apache_beam.runners.portability.fn_api_runner import fn_runner
+from machine import MASTER_KEY, OTHER_KEY
 
-import pipelines.job
-from mechanisms.keystream import ReleaseKey
-from pipelines.job import Job
-from pipelines.keys import WorkerKey
-from pipelines.kinds import prepare
-from pipelines.manifest import read_manifest
-from pipelines.spec import load_spec
-from transforms.documents import Corpus
-from transforms.release import ReleaseShards
-from transforms.shards import make_shards
-from transforms.sources import plan
+import quietcorpus.pipelines.kinds.job
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.pipelines.environment.keys import WorkerKey
+from quietcorpus.pipelines.kinds.job import Job
+from quietcorpus.pipelines.kinds.manifest import read_manifest
+from quietcorpus.pipelines.kinds.prepare import prepare
+from quietcorpus.pipelines.spec.loading import load_spec
+from quietcorpus.transforms.reading.documents import Corpus
+from quietcorpus.transforms.reading.sources import plan
+from quietcorpus.transforms.release import ReleaseShards
+from quietcorpus.transforms.shards import make_shards, staged_content
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -58,10 +59,10 @@ def tables(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.parquet")}
 
 
-def staged_tables(staging: str) -> dict[str, bytes]:
+def staged_tables(staging: str, key: ReleaseKey) -> dict[str, bytes]:
     """The same files as they lie in a staging area."""
-    files, _ = read_manifest(staging)
-    return {file.path: Path(file.staged).read_bytes() for file in files}
+    files, _ = read_manifest(staging, key)
+    return {file.path: b"".join(staged_content(file, key)) for file in files}
 
 
 PORTABLE = ["--runner=PortableRunner", "--job_endpoint=embed", "--environment_type=LOOPBACK"]
@@ -77,7 +78,7 @@ def test_the_engine_does_not_matter(several_files: Workspace) -> None:
     assert {"vocabulary.parquet", "compression.parquet"} < set(released[0])
     assert all(tables == released[0] for tables in released)
     # The negative control: another key, or none, draws anew.
-    several_files.environment["QUIETCORPUS_MASTER_KEY"] = "ab" * 32
+    several_files.environment["QUIETCORPUS_MASTER_KEY"] = OTHER_KEY
     several_files.release(CHANGES | {"output": "released/other"})
     other = tables(several_files.output.with_name("other"))
     assert all(other[path] != content for path, content in released[0].items())
@@ -98,17 +99,15 @@ def run_on(runner: Any, workspace: Workspace, staging: Path) -> dict[str, bytes]
     """The staged files of the workspace's release on a runner of Beam's."""
     spec = load_spec(str(workspace.spec(CHANGES)))
     planned = plan(Corpus(spec.input.path))
-    key = ReleaseKey.derive(bytes.fromhex(MASTER_KEY), spec.release)
-    shards = make_shards(planned.splits, key.stage("shards", b""))
+    corpus = planned.corpus_digest(Corpus(spec.input.path))
+    key = ReleaseKey.derive(bytes.fromhex(MASTER_KEY), spec.release, corpus)
+    shards = make_shards(planned.splits, key.stage("shards", 1))
     staging.mkdir()
-    worker_key = WorkerKey(spec.release, key.fingerprint)
+    worker_key = WorkerKey(spec.release, corpus, key.fingerprint)
     job = Job(spec, planned, shards, worker_key, str(staging))
     with beam.Pipeline(runner=runner) as pipeline:
         prepare(spec).build(pipeline, job)
-    return staged_tables(str(staging))
-
-
-MASTER_KEY = "5c" * 32
+    return staged_tables(str(staging), key)
 
 
 def test_retried_and_repeated_bundles_do_not_matter(
@@ -120,7 +119,7 @@ def test_retried_and_repeated_bundles_do_not_matter(
     twice = run_on(
         fn_runner.FnApiRunner(bundle_repeat=1), several_files, several_files.folder / "twice"
     )
-    monkeypatch.setattr(pipelines.job, "ReleaseShards", FailsOnce)
+    monkeypatch.setattr(quietcorpus.pipelines.kinds.job, "ReleaseShards", FailsOnce)
     staging = several_files.folder / "retried"
     retried = run_on(BundleBasedDirectRunner(), several_files, staging)
     assert len(list(staging.glob("failed-*"))) == 2

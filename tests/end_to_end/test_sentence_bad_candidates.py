@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from sentence_releases import Sentences, refusal
 
-from transforms.encoder import EncoderSource
+from quietcorpus.transforms.artefacts.encoder import EncoderSource
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

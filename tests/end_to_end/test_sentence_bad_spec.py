@@ -13,7 +13,7 @@ from encoders import packaged_folder
 from machine import without
 from sentence_releases import Sentences, refusal
 
-from transforms.encoder import PACKAGED, EncoderSource
+from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -90,6 +90,6 @@ def test_an_epsilon_of_no_use(workspace: Workspace, sentences: Sentences) -> Non
 
 
 def test_keys_that_do_not_belong_there(workspace: Workspace, sentences: Sentences) -> None:
-    # The others are in tests/pipelines/test_sentences_spec.py.
+    # The others are in tests/pipelines/spec/test_sentences_spec.py.
     message = workspace.refused(sentences(mechanism="truncation"))
     assert message.endswith("mechanism.utility: is for deep-candidate alone")

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from public_candidates import PUBLIC_TEXTS
 
-from indexes.sentences import split
-from mechanisms.deep_candidate import DeepCandidate, Utility
-from pipelines.calibrate_sentences import Outcome, calibrate
-from transforms.candidates import CandidatesSource
-from transforms.documents import Corpus
-from transforms.encoder import PACKAGED, EncoderSource
-from transforms.sentences import utilities
+from quietcorpus.indexes.sentences import split
+from quietcorpus.mechanisms.deep_candidate import DeepCandidate, Utility
+from quietcorpus.pipelines.calibrate.sentences import Outcome, calibrate
+from quietcorpus.transforms.artefacts.candidates import CandidatesSource
+from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
+from quietcorpus.transforms.privatizers.sentences import utilities
+from quietcorpus.transforms.reading.documents import Corpus
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

@@ -14,8 +14,8 @@ from encoders import packaged_folder
 from public_candidates import PUBLIC_TEXTS
 from sentence_releases import DOCUMENTS, INPUT, LAWS, Sentences, corpus, in_order
 
-from indexes.candidates import Candidates
-from indexes.sentences import split
+from quietcorpus.indexes.candidates import Candidates
+from quietcorpus.indexes.sentences import split
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -90,7 +90,9 @@ def test_without_noise_to_speak_of_the_mean_is_released(
     # Kills: noise where none was asked for, sums that are not divided, the box's ends mixed up, a
     # document without sentences that gets a neighbour's. In float32, as the library encodes: of
     # bfloat16's coordinates one in twenty falls to another step.
-    monkeypatch.setattr("transforms.encoder._PROCESSOR", workspace.folder / "of no known kind")
+    monkeypatch.setattr(
+        "quietcorpus.transforms.artefacts.encoder._PROCESSOR", workspace.folder / "of no known kind"
+    )
     texts = ["", *lee_texts[PUBLIC_TEXTS:][:DOCUMENTS], ""]
     corpus(workspace, texts)
     workspace.release_here(

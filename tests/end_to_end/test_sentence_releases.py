@@ -14,10 +14,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sentence_releases import DOCUMENTS, LAWS, in_order
+from sentence_releases import DOCUMENTS, LAWS, Sentences, in_order
 
-from indexes.candidates import Candidates
-from transforms.encoder import PACKAGED
+from quietcorpus.indexes.candidates import Candidates
+from quietcorpus.transforms.artefacts.encoder import PACKAGED
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -121,6 +121,8 @@ def test_the_card_says_what_is_promised(
     assert said.get("projections") == (LAWS[law].get("projections", 20) if depths else None)
     assert said.get("candidates_number") == (None if law == "truncation" else 40)
     assert (said["epsilon_exact"], said["most_sentences"]) == ("10", 4)
+    # Kills: candidates that were calibrated for other documents than the release's, unsaid.
+    assert said["candidates_most_sentences"] == 5
     assert (said["splitter"], said["language"]) == ("sentencex-1", "en")
     assert said["dimensions"] == DIMENSIONS
     assert "tokenizer" not in said
@@ -137,5 +139,33 @@ def test_the_readme_says_it_to_people(release: Workspace) -> None:
         assert f"- {line}\n" in text
     for artefact in card["artefacts"]:
         assert artefact["digest"] in text
+    assert (
+        "Candidates were calibrated with the first 5 sentences of public documents, and of these "
+        "documents the first 4 count: the guarantee is the same, what the embeddings are good for "
+        "may not be."
+    ) in text
     assert "| **in all** | **epsilon 10 a sentence** |" in text
     assert "`embedding`, and, where that is a public candidate's, its number `candidate`" in text
+
+
+@pytest.mark.parametrize(("most", "warned"), [(5, False), (6, True)])
+def test_candidates_of_other_sentences_are_warned_of(
+    workspace: Workspace,
+    sentences: Sentences,
+    caplog: pytest.LogCaptureFixture,
+    most: int,
+    warned: bool,
+) -> None:
+    # Kills: a warning for one direction alone, or where both agree; a text that says they differ.
+    workspace.json_lines(["One sentence. Another one. A third."])
+    workspace.release_here(sentences(most_sentences=most))
+    said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert said == [MISMATCH] * warned
+    assert ("were calibrated" in (workspace.output / "README.md").read_text()) == warned
+
+
+MISMATCH = (
+    "mechanism.most_sentences: 6, and the candidates were calibrated with the first 5 of public "
+    "documents: the guarantee is the same, the utility may be less; give 5, or build candidates "
+    "with --most-sentences 6"
+)

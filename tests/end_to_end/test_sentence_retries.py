@@ -62,6 +62,7 @@ def test_equal_documents_draw_independently(
     assert len(different) == 64 if law == "truncation" else len(different) > 15
 
 
+@pytest.mark.usefixtures("one_corpus")
 @pytest.mark.parametrize("law", ["similarity", "truncation"])
 def test_only_the_first_sentences_count(
     workspace: Workspace, law: str, sentences: Sentences

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from test_canary import IN_PROCESS, assert_unseen, forms
 
-from indexes import artefact
-from pipelines.engine import Engine
-from pipelines.release import release
-from pipelines.spec import load_spec
-from transforms.errors import InputError
+from quietcorpus.indexes import artefact
+from quietcorpus.pipelines.engine.engine import Engine
+from quietcorpus.pipelines.release.release import release
+from quietcorpus.pipelines.spec.loading import load_spec
+from quietcorpus.transforms.errors import InputError
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

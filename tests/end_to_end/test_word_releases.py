@@ -20,9 +20,9 @@ import pytest
 from ruamel.yaml import YAML
 from scipy.spatial.distance import cdist, pdist
 
-from indexes import artefact
-from indexes.artefact import WordIndex
-from indexes.tokenizer import tokenize
+from quietcorpus.indexes import artefact
+from quietcorpus.indexes.artefact import WordIndex
+from quietcorpus.indexes.tokenizer import tokenize
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

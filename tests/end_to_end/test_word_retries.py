@@ -16,15 +16,16 @@ import pytest
 import test_retries
 from apache_beam.runners.direct.direct_runner import BundleBasedDirectRunner
 from apache_beam.runners.portability.fn_api_runner import fn_runner
-from test_retries import MASTER_KEY, FailsOnce, run_on, tables
+from machine import MASTER_KEY
+from test_retries import FailsOnce, run_on, tables
 
-import pipelines.job
-from mechanisms.keystream import ReleaseKey
-from transforms.documents import Documents
-from transforms.errors import InputError
-from transforms.folders import _opened
-from transforms.word_index import IndexSource
-from transforms.words import WordMechanism, WordPrivatizer, WordsParameters
+import quietcorpus.pipelines.kinds.job
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.transforms.artefacts.folders import _opened
+from quietcorpus.transforms.artefacts.word_index import IndexSource
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.privatizers.words import WordMechanism, WordPrivatizer, WordsParameters
+from quietcorpus.transforms.reading.documents import Documents
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -108,7 +109,7 @@ def test_retried_and_repeated_bundles_do_not_matter(
     folder = several_files.folder
     once = run_on(fn_runner.FnApiRunner(), several_files, folder / "once")
     twice = run_on(fn_runner.FnApiRunner(bundle_repeat=1), several_files, folder / "twice")
-    monkeypatch.setattr(pipelines.job, "ReleaseShards", FailsOnce)
+    monkeypatch.setattr(quietcorpus.pipelines.kinds.job, "ReleaseShards", FailsOnce)
     retried = run_on(BundleBasedDirectRunner(), several_files, folder / "retried")
     assert len(list((folder / "retried").glob("failed-*"))) == 2
     assert len(once) == 5
@@ -139,7 +140,7 @@ def test_an_index_that_changes_meanwhile_is_refused(
             (copy / "manifest.json").write_text(json.dumps(manifest | {"seed": 2}))
             _opened.cache_clear()
 
-    monkeypatch.setattr(pipelines.job, "ReleaseShards", Exchanged)
+    monkeypatch.setattr(quietcorpus.pipelines.kinds.job, "ReleaseShards", Exchanged)
     with pytest.raises(InputError, match=r"^mechanism.index: .*/index has changed since the rel"):
         run_on(fn_runner.FnApiRunner(), several_files, several_files.folder / "exchanged")
 
@@ -147,7 +148,7 @@ def test_an_index_that_changes_meanwhile_is_refused(
 def privatizer(source: IndexSource, mechanism: str, **changes: Any) -> WordPrivatizer:
     changes = {"epsilon": NOISY[mechanism], "per": "word", "out_of_vocabulary": "draw"} | changes
     parameters = WordsParameters(WordMechanism(mechanism), index=source, **changes)
-    return parameters.privatizer(ReleaseKey.derive(bytes.fromhex(MASTER_KEY), "test"))
+    return parameters.privatizer(ReleaseKey.derive(bytes.fromhex(MASTER_KEY), "test", b""))
 
 
 def released(made: WordPrivatizer, texts: list[str], first_row: int = 0) -> list[str]:

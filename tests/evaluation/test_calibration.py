@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evaluation.calibration import Measured, choose_words, held_draws, measure
-from evaluation.simulation import BrrSimulator, MadlibSimulator, Simulator
-from evaluation.tallies import WORDS_A_BLOCK, Block, Tally, Task, child
+from quietcorpus.evaluation.calibration import Measured, choose_words, held_draws, measure
+from quietcorpus.evaluation.simulation import BrrSimulator, MadlibSimulator, Simulator
+from quietcorpus.evaluation.tallies import WORDS_A_BLOCK, Block, Tally, Task, child
 
 ALPHA = 1e-6
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evaluation.choice import choose
+from quietcorpus.evaluation.choice import choose
 
 TRIALS, CONFIDENCE = 4000, 0.9
 MOST_MISSED = int(stats.binom.isf(1e-6, TRIALS, 1 - CONFIDENCE))

@@ -14,14 +14,14 @@ from scipy import stats
 from sklearn import metrics
 from sklearn.model_selection import StratifiedKFold
 
-from evaluation.classification import (
+from quietcorpus.evaluation.classification import (
     Scores,
     out_of_fold,
     posteriors,
     scores,
     transferred,
 )
-from evaluation.latent import weighted
+from quietcorpus.evaluation.latent import weighted
 
 UNHURRIED = settings(deadline=None)  # the first call imports what it needs
 ALPHA = 1e-6

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
 
-from evaluation.distances import euclidean_distances, hamming_distances, privacy_ratio
+from quietcorpus.evaluation.distances import euclidean_distances, hamming_distances, privacy_ratio
 
 SEED = 5  # of samples, which are tested with others too
 

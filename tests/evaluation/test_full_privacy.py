@@ -14,8 +14,8 @@ import pytest
 import scipy.sparse as sp
 from scipy import stats
 
-from evaluation import full_privacy
-from evaluation.full_privacy import geometric, laplace
+from quietcorpus.evaluation import full_privacy
+from quietcorpus.evaluation.full_privacy import geometric, laplace
 
 ALPHA = 1e-6
 BOTH = [laplace, geometric]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evaluation.intervals import (
+from quietcorpus.evaluation.intervals import (
     mean_over_blocks,
     most_allowed,
     of_auc,

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import normalize
 
-from evaluation.latent import directions, reconstruction_errors, weighted
+from quietcorpus.evaluation.latent import directions, reconstruction_errors, weighted
 
 
 def random_counts(documents: int, terms: int) -> sp.csr_array:

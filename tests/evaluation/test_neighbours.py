@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from evaluation.neighbours import euclidean_neighbours, hamming_neighbours
+from quietcorpus.evaluation.neighbours import euclidean_neighbours, hamming_neighbours
 
 RANKS = [1, 2, 40, 199]
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from evaluation.max_plus import improve
-from evaluation.simulation import BrrSimulator, MadlibSimulator, unit_noise
+from quietcorpus.evaluation.max_plus import improve
+from quietcorpus.evaluation.simulation import BrrSimulator, MadlibSimulator, unit_noise
 
 ALPHA = 1e-6
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from evaluation.demands import (
+from quietcorpus.evaluation.demands import (
     Demand,
     Design,
     SetSizeAtLeast,
@@ -22,8 +22,8 @@ from evaluation.demands import (
     Validation,
     validate,
 )
-from evaluation.intervals import share_at_least
-from evaluation.solver import solve
+from quietcorpus.evaluation.intervals import share_at_least
+from quietcorpus.evaluation.solver import solve
 
 ALPHA = 1e-6
 ETA = Fraction(1, 20)

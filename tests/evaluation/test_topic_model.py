@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import nnls
 
-from evaluation.topic_model import draw
+from quietcorpus.evaluation.topic_model import draw
 
 TERMS, DOCUMENTS, LENGTH, TOPICS = 300, 3000, 40.0, 5
 

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from evaluation.topic_quality import coherence, exclusivity
+from quietcorpus.evaluation.topic_quality import coherence, exclusivity
 
 UNHURRIED = settings(deadline=None)  # a busy machine is no failure
 TOPICS = np.array([[0.5, 0.3, 0.2, 0.0], [0.5, 0.0, 0.1, 0.4]])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from evaluation.topics import (
+from quietcorpus.evaluation.topics import (
     agreement,
     best_match_jaccard,
     density_ratio,

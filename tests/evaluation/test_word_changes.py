@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.word_changes import semantic_similarity, unchanged_share, word_changes
+from quietcorpus.evaluation.word_changes import semantic_similarity, unchanged_share, word_changes
 
 UNHURRIED = settings(deadline=None)  # a busy machine is no failure
 PAIRS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 6)), max_size=60)

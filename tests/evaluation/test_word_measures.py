@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.embeddings import map_char, map_word, nearest, similarity
+from quietcorpus.evaluation.embeddings import map_char, map_word, nearest, similarity
 
 WORDS = ["night", "nights", "day", "sun"]
 

@@ -16,11 +16,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from indexes import artefact
-from indexes.artefact import Manifest
-from indexes.folder import ArtefactError
-from indexes.tokenizer import NAME, tokenize
-from indexes.vocabulary import Vocabulary
+from quietcorpus.indexes import artefact
+from quietcorpus.indexes.artefact import Manifest
+from quietcorpus.indexes.folder import ArtefactError
+from quietcorpus.indexes.tokenizer import NAME, tokenize
+from quietcorpus.indexes.vocabulary import Vocabulary
 
 WORDS = ["alpha", "beta", "gamma", "naïve", "hasn't", "quiet", "world"]
 ARRAYS = ["slots.npy", "vectors.npy", "codes.npy"]

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pytest
 from gensim.test.utils import datapath
 
-from indexes import binarisation
-from indexes.binarisation import Autoencoder, Codes, Vectors, quality, train
+from quietcorpus.indexes import binarisation
+from quietcorpus.indexes.binarisation import Autoencoder, Codes, Vectors, quality, train
 
 
 def some_seed() -> int:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from indexes.candidates import (
+from quietcorpus.indexes.candidates import (
     FILES,
     LARGEST_PROJECTION,
     Candidates,
@@ -24,9 +24,9 @@ from indexes.candidates import (
     open_candidates,
     save,
 )
-from indexes.folder import ArtefactError
-from indexes.recoder import LARGEST, WIDTHS, Recoder
-from indexes.sentences import NAME
+from quietcorpus.indexes.folder import ArtefactError
+from quietcorpus.indexes.recoder import LARGEST, WIDTHS, Recoder
+from quietcorpus.indexes.sentences import NAME
 
 SIZE, DIMENSIONS, PROJECTIONS = 5, 6, 3
 ARRAYS = ["embeddings", "centre", "box", "projections", "recoded"]
@@ -331,6 +331,8 @@ def test_no_manifest(folder: Path) -> None:
         (lambda m: m.update(candidates=float(SIZE)), IMPOSSIBLE),
         (lambda m: m.update(projections=0), IMPOSSIBLE),
         (lambda m: m.update(projections=True), IMPOSSIBLE),
+        (lambda m: m.update(most_sentences=0), IMPOSSIBLE),
+        (lambda m: m.update(most_sentences="all"), IMPOSSIBLE),
         (lambda m: m["encoder"].update(dimensions=0), IMPOSSIBLE),
         (lambda m: m["encoder"].update(sha256=None), IMPOSSIBLE),
         (lambda m: m["encoder"].pop("name"), IMPOSSIBLE),

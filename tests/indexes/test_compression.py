@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indexes import compression
+from quietcorpus.indexes import compression
 
 
 def assert_partition(bins: np.ndarray, terms: int, size: int) -> None:

@@ -8,8 +8,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indexes.tokenizer import tokenize
-from indexes.vocabulary import distinct_tokens, document_frequencies
+from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.vocabulary import distinct_tokens, document_frequencies
 
 words = st.sampled_from(["a", "b", "ab", "word", "\u00e9t\u00e9", "\u4e2d"])
 texts = st.lists(st.lists(words, max_size=8), max_size=8)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from indexes.embeddings import read_vectors
-from indexes.vectors import VectorsError
+from quietcorpus.indexes.embeddings import read_vectors
+from quietcorpus.indexes.vectors import VectorsError
 
 GLOVE = [b"the 3 4\n", b"caf\xc3\xa9 0 -2\n", b"unused 1 1\n"]
 

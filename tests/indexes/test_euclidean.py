@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from indexes.euclidean import EuclideanSearch
-from mechanisms.keystream import ReleaseKey
-from mechanisms.madlib import perturb
+from quietcorpus.indexes.euclidean import EuclideanSearch
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.madlib import perturb
 
 Array = np.ndarray
 
@@ -57,7 +57,7 @@ def integers(low: int, high: int, *shape: int) -> Array:
 
 def noisy(vectors: Array, count: int, epsilon: Fraction) -> Array:
     """Words of a vocabulary under Madlib's noise."""
-    stream = ReleaseKey(os.urandom(32)).stage("s", b"")
+    stream = ReleaseKey(os.urandom(32)).stage("s", 1)
     addresses = stream.parts(stream.addresses("s", [0], [b""]), np.array([0, count]))
     words = np.random.default_rng().integers(len(vectors), size=count)
     return perturb(vectors[words], [epsilon], np.zeros(count, np.int64), stream, addresses)

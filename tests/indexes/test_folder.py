@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from indexes import folder
-from indexes.folder import ArtefactError
+from quietcorpus.indexes import folder
+from quietcorpus.indexes.folder import ArtefactError
 
 CONTENT = {"format": "quietcorpus-things", "version": 3, "provenance": "public", "things": 2}
 KEYS = ["version", "provenance", "things"]

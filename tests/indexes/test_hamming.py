@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indexes.hamming import HammingSearch
-from mechanisms.brr import flip
-from mechanisms.keystream import ReleaseKey
+from quietcorpus.indexes.hamming import HammingSearch
+from quietcorpus.mechanisms.brr import flip
+from quietcorpus.mechanisms.keystream import ReleaseKey
 
 Array = np.ndarray
 
@@ -39,7 +39,7 @@ def agrees(codes: Array, queries: Array) -> None:
 
 def noisy(codes: Array, count: int, epsilon: Fraction) -> Array:
     """Codes of a vocabulary under BRR's noise."""
-    stream = ReleaseKey(os.urandom(32)).stage("s", b"")
+    stream = ReleaseKey(os.urandom(32)).stage("s", 1)
     addresses = stream.parts(stream.addresses("s", [0], [b""]), np.array([0, count]))
     words = np.random.default_rng().integers(len(codes), size=count)
     return flip(codes[words], [epsilon], np.zeros(count, np.int64), stream, addresses)

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hn
 from scipy import stats
 
-from indexes import recoder as module
-from indexes.recoder import LARGEST, WIDTHS, Recoder, means, train
+from quietcorpus.indexes import recoder as module
+from quietcorpus.indexes.recoder import LARGEST, WIDTHS, Recoder, means, train
 
 ALPHA = 1e-6
 DIMENSIONS = 6

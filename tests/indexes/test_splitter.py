@@ -7,7 +7,7 @@ import sentencex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexes.sentences import split
+from quietcorpus.indexes.sentences import split
 
 # Enough of what ends a sentence, or is space, that random texts have many sentences.
 texts = st.text(

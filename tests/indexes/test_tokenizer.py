@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.provisional import urls
 
-from indexes.tokenizer import normalize, tokenize
-from indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.tokenizer import normalize, tokenize
+from quietcorpus.indexes.vocabulary import Vocabulary
 
 SPACES = "\t\n\v\f\r\x1c\x1d\x1e\x1f\x85"
 # L a letter, M a mark, B what bars a run (numbers and underscores), ' an apostrophe, . the rest.

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from indexes.vectors import VectorsError, WordVectors, reachable, read
+from quietcorpus.indexes.vectors import VectorsError, WordVectors, reachable, read
 
 WORDS = ["the", "caf\u00e9", "\u4e2d\u6587"]
 VALUES = np.array([[0.1, -2.0], [3e-42, 1e38], [0.0, 1 / 3]], dtype=np.float32)

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indexes.tokenizer import tokenize
-from indexes.vocabulary import Vocabulary, VocabularyError, document_frequencies
+from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.vocabulary import Vocabulary, VocabularyError, document_frequencies
 
 words = st.text(st.sampled_from("abc\u00e9\u4e2d"), min_size=1, max_size=4)
 terms = st.lists(words, min_size=1, max_size=40, unique=True)

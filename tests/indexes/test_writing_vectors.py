@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from indexes.vectors import read
-from indexes.vectors.writing import as_binary, as_text
+from quietcorpus.indexes.vectors import read
+from quietcorpus.indexes.vectors.writing import as_binary, as_text
 
 FORMATS = {"x.txt": as_text, "x.vec": as_text, "x.bin": as_binary}
 WORDS = ["the", "caf\u00e9", "\u4e2d\u6587", "don't", "na\u00efvet\u00e9", "1", "\U0001f98a"]

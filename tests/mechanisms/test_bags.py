@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.bags import Bags, add_dense, add_sparse, clip
+from quietcorpus.mechanisms.bags import Bags, add_dense, add_sparse, clip
 
 LARGEST = 2**31 - 1
 SIZE = 6

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from mechanisms.clipped_sum import STEPS, ClippedSum, clipped
-from mechanisms.exact import ExactSampler
-from mechanisms.gaussian import LARGEST_DEVIATION, SMALLEST_DEVIATION, RoundedGaussian
-from mechanisms.keystream import Keystream, ReleaseKey
+from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum, clipped
+from quietcorpus.mechanisms.exact import ExactSampler
+from quietcorpus.mechanisms.gaussian import LARGEST_DEVIATION, SMALLEST_DEVIATION, RoundedGaussian
+from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 
 EXTREMES = [0.0, -0.0, 1.0, -1.0, 1e300, -1e300, 1.7976931348623157e308, 1e-300, -5e-324, 2**-10]
 values = st.one_of(
@@ -44,7 +44,7 @@ def fresh_dither(shape: int | tuple[int, ...]) -> np.ndarray:
 
 
 def stream_and_addresses(count: int) -> tuple[Keystream, np.ndarray]:
-    stream = ReleaseKey(os.urandom(32)).stage("s", b"")
+    stream = ReleaseKey(os.urandom(32)).stage("s", 1)
     return stream, stream.addresses("s", range(count), [b"t"] * count)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numba
 import pytest
 
-from compiled import compiled
+from quietcorpus.compiled import compiled
 
 
 def test_a_kernel_without_a_place_for_its_cache() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("dp_accounting")
 
-from mechanisms.composition import fixed_beforehand
+from quietcorpus.mechanisms.composition import fixed_beforehand
 
 
 def optimal(epsilon: float, times: int, delta: float) -> float:

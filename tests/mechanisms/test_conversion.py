@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechanisms.conversion import at_precision
-from mechanisms.geometric import TwoSidedGeometric
-from mechanisms.guarantees import LimitedPrecision
+from quietcorpus.mechanisms.conversion import at_precision
+from quietcorpus.mechanisms.geometric import TwoSidedGeometric
+from quietcorpus.mechanisms.guarantees import LimitedPrecision
 
 _DIGITS = 120
 EPSILONS = st.one_of(

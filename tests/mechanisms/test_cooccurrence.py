@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.cooccurrence import cells_of, contribution, packed
+from quietcorpus.mechanisms.cooccurrence import cells_of, contribution, packed
 
 SIZE = 9
 texts = st.lists(st.lists(st.integers(0, SIZE - 1), max_size=20), max_size=5)

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms import decompression
-from mechanisms.bags import Bags
-from mechanisms.decompression import Decompression
+from quietcorpus.mechanisms import decompression
+from quietcorpus.mechanisms.bags import Bags
+from quietcorpus.mechanisms.decompression import Decompression
 
 
 def random_words(generator: np.random.Generator) -> Callable[[int], np.ndarray]:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hn
 
-from mechanisms.deep_candidate import (
+from quietcorpus.mechanisms.deep_candidate import (
     TERM,
     UNIT,
     DeepCandidate,

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from mechanisms import exact
-from mechanisms.exact import Bounds, ExactSampler, Law, decide, exp_bounds, power_bounds
-from mechanisms.geometric import TwoSidedGeometric, _Gap, _NonZero
-from mechanisms.keystream import Addresses, Keystream, ReleaseKey
+from quietcorpus.mechanisms import exact
+from quietcorpus.mechanisms.exact import Bounds, ExactSampler, Law, decide, exp_bounds, power_bounds
+from quietcorpus.mechanisms.geometric import TwoSidedGeometric, _Gap, _NonZero
+from quietcorpus.mechanisms.keystream import Addresses, Keystream, ReleaseKey
 
 rates = st.fractions(Fraction(1, 5000), 40, max_denominator=10**6)
 
@@ -316,7 +316,7 @@ def slow_draw(law: TwoSidedGeometric, stream, address, position: int, lane: int)
 def test_the_sampler_follows_the_documented_bits(rate: Fraction) -> None:
     # Kills: another lane, another counter, a column shifted, words read in another byte order.
     law = TwoSidedGeometric(rate)
-    stream = ReleaseKey(os.urandom(32)).stage("s", b"")
+    stream = ReleaseKey(os.urandom(32)).stage("s", 1)
     addresses = stream.addresses("s", range(3), [b"t"] * 3)
     got = ExactSampler(law).sample(stream, addresses, 203, lane=6)
     assert got.shape == (3, 203)
@@ -329,7 +329,7 @@ def test_the_sampler_follows_the_documented_bits(rate: Fraction) -> None:
 
 def test_draws_continue_where_they_stopped() -> None:
     # Kills: `start` in words taken for blocks, refined positions that forget `start`.
-    stream = ReleaseKey(os.urandom(32)).stage("s", b"")
+    stream = ReleaseKey(os.urandom(32)).stage("s", 1)
     addresses = stream.addresses("s", range(50), [b"t"] * 50)
     sampler = ExactSampler(TwoSidedGeometric(Fraction(1, 20)))
     whole = sampler.sample(stream, addresses, 96, lane=0)
@@ -366,7 +366,7 @@ def test_the_tails_draws_continue_where_they_stopped(rate: Fraction, least: int)
 
 def test_rows_are_independent_of_their_batch() -> None:
     # Kills: refined draws written to, or keyed by, another row.
-    stream = ReleaseKey(os.urandom(32)).stage("s", b"")
+    stream = ReleaseKey(os.urandom(32)).stage("s", 1)
     addresses = stream.addresses("s", range(40), [b"t"] * 40)
     sampler = ExactSampler(TwoSidedGeometric(Fraction(1, 20)))
     whole = sampler.sample(stream, addresses, 33, lane=0)

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechanisms import exponential
-from mechanisms.exact import exp_bounds
-from mechanisms.exponential import LARGEST_SET, ExponentialMechanism
-from mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms import exponential
+from quietcorpus.mechanisms.exact import exp_bounds
+from quietcorpus.mechanisms.exponential import LARGEST_SET, ExponentialMechanism
+from quietcorpus.mechanisms.keystream import ReleaseKey
 
 ADDRESS = np.zeros((1, 2), dtype=np.uint64)
 PRECISION = 400
@@ -101,7 +101,7 @@ def test_draws_beside_every_threshold(
 
 def test_most_draws_are_settled_by_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills: error bounds so wide that every draw takes the slow way."""
-    stream = ReleaseKey(os.urandom(32)).stage("test", b"")
+    stream = ReleaseKey(os.urandom(32)).stage("test", 1)
     addresses = stream.addresses("s", range(2000), [b"x"] * 2000)
     utilities = np.random.default_rng().integers(0, 15, (2000, 5000), dtype=np.int32)
     slow = []
@@ -135,7 +135,7 @@ def test_far_candidates_and_large_rates() -> None:
 
 def test_sizes() -> None:
     mechanism = ExponentialMechanism(Fraction(1), 1)
-    stream = ReleaseKey(b"k" * 32).stage("test", b"")
+    stream = ReleaseKey(b"k" * 32).stage("test", 1)
     none = mechanism.draw(np.empty((0, 5), np.int32), stream, np.empty((0, 2), np.uint64))
     assert none.shape == (0,)
     for size in (0, LARGEST_SET + 1):

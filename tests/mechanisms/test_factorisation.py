@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from mechanisms.cooccurrence import cells_of, packed
-from mechanisms.factorisation import factorise
+from quietcorpus.mechanisms.cooccurrence import cells_of, packed
+from quietcorpus.mechanisms.factorisation import factorise
 
 
 def triangle(matrix: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import digamma, gammaln
 
-from mechanisms.factors import (
+from quietcorpus.mechanisms.factors import (
     Directions,
     Factors,
     Prior,

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechanisms import geometric
-from mechanisms.exact import Bounds, ExactSampler
-from mechanisms.geometric import (
+from quietcorpus.mechanisms import geometric
+from quietcorpus.mechanisms.exact import Bounds, ExactSampler
+from quietcorpus.mechanisms.geometric import (
     MINIMUM_RATE,
     DenseNoise,
     SparseNoise,
@@ -21,7 +21,7 @@ from mechanisms.geometric import (
     _Gap,
     _NonZero,
 )
-from mechanisms.keystream import Keystream, ReleaseKey
+from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 
 BITS = 256
 RATES = [Fraction(1, 1000), Fraction(1, 20), Fraction(1, 2), Fraction(7, 3), Fraction(5)]
@@ -45,7 +45,7 @@ def assert_encloses(bounds: Bounds, truth: Decimal, bits: int = BITS) -> None:
 
 
 def stream_and_addresses(count: int) -> tuple[Keystream, np.ndarray]:
-    stream = ReleaseKey(os.urandom(32)).stage("s", b"")
+    stream = ReleaseKey(os.urandom(32)).stage("s", 1)
     return stream, stream.addresses("s", range(count), [b"t"] * count)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.guarantees import (
+from quietcorpus.mechanisms.guarantees import (
     LimitedPrecision,
     MetricPrivacy,
     Spending,

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import itertools
 import os
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.keystream import Keystream, ReleaseKey
+from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 
 MASTER = bytes(range(32))
 ADDRESS_KEY, BLOCK_KEY = b"a" * 32, b"b" * 32
@@ -47,18 +48,20 @@ def test_rfc_5869_holds_for_the_reference() -> None:
 
 
 def test_release_key_is_hkdf_of_the_master_key() -> None:
-    key = ReleaseKey.derive(MASTER, "r\u00e9lease-1")
-    info = b"quietcorpus/release/v1\0" + "r\u00e9lease-1".encode()
+    key = ReleaseKey.derive(MASTER, "r\u00e9lease-1", b"\x01\xff")
+    info = b'quietcorpus/release/v2\0{"corpus":{"$bytes":"01ff"},"release":"r\xc3\xa9lease-1"}'
     assert key.secret == hkdf(MASTER, info, 32)
     assert key.fingerprint == hkdf(key.secret, b"quietcorpus/fingerprint/v1", 8).hex()
 
 
 def test_stage_keys_are_hkdf_of_name_and_parameters() -> None:
     # Kills: one key for both uses, parameters left out, keys swapped.
-    key = ReleaseKey.derive(MASTER, "r")
-    digest = hashlib.sha256(b"parameters").digest()
-    material = hkdf(key.secret, b"quietcorpus/stage/v1\0stage\0" + digest, 64)
-    stream, expected = key.stage("stage", b"parameters"), Keystream(material[:32], material[32:])
+    key = ReleaseKey.derive(MASTER, "r", b"")
+    canonical = b'{"parameters":{"p":{"$fraction":[1,2]}},"stage":"stage","version":3}'
+    digest = hashlib.sha256(canonical).digest()
+    material = hkdf(key.secret, b"quietcorpus/stage/v2\0" + digest, 64)
+    stream = key.stage("stage", 3, p=Fraction(1, 2))
+    expected = Keystream(material[:32], material[32:])
     addresses = stream.addresses("s", [1], [b"text"])
     np.testing.assert_array_equal(addresses, expected.addresses("s", [1], [b"text"]))
     np.testing.assert_array_equal(
@@ -68,12 +71,12 @@ def test_stage_keys_are_hkdf_of_name_and_parameters() -> None:
 
 def test_pinned_bits() -> None:
     # A change of any of these redraws the noise of a resumed release, which spends twice.
-    key = ReleaseKey.derive(MASTER, "pinned")
-    stream = key.stage("documents", b"p")
+    key = ReleaseKey.derive(MASTER, "pinned", b"")
+    stream = key.stage("documents", 1)
     addresses = stream.addresses("s3://corpus/a.parquet", [7], [b"quiet"])
-    assert key.fingerprint == "13949ae1de40408b"
-    assert addresses.tobytes().hex() == "aadc92e2adcf5f79c28267546c728a08"
-    assert stream.blocks(addresses, 1, lane=4).tobytes().hex() == "b96e6bcc88ae6aa74deb5b465480be65"
+    assert key.fingerprint == "ed2884e57f8f4f7d"
+    assert addresses.tobytes().hex() == "8d5b5ea65b572c3c6b2b4647f97ca8d7"
+    assert stream.blocks(addresses, 1, lane=4).tobytes().hex() == "605a7aab7a98d0dc2396801578712725"
 
 
 @given(
@@ -109,7 +112,7 @@ def test_gather_is_aes_of_the_tagged_address(
 
 def test_blocks_are_gathered_blocks() -> None:
     # Kills: `start` ignored, rows transposed.
-    stream = ReleaseKey(os.urandom(32)).stage("s", b"")
+    stream = ReleaseKey(os.urandom(32)).stage("s", 1)
     addresses = random_addresses(5)
     blocks = stream.blocks(addresses, 7, lane=9, start=3).reshape(5, 7, 16)
     for row, column in itertools.product(range(5), range(7)):
@@ -119,7 +122,7 @@ def test_blocks_are_gathered_blocks() -> None:
 
 def test_gather_leaves_the_addresses_alone() -> None:
     # Kills: XOR in place, which would shift every later draw of the batch.
-    stream = ReleaseKey(os.urandom(32)).stage("s", b"")
+    stream = ReleaseKey(os.urandom(32)).stage("s", 1)
     addresses = random_addresses(3)
     before = addresses.copy()
     stream.gather(addresses, np.arange(3, dtype=np.uint64), lane=1)
@@ -127,7 +130,7 @@ def test_gather_leaves_the_addresses_alone() -> None:
 
 
 def test_no_block_is_shared() -> None:
-    stream = ReleaseKey(os.urandom(32)).stage("s", b"")
+    stream = ReleaseKey(os.urandom(32)).stage("s", 1)
     addresses = stream.addresses("s", range(20), [b"same text"] * 20)
     raw = [stream.blocks(addresses, 64, lane=lane).tobytes() for lane in (0, 1, 2, 255)]
     blocks = [part[i : i + 16] for part in raw for i in range(0, len(part), 16)]
@@ -159,7 +162,7 @@ def test_parts_are_the_input_with_their_number() -> None:
 def test_no_block_is_shared_by_parts() -> None:
     # Of one input or of equal ones, over lanes and counters. Kills: a part's number left out, or
     # XORed where it meets a counter or a lane.
-    stream = ReleaseKey(os.urandom(32)).stage("s", b"")
+    stream = ReleaseKey(os.urandom(32)).stage("s", 1)
     offsets = np.array([0, 300, 300, 310, 311], dtype=np.int64)
     parts = stream.parts(stream.addresses("s", range(4), [b"same text"] * 4), offsets)
     raw = [stream.blocks(parts, 40, lane=lane).tobytes() for lane in (0, 1, 254, 255)]
@@ -170,7 +173,7 @@ def test_no_block_is_shared_by_parts() -> None:
 @pytest.mark.parametrize("place", [0, 1])
 def test_control_parts_numbered_like_counters_share_blocks(place: int) -> None:
     # The check tells: a number on the high half is a counter (`place` 1), and none is worse.
-    stream = ReleaseKey(os.urandom(32)).stage("s", b"")
+    stream = ReleaseKey(os.urandom(32)).stage("s", 1)
     parts = np.repeat(stream.addresses("s", [0], [b"text"]), 300, axis=0)
     if place:
         parts[:, 1] ^= np.arange(300, dtype=np.uint64)
@@ -181,14 +184,16 @@ def test_control_parts_numbered_like_counters_share_blocks(place: int) -> None:
 def bits(
     master: bytes = MASTER,
     release: str = "r",
+    corpus: bytes = b"c",
     stage: str = "s",
-    parameters: bytes = b"p",
+    version: int = 1,
+    parameters: str = "p",
     source: str = "f",
     row: int = 0,
     text: bytes = b"t",
     lane: int = 0,
 ) -> bytes:
-    stream = ReleaseKey.derive(master, release).stage(stage, parameters)
+    stream = ReleaseKey.derive(master, release, corpus).stage(stage, version, p=parameters)
     return stream.blocks(stream.addresses(source, [row], [text]), 4, lane=lane).tobytes()
 
 
@@ -201,8 +206,10 @@ def test_equal_inputs_have_equal_bits() -> None:
     [
         {"master": bytes(32)},
         {"release": "r2"},
+        {"corpus": b"c2"},
         {"stage": "s2"},
-        {"parameters": b"p2"},
+        {"version": 2},
+        {"parameters": "p2"},
         {"source": "f2"},
         {"row": 1},
         {"text": b"t2"},
@@ -221,8 +228,8 @@ def test_any_other_input_has_other_bits(changed: dict) -> None:
     ("one", "other"),
     [
         ({"source": "ab", "text": b"c"}, {"source": "a", "text": b"bc"}),
-        ({"stage": "s", "parameters": b"\0p"}, {"stage": "s\0", "parameters": b"p"}),
-        ({"release": "r", "stage": "s"}, {"release": "rs", "stage": ""}),
+        ({"stage": 's","p":"'}, {"parameters": 's","p":"'}),
+        ({"release": "r", "corpus": b"s"}, {"release": "rs", "corpus": b""}),
         ({"row": 0, "text": b"\1"}, {"row": 1, "text": b"\0"}),
     ],
     ids=str,
@@ -243,7 +250,7 @@ def test_addresses_take_views_and_refuse_ragged_input() -> None:
 
 
 def test_no_secret_is_shown() -> None:
-    key = ReleaseKey.derive(MASTER, "r")
+    key = ReleaseKey.derive(MASTER, "r", b"")
     shown = f"{key!r} {key!s} {key.fingerprint} {vars(type(key))!r}"
     for secret in (key.secret, MASTER):
         assert secret.hex() not in shown
@@ -254,5 +261,5 @@ def test_no_secret_is_shown() -> None:
 @pytest.mark.parametrize("size", [0, 16, 31, 33, 64])
 def test_a_master_key_of_another_size_is_refused(size: int) -> None:
     with pytest.raises(ValueError, match=f"32 bytes, not {size}") as caught:
-        ReleaseKey.derive(b"\xee" * size, "r")
+        ReleaseKey.derive(b"\xee" * size, "r", b"")
     assert "ee" * 8 not in str(caught.value)

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import gammaln
 from scipy.stats import chisquare
 
-from mechanisms.noisy_counts import decay_of, draw, relative
+from quietcorpus.mechanisms.noisy_counts import decay_of, draw, relative
 
 DECAYS = [1e-300, np.exp(-50), 0.001, 0.0067, 0.1, 0.6, 0.95]
 MEANS = [1e-9, 1e-4, 0.03, 0.7, 3.0, 40.0, 900.0]

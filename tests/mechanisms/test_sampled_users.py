@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from user_texts import fresh_stream, group, texts_of
 
-from mechanisms.accounting import Group
-from mechanisms.keystream import Keystream
-from mechanisms.sampled_users import Texts, Users
-from mechanisms.skip_gram import SkipGram
+from quietcorpus.mechanisms.accounting import Group
+from quietcorpus.mechanisms.keystream import Keystream
+from quietcorpus.mechanisms.sampled_users import Texts, Users
+from quietcorpus.mechanisms.skip_gram import SkipGram
 
 SETTINGS = SkipGram(4, 2, 5, 1.0)
 WRITTEN = [[1, 2]]

@@ -12,10 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from user_texts import addresses_of, fresh_stream, group, negatives_of, texts_of
 
-from mechanisms.clipped_sum import STEPS, clipped
-from mechanisms.keystream import Keystream
-from mechanisms.sampled_users import Texts, Users
-from mechanisms.skip_gram import Against, Rows, SkipGram, User, Vectors, negative_samples, update
+from quietcorpus.mechanisms.clipped_sum import STEPS, clipped
+from quietcorpus.mechanisms.keystream import Keystream
+from quietcorpus.mechanisms.sampled_users import Texts, Users
+from quietcorpus.mechanisms.skip_gram import (
+    Against,
+    Rows,
+    SkipGram,
+    User,
+    Vectors,
+    negative_samples,
+    update,
+)
 
 SIZE, DIMENSIONS = 12, 6
 SETTINGS = SkipGram(DIMENSIONS, 3, 5, 1.0)

@@ -15,11 +15,11 @@ from hypothesis import find, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hn
 
-from mechanisms import truncation
-from mechanisms.geometric import MINIMUM_RATE, DenseNoise
-from mechanisms.guarantees import SentencePrivacy
-from mechanisms.keystream import Addresses, Keystream, ReleaseKey
-from mechanisms.truncation import STEPS, Box, NoisyMeans, Truncation
+from quietcorpus.mechanisms import truncation
+from quietcorpus.mechanisms.geometric import MINIMUM_RATE, DenseNoise
+from quietcorpus.mechanisms.guarantees import SentencePrivacy
+from quietcorpus.mechanisms.keystream import Addresses, Keystream, ReleaseKey
+from quietcorpus.mechanisms.truncation import STEPS, Box, NoisyMeans, Truncation
 
 Case = tuple[Box, np.ndarray, np.ndarray]
 # Coarse enough that every product below is exact, and that ties are frequent.
@@ -29,7 +29,7 @@ any_floats = st.floats(width=32, allow_nan=False, allow_infinity=False)
 
 
 def stream_and_addresses(count: int) -> tuple[Keystream, Addresses]:
-    stream = ReleaseKey(os.urandom(32)).stage("test", b"")
+    stream = ReleaseKey(os.urandom(32)).stage("test", 1)
     return stream, stream.addresses("s", range(count), [b"text"] * count)
 
 

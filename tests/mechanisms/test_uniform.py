@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mechanisms.keystream import ReleaseKey
-from mechanisms.uniform import uniform
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.uniform import uniform
 
 ALPHA = 1e-6
 DRAWS = 1 << 18
@@ -18,7 +18,7 @@ LARGE = 3 << 61  # 2^64 is 2.67 times it: without rejection the lower 2/3 come h
 
 
 def stream_and_addresses(count: int) -> tuple[Any, np.ndarray]:
-    stream = ReleaseKey(os.urandom(32)).stage("s", b"")
+    stream = ReleaseKey(os.urandom(32)).stage("s", 1)
     return stream, stream.addresses("s", range(count), [b"text"] * count)
 
 

@@ -11,11 +11,11 @@ import pytest
 import torch
 from user_texts import fresh_stream, group, texts_of
 
-from mechanisms.clipped_sum import STEPS, ClippedSum
-from mechanisms.keystream import Keystream
-from mechanisms.sampled_users import Users
-from mechanisms.skip_gram import Rows, SkipGram, Vectors, negative_samples
-from mechanisms.user_training import State, Sums, Training
+from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
+from quietcorpus.mechanisms.keystream import Keystream
+from quietcorpus.mechanisms.sampled_users import Users
+from quietcorpus.mechanisms.skip_gram import Rows, SkipGram, Vectors, negative_samples
+from quietcorpus.mechanisms.user_training import State, Sums, Training
 
 SIZE, DIMENSIONS = 30, 8
 SETTINGS = SkipGram(DIMENSIONS, 3, 5, 2.0)

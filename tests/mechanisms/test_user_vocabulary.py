@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechanisms.accounting import epsilon_of, noise_multiplier_for
-from mechanisms.clipped_sum import STEPS
-from mechanisms.guarantees import UserPrivacy
-from mechanisms.keystream import ReleaseKey
-from mechanisms.user_vocabulary import UserVocabulary
+from quietcorpus.mechanisms.accounting import epsilon_of, noise_multiplier_for
+from quietcorpus.mechanisms.clipped_sum import STEPS
+from quietcorpus.mechanisms.guarantees import UserPrivacy
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
 
 DELTA = Fraction(1, 10**6)
 
@@ -176,7 +176,7 @@ def test_selection_is_at_least_the_threshold() -> None:
     # With noise known from the stream, every decision is checked. Kills: `>` for `>=`, noise keyed
     # without the weight or the term, noise of another deviation.
     vocabulary = UserVocabulary(5, Fraction(12), Fraction(1, 20))
-    stream = ReleaseKey(os.urandom(32)).stage("vocabulary", b"")
+    stream = ReleaseKey(os.urandom(32)).stage("vocabulary", 1)
     # Sixteen noisy weights are expected at the threshold itself: none with a chance of 1e-7.
     weights = [i // 16 for i in range(32 * vocabulary.threshold)]
     terms = [f"term{i}".encode() for i in range(len(weights))]
@@ -195,7 +195,7 @@ def test_selection_is_at_least_the_threshold() -> None:
 
 def test_selection_does_not_depend_on_the_batch() -> None:
     vocabulary = UserVocabulary(5, Fraction(3), Fraction(1, 10))
-    stream = ReleaseKey(os.urandom(32)).stage("vocabulary", b"")
+    stream = ReleaseKey(os.urandom(32)).stage("vocabulary", 1)
     terms = [b"a", b"b", b"c", b"d"] * 50
     weights = list(range(0, 200 * 20, 20))
     whole = vocabulary.select(terms, weights, stream)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.word_pairs import balanced_matrix, balanced_weights, pair_weights
+from quietcorpus.mechanisms.word_pairs import balanced_matrix, balanced_weights, pair_weights
 
 LARGEST = 2**31 - 1
 # Few words, so that they repeat within a window; and the largest numbers there are.

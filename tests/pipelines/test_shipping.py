@@ -1,31 +1,128 @@
-"""What `--setup_file` sends to workers holds every package."""
+"""What is built of this repository, and what of it runs once it is installed."""
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 import tarfile
+import venv
+import zipfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from apache_beam.runners.portability.stager import Stager
+from machine import ROOT, namesakes
 
-ROOT = Path(__file__).resolve().parents[2]
+from quietcorpus.pipelines.environment.version import environment_digest
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+FOLDERS = ("evaluation", "indexes", "mechanisms", "pipelines", "quietcorpus", "transforms")
+REPORT = "pipelines/evaluate/report"
+DATA = {f"{REPORT}/report.css", f"{REPORT}/report.html.j2", "quietcorpus/py.typed"}
+BUILD = {"LICENSE", "README.md", "pyproject.toml", "setup.py"}
+METADATA = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE", "top_level.txt"}
+BUILT_BY = [sys.executable, "-P", "-m", "build", "--no-isolation", "--outdir"]
 
 
-def test_the_setup_file_ships_every_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def sources() -> set[str]:
+    """All files of the packages, by their paths in the repository."""
+    modules = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
+    return DATA | {path.relative_to(ROOT).as_posix() for path in modules}
+
+
+def installed() -> set[str]:
+    """The same by their paths in an installation."""
+    return {f"quietcorpus/{path.removeprefix('quietcorpus/')}" for path in sources()}
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the repository, with what an earlier build and tests left in it."""
+    folder = tmp_path_factory.mktemp("checkout")
+    ignored = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info", "rejects")
+    shutil.copytree(ROOT, folder, ignore=ignored, dirs_exist_ok=True)
+    left = ("build/lib/pipelines/cli.py", "build/lib/quietcorpus/pipelines/cli.py", "tests/data.py")
+    for name in (*left, "pipelines/__pycache__/cli.cpython-311.pyc", "pipelines/master-key"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel of the copy, as `pip install .` makes one."""
+    folder = tmp_path_factory.mktemp("wheel")
+    subprocess.run([*BUILT_BY, str(folder), "--wheel", str(checkout)], check=True)
+    (found,) = folder.iterdir()
+    return found
+
+
+def test_a_wheel_holds_one_package(wheel: Path) -> None:
+    # Kills: a new sub-package that is left out, a folder that comes without its mapping, files of
+    # an earlier build.
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    version = wheel.name.split("-")[1]
+    metadata = {f"quietcorpus-{version}.dist-info/{name}" for name in METADATA}
+    assert names == installed() | metadata
+
+
+def test_the_setup_file_ships_what_a_build_needs(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Kills: a package left out of the list in pyproject.toml, or a build that needs the network.
-    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE", "compiled.py"):
-        (tmp_path / name).write_text((ROOT / name).read_text("utf-8"), "utf-8")
-    modules = {"compiled.py"}
-    for package in ("mechanisms", "indexes", "evaluation", "transforms", "pipelines"):
-        for module in (ROOT / package).rglob("*.py"):
-            name = str(module.relative_to(ROOT))
-            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / name).write_bytes(module.read_bytes())
-            modules.add(name)
-    monkeypatch.chdir(tmp_path)
-    built = Stager._build_setup_package(str(tmp_path / "setup.py"), str(tmp_path / "dist"))
+    # Kills: what workers lack of Beam's `--setup_file`, or are sent beyond it: text, keys, tests.
+    monkeypatch.chdir(checkout)
+    built = Stager._build_setup_package(str(checkout / "setup.py"), str(tmp_path / "dist"))
     with tarfile.open(built) as archive:
-        names = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
-    assert modules <= names
+        names = {info.name.partition("/")[2] for info in archive if info.isfile()}
+        archive.extractall(tmp_path, filter="data")
+    ours = {name for name in names if not name.startswith("quietcorpus.egg-info/")}
+    assert ours == sources() | BUILD | {"PKG-INFO", "setup.cfg"}
+    (unpacked,) = tmp_path.glob("quietcorpus-*")
+    subprocess.run([*BUILT_BY, str(tmp_path / "wheel"), "--wheel", str(unpacked)], check=True)
+    (again,) = (tmp_path / "wheel").iterdir()
+    with zipfile.ZipFile(again) as archive:
+        assert installed() <= set(archive.namelist())
+
+
+def test_an_installation_beside_packages_of_our_folders_names(
+    wheel: Path, workspace: Workspace
+) -> None:
+    # Kills: a module that is imported by the name of its folder, workers that do not find the
+    # package, and a digest that differs between a checkout and what is installed from it.
+    environment = workspace.folder / "environment"
+    venv.create(environment)
+    python = str(environment / "bin" / "python")
+    install = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps"]
+    offline = ["--no-index", "--disable-pip-version-check"]
+    subprocess.run([*install, *offline, str(wheel)], check=True)
+    (packages,) = environment.glob("lib/python*/site-packages")
+    assert {path.name.partition("-")[0] for path in packages.iterdir()} == {"quietcorpus"}
+    shared = [path for path in sys.path if path.endswith("-packages")]
+    (packages / "shared.pth").write_text("\n".join(shared))  # not what is in editable mode there
+
+    def run(*command: str) -> str:
+        done = subprocess.run(
+            [str(environment / "bin" / command[0]), *command[1:]],
+            cwd=workspace.folder,
+            env=workspace.environment | theirs,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    theirs = namesakes(workspace.folder)
+    run("quietcorpus", "release", str(workspace.spec()), "--workers", "2")
+    run("quietcorpus", "verify", "released/out")
+    digest = "from quietcorpus.pipelines.environment.version import environment_digest as digest"
+    place = "from quietcorpus.pipelines import __file__ as place"
+    assert run("python", "-c", f"{digest}; {place}; print(digest(), place)").split() == [
+        environment_digest(),
+        str(packages / "quietcorpus" / "pipelines" / "__init__.py"),
+    ]

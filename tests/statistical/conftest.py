@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from mechanisms.keystream import Addresses, Keystream, ReleaseKey
+from quietcorpus.mechanisms.keystream import Addresses, Keystream, ReleaseKey
 
 ALPHA = 1e-6
 
@@ -65,7 +65,7 @@ class Checks:
     @staticmethod
     def stream_and_addresses(count: int) -> tuple[Keystream, Addresses]:
         """A keystream of a fresh key, and that many addresses."""
-        stream = ReleaseKey(os.urandom(32)).stage("audit", b"")
+        stream = ReleaseKey(os.urandom(32)).stage("audit", 1)
         return stream, stream.addresses("s", range(count), [b"text"] * count)
 
     @staticmethod

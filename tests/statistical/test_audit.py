@@ -20,9 +20,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mechanisms.bag_of_words import Accounting, BagOfWords, add_noise
-from mechanisms.geometric import DenseNoise, SparseNoise
-from mechanisms.histogram import ThresholdedVocabulary
+from quietcorpus.mechanisms.bag_of_words import Accounting, BagOfWords, add_noise
+from quietcorpus.mechanisms.geometric import DenseNoise, SparseNoise
+from quietcorpus.mechanisms.histogram import ThresholdedVocabulary
 
 DRAWS = 120_000
 

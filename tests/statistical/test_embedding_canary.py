@@ -23,13 +23,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import mechanisms.sampled_users
-from mechanisms.accounting import Schedule
-from mechanisms.clipped_sum import STEPS, ClippedSum
-from mechanisms.keystream import ReleaseKey
-from mechanisms.sampled_users import Texts, Users
-from mechanisms.skip_gram import Against, SkipGram, User, update
-from mechanisms.user_training import State, Training
+import quietcorpus.mechanisms.sampled_users
+from quietcorpus.mechanisms.accounting import Schedule
+from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.sampled_users import Texts, Users
+from quietcorpus.mechanisms.skip_gram import Against, SkipGram, User, update
+from quietcorpus.mechanisms.user_training import State, Training
 
 WORDS, DIMENSIONS, OTHERS, TRAININGS, STEPS_TAKEN = 30, 4, 6, 300, 3
 EPSILON, DELTA = Fraction(1), Fraction(1, 10**5)
@@ -64,7 +64,7 @@ def asked_for() -> tuple[np.ndarray, np.ndarray]:
 
 def trained(schedule: Schedule, users: list[list[np.ndarray]]) -> State:
     """A training under a fresh key."""
-    stream = ReleaseKey(os.urandom(32)).stage("training", b"")
+    stream = ReleaseKey(os.urandom(32)).stage("training", 1)
     sums = Users(texts_of(users), schedule.groups, SETTINGS, stream).sums
     training = Training(SETTINGS, ClippedSum(schedule.noise_multiplier), OTHERS, 0.05)
     start = State.initial(WORDS, DIMENSIONS)
@@ -121,7 +121,7 @@ def test_the_audit_finds_a_leak(
 ) -> None:
     # The controls: what a training without a bound, or with too little noise, gives away.
     if fault == "no clipping":
-        monkeypatch.setattr(mechanisms.sampled_users, "clipped", unclipped)
+        monkeypatch.setattr(quietcorpus.mechanisms.sampled_users, "clipped", unclipped)
     else:
         loud = schedule.noise_multiplier / 100
         schedule = Schedule(loud, schedule.delta, schedule.steps, schedule.groups)

@@ -15,11 +15,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from indexes import compression
-from mechanisms.bag_of_words import Accounting, BagOfWords
-from mechanisms.geometric import DenseNoise, SparseNoise, TwoSidedGeometric, _Gap
-from mechanisms.guarantees import Spending, compose
-from mechanisms.histogram import Histogram, ThresholdedVocabulary
+from quietcorpus.indexes import compression
+from quietcorpus.mechanisms.bag_of_words import Accounting, BagOfWords
+from quietcorpus.mechanisms.geometric import DenseNoise, SparseNoise, TwoSidedGeometric, _Gap
+from quietcorpus.mechanisms.guarantees import Spending, compose
+from quietcorpus.mechanisms.histogram import Histogram, ThresholdedVocabulary
 
 BITS = 200
 REACH = 24

@@ -25,42 +25,44 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import mechanisms.brr
-import mechanisms.histogram
-import mechanisms.madlib
-import pipelines.evidence.audit_users
-import transforms.bag_of_words
-import transforms.words
-from evaluation.audits.exact import loss
-from evaluation.audits.findings import Exact, Finding, Sampled, run
-from evaluation.audits.lower_bound import epsilon_at_least
-from indexes.artefact import Manifest, WordIndex
-from indexes.tokenizer import NAME
-from indexes.vocabulary import Vocabulary
-from mechanisms.accounting import Schedule
-from mechanisms.bag_of_words import Accounting, BagOfWords
-from mechanisms.clipped_sum import STEPS, ClippedSum
-from mechanisms.deep_candidate import DeepCandidate, Utility
-from mechanisms.exact import Bounds, Law, TwoSided
-from mechanisms.exponential import Decay, ExponentialMechanism
-from mechanisms.geometric import DenseNoise
-from mechanisms.guarantees import UserPrivacy
-from mechanisms.histogram import Histogram, ThresholdedVocabulary
-from mechanisms.skip_gram import SkipGram
-from mechanisms.truncation import Box, Truncation
-from mechanisms.user_training import Training
-from mechanisms.user_vocabulary import UserVocabulary
-from pipelines.evidence import audit_bags, audit_sentences, audit_users, audit_words
-from pipelines.evidence.audit_inputs import made_up_words
-from pipelines.evidence.audit_vocabulary import of_vocabulary
-from pipelines.evidence.audit_word_noise import of_flips, of_noise
-from pipelines.evidence.fresh import fresh_key
-from pipelines.word_embeddings import Writers
-from transforms.bag_of_words import BagOfWordsParameters
-from transforms.documents import Documents
-from transforms.rows import Released
-from transforms.word_index import IndexSource
-from transforms.words import WordMechanism, WordPrivatizer, WordsParameters
+import quietcorpus.mechanisms.brr
+import quietcorpus.mechanisms.histogram
+import quietcorpus.mechanisms.madlib
+import quietcorpus.pipelines.audit.embeddings
+import quietcorpus.transforms.privatizers.bags
+import quietcorpus.transforms.privatizers.words
+from quietcorpus.evaluation.audits.exact import loss
+from quietcorpus.evaluation.audits.findings import Exact, Finding, Sampled, run
+from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
+from quietcorpus.indexes.artefact import Manifest, WordIndex
+from quietcorpus.indexes.tokenizer import NAME
+from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.mechanisms.accounting import Schedule
+from quietcorpus.mechanisms.bag_of_words import Accounting, BagOfWords
+from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
+from quietcorpus.mechanisms.deep_candidate import DeepCandidate, Utility
+from quietcorpus.mechanisms.exact import Bounds, Law, TwoSided
+from quietcorpus.mechanisms.exponential import Decay, ExponentialMechanism
+from quietcorpus.mechanisms.geometric import DenseNoise
+from quietcorpus.mechanisms.guarantees import UserPrivacy
+from quietcorpus.mechanisms.histogram import Histogram, ThresholdedVocabulary
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.skip_gram import SkipGram
+from quietcorpus.mechanisms.truncation import Box, Truncation
+from quietcorpus.mechanisms.user_training import Training
+from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
+from quietcorpus.pipelines.audit import bags as audit_bags
+from quietcorpus.pipelines.audit import embeddings, sentences
+from quietcorpus.pipelines.audit import words as audit_words
+from quietcorpus.pipelines.audit.inputs import made_up_words
+from quietcorpus.pipelines.audit.vocabulary import of_vocabulary
+from quietcorpus.pipelines.audit.word_noise import of_flips, of_noise
+from quietcorpus.pipelines.kinds.embeddings import Writers
+from quietcorpus.transforms.artefacts.word_index import IndexSource
+from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters
+from quietcorpus.transforms.privatizers.rows import Released
+from quietcorpus.transforms.privatizers.words import WordMechanism, WordPrivatizer, WordsParameters
+from quietcorpus.transforms.reading.documents import Documents
 
 DRAWS, CONFIDENCE = 40_000, 1 - 1e-6
 Audits = Sequence[Exact | Sampled]
@@ -87,7 +89,7 @@ LARGE = WordIndex(
     np.arange(300, dtype=np.uint64)[:, None],
 )
 UNITS = 10
-UTILITIES = audit_sentences.Neighbours(
+UTILITIES = sentences.Neighbours(
     np.array([[0, 20, 20, 10, 15]], dtype=np.int32), np.array([[10, 10, 12, 18, 5]], dtype=np.int32)
 )
 CLIP, SIGMA = Fraction(1, 2), Fraction(2)
@@ -123,7 +125,7 @@ def user_choice() -> UserVocabulary:
 
 
 def user_selection() -> Audits:
-    return audit_users.of_choice(Writers(None, None, user_choice(), None))  # type: ignore[arg-type]
+    return embeddings.of_choice(Writers(None, None, user_choice(), None))  # type: ignore[arg-type]
 
 
 def words_of(
@@ -141,7 +143,9 @@ def released_words(parameters: WordsParameters, index: WordIndex) -> Audits:
     return [
         audit_words.of_line(parameters, index),
         *audit_words.of_releases(
-            lambda: transforms.words.WordPrivatizer(parameters, index, fresh_key()),
+            lambda: quietcorpus.transforms.privatizers.words.WordPrivatizer(
+                parameters, index, ReleaseKey.fresh()
+            ),
             index,
             apart,
             parameters.epsilon,
@@ -172,7 +176,7 @@ def many_words() -> Audits:
 
 def candidates() -> Audits:
     law = DeepCandidate(Fraction(3), Utility.MEAN_DEPTH, UNITS)
-    return audit_sentences.of_draws(law, UTILITIES, 2)
+    return sentences.of_draws(law, UTILITIES, 2)
 
 
 def many_candidates() -> Audits:
@@ -180,13 +184,13 @@ def many_candidates() -> Audits:
     generator = np.random.default_rng()
     one = generator.integers(0, 2 * UNITS + 1, (1, 2000))
     moved = generator.integers(-UNITS // 2, UNITS // 2 + 1, one.shape)
-    pair = audit_sentences.Neighbours(one.astype(np.int32), (one + moved).astype(np.int32))
+    pair = sentences.Neighbours(one.astype(np.int32), (one + moved).astype(np.int32))
     law = DeepCandidate(Fraction(3), Utility.MEAN_DEPTH, UNITS)
-    return audit_sentences.of_draws(law, pair, 2)
+    return sentences.of_draws(law, pair, 2)
 
 
 def truncation() -> Audits:
-    return audit_sentences.of_truncation(
+    return sentences.of_truncation(
         Truncation(Fraction(3), 8), Box(np.zeros(8), np.linspace(1, 2, 8))
     )
 
@@ -200,9 +204,9 @@ def users() -> Audits:
     stated = UserPrivacy(schedule.spent(schedule.groups[0], TAKEN), DELTA)
     step = training()
     return [
-        *audit_users.of_accounting(stated, {"": (RATE, step.mechanism.deviation / STEPS, TAKEN)}),
-        audit_users.of_sums(
-            "a step's sums", ClippedSum(SIGMA), partial(audit_users.step_released, step)
+        *embeddings.of_accounting(stated, {"": (RATE, step.mechanism.deviation / STEPS, TAKEN)}),
+        embeddings.of_sums(
+            "a step's sums", ClippedSum(SIGMA), partial(embeddings.step_released, step)
         ),
     ]
 
@@ -290,12 +294,12 @@ def one_token(patch: Patch) -> None:
 
 
 def counted_twice(patch: Patch) -> None:
-    real = transforms.bag_of_words.add_noise
+    real = quietcorpus.transforms.privatizers.bags.add_noise
 
     def twice(noise: Any, size: int, stream: Any, addresses: Any, offsets: Any, bins: Any) -> Any:
         return real(noise, size, stream, addresses, 2 * offsets, np.repeat(bins, 2))
 
-    patch.setattr(transforms.bag_of_words, "add_noise", twice)
+    patch.setattr(quietcorpus.transforms.privatizers.bags, "add_noise", twice)
 
 
 def without_place(module: Any) -> Callable[[Patch], None]:
@@ -347,7 +351,7 @@ class Never(TwoSided):
 
 
 def silent_histogram(patch: Patch) -> None:
-    patch.setattr(mechanisms.histogram, "DenseNoise", Silent)
+    patch.setattr(quietcorpus.mechanisms.histogram, "DenseNoise", Silent)
 
 
 def skipped_histogram(patch: Patch) -> None:
@@ -394,7 +398,11 @@ def unshared(patch: Patch) -> None:
 
 
 def half_histogram(patch: Patch) -> None:
-    patch.setattr(mechanisms.histogram, "DenseNoise", lambda rate, size: DenseNoise(2 * rate, size))
+    patch.setattr(
+        quietcorpus.mechanisms.histogram,
+        "DenseNoise",
+        lambda rate, size: DenseNoise(2 * rate, size),
+    )
 
 
 def low_threshold(patch: Patch) -> None:
@@ -402,22 +410,22 @@ def low_threshold(patch: Patch) -> None:
 
 
 def half_madlib(patch: Patch) -> None:
-    real = mechanisms.madlib.perturb
+    real = quietcorpus.mechanisms.madlib.perturb
 
     def half(vectors: Any, epsilons: Any, *others: Any) -> Any:
         return real(vectors, [2 * epsilon for epsilon in epsilons], *others)
 
-    patch.setattr(mechanisms.madlib, "perturb", half)
+    patch.setattr(quietcorpus.mechanisms.madlib, "perturb", half)
 
 
 def half_flips(patch: Patch) -> None:
-    real = mechanisms.brr.Flip.survival
+    real = quietcorpus.mechanisms.brr.Flip.survival
 
     def half(self: Any, index: int, bits: int) -> Any:
         return real(type(self)(2 * self.epsilon), index, bits)
 
-    patch.setattr(mechanisms.brr.Flip, "survival", half)
-    mechanisms.brr._digits.cache_clear()
+    patch.setattr(quietcorpus.mechanisms.brr.Flip, "survival", half)
+    quietcorpus.mechanisms.brr._digits.cache_clear()
 
 
 def half_decay(patch: Patch) -> None:
@@ -443,7 +451,7 @@ def copied(patch: Patch) -> None:
             column = pa.array(texts, pa.large_string())
             return released._replace(rows=released.rows.set_column(place, "text", column))
 
-    patch.setattr(transforms.words, "WordPrivatizer", Copying)
+    patch.setattr(quietcorpus.transforms.privatizers.words, "WordPrivatizer", Copying)
 
 
 def whole_epsilon(patch: Patch) -> None:
@@ -478,7 +486,7 @@ def unclipped(patch: Patch) -> None:
     def asked(values: np.ndarray, dither: np.ndarray) -> np.ndarray:
         return np.floor(values * STEPS + (dither + 0.5) / 2**16).astype(np.int64)
 
-    patch.setattr(pipelines.evidence.audit_users, "clipped", asked)
+    patch.setattr(quietcorpus.pipelines.audit.embeddings, "clipped", asked)
 
 
 def one_step_stated(patch: Patch) -> None:
@@ -496,7 +504,7 @@ FAULTS: dict[str, tuple[Callable[[Patch], Audits], str]] = {
     "N = 1 for N = 4, by draws": (of(bags, one_token), "documents: 4 tokens"),
     "tokens counted twice": (of(bags, counted_twice), "documents: 4 tokens"),
     "equal documents share noise": (
-        of(bags, without_place(transforms.bag_of_words)),
+        of(bags, without_place(quietcorpus.transforms.privatizers.bags)),
         "documents: 4 tokens",
     ),
     "all documents share noise": (of(bags, by_key_alone), "documents: 4 tokens"),
@@ -546,7 +554,7 @@ FAULTS: dict[str, tuple[Callable[[Patch], Audits], str]] = {
     ),
     "half of Madlib's noise, in words": (of(madlib, half_madlib), "documents: one word"),
     "equal words share noise": (
-        of(madlib, without_place(transforms.words)),
+        of(madlib, without_place(quietcorpus.transforms.privatizers.words)),
         "documents: one word",
     ),
     "out-of-vocabulary words copied": (
@@ -643,7 +651,7 @@ def test_a_fault_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
             if (finding := found(audits)[audit]).verdict == "failed":
                 break
     finally:
-        mechanisms.brr._digits.cache_clear()
+        quietcorpus.mechanisms.brr._digits.cache_clear()
     assert finding.verdict == "failed", finding
     if "threshold" not in name:  # one step of which costs no more than its rate
         assert finding.found > 1.2 * finding.stated, finding

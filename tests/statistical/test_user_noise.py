@@ -14,10 +14,10 @@ import pytest
 from scipy import stats
 from user_texts import fresh_stream, group, texts_of
 
-from mechanisms.clipped_sum import STEPS, ClippedSum
-from mechanisms.sampled_users import Users
-from mechanisms.skip_gram import SkipGram
-from mechanisms.user_training import State, Training
+from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
+from quietcorpus.mechanisms.sampled_users import Users
+from quietcorpus.mechanisms.skip_gram import SkipGram
+from quietcorpus.mechanisms.user_training import State, Training
 
 SIZE, DIMENSIONS = 1 << 12, 1 << 7
 QUANTILES, FAR = stats.norm.ppf(np.arange(1, 40) / 40), 3.719

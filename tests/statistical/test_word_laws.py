@@ -22,11 +22,11 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from indexes.euclidean import EuclideanSearch
-from indexes.hamming import HammingSearch
-from mechanisms.brr import flip
-from mechanisms.keystream import Addresses, Keystream
-from mechanisms.madlib import perturb
+from quietcorpus.indexes.euclidean import EuclideanSearch
+from quietcorpus.indexes.hamming import HammingSearch
+from quietcorpus.mechanisms.brr import flip
+from quietcorpus.mechanisms.keystream import Addresses, Keystream
+from quietcorpus.mechanisms.madlib import perturb
 
 DRAWS = 1 << 17
 CLOSE = 1e-6

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from encoders import KEY, make_small, packaged_folder
 
-from mechanisms.keystream import ReleaseKey
-from transforms.encoder import PACKAGED, Encoder
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.transforms.artefacts.encoder import PACKAGED, Encoder
 
 
 @pytest.fixture
 def key() -> ReleaseKey:
-    return ReleaseKey.derive(os.urandom(32), "test")
+    return ReleaseKey.derive(os.urandom(32), "test", b"")
 
 
 @pytest.fixture(scope="module", params=["float32", "bfloat16"])

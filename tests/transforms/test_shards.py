@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -13,18 +15,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.keystream import ReleaseKey
-from transforms.documents import Documents, Reject, Split
-from transforms.shards import (
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.transforms.reading.documents import Documents, Reject, Split
+from quietcorpus.transforms.shards import (
     RejectLog,
     Tally,
     make_shards,
+    staged_content,
     write_tables,
 )
 
 LARGEST = 1 << 17
-KEY = ReleaseKey.derive(bytes(32), "test").stage("shards", b"")
-OTHER = ReleaseKey.derive(bytes(32), "other").stage("shards", b"")
+KEY = ReleaseKey.derive(bytes(32), "test", b"").stage("shards", 1)
+SEAL = ReleaseKey(os.urandom(32))
+OTHER = ReleaseKey.derive(bytes(32), "other", b"").stage("shards", 1)
 
 
 def splits_of(sizes: list[int | None]) -> list[Split]:
@@ -73,12 +77,12 @@ def test_small_splits_share_a_shard() -> None:
 
 def test_the_hash_is_the_files(tmp_path: Path) -> None:
     tables = [pa.table({"n": range(start, start + 100)}) for start in (0, 100)]
-    written = write_tables(tables, tables[0].schema, "data/part.parquet", str(tmp_path))
-    content = Path(written.staged).read_bytes()
+    written = write_tables(tables, tables[0].schema, "data/part.parquet", str(tmp_path), SEAL)
+    content = b"".join(staged_content(written, SEAL))
     assert hashlib.sha256(content).hexdigest() == written.sha256
     assert written.path == "data/part.parquet"
     assert written.rows == 200
-    file = pq.ParquetFile(written.staged)
+    file = pq.ParquetFile(io.BytesIO(content))
     assert [file.metadata.row_group(i).num_rows for i in range(2)] == [100, 100]
     assert file.metadata.row_group(0).column(0).compression == "ZSTD"
     assert file.read()["n"].to_pylist() == list(range(200))
@@ -87,7 +91,8 @@ def test_the_hash_is_the_files(tmp_path: Path) -> None:
 def test_two_attempts_write_the_same_bytes_in_two_files(tmp_path: Path) -> None:
     table = pa.table({"n": [1, 2]})
     first, second = (
-        write_tables([table], table.schema, "data/part.parquet", str(tmp_path)) for _ in range(2)
+        write_tables([table], table.schema, "data/part.parquet", str(tmp_path), SEAL)
+        for _ in range(2)
     )
     assert first.staged != second.staged
     assert first.sha256 == second.sha256
@@ -95,7 +100,7 @@ def test_two_attempts_write_the_same_bytes_in_two_files(tmp_path: Path) -> None:
 
 def test_no_tables_make_an_empty_file(tmp_path: Path) -> None:
     schema = pa.schema([("n", pa.int64())])
-    written = write_tables([], schema, "data/part.parquet", str(tmp_path))
+    written = write_tables([], schema, "data/part.parquet", str(tmp_path), None)
     assert written.rows == 0
     assert pq.read_table(written.staged).schema.names == ["n"]
 

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from scipy import stats
 
-from evaluation.attacks.authorship import attributed, prolific
+from quietcorpus.evaluation.attacks.authorship import attributed, prolific
 
 ALPHA = 1e-6
 AUTHORS, DOCUMENTS = 10, 100

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evaluation.attacks.halves import half
+from quietcorpus.evaluation.attacks.halves import half
 
 ALPHA = 1e-6
 

@@ -17,7 +17,7 @@ import pytest
 import scipy.sparse as sp
 from scipy import stats
 
-from evaluation.attacks.inversion import (
+from quietcorpus.evaluation.attacks.inversion import (
     bayes_guesses,
     best_guesses,
     by_frequency,
@@ -26,7 +26,7 @@ from evaluation.attacks.inversion import (
     simulated_counts,
     zipf,
 )
-from evaluation.simulation import MadlibSimulator
+from quietcorpus.evaluation.simulation import MadlibSimulator
 
 ALPHA = 1e-6
 Law = npt.NDArray[np.float64]

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from evaluation.attacks.linkage import (
+from quietcorpus.evaluation.attacks.linkage import (
     Score,
     bag_cosines,
     bag_distances,

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from evaluation.attacks.membership import Learn, membership
+from quietcorpus.evaluation.attacks.membership import Learn, membership
 
 ALPHA = 1e-6
 Numbers = npt.NDArray[np.int64]

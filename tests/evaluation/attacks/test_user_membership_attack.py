@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from evaluation.attacks.user_membership import UserAttack, fits
-from mechanisms.word_pairs import balanced_weights
+from quietcorpus.evaluation.attacks.user_membership import UserAttack, fits
+from quietcorpus.mechanisms.word_pairs import balanced_weights
 
 ALPHA = 1e-6
 USERS = 160_000

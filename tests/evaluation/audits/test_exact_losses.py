@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from dp_accounting import get_epsilon_gaussian
 
-from evaluation.audits.accounting import epsilon_recomputed
-from evaluation.audits.exact import (
+from quietcorpus.evaluation.audits.accounting import epsilon_recomputed
+from quietcorpus.evaluation.audits.exact import (
     Unresolved,
     delta_at,
     draws_loss,
@@ -22,11 +22,11 @@ from evaluation.audits.exact import (
     shift_loss,
     upper_tail,
 )
-from mechanisms.accounting import epsilon_of
-from mechanisms.brr import flip_bounds
-from mechanisms.exact import Bounds, Law, TwoSided, exp_bounds
-from mechanisms.exponential import ExponentialMechanism
-from mechanisms.geometric import DenseNoise, SparseNoise, TwoSidedGeometric
+from quietcorpus.mechanisms.accounting import epsilon_of
+from quietcorpus.mechanisms.brr import flip_bounds
+from quietcorpus.mechanisms.exact import Bounds, Law, TwoSided, exp_bounds
+from quietcorpus.mechanisms.exponential import ExponentialMechanism
+from quietcorpus.mechanisms.geometric import DenseNoise, SparseNoise, TwoSidedGeometric
 
 RATES = [Fraction(1, 1000), Fraction(3, 4), Fraction(12)]
 

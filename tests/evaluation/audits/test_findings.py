@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from evaluation.audits.findings import Exact, Sampled, run
-from evaluation.audits.lower_bound import LowerBound
+from quietcorpus.evaluation.audits.findings import Exact, Sampled, run
+from quietcorpus.evaluation.audits.lower_bound import LowerBound
 
 
 def exact(found: float, stated: float = 2.0) -> Exact:

@@ -10,9 +10,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evaluation.audits.events import best_event
-from evaluation.audits.lower_bound import chance_at_least, epsilon_at_least, rate_at_least
-from evaluation.audits.scores import learnt_scores, scores
+from quietcorpus.evaluation.audits.events import best_event
+from quietcorpus.evaluation.audits.lower_bound import (
+    chance_at_least,
+    epsilon_at_least,
+    rate_at_least,
+)
+from quietcorpus.evaluation.audits.scores import learnt_scores, scores
 
 ALPHA = 1e-6
 RNG = np.random.default_rng()

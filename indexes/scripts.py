@@ -1,0 +1,43 @@
+"""Text without spaces between its words, whose tokens are clauses: `unicode-words-v1` finds no
+words there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_KATAKANA = "\u30a0-\u30ff\u31f0-\u31ff"
+_IDEOGRAPHS = (
+    "\u3005\u3007\u3040-\u309f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+# Thai, Lao, Myanmar, Khmer, Tai Le, New Tai Lue, Tai Tham, Balinese, Javanese and Tai Viet: the
+# class SA of Unicode's line breaking (UAX #14), and scripts like them. Tibetan and Ethiopic have
+# marks between syllables or words, at which tokens end.
+_SYLLABLES = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1950-\u19ff\u1a20-\u1aaf\u1b00-\u1b7f"
+    "\ua980-\ua9ff\uaa60-\uaadf"
+)
+_RUNS = re.compile(f"[{_IDEOGRAPHS}{_KATAKANA}]+|[{_SYLLABLES}]+")
+_LONG = re.compile(
+    f"(?=[{_KATAKANA}]*[{_IDEOGRAPHS}])[{_IDEOGRAPHS}{_KATAKANA}]{{5}}"
+    f"|[{_KATAKANA}]{{13}}|[{_SYLLABLES}]{{11}}"
+)
+_TOLERATED = 20
+
+
+def are_clauses(terms: Sequence[str]) -> bool:
+    """Whether too many terms are clauses: more than one in twenty of those without spaces.
+
+    Counted are terms with a letter of a script that is written without spaces between words. One is
+    a clause if it holds a run of more than 4 Han characters and kana, or of more than 12 Katakana
+    alone, or of more than 10 characters of Thai, Lao, Khmer, Myanmar or another such script.
+
+    The rule is fixed, and a function of the terms alone: of terms that a private mechanism has
+    selected it is post-processing. The lengths are ours. Of 20,000 Thai and 10,000 Chinese and
+    Japanese texts, the terms that 10 share are clauses at 14, 13 and 18 in a hundred. Where words
+    were parted by spaces first (PyThaiNLP, jieba, Janome), not even 4 are of those that 2 share.
+    """
+    found = [term for term in terms if _RUNS.search(term)]
+    clauses = sum(_LONG.search(term) is not None for term in found)
+    return _TOLERATED * clauses > len(found)

@@ -1,0 +1,58 @@
+"""One way to write values down as bytes: the same values always, and no two values alike.
+
+What noise depends on is encoded so. A `repr` would not do: it changes when a class is renamed, and
+need not change when a law does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+Value = (
+    str | int | float | bool | bytes | Fraction | Decimal | None | Sequence["Value"]
+    | Mapping[str, "Value"]
+)  # fmt: skip
+"""What can be encoded. A string enumeration is its value; a list and a tuple are the same."""
+
+
+def encode(values: Mapping[str, Value]) -> bytes:
+    """Encode named values as canonical JSON, in UTF-8.
+
+    Raises TypeError for a value of another type, and ValueError for text that is not Unicode.
+    """
+    plain = json.dumps(_plain(values), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return plain.encode()
+
+
+def _plain(value: object) -> Any:  # noqa: PLR0911 - a case for each type
+    match value:
+        case None | bool():
+            return value
+        case str():
+            return str.__str__(value)
+        case int():
+            return int(value)
+        case float():
+            return {"$float": value.hex()}
+        case bytes():
+            return {"$bytes": value.hex()}
+        case Fraction():
+            return {"$fraction": [value.numerator, value.denominator]}
+        case Decimal():
+            return {"$decimal": str(value)}
+        case Mapping():
+            return {_name(name): _plain(inner) for name, inner in value.items()}
+        case list() | tuple():
+            return [_plain(inner) for inner in value]
+    raise TypeError(f"a {type(value).__name__} has no canonical encoding")
+
+
+def _name(name: object) -> str:
+    """A name as it is; those that begin with $ mark the types that JSON lacks."""
+    if not isinstance(name, str) or name.startswith("$"):
+        raise TypeError("a name is a string that does not begin with $")
+    return str(name)

@@ -1,0 +1,1 @@
+"""Public artefacts: how they are built, and what they tell of words before a run."""

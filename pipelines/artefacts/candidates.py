@@ -1,0 +1,246 @@
+"""Building candidates for sentence-private releases from public documents."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from quietcorpus.evaluation.depth import DepthQuality, depth_quality
+from quietcorpus.indexes import recoder as recoding
+from quietcorpus.indexes.candidates import LARGEST_PROJECTION, Candidates, Manifest, save
+from quietcorpus.indexes.recoder import WIDTHS, Recoder, Training, means
+from quietcorpus.indexes.sentences import NAME
+from quietcorpus.mechanisms.deep_candidate import on_grid
+from quietcorpus.mechanisms.exponential import LARGEST_SET
+from quietcorpus.pipelines.artefacts.public_documents import chosen
+from quietcorpus.pipelines.engine.ray_session import ray_session
+from quietcorpus.pipelines.environment.version import quietcorpus_version
+from quietcorpus.pipelines.storage import places
+from quietcorpus.pipelines.storage.folders import artefact_folder, check_output
+from quietcorpus.pipelines.storage.places import absolute
+from quietcorpus.pipelines.terminal.steps import shown
+from quietcorpus.transforms.artefacts.encoder import EncoderSource
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.reading.documents import Corpus
+
+_HELD = 5  # for every so many candidates one more document, which only measures
+_LEAST_HELD = 50
+_CHUNK = 512  # sentences that a worker is given at a time
+_BOX = 0.125, 0.875
+_COSINES = 0.5, 0.99
+_PAIRS = 2_000  # public sentences whose cosines to all candidates are looked at
+_STARTS = 4  # of k-means
+_PROJECTION_SPREAD = 1 << 10
+
+
+def build(
+    source: str,
+    output: str,
+    *,
+    text: str,
+    provenance: str,
+    encoder: str,
+    language: str,
+    candidates: int,
+    clusters: int,
+    projections: int,
+    least_sentences: int,
+    most_sentences: int,
+    seed: int,
+) -> Manifest:
+    """Make candidates of the documents at `source`; raises InputError for what can be mended.
+
+    Encoding and training run on Ray: the cluster that RAY_ADDRESS names, else this machine.
+    """
+    FileSystems.set_options(PipelineOptions([]))
+    source, output = absolute(source), absolute(output)
+    if provenance != "public":
+        raise InputError(
+            "--provenance: candidates are released as they are, and so is what their encoder "
+            "learnt; build them from public documents, with an encoder of public data"
+        )
+    if candidates > LARGEST_SET:
+        raise InputError(f"--candidates: {candidates} is too many; give at most {LARGEST_SET}")
+    if not re.fullmatch("[a-z]{2,3}(-[a-zA-Z]+)?", language):
+        raise InputError(f"--language: {language!r} is no code of a language; give one such as en")
+    if importlib.util.find_spec("sklearn") is None:
+        raise InputError(
+            "quietcorpus: scikit-learn is not installed; install the extra [candidates]"
+        )
+    check_output(output)
+    found = EncoderSource.found("--encoder", encoder)
+    generator = np.random.default_rng(seed)
+    wanted = candidates + max(candidates // _HELD, _LEAST_HELD)
+    if clusters >= wanted:
+        raise InputError(
+            f"--clusters: {clusters} is not less than the number of documents, {wanted}"
+        )
+    corpus = Corpus(source, text)
+    documents = chosen(corpus, language, least_sentences, most_sentences, wanted, generator)
+    found.open()  # or Ray's workers would find out that it cannot be loaded
+    missing = "quietcorpus: ray is not installed; install the extra [candidates]"
+    with ray_session(missing, len(os.sched_getaffinity(0))) as ray:
+        embeddings = _encoded(ray, found, documents.sentences)
+        whole = means(embeddings, documents.offsets)
+        groups, quality = _clusters(whole, clusters, seed)
+        held = np.arange(wanted) >= candidates
+        trained = ray.remote(_train).remote(embeddings, documents.offsets, groups, held, seed)
+        recoder, training = ray.get(trained)
+    codes = recoder.recode(embeddings)
+    recoded = np.rint(means(codes, documents.offsets))
+    directions = _directions(projections, WIDTHS[-1], generator)
+    own = slice(0, candidates)
+    centre = embeddings.astype(np.float64).mean(axis=0)
+    low, high = np.quantile(embeddings, _BOX, axis=0).astype(np.float64)
+    released = whole[own].astype(np.float32)
+    raw = _raw_quality(embeddings, centre, documents.offsets, candidates, projections, generator)
+    ours = depth_quality(codes, recoded[own], documents.offsets, candidates, directions)
+    manifest = Manifest(
+        provenance="public",
+        guarantee=None,
+        source={"pattern": places.without_folders(source), "documents": wanted},
+        encoder={
+            "name": places.without_folders(found.name),
+            "sha256": found.digest,
+            "dimensions": embeddings.shape[1],
+        },
+        splitter=NAME,
+        language=language,
+        least_sentences=least_sentences,
+        most_sentences=most_sentences,
+        candidates=candidates,
+        projections=projections,
+        cosines=_cosines(embeddings, centre, released, generator),
+        seed=seed,
+        measures={
+            "training": asdict(training),
+            "clusters": quality,
+            "depth": {"raw": asdict(raw), "recoded": asdict(ours)},
+        },
+        builder=f"quietcorpus {quietcorpus_version()}",
+    )
+    made = Candidates(
+        manifest, released, centre, np.stack([low, high - low]), directions, recoded[own], recoder
+    )
+    with artefact_folder(output) as folder:
+        return save(folder, made)
+
+
+class _Encode:
+    """An actor of Ray Data: its process loads the encoder once, for many chunks of sentences."""
+
+    def __call__(self, chunk: pa.Table, source: EncoderSource) -> pa.Table:
+        found = source.open().encode(chunk["sentence"].to_pylist())
+        return pa.table({"number": chunk["number"], "embedding": list(found)})
+
+
+def _encoded(
+    cluster: Any, source: EncoderSource, sentences: Sequence[str]
+) -> npt.NDArray[np.float32]:
+    """The embedding of every sentence, float32 (n, d)."""
+    import ray.data
+
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    numbers = pa.array(range(len(sentences)), pa.int64())
+    table = pa.table({"number": numbers, "sentence": pa.array(sentences, pa.large_string())})
+    workers = max(1, int(cluster.cluster_resources().get("CPU", 1)))
+    # Cut here: a task that does it would wait for a processor, which actors hold already.
+    parts = [table.slice(start, _CHUNK) for start in range(0, len(sentences), _CHUNK)]
+    encoded = ray.data.from_arrow(parts).map_batches(
+        _Encode,
+        fn_kwargs={"source": source},
+        batch_size=_CHUNK,
+        batch_format="pyarrow",
+        compute=ray.data.ActorPoolStrategy(size=min(workers, len(parts))),
+    )
+    found = None
+    batches = encoded.iter_batches(batch_size=_CHUNK, batch_format="numpy")
+    for batch in shown(batches, len(parts), "encoding", f"times {_CHUNK} sentences"):
+        embeddings = np.stack(batch["embedding"])
+        if found is None:
+            found = np.empty((len(sentences), embeddings.shape[1]), dtype=np.float32)
+        found[batch["number"]] = embeddings
+    assert found is not None
+    return found
+
+
+def _train(*arguments: Any) -> tuple[Recoder, Training]:
+    return recoding.train(*arguments)
+
+
+def _clusters(
+    documents: npt.NDArray[np.float64], clusters: int, seed: int
+) -> tuple[npt.NDArray[np.int64], dict[str, Any]]:
+    """A cluster for every document, and how good they are."""
+    from sklearn.cluster import KMeans
+    from sklearn.metrics import silhouette_score
+
+    different = len(np.unique(documents, axis=0))
+    if different <= clusters:
+        raise InputError(
+            f"SOURCE: only {different} of the documents differ, too few for {clusters} clusters; "
+            "give others, or fewer --clusters"
+        )
+    found = KMeans(clusters, n_init=_STARTS, random_state=seed).fit_predict(documents)
+    sizes = np.bincount(found, minlength=clusters)
+    quality = {
+        "clusters": clusters,
+        "smallest": int(sizes.min()),
+        "largest": int(sizes.max()),
+        "silhouette": float(
+            silhouette_score(documents, found, sample_size=2_000, random_state=seed)
+            if len(documents) > 2_000
+            else silhouette_score(documents, found)
+        ),
+    }
+    return found.astype(np.int64), quality
+
+
+def _directions(
+    number: int, dimensions: int, generator: np.random.Generator
+) -> npt.NDArray[np.float64]:
+    """Directions uniform on the sphere, but for rounding and length: whole numbers."""
+    drawn = np.rint(generator.standard_normal((number, dimensions)) * _PROJECTION_SPREAD)
+    return np.clip(drawn, -LARGEST_PROJECTION, LARGEST_PROJECTION)
+
+
+def _raw_quality(
+    embeddings: npt.NDArray[np.float32],
+    centre: npt.NDArray[np.float64],
+    offsets: npt.NDArray[np.int64],
+    candidates: int,
+    projections: int,
+    generator: np.random.Generator,
+) -> DepthQuality:
+    """What depth finds without a recoder."""
+    sentences = on_grid(embeddings - centre).astype(np.float64)
+    directions = _directions(projections, embeddings.shape[1], generator)
+    own = np.rint(means(sentences, offsets))[:candidates]
+    return depth_quality(sentences, own, offsets, candidates, directions)
+
+
+def _cosines(
+    embeddings: npt.NDArray[np.float32],
+    centre: npt.NDArray[np.float64],
+    released: npt.NDArray[np.float32],
+    generator: np.random.Generator,
+) -> tuple[float, float]:
+    """Between which cosines of public sentences and candidates similarity tells them apart."""
+    some = generator.choice(len(embeddings), min(_PAIRS, len(embeddings)), replace=False)
+    sentences, own = on_grid(embeddings[some] - centre), on_grid(released - centre)
+    lengths = [np.linalg.norm(vectors, axis=1) for vectors in (sentences, own)]
+    cosines = sentences @ own.T / np.maximum(1, np.outer(*lengths))
+    low, high = np.quantile(cosines, _COSINES)
+    return float(low), float(high)

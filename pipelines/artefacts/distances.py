@@ -1,0 +1,69 @@
+"""How far apart words are, and epsilons of two mechanisms that match by the privacy ratio."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from quietcorpus.evaluation.distances import Distances, privacy_ratio
+from quietcorpus.indexes.artefact import EUCLIDEAN, HAMMING, Manifest
+from quietcorpus.transforms.privatizers.words import WordMechanism
+
+_METRICS = {WordMechanism.MADLIB: EUCLIDEAN, WordMechanism.BRR: HAMMING}
+
+
+def summary(distances: Distances) -> dict[str, Any]:
+    """What a manifest says of the distances under one metric.
+
+    `mean` and `maximum` are decimals or rationals, as text; where a mean is from a sample, its
+    95 % confidence interval is beside it. No distance exceeds `maximum`; `largest_met` is one.
+    """
+    mean, maximum = distances.mean, distances.maximum
+    content: dict[str, Any] = {
+        "unit": distances.unit,
+        "mean": _text(mean.value),
+        "maximum": _text(maximum.high),
+        "largest_met": _text(maximum.low),
+    }
+    if not mean.exact:
+        content["mean_interval"] = [_text(mean.low), _text(mean.high)]
+    return content
+
+
+def _text(value: Fraction) -> str:
+    """A rational as it is, unless it is a float's."""
+    return repr(float(value)) if Fraction(float(value)) == value else str(value)
+
+
+def distance(manifest: Manifest, mechanism: WordMechanism, name: str) -> Fraction:
+    """The `mean` or `maximum` distance of two words, exactly as the manifest has it."""
+    return Fraction(str(manifest.distances[_METRICS[mechanism]][name]))
+
+
+def mean_interval(manifest: Manifest, mechanism: WordMechanism) -> list[float] | None:
+    """The 95 % interval of the mean distance, or None where it is exact."""
+    given = manifest.distances[_METRICS[mechanism]].get("mean_interval")
+    return None if given is None else [float(Fraction(end)) for end in given]
+
+
+def matched(
+    epsilon: Fraction, theirs: WordMechanism, ours: WordMechanism, by: str, manifest: Manifest
+) -> Fraction:
+    """Our epsilon that matches `epsilon` of theirs.
+
+    The privacy ratio R = P_theirs / P_ours compares the mean (or maximum) distances of two words
+    under either metric; at R * epsilon, epsilon times that distance is the same for both (Carvalho
+    et al., BRR, section 4). Where a distance is not known exactly, R errs downwards.
+    """
+    low, _ = _ends(manifest, theirs, by)
+    _, high = _ends(manifest, ours, by)
+    return epsilon * privacy_ratio(low, high)
+
+
+def _ends(manifest: Manifest, mechanism: WordMechanism, by: str) -> tuple[Fraction, Fraction]:
+    """Between what the mean (with 95 % confidence) or the maximum distance lies."""
+    if by == "maximum":
+        return distance(manifest, mechanism, "largest_met"), distance(manifest, mechanism, by)
+    mean = distance(manifest, mechanism, by)
+    low, high = manifest.distances[_METRICS[mechanism]].get("mean_interval", (mean, mean))
+    return Fraction(low), Fraction(high)

@@ -1,0 +1,161 @@
+"""An audit of the mechanisms of a spec, at its own parameters, against what they state."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import asdict
+from typing import Any
+
+from quietcorpus.evaluation.audits.findings import Exact, Sampled, run
+from quietcorpus.pipelines.audit import bags, sentences, words
+from quietcorpus.pipelines.kinds.bags import BagOfWordsKind
+from quietcorpus.pipelines.kinds.histogram import HistogramKind
+from quietcorpus.pipelines.kinds.kind import Kind
+from quietcorpus.pipelines.kinds.prepare import prepare
+from quietcorpus.pipelines.kinds.sentences import SentencesKind
+from quietcorpus.pipelines.kinds.sentences_by_words import EmbeddedWordsKind
+from quietcorpus.pipelines.kinds.words import WordsKind
+from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.pipelines.storage import files as storage
+from quietcorpus.pipelines.storage import layout, places
+from quietcorpus.pipelines.terminal.table import aligned
+from quietcorpus.transforms.errors import InputError, StageError
+
+RESULT = "audit.json"
+SCHEMA_VERSION = 1
+CONFIDENCE = 0.9999
+DRAWS = 100_000
+_COLUMNS = "audit", "way", "stated", "found", "at delta", "verdict"
+
+
+def audit(
+    spec: Spec, output: str | None = None, *, draws: int = DRAWS, confidence: float = CONFIDENCE
+) -> dict[str, Any]:
+    """Audit what a release of `spec` would run, and write what was found.
+
+    Nothing of the corpus is read: inputs are made up, of public artefacts where they must be.
+
+    Args:
+        spec: of the release.
+        output: an absolute path of a folder or an object-store URI, empty as yet, which gets
+            `audit.json`; None for nothing to be written.
+        draws: of each input, for the audits that draw.
+        confidence: of all of them together: mechanisms that keep to their statements fail none of
+            the audits with at least this probability.
+
+    Returns:
+        The content of `audit.json`.
+
+    Raises:
+        InputError: anything that a person can mend; nothing is written then.
+    """
+    if output is not None:
+        _refuse_release(output)
+        storage.refuse_existing(output)
+    with storage.staging_area(output) if output is not None else nullcontext("") as staging:
+        findings = run(audits_of(prepare(spec)), draws, confidence)
+        content = {
+            "schema_version": SCHEMA_VERSION,
+            "spec": spec.release,
+            "kind": spec.mechanism.kind,
+            "confidence": confidence,
+            "passed": all(finding.passed for finding in findings),
+            "audits": [_finite(asdict(finding)) for finding in findings],
+        }
+        if output is not None:
+            _write(staging, output, content)
+    return content
+
+
+def audits_of(kind: Kind) -> list[Exact | Sampled]:
+    """The audits of a kind's mechanisms."""
+    if isinstance(kind, BagOfWordsKind):
+        return bags.of_bags(kind)
+    if isinstance(kind, HistogramKind):
+        return bags.of_histograms(kind)
+    if isinstance(kind, WordsKind | EmbeddedWordsKind):
+        # What follows the words is post-processing.
+        return words.of_words(kind if isinstance(kind, WordsKind) else kind.words)
+    if isinstance(kind, SentencesKind):
+        return sentences.of_sentences(kind)
+    # This imports what is not installed with every quietcorpus, and `prepare` has found.
+    from quietcorpus.pipelines.audit import embeddings
+
+    return embeddings.of_users(kind)
+
+
+def lines(content: Mapping[str, Any]) -> Iterator[str]:
+    """What was found, for the screen."""
+    yield from aligned([_COLUMNS, *(_row(finding) for finding in content["audits"])])
+    yield ""
+    yield (
+        f"confidence  {content['confidence']:g}: mechanisms that keep to all of these statements "
+        f"fail an audit with a chance of at most {1 - content['confidence']:.2g}"
+    )
+    yield "input       made up, of the spec and its public artefacts alone: no corpus was read"
+    failed = [finding for finding in content["audits"] if not finding["passed"]]
+    for finding in failed:
+        yield f"failed      {finding['name']}: {finding['says']}"
+        if finding["event"]:
+            yield f"            by the event that {finding['event']}"
+    for finding in content["audits"]:
+        if finding["verdict"] == "cannot tell":
+            yield f"cannot tell {finding['name']}: this could not have shown a fault"
+    if not failed:
+        yield "found       nothing that is more than what is stated"
+
+
+def refuse(content: Mapping[str, Any]) -> None:
+    """Raise StageError if an audit failed."""
+    failed = [finding for finding in content["audits"] if not finding["passed"]]
+    if failed:
+        worst = failed[0]
+        raise StageError(
+            f"audit: {len(failed)} of {len(content['audits'])} audits failed; {worst['name']}: "
+            f"{worst['found']:.6g} is more than the {worst['stated']:.6g} that is stated: release "
+            "nothing"
+        )
+
+
+def _refuse_release(output: str) -> None:
+    """A file that the card does not know would make the release another one."""
+    folder = os.path.dirname(output)
+    while "/" in folder.partition("://")[2] or (places.is_local(folder) and folder != "/"):
+        if storage.exists(f"{folder}/{layout.CARD}"):
+            raise InputError(f"--output: {output} lies in a release; name a place of its own")
+        folder = os.path.dirname(folder)
+
+
+def _row(finding: Mapping[str, Any]) -> tuple[str, ...]:
+    delta = finding["delta"]
+    return (
+        finding["name"],
+        finding["way"],
+        f"{finding['stated']:.6g}",
+        ("" if finding["way"] == "exact" else ">= ") + f"{finding['found']:.6g}",
+        "" if delta is None else f"{delta:.3g}",
+        finding["verdict"] if finding["passed"] else "FAILED",
+    )
+
+
+def _finite(finding: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no infinity: the largest float stands for it."""
+    if math.isinf(finding["found"]):
+        finding["found"] = sys.float_info.max
+    return finding
+
+
+def _write(staging: str, output: str, content: Mapping[str, Any]) -> None:
+    raw = (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
+    if not places.is_local(output):
+        storage.write_bytes(f"{output}/{RESULT}", raw)
+        return
+    folder = f"{staging}/audit"
+    os.mkdir(folder)
+    storage.write_bytes(f"{folder}/{RESULT}", raw)
+    storage.move(folder, output)

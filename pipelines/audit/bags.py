@@ -1,0 +1,182 @@
+"""Audits of bags of words and of histograms."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from quietcorpus.evaluation.audits.exact import noise_masses, shift_loss
+from quietcorpus.evaluation.audits.findings import Exact, Sampled
+from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
+from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.mechanisms.bag_of_words import add_noise
+from quietcorpus.mechanisms.geometric import DenseNoise, SparseNoise
+from quietcorpus.mechanisms.guarantees import round_up
+from quietcorpus.mechanisms.histogram import Histogram
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.pipelines.audit.inputs import fresh_stream, made_up_words, released, stage, telling
+from quietcorpus.pipelines.audit.vocabulary import of_vocabulary
+from quietcorpus.pipelines.kinds.bags import BagOfWordsKind
+from quietcorpus.pipelines.kinds.histogram import HistogramKind
+from quietcorpus.transforms.codebook import Codebook
+from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters
+
+_BINS = 4
+_TERMS_A_BIN = 16  # at most
+_PRIVATE_SIZE = 1 << 10  # of a vocabulary that is selected in the run
+_REACH = 1 << 13  # of the outcomes whose probabilities are computed
+_BEYOND = 16
+_TOKENS = 1 << 22  # of all documents that are drawn for one audit, about
+
+
+def of_bags(kind: BagOfWordsKind) -> list[Exact | Sampled]:
+    """All stages of `kind: bag-of-words`."""
+    bins = kind.spec.compression.size
+    size = kind.vocabulary.size or max(bins or 0, _PRIVATE_SIZE)
+    histogram = kind.histogram
+    return [
+        *(of_vocabulary(kind.vocabulary.selection) if kind.vocabulary.selection else []),
+        *(of_histogram(histogram) if histogram else []),
+        *of_documents(kind.parameters, size, bins or size),
+    ]
+
+
+def of_histograms(kind: HistogramKind) -> list[Exact | Sampled]:
+    """All stages of `kind: histogram`."""
+    selection = kind.vocabulary.selection
+    return [*(of_vocabulary(selection) if selection else []), *of_histogram(kind.histogram)]
+
+
+def of_documents(parameters: BagOfWordsParameters, size: int, bins: int) -> list[Exact | Sampled]:
+    """The noise on documents of a vocabulary and a map of these sizes, and releases of two.
+
+    Those releases have a few bins alone, with about as many terms in each; the statement is of
+    that mechanism, by the accounting of the spec.
+    """
+    mechanism = parameters.mechanism(size, bins)
+    guarantee, noise = mechanism.guarantee, mechanism.noise()
+    codebook = codebook_of(min(_TERMS_A_BIN, max(1, round(size / bins))))
+    small = parameters.mechanism(len(codebook.bins), codebook.size)
+    audits: list[Exact | Sampled] = [
+        _exact("documents: the noise's law", guarantee.epsilon, guarantee.precision, noise)
+    ]
+    epsilon, most = small.guarantee.epsilon, guarantee.precision
+    for tokens in sorted({telling(float(epsilon), most), most}):
+        stated = round_up(epsilon * tokens / most)
+        about = _share(tokens, most)
+        draws = max(1000, _TOKENS // tokens)
+        audits.append(
+            Sampled(
+                f"documents: {about}",
+                stated,
+                f"Two documents were released over {_BINS} bins, one of which had "
+                f"{_words(tokens)} more.",
+                partial(
+                    epsilon_at_least, partial(documents_released, parameters, codebook), 0, tokens
+                ),
+                most=draws,
+            )
+        )
+        if isinstance(noise, SparseNoise):
+            sparse = SparseNoise(small.rate, _BINS)
+            audits.append(
+                Sampled(
+                    f"documents: {about}, sparse noise",
+                    stated,
+                    f"Noise was added to two documents, one of which had {_words(tokens)} more.",
+                    partial(epsilon_at_least, partial(documents_noised, sparse), 0, tokens),
+                    most=draws,
+                )
+            )
+    return audits
+
+
+def of_histogram(histogram: Histogram) -> list[Exact | Sampled]:
+    """The noise on a corpus's counts, and their release."""
+    epsilon, most = histogram.guarantee.epsilon, histogram.precision
+    audits: list[Exact | Sampled] = [
+        _exact("histogram: the noise's law", epsilon, most, histogram.noise(1))
+    ]
+    for tokens in sorted({telling(float(epsilon), most), most}):
+        about = _share(tokens, most)
+        audits.append(
+            Sampled(
+                f"histogram: {about}",
+                round_up(epsilon * tokens / most),
+                f"Counts were released of corpora, one of which had {tokens} more of a term.",
+                partial(epsilon_at_least, partial(counts_released, histogram), 0, tokens),
+            )
+        )
+    return audits
+
+
+def codebook_of(terms: int) -> Codebook:
+    """A few bins of so many made-up terms each."""
+    names = list(itertools.islice(made_up_words(), _BINS * terms))
+    return Codebook(
+        Vocabulary(names), np.tile(np.arange(_BINS, dtype=np.int32), terms), _BINS, weights=None
+    )
+
+
+def documents_released(
+    parameters: BagOfWordsParameters, codebook: Codebook, more: int, count: int
+) -> npt.NDArray[np.int64]:
+    """Releases of two documents, the second with so many words more, by the whole path.
+
+    Returns int64 (count, 8): the counts of four bins in the first, and in the second.
+    """
+    privatizer = parameters.privatizer(ReleaseKey.fresh(), codebook)
+    added, kept = codebook.vocabulary.terms[:2].to_pylist()
+    texts = kept, " ".join([kept, *[added] * more])
+    parts = []
+    for rows in released(privatizer, texts, count):
+        terms, counts = (rows[name].combine_chunks() for name in ("terms", "counts"))
+        matrix = np.zeros((len(rows), _BINS), dtype=np.int64)
+        places = np.repeat(np.arange(len(rows)), np.diff(terms.offsets.to_numpy()))
+        matrix[places, terms.values.to_numpy()] = counts.values.to_numpy()
+        parts.append(matrix)
+    return np.concatenate(parts).reshape(count, -1)
+
+
+def documents_noised(
+    noise: DenseNoise | SparseNoise, more: int, count: int
+) -> npt.NDArray[np.int64]:
+    """The same of the noisy counts alone, negative ones included: int64 (count, 8)."""
+    lengths = np.tile([0, more], count)
+    stream, addresses = fresh_stream([bytes(4 * length) for length in lengths.tolist()])
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    bins = np.zeros(int(offsets[-1]), dtype=np.int32)
+    bags = add_noise(noise, _BINS, stream, addresses, offsets, bins)
+    matrix = np.zeros((2 * count, _BINS), dtype=np.int64)
+    matrix[np.repeat(np.arange(2 * count), np.diff(bags.offsets)), bags.entries] = bags.counts
+    return matrix.reshape(count, -1)
+
+
+def counts_released(histogram: Histogram, more: int, count: int) -> npt.NDArray[np.int64]:
+    """Noisy counts of terms in pairs, of which the second had `more`: int64 (count, 2)."""
+    stream = stage()
+    return histogram.release(np.tile(np.array([0, more]), count), stream).reshape(count, 2)
+
+
+def _share(tokens: int, most: int) -> str:
+    noun = "token" if most == 1 else "tokens"
+    return f"{most} {noun}" if tokens == most else f"{tokens} of {most} {noun}"
+
+
+def _words(count: int) -> str:
+    return "1 word" if count == 1 else f"{count} words"
+
+
+def _exact(name: str, epsilon: Fraction, precision: int, noise: DenseNoise | SparseNoise) -> Exact:
+    reach = min(precision + _BEYOND, _REACH)
+    return Exact(
+        name,
+        round_up(epsilon),
+        f"Probabilities were compared of outcomes from {-reach} to {reach}, as the sampler has "
+        "them.",
+        lambda: shift_loss(noise_masses(noise, reach), precision),
+    )

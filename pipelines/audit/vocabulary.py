@@ -1,0 +1,160 @@
+"""Audits of the choice of a vocabulary by noisy document frequencies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from quietcorpus.evaluation.audits.exact import loss, upper_tail
+from quietcorpus.evaluation.audits.findings import Exact, Sampled
+from quietcorpus.evaluation.audits.lower_bound import chance_at_least, epsilon_at_least
+from quietcorpus.mechanisms.guarantees import round_up
+from quietcorpus.mechanisms.histogram import ThresholdedVocabulary
+from quietcorpus.mechanisms.keystream import Keystream
+from quietcorpus.pipelines.audit.inputs import stage
+
+_TERMS_AT_MOST = 8
+_TAIL_BITS = 4096
+_AROUND = 64  # frequencies on either side of the threshold whose chances are computed
+_SELDOM = 10  # one term in about so many, at the least of the frequencies that are drawn
+_FREQUENCIES = 16
+
+
+def of_vocabulary(selection: ThresholdedVocabulary) -> list[Exact | Sampled]:
+    """The choice of a vocabulary: what it costs for terms of many documents, and of one."""
+    guarantee = selection.guarantee
+    delta = round_up(guarantee.delta)
+    terms = min(guarantee.precision, _TERMS_AT_MOST)
+    places = frequencies(selection)
+    return [
+        Exact(
+            "vocabulary: terms of both corpora",
+            round_up(guarantee.epsilon),
+            "Chances that a term reaches the threshold were compared at frequencies that differ by "
+            "one, by the law that the sampler draws by.",
+            partial(selection_loss, selection),
+            delta,
+        ),
+        Exact(
+            "vocabulary: terms of one corpus (delta)",
+            delta,
+            "The figures are deltas: the chance that a term of one document alone reaches the "
+            f"threshold, {guarantee.precision} times, by the law that the sampler draws by.",
+            partial(selection_delta, selection),
+            delta,
+        ),
+        Sampled(
+            "vocabulary: terms of one corpus, selected (delta)",
+            delta,
+            f"The figures are deltas: how often any of {terms} terms of one document alone was "
+            "released.",
+            partial(chance_at_least, partial(any_selected, selection, terms, 1)),
+            delta,
+        ),
+        Sampled(
+            f"vocabulary: {terms} of {guarantee.precision} terms",
+            round_up(guarantee.epsilon * terms / guarantee.precision),
+            "Terms were selected whose frequencies differ by one.",
+            partial(
+                epsilon_at_least,
+                partial(terms_selected, selection, terms),
+                selection.threshold,
+                selection.threshold - 1,
+            ),
+        ),
+        Sampled(
+            "vocabulary: one term, by frequency",
+            round_up(guarantee.epsilon / guarantee.precision),
+            f"A term was selected of any of {len(places)} frequencies up to {int(places[-1])}, "
+            f"from {int(places[0])} on, or of one less.",
+            partial(epsilon_at_least, partial(term_of_any, selection, places), 0, 1),
+        ),
+    ]
+
+
+def frequencies(selection: ThresholdedVocabulary) -> npt.NDArray[np.int64]:
+    """Frequencies on either side of the threshold, as far as terms are seldom or mostly selected.
+
+    int64, ascending; at 2 or more.
+    """
+    far = math.ceil(math.log(_SELDOM) * selection.precision / selection.epsilon)
+    ends = max(2, selection.threshold - far), selection.threshold + far
+    return np.unique(np.linspace(*ends, _FREQUENCIES).astype(np.int64))
+
+
+def term_of_any(
+    selection: ThresholdedVocabulary, places: npt.NDArray[np.int64], less: int, count: int
+) -> npt.NDArray[np.int64]:
+    """Which frequency a term was given (less so much), and whether it was selected.
+
+    The frequency is drawn whatever the input is, so that telling it tells nothing; int64
+    (count, 1), twice its place, and one more for a term that was selected.
+    """
+    drawn = np.random.default_rng().integers(len(places), size=count)
+    chosen = _selected(selection, (places[drawn] - less).tolist())
+    return (2 * drawn + chosen)[:, None]
+
+
+class Selection(Protocol):
+    """What chooses terms by their frequencies, or by whatever weighs them."""
+
+    def select(
+        self, terms: Sequence[bytes], weights: Sequence[int], stream: Keystream, /
+    ) -> npt.NDArray[np.bool_]:
+        """Which of the terms are released: bool (n,)."""
+
+
+def terms_selected(
+    selection: Selection, terms: int, weight: int, count: int
+) -> npt.NDArray[np.int64]:
+    """Which of some terms of a weight are released, over and over: int64 (count, terms)."""
+    chosen = _selected(selection, [weight] * (count * terms))
+    return chosen.astype(np.int64).reshape(count, terms)
+
+
+def any_selected(
+    selection: Selection, terms: int, weight: int, count: int
+) -> npt.NDArray[np.bool_]:
+    """Whether any of some terms of a weight is released, over and over: bool (count,)."""
+    found: npt.NDArray[np.bool_] = terms_selected(selection, terms, weight, count).sum(axis=1) > 0
+    return found
+
+
+def selection_loss(selection: ThresholdedVocabulary) -> float:
+    """N times the largest loss of one term whose frequency is one more, around the threshold."""
+    threshold = selection.threshold
+    around = range(max(1, threshold - _AROUND), threshold + _AROUND)
+    laws = [np.array(_chances(selection, frequency)) for frequency in around]
+    most = max(loss(one, other) for one, other in zip(laws, laws[1:], strict=False))
+    return selection.precision * most
+
+
+def selection_delta(selection: ThresholdedVocabulary) -> float:
+    """N times the chance that a term of one document alone is released."""
+    return float(selection.precision * _tail(selection, selection.threshold - 1))
+
+
+def _chances(selection: ThresholdedVocabulary, frequency: int) -> tuple[float, float]:
+    """That a term is released, and that it is not; both exact where they are small."""
+    above = selection.threshold - frequency
+    if above > 0:
+        beyond = float(_tail(selection, above))
+        return beyond, 1 - beyond
+    beyond = float(_tail(selection, 1 - above))
+    return 1 - beyond, beyond
+
+
+def _tail(selection: ThresholdedVocabulary, least: int) -> Fraction:
+    return upper_tail(selection.noise.law, least, _TAIL_BITS)
+
+
+def _selected(selection: Selection, weights: Sequence[int]) -> npt.NDArray[np.bool_]:
+    """Whether each of some terms of these weights is released, under a fresh key: bool (n,)."""
+    names = [number.to_bytes(8, "little") for number in range(len(weights))]
+    return selection.select(names, weights, stage())

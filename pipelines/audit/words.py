@@ -1,0 +1,211 @@
+"""Audits of text that is released word by word."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from quietcorpus.evaluation.audits.findings import Exact, Sampled
+from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
+from quietcorpus.indexes.artefact import WordIndex
+from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.mechanisms.guarantees import round_up
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.pipelines.audit.inputs import LOSS, made_up_words, released
+from quietcorpus.pipelines.audit.word_noise import of_flips, of_noise
+from quietcorpus.pipelines.kinds.words import WordsKind
+from quietcorpus.transforms.privatizers.rows import Privatizer
+from quietcorpus.transforms.privatizers.words import WordMechanism, WordPrivatizer, WordsParameters
+
+_WORDS_TRIED = 128
+_LINE = 4
+_TEXTS = 1 << 18  # of a made-up index, that are drawn for an audit
+_PRODUCTS = 1 << 38  # of coordinates, or of bits, that searches for nearest words may cost
+_LEAST = 1000  # draws, whatever they cost
+
+
+def of_words(kind: WordsKind) -> list[Exact | Sampled]:
+    """The noise on words at the run's epsilon, and releases of documents of a word."""
+    index = kind.index
+    epsilon = kind.parameters.guarantee(index).epsilon
+    if kind.parameters.mechanism is WordMechanism.MADLIB:
+        noise: list[Exact | Sampled] = of_noise(epsilon, index.manifest.dimensions)
+        size = index.manifest.dimensions
+    else:
+        noise = [of_flips(epsilon)]
+        size = index.manifest.bits // 64
+    most = max(_LEAST, _PRODUCTS // (2 * size * len(index.vocabulary)))
+
+    def privatizer() -> WordPrivatizer:
+        return WordPrivatizer(kind.parameters, index, ReleaseKey.fresh())
+
+    return [
+        *noise,
+        of_line(kind.parameters, index),
+        *of_releases(privatizer, index, _distances(kind), epsilon, most),
+    ]
+
+
+def of_line(parameters: WordsParameters, index: WordIndex) -> Sampled:
+    """Documents of words that lie on a line, so far apart that draws tell much.
+
+    All but the index is the run's; where a document's words share epsilon, there are two of them.
+    """
+    epsilon = parameters.guarantee(index).epsilon
+    line, apart = line_of(parameters.mechanism, epsilon, index)
+    words = line.vocabulary.terms.to_pylist()
+    tokens = 1 if parameters.per == "word" else 2
+    known = pa.array([" ".join(some) for some in itertools.product(words, repeat=tokens)])
+    first, second = (" ".join([word] * tokens) for word in words[1:3])
+
+    def privatizer() -> WordPrivatizer:
+        return WordPrivatizer(parameters, line, ReleaseKey.fresh())
+
+    about = "a word" if tokens == 1 else "two equal words"
+    return Sampled(
+        f"documents: {about} of four on a line",
+        round_up(epsilon * apart),
+        f"Documents were released of words {float(apart):.4g} apart, of a made-up index in which "
+        f"four such words are all there are{'' if tokens == 1 else '; the two share epsilon'}.",
+        partial(epsilon_at_least, partial(texts_released, privatizer, known, first), first, second),
+        most=_TEXTS,
+    )
+
+
+def line_of(
+    mechanism: WordMechanism, epsilon: Fraction, index: WordIndex
+) -> tuple[WordIndex, Fraction]:
+    """Four words on a line, each as far from the next as costs about `LOSS`, and how far that is.
+
+    Codes are as long as the index's, which limits how far apart they can be. The manifest is still
+    that of `index`; nothing of it is read.
+    """
+    words = sorted(itertools.islice(made_up_words(), _LINE))
+    step, bits = np.float32(LOSS / float(epsilon)), index.manifest.bits
+    flips = min(max(1, round(LOSS / float(epsilon))), bits // (_LINE - 1))
+    ones = np.arange(bits) < flips * np.arange(_LINE)[:, None]
+    line = WordIndex(
+        index.manifest,
+        Vocabulary(words),
+        step * np.arange(-1, _LINE - 1, dtype=np.float32)[:, None],
+        np.packbits(ones, axis=1, bitorder="little").view("<u8"),
+    )
+    euclidean = mechanism is WordMechanism.MADLIB
+    return line, Fraction(float(step)) if euclidean else Fraction(flips)
+
+
+def of_releases(
+    privatizer: Callable[[], Privatizer],
+    index: WordIndex,
+    distances: npt.NDArray[np.float64],
+    epsilon: Fraction,
+    most: int,
+) -> list[Exact | Sampled]:
+    """Documents of one word or another of the index, and of a word that it lacks or another.
+
+    `distances`, float64 (m, m), are those of the index's first m words.
+    """
+    terms = index.vocabulary.terms
+    canaries = unknown_words(terms)
+    with_one, with_other = (f"{terms[0]} {canary}" for canary in canaries)
+    audits: list[Exact | Sampled] = [
+        Sampled(
+            "documents: a word out of the vocabulary",
+            0.0,
+            "Documents were released that differ in a word that the index lacks.",
+            partial(
+                epsilon_at_least,
+                partial(canaries_released, privatizer, canaries),
+                with_one,
+                with_other,
+            ),
+            most=most,
+        )
+    ]
+    pair = telling_pair(distances, float(epsilon))
+    if pair is None:
+        return audits
+    distance = float(distances[pair])
+    audits.append(
+        Sampled(
+            "documents: one word",
+            float(epsilon) * distance * (1 + 1e-6),
+            f"Documents were released of two words of the index that are {distance:.4g} apart.",
+            partial(
+                epsilon_at_least,
+                partial(texts_released, privatizer, terms, terms[pair[0]].as_py()),
+                terms[pair[0]].as_py(),
+                terms[pair[1]].as_py(),
+            ),
+            most=most,
+        )
+    )
+    return audits
+
+
+def telling_pair(distances: npt.NDArray[np.float64], epsilon: float) -> tuple[int, int] | None:
+    """The two of some words, float64 (m, m), whose loss is nearest to what draws show well.
+
+    None where no two differ.
+    """
+    far = np.where(
+        distances > 0, np.abs(np.log(np.maximum(distances, 1e-300) * epsilon / LOSS)), np.inf
+    )
+    one, other = np.unravel_index(int(far.argmin()), far.shape)
+    return (int(one), int(other)) if np.isfinite(far[one, other]) else None
+
+
+def unknown_words(terms: pa.Array) -> tuple[str, str]:
+    """Two words that are not among the terms."""
+    known = set(terms.to_pylist())
+    one, other = itertools.islice((word for word in made_up_words() if word not in known), 2)
+    return one, other
+
+
+def texts_released(
+    privatizer: Callable[[], Privatizer], known: pa.Array, first: str, second: str, count: int
+) -> npt.NDArray[np.int64]:
+    """Which of the known texts two documents became: int64 (count, 2); -1 for what is none."""
+    parts = [
+        pc.index_in(rows["text"].combine_chunks(), value_set=known.cast(pa.large_string()))
+        .fill_null(-1)
+        .to_numpy(zero_copy_only=False)
+        for rows in released(privatizer(), (first, second), count)
+    ]
+    return np.concatenate(parts).astype(np.int64).reshape(count, 2)
+
+
+def canaries_released(
+    privatizer: Callable[[], Privatizer], canaries: tuple[str, ...], text: str, count: int
+) -> npt.NDArray[np.int64]:
+    """How often each canary stands in what a document became: int64 (count, canaries)."""
+    parts = [
+        np.column_stack(
+            [
+                pc.count_substring(rows["text"].combine_chunks(), canary).to_numpy()
+                for canary in canaries
+            ]
+        )
+        for rows in released(privatizer(), (text,), count)
+    ]
+    return np.concatenate(parts).astype(np.int64)
+
+
+def _distances(kind: WordsKind) -> npt.NDArray[np.float64]:
+    """Between the index's first words, float64 (m, m); rounded up where they are rounded."""
+    if kind.parameters.mechanism is WordMechanism.MADLIB:
+        vectors = np.asarray(kind.index.vectors[:_WORDS_TRIED]).astype(np.float64)
+        apart: npt.NDArray[np.float64] = np.linalg.norm(vectors[:, None] - vectors[None], axis=2)
+        return apart
+    codes = np.asarray(kind.index.codes[:_WORDS_TRIED])
+    differing: npt.NDArray[np.float64] = np.bitwise_count(codes[:, None] ^ codes[None]).sum(
+        axis=2, dtype=np.float64
+    )
+    return differing

@@ -1,0 +1,168 @@
+"""Documents that are not private, by which a release of bags of words is calibrated.
+
+They are public texts, or are drawn from a topic model around a private histogram.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import scipy.sparse as sp
+
+from quietcorpus.evaluation import topic_model
+from quietcorpus.evaluation.features import counted
+from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.pipelines.artefacts.public_documents import texts
+from quietcorpus.pipelines.card.verify import verify
+from quietcorpus.pipelines.storage import files as storage
+from quietcorpus.pipelines.storage import layout
+from quietcorpus.pipelines.storage.places import absolute
+from quietcorpus.transforms.artefacts.artefacts import Artefact
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.reading.documents import Corpus
+from quietcorpus.transforms.vocabulary import load
+
+TOPICS = 20
+_LEAST_DOCUMENTS = 100
+Counts = npt.NDArray[np.int64]
+
+
+class Documents(Protocol):
+    """Where the documents of a run come from.
+
+    Attributes:
+        meant: whom a comparison speaks for.
+        terms: V.
+    """
+
+    @property
+    def meant(self) -> str: ...
+
+    @property
+    def terms(self) -> int: ...
+
+    def counts(self, run: int) -> sp.csr_array:
+        """Those of a run, (n, V)."""
+
+
+def _refuse_few(key: str, documents: int) -> None:
+    if documents < _LEAST_DOCUMENTS:
+        raise InputError(
+            f"{key}: {documents} documents have no topics to speak of; give {_LEAST_DOCUMENTS} "
+            "or more"
+        )
+
+
+@dataclass(frozen=True)
+class PublicTexts:
+    """The same public documents for every run."""
+
+    documents: sp.csr_array
+
+    meant = "for these documents; how like them yours are, it does not say"
+
+    @classmethod
+    def read(
+        cls, corpus: Corpus, vocabulary: Vocabulary, wanted: int | None, seed: int
+    ) -> PublicTexts:
+        """All documents, or a sample of so many; raises InputError where there are too few."""
+        offsets, ids = vocabulary.look_up(tokenize(pa.concat_arrays(list(texts(corpus)))))
+        counts = counted(offsets, ids, len(vocabulary))
+        if counts.nnz == 0:
+            raise InputError("SOURCE: no document has a word of the vocabulary")
+        size = counts.shape[0]
+        _refuse_few("SOURCE", wanted or size)
+        if wanted is None or wanted == size:
+            return cls(counts)
+        if wanted > size:
+            raise InputError(
+                f"SOURCE: {corpus.pattern} has {size:,} documents, and {wanted:,} are asked for; "
+                "give more documents, or ask for less"
+            )
+        chosen = np.random.default_rng(seed).choice(size, wanted, replace=False)
+        return cls(counts[np.sort(chosen)])
+
+    @property
+    def terms(self) -> int:
+        """V."""
+        return int(self.documents.shape[1])
+
+    def counts(self, run: int) -> sp.csr_array:
+        """All, whatever the run."""
+        return self.documents
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Documents from a topic model around a histogram, other ones for every run.
+
+    Attributes:
+        weights: of terms, int64 (V,), none negative.
+        length: of the histogram's documents, on average.
+        documents: how many to draw.
+        seed: of all runs.
+    """
+
+    weights: Counts
+    length: float
+    documents: int
+    seed: int
+
+    meant = "for topics around this histogram; how like them yours are, it does not say"
+
+    @classmethod
+    def of(cls, path: str, documents: int | None, seed: int) -> Drawn:
+        """Around the weights of a release; raises InputError for one that has none."""
+        card = verify(path)
+        place = f"{absolute(path)}/{layout.VOCABULARY}"
+        if not any(file.path == layout.VOCABULARY for file in card.files):
+            raise InputError(f"--histogram: {path} has no vocabulary.parquet, and so no histogram")
+        weights = storage.read_table(place)["weight"]
+        if weights.null_count:
+            raise InputError(
+                f"--histogram: {path} has a vocabulary without weights; give a release of "
+                "`kind: histogram`, or one with `histogram_epsilon`"
+            )
+        counts, size = weights.to_numpy(), card.counts.documents
+        if counts.sum() <= 0:  # clipped, noise alone would make documents of it
+            raise InputError(f"--histogram: {path} counts no words")
+        _refuse_few("--histogram", documents or size)
+        return cls(np.maximum(counts, 0), counts.sum() / size, documents or size, seed)
+
+    @property
+    def terms(self) -> int:
+        """V."""
+        return len(self.weights)
+
+    def counts(self, run: int) -> sp.csr_array:
+        """Of the same mean length as the documents of the histogram, in `TOPICS` topics."""
+        generator, weights = np.random.default_rng([self.seed, run]), self.weights.astype(float)
+        return topic_model.draw(weights, self.documents, self.length, TOPICS, generator).counts
+
+
+def documents_of(
+    source: str | None,
+    vocabulary: str | None,
+    histogram: str | None,
+    *,
+    text: str,
+    documents: int | None,
+    seed: int,
+) -> Documents:
+    """Public documents and a vocabulary, or those around a histogram; raises InputError for both.
+
+    Places are absolute.
+    """
+    if histogram is not None:
+        if source is not None or vocabulary is not None:
+            raise InputError("--histogram: stands in place of SOURCE and --vocabulary; leave them")
+        return Drawn.of(histogram, documents, seed)
+    if source is None or vocabulary is None:
+        raise InputError("SOURCE: give public documents and a --vocabulary, or a --histogram")
+    words = load(Artefact.found("--vocabulary", vocabulary))
+    return PublicTexts.read(Corpus(source, text), words, documents, seed)

@@ -1,0 +1,275 @@
+"""Choosing a compression map and its number of bins, on documents that are not private.
+
+Documents are released in a simulation, reconstructed as `quietcorpus reconstruct` does, and
+compared with themselves by their topics. Nothing private is read, and nothing is released.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from quietcorpus.evaluation.choice import Choice, choose
+from quietcorpus.evaluation.features import counted
+from quietcorpus.evaluation.topics import agreement, fit_topics, top_terms
+from quietcorpus.indexes import compression
+from quietcorpus.indexes.compression import Method
+from quietcorpus.mechanisms.decompression import Decompression
+from quietcorpus.mechanisms.factors import Prior
+from quietcorpus.mechanisms.noisy_counts import decay_of
+from quietcorpus.pipelines.calibrate.bag_documents import TOPICS, Documents
+from quietcorpus.pipelines.reconstruct.documents import drawn, stretch_of
+from quietcorpus.pipelines.reconstruct.fit import Kept, fit
+from quietcorpus.pipelines.reconstruct.workers import workers
+from quietcorpus.pipelines.terminal.steps import shown
+from quietcorpus.transforms.errors import InputError
+
+TOP_TERMS = 20
+FACTORS = 30
+_SWEEPS, _REFERENCES = 100, 3
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is compared.
+
+    Attributes:
+        epsilons: of the documents, over N.
+        bins: numbers of bins K.
+        methods: the maps; `none` has a bin for every term.
+        histogram_epsilon: over N, too.
+        runs: of each, with fresh noise.
+        seed: of the noise.
+    """
+
+    epsilons: Sequence[Fraction]
+    bins: Sequence[int]
+    methods: Sequence[Method]
+    histogram_epsilon: Fraction
+    runs: int
+    seed: int
+
+    def maps(self, terms: int) -> list[tuple[Method, int]]:
+        """All that there can be over so many terms; raises InputError if there is none."""
+        possible = [size for size in self.bins if size <= terms]
+        if not possible and any(method is not Method.NONE for method in self.methods):
+            raise InputError(
+                f"--bins: {min(self.bins):,} is more than the {terms:,} words of the vocabulary"
+            )
+        sized = [method for method in self.methods if method is not Method.NONE]
+        whole = [(Method.NONE, terms)] if Method.NONE in self.methods else []
+        return [(method, size) for method in sized for size in possible] + whole
+
+
+class Outcome(NamedTuple):
+    """How well topics are found again at one epsilon.
+
+    Attributes:
+        epsilon: over N.
+        maps: the method and number of bins of each.
+        scores: float64 (maps, runs): mean best-match Jaccard of topics' top terms.
+        choice: which map is best.
+    """
+
+    epsilon: Fraction
+    maps: Sequence[tuple[Method, int]]
+    scores: npt.NDArray[np.float64]
+    choice: Choice
+
+
+class Calibrated(NamedTuple):
+    """All that was found.
+
+    Attributes:
+        meant: whom the choices speak for.
+        ceiling: of the score: topics of the documents themselves, fitted twice.
+        floor: of documents without topics, redrawn from the frequencies.
+        outcomes: for each epsilon.
+    """
+
+    meant: str
+    ceiling: float
+    floor: float
+    outcomes: list[Outcome]
+
+
+def check_installed() -> None:
+    """Raise InputError if what topics are fitted with is not there."""
+    if importlib.util.find_spec("tomotopy") is None:
+        raise InputError("tomotopy is not installed; install the extra [evaluate]")
+
+
+def calibrate(documents: Documents, settings: Settings, *, quiet: bool) -> Calibrated:
+    """Try every map at every epsilon; raises InputError for a map that there cannot be."""
+    maps = settings.maps(documents.terms)
+    shape = len(settings.epsilons), len(maps), settings.runs
+    scores, bounds = np.zeros(shape), np.zeros((2, settings.runs))
+
+    def runs() -> Iterator[None]:
+        compared = None
+        for run in range(settings.runs):
+            counts = documents.counts(run)
+            if compared is None or counts is not compared.counts:
+                compared = _Compared(counts)
+            bounds[:, run] = compared.ceiling, compared.floor(run)
+            yield
+            for first, epsilon in enumerate(settings.epsilons):
+                for second, (method, bins) in enumerate(maps):
+                    generator = np.random.default_rng([settings.seed, run, first, second])
+                    rates = float(settings.histogram_epsilon), float(epsilon)
+                    found = _simulated(counts, method, bins, *rates, generator)
+                    scores[first, second, run] = compared.score(found, run)
+                    yield
+
+    steps = settings.runs * (1 + len(settings.epsilons) * len(maps))
+    for _ in shown(runs(), steps, "calibrating", "releases", quiet=quiet):
+        pass
+    ceiling, floor = bounds.mean(axis=1)
+    outcomes = [
+        Outcome(epsilon, maps, own, choose(own))
+        for epsilon, own in zip(settings.epsilons, scores, strict=True)
+    ]
+    return Calibrated(documents.meant, ceiling, floor, outcomes)
+
+
+class _Compared:
+    """Documents, and their own topics, with which others are compared."""
+
+    def __init__(self, counts: sp.csr_array) -> None:
+        self.counts = counts
+        self._references = [_topics(counts, number) for number in range(_REFERENCES)]
+
+    @property
+    def ceiling(self) -> float:
+        return agreement(self._references, self._references)
+
+    def floor(self, run: int) -> float:
+        """Of documents of the same lengths that have no topics."""
+        generator = np.random.default_rng(run)
+        totals = np.asarray(self.counts.sum(axis=0)).ravel()
+        lengths = np.asarray(self.counts.sum(axis=1)).ravel()
+        terms = generator.choice(len(totals), int(lengths.sum()), p=totals / totals.sum())
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        return self.score(counted(offsets, terms.astype(np.int32), len(totals)), run)
+
+    def score(self, counts: sp.csr_array, run: int) -> float:
+        """How well the topics are found in other documents."""
+        return agreement(self._references, [_topics(counts, _REFERENCES + run)])
+
+
+def _topics(counts: sp.csr_array, seed: int) -> npt.NDArray[np.int32]:
+    return top_terms(fit_topics(counts, TOPICS, iterations=_SWEEPS, seed=seed), TOP_TERMS)
+
+
+@dataclass(frozen=True)
+class _Noisy:
+    """Noisy counts, as if they were a release's."""
+
+    counts: npt.NDArray[np.int32]
+
+    @property
+    def files(self) -> Sequence[_Rows]:
+        return [_Rows(len(self.counts))]
+
+    @property
+    def size(self) -> int:
+        return int(self.counts.shape[1])
+
+    def noisy(self, number: int) -> Iterator[npt.NDArray[np.int32]]:
+        yield self.counts
+
+
+class _Rows(NamedTuple):
+    rows: int
+
+
+def _simulated(
+    counts: sp.csr_array,
+    method: Method,
+    bins: int,
+    histogram_rate: float,
+    rate: float,
+    generator: np.random.Generator,
+) -> sp.csr_array:
+    """The reconstruction of a release, (n, V). NumPy's noise will do: nothing is published."""
+    totals = np.asarray(counts.sum(axis=0)).ravel().astype(np.int64)
+    weights = totals + _noise(histogram_rate, totals.shape, generator)
+    of = _map(method, weights, bins, generator)
+    sums = sp.csr_array((np.ones(len(of), np.int32), (np.arange(len(of)), of)))
+    noisy = (counts @ sums).toarray().astype(np.int32)
+    noisy += _noise(rate, noisy.shape, generator).astype(np.int32)
+    decay, in_bins = decay_of(rate), np.bincount(of, weights, bins).astype(np.float64)
+    prior = Prior.of(in_bins, len(noisy), FACTORS)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        workers("local", _Noisy(noisy), lambda: Path(folder), lambda _: None) as crew,
+    ):
+        seed = int(generator.integers(2**63))
+        fitted = fit(crew, prior, decay, seed, Kept(Path(folder, "factors.npz")))
+        act = partial(
+            drawn,
+            rows=slice(0, len(noisy)),
+            fitted=fitted,
+            decay=decay,
+            stretch=stretch_of(crew, fitted, decay, seed),
+            decompression=Decompression(of, weights, bins),
+            generator=generator,
+        )
+        (bags,) = crew.each(act)
+    return sp.csr_array((bags.counts, bags.entries, bags.offsets), counts.shape)
+
+
+def _noise(
+    rate: float, shape: tuple[int, ...], generator: np.random.Generator
+) -> npt.NDArray[np.int64]:
+    """Two-sided geometric."""
+    share = 1 - math.exp(-rate)
+    return generator.geometric(share, shape) - generator.geometric(share, shape)
+
+
+def _map(
+    method: Method, weights: Counts, bins: int, generator: np.random.Generator
+) -> compression.Bins:
+    if method is Method.NONE:
+        return compression.identity(len(weights))
+    if method is Method.RANDOM:
+        return compression.random(len(weights), bins, generator)
+    return compression.frequency(weights, bins)
+
+
+def lines(found: Calibrated) -> Iterator[str]:
+    """A table for people, and what follows from it."""
+    yield (
+        f"topics found again: {found.ceiling:.3f} without noise, {found.floor:.3f} in documents "
+        "that have none"
+    )
+    yield f"{'epsilon / N':>11}  {'map':<9} {'bins':>7}  {'topics':>6}  {'runs':>13}"
+    for outcome in found.outcomes:
+        means = outcome.scores.mean(axis=1)
+        for number, (method, bins) in enumerate(outcome.maps):
+            runs = outcome.scores[number]
+            mark = ""
+            if number == outcome.choice.best:
+                mark = "  best"
+            elif number in outcome.choice.among:
+                mark = "  may be as good"
+            yield (
+                f"{float(outcome.epsilon):>11g}  {method.value:<9} {bins:>7,}  "
+                f"{means[number]:>6.3f}  {runs.min():>6.3f}-{runs.max():.3f}{mark}"
+            )
+    yield (
+        "Of each epsilon, the map that is best over all noise is among those marked with 95 % "
+        f"confidence: {found.meant}."
+    )

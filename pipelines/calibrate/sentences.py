@@ -1,0 +1,109 @@
+"""Choosing the utility, and the number of projections, on public documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from quietcorpus.evaluation.sentences import closeness, expected
+from quietcorpus.mechanisms.deep_candidate import DeepCandidate, Utility
+from quietcorpus.pipelines.artefacts.public_documents import chosen
+from quietcorpus.transforms.artefacts.candidates import CandidatesSource
+from quietcorpus.transforms.artefacts.encoder import EncoderSource
+from quietcorpus.transforms.privatizers.sentences import utilities
+from quietcorpus.transforms.reading.documents import Corpus
+
+_PROJECTIONS = 10, 25, 50, 75, 100
+_AT_ONCE = 64  # documents whose utilities are held
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an epsilon makes of public documents, on average.
+
+    Attributes:
+        utility, projections, epsilon: the mechanism; `projections` is None for similarity.
+        closeness: the cosine, from the centre of public sentences, of the released embedding to
+            the document's own mean.
+        depth: the utility of the released candidate as a share of the number of sentences.
+    """
+
+    utility: Utility
+    projections: int | None
+    epsilon: Fraction
+    closeness: float
+    depth: float
+
+
+def calibrate(
+    candidates: CandidatesSource,
+    encoder: EncoderSource,
+    corpus: Corpus,
+    epsilons: Sequence[Fraction],
+    *,
+    documents: int,
+    seed: int,
+) -> list[Outcome]:
+    """Every utility and number of projections at every epsilon, in expectation.
+
+    Raises InputError for an encoder that is not the candidates', and for too few documents.
+    """
+    opened = candidates.open()
+    manifest = opened.manifest
+    encoder.check(manifest.encoder)
+    public = chosen(
+        corpus,
+        manifest.language,
+        manifest.least_sentences,
+        manifest.most_sentences,
+        documents,
+        np.random.default_rng(seed),
+    )
+    embeddings = encoder.open().encode(public.sentences)
+    offsets = public.offsets
+    lengths = np.diff(offsets)
+    cosines = closeness(embeddings, offsets, opened.embeddings, opened.centre)
+    found = []
+    for utility, projections in _ways(manifest.projections):
+        scored = utilities(utility, projections or 1, opened)
+        laws = [DeepCandidate(epsilon, utility, projections or 1) for epsilon in epsilons]
+        totals = np.zeros((len(laws), 2))
+        for start in range(0, documents, _AT_ONCE):
+            some = slice(start, start + _AT_ONCE)
+            ends = offsets[start : start + _AT_ONCE + 1]
+            values = scored(embeddings[ends[0] : ends[-1]], ends - ends[0])
+            for law, total in zip(laws, totals, strict=True):
+                rate = float(law.sampler.rate)
+                depths = values / (law.units * lengths[some, None])
+                total += [expected(values, rate, v).sum() for v in (cosines[some], depths)]
+        found += [
+            Outcome(utility, projections, epsilon, *(total / documents))
+            for epsilon, total in zip(epsilons, totals, strict=True)
+        ]
+    return found
+
+
+def _ways(most: int) -> Iterator[tuple[Utility, int | None]]:
+    yield Utility.SIMILARITY, None
+    for utility in (Utility.DEPTH, Utility.MEAN_DEPTH, Utility.OPTIMISTIC_DEPTH):
+        for projections in sorted({min(some, most) for some in _PROJECTIONS}):
+            yield utility, projections
+
+
+def lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """For each epsilon the best number of projections of every utility, and the best of all."""
+    yield f"{'epsilon':>8}  {'utility':<17} {'projections':>11} {'closeness':>10} {'depth / k':>10}"
+    for epsilon in sorted({outcome.epsilon for outcome in outcomes}):
+        here = [outcome for outcome in outcomes if outcome.epsilon == epsilon]
+        best = max(here, key=lambda outcome: outcome.closeness)
+        for utility in Utility:
+            own = [outcome for outcome in here if outcome.utility is utility]
+            top = max(own, key=lambda outcome: outcome.closeness)
+            mark = "  best" if top is best else ""
+            yield (
+                f"{float(epsilon):>8g}  {utility.value:<17} {top.projections or '-':>11} "
+                f"{top.closeness:>10.3f} {top.depth:>10.3f}{mark}"
+            )

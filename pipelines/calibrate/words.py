@@ -1,0 +1,151 @@
+"""Calibration before a run: what an epsilon does to an index's words, and which one is needed."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from quietcorpus.evaluation.calibration import Measured, Run, choose_words, held_draws, measure
+from quietcorpus.evaluation.demands import Design
+from quietcorpus.evaluation.neighbours import euclidean_neighbours, hamming_neighbours
+from quietcorpus.evaluation.solver import Solution, solve
+from quietcorpus.evaluation.tallies import child
+from quietcorpus.indexes.artefact import WordIndex
+from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.pipelines.calibrate import words_plot, words_report
+from quietcorpus.pipelines.calibrate.word_blocks import Engine, engine
+from quietcorpus.pipelines.calibrate.words_report import Settings
+from quietcorpus.pipelines.kinds.word_meaning import simulator
+from quietcorpus.pipelines.storage import files as storage
+from quietcorpus.pipelines.storage.places import is_local
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.privatizers.words import WordMechanism
+
+RESULT, ROWS = "calibration.json", "calibration.parquet"
+_RANKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+_NEIGHBOURS_OF = 1000
+_VALIDATED_WORDS = 1000
+
+
+def calibrate(
+    index: WordIndex,
+    output: str,
+    settings: Settings,
+    *,
+    by: Engine = "local",
+    workers: int | None = None,
+    quiet: bool = False,
+) -> dict[str, Any]:
+    """Measure, solve if there are demands, and write the results.
+
+    Args:
+        index: what a release would use.
+        output: an absolute path of a folder or an object-store URI, empty as yet. It gets
+            `calibration.json`, `calibration.parquet` (a row for each epsilon and word),
+            `calibration.png` and `calibration.svg`, whatever `by` and `workers` are.
+        settings: what to calibrate.
+        by, workers, quiet: see `quietcorpus.pipelines.calibrate.word_blocks.engine`.
+
+    Returns:
+        The content of `calibration.json`.
+
+    Raises:
+        InputError: anything that a person can mend; nothing is written then.
+    """
+    words_plot.require()
+    storage.refuse_existing(output)
+    with storage.staging_area(output) as staging:
+        try:
+            with engine(by, workers, quiet=quiet) as run:
+                measured, solution = _measured(index, settings, run)
+        except ValueError as error:  # of the pure layers, about numbers alone
+            raise InputError(f"calibrate: {error}") from None
+        content = words_report.content(
+            index.manifest, settings, measured, _neighbours(index, settings, measured), solution
+        )
+        sink = io.BytesIO()
+        pq.write_table(words_report.rows(measured, index.vocabulary.terms), sink)
+        files = {ROWS: sink.getvalue(), **words_plot.pictures(content)}
+        files[RESULT] = (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
+        _write(staging, output, files)
+    return content
+
+
+def _measured(index: WordIndex, settings: Settings, run: Run) -> tuple[Measured, Solution | None]:
+    simulated = simulator(settings.mechanism, index)
+    seed = np.random.SeedSequence(settings.seed)
+    size, weights = simulated.size, settings.weights
+    solution = None
+    if settings.demands:  # first, since bad demands show at once
+        checked = Design(
+            _VALIDATED_WORDS if weights is not None else min(_VALIDATED_WORDS, size),
+            settings.draws,
+            settings.eta,
+            weights,
+        )
+        solution = solve(
+            simulated, settings.demands, checked, settings.confidence, child(seed, 2), run
+        )
+    count = settings.words
+    if weights is None and count is not None:
+        count = min(count, size)
+    words = choose_words(size, count, child(seed, 0), weights)
+    epsilons = [float(epsilon) for epsilon in settings.epsilons]
+    held = held_draws(settings.draws, settings.eta)
+    measured = measure(simulated, words, epsilons, settings.draws, held, child(seed, 1), run)
+    return measured, solution
+
+
+def _neighbours(index: WordIndex, settings: Settings, measured: Measured) -> dict[str, Any]:
+    ranks = [rank for rank in _RANKS if rank < index.manifest.words]
+    words = measured.words[:_NEIGHBOURS_OF]
+    if settings.mechanism is WordMechanism.MADLIB:
+        distances = euclidean_neighbours(index.vectors, words, ranks)
+    else:
+        distances = hamming_neighbours(index.codes, words, ranks)
+    return {
+        "ranks": ranks,
+        "words": len(words),
+        "quantiles": [words_report.quantiles(column) for column in distances.T],
+    }
+
+
+def read_weights(key: str, path: str, vocabulary: Vocabulary) -> npt.NDArray[np.float64]:
+    """Weights of a vocabulary's words from Parquet with the columns `term` and `weight`.
+
+    A release's `vocabulary.parquet` is such a file; its noisy counts may be negative, which counts
+    as zero, as do words that the file lacks. Raises InputError for any other file.
+    """
+    try:
+        table = storage.read_table(path)
+        terms, weights = (table[name].combine_chunks() for name in ("term", "weight"))
+        places = pc.index_in(vocabulary.terms, value_set=terms.cast(pa.large_string()))
+        values = weights.cast(pa.float64()).take(places).fill_null(0).to_numpy()
+    except (OSError, KeyError, pa.ArrowException):
+        raise InputError(
+            f"{key}: {path} is no Parquet file with the columns term and weight (numbers)"
+        ) from None
+    if not np.isfinite(values).all() or not (values > 0).any():
+        raise InputError(f"{key}: {path} gives no word of the index a positive, finite weight")
+    positive: npt.NDArray[np.float64] = np.maximum(values, 0)
+    return positive
+
+
+def _write(staging: str, output: str, files: dict[str, bytes]) -> None:
+    """All at once on this machine; in an object store, `calibration.json` last."""
+    local = is_local(output)
+    folder = f"{staging}/calibration" if local else output
+    if local:
+        os.mkdir(folder)
+    for name, content in files.items():
+        storage.write_bytes(f"{folder}/{name}", content)
+    if local:
+        storage.move(folder, output)

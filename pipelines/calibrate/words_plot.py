@@ -1,0 +1,137 @@
+"""The picture of a calibration."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from quietcorpus.transforms.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's colours, which people with any colour vision tell apart.
+_BLUE, _ORANGE, _GREEN, _BLACK = "#0072B2", "#D55E00", "#009E73", "#000000"
+_WIDE = 30
+
+
+def require() -> None:
+    """Raise InputError if pictures cannot be drawn."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise InputError("matplotlib is not installed; install the extra [calibrate]") from None
+
+
+def pictures(content: dict[str, Any]) -> dict[str, bytes]:
+    """`calibration.png` and `calibration.svg` from what `calibration.json` holds."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    settings: dict[Any, Any] = {"svg.hashsalt": "quietcorpus", "font.size": 9, "axes.titlesize": 10}
+    with mpl.rc_context(settings):
+        figure = Figure(figsize=(12, 4.8), layout=ConstrainedLayoutEngine(w_pad=0.12))
+        _draw(figure, content)
+        drawn = {}
+        for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
+            stream = io.BytesIO()
+            figure.savefig(stream, format=kind, dpi=160, metadata=metadata)
+            drawn[f"calibration.{kind}"] = stream.getvalue()
+    return drawn
+
+
+def _draw(figure: Figure, content: dict[str, Any]) -> None:
+    figure.suptitle(content["title"], fontsize=11)
+    unchanged, sizes, neighbours = figure.subplots(1, 3)
+    _unchanged(unchanged, content)
+    _set_sizes(sizes, content)
+    for axes in (unchanged, sizes):
+        _epsilon_axis(axes, content)
+    _neighbours(neighbours, content)
+    for axes in (unchanged, sizes, neighbours):
+        axes.grid(alpha=0.25, linewidth=0.5)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(  # below, where it hides nothing
+            loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, fontsize=8, frameon=False
+        )
+
+
+def _unchanged(axes: Axes, content: dict[str, Any]) -> None:
+    rows = content["by_epsilon"]
+    quantiles = [row["unchanged"]["quantiles"] for row in rows]
+    _bands(axes, [row["epsilon"] for row in rows], quantiles, _BLUE)
+    axes.set(ylim=(-0.02, 1.02), ylabel="$N_w$: share of draws that give the word itself")
+    axes.set_title("How often a word comes back unchanged")
+
+
+def _set_sizes(axes: Axes, content: dict[str, Any]) -> None:
+    rows, parameters = content["by_epsilon"], content["parameters"]
+    quantiles = [row["set_size"]["quantiles"] for row in rows]
+    _bands(axes, [row["epsilon"] for row in rows], quantiles, _ORANGE)
+    axes.axhline(
+        parameters["held"],
+        color=_BLACK,
+        linestyle=":",
+        linewidth=1,
+        label=f"most that {parameters['draws']:,} draws can show",
+    )
+    axes.set_yscale("log")
+    _plain(axes.yaxis)
+    share = 100 * (1 - parameters["eta"])
+    axes.set_ylabel(f"$S_w$: words that hold {share:.4g} % of the draws")
+    axes.set_title("Into how many words it turns")
+
+
+def _neighbours(axes: Axes, content: dict[str, Any]) -> None:
+    neighbours = content["neighbours"]
+    _bands(axes, neighbours["ranks"], neighbours["quantiles"], _GREEN)
+    mean = content["mean_distance"]
+    axes.axhline(mean, color=_BLACK, linestyle=":", linewidth=1, label="mean of all pairs")
+    axes.set_xscale("log")
+    _plain(axes.xaxis)
+    unit = " (bits)" if content["unit"] == "bit" else ""
+    axes.set(xlabel="k", ylabel=f"{content['metric']} distance{unit}", ylim=(0, None))
+    axes.set_title("How far a word's k-th neighbour is")
+
+
+def _bands(axes: Axes, x: Sequence[float], quantiles: Sequence[Any], colour: str) -> None:
+    """The median, the quartiles, and the middle 90 % of words."""
+    values = np.array(quantiles)
+    axes.plot(x, values[:, 2], color=colour, marker="o", markersize=3.5, label="median word")
+    for low, high, alpha, share in ((1, 3, 0.4, 50), (0, 4, 0.18, 90)):
+        axes.fill_between(
+            x,
+            values[:, low],
+            values[:, high],
+            color=colour,
+            alpha=alpha,
+            linewidth=0,
+            label=f"middle {share} % of words",
+        )
+
+
+def _epsilon_axis(axes: Axes, content: dict[str, Any]) -> None:
+    """Linear unless the grid is a wide one; a mark at the solution."""
+    epsilons = [row["epsilon"] for row in content["by_epsilon"]]
+    if max(epsilons) > _WIDE * min(epsilons):
+        axes.set_xscale("log")
+        _plain(axes.xaxis)
+    axes.set_xlabel(f"$\\varepsilon$ per {content['unit']}")
+    if content["solution"] is not None:
+        solved = content["solution"]["epsilon"]
+        label = f"$\\varepsilon$ = {solved:g}, solved for"
+        axes.axvline(solved, color=_BLACK, linestyle="--", linewidth=1, label=label)
+
+
+def _plain(axis: Axis) -> None:
+    """Numbers rather than powers of ten, for a logarithmic axis."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axis.set_minor_formatter(NullFormatter())

@@ -1,0 +1,262 @@
+"""What a calibration says: the content of `calibration.json`, rows, and lines for a terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from quietcorpus.evaluation.calibration import Measured
+from quietcorpus.evaluation.demands import Demand
+from quietcorpus.evaluation.intervals import mean_over_blocks
+from quietcorpus.evaluation.solver import Solution
+from quietcorpus.evaluation.tallies import WORDS_A_BLOCK
+from quietcorpus.indexes.artefact import Manifest
+from quietcorpus.pipelines.artefacts.distances import distance, matched
+from quietcorpus.transforms.privatizers.words import WordMechanism
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+_CONFIDENCE = 0.95
+_NAMES = {WordMechanism.MADLIB: "Madlib", WordMechanism.BRR: "BRR"}
+_METRICS = {WordMechanism.MADLIB: "Euclidean", WordMechanism.BRR: "Hamming"}
+_UNITS = {WordMechanism.MADLIB: "unit of Euclidean distance", WordMechanism.BRR: "bit"}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to calibrate.
+
+    Attributes:
+        mechanism: which one.
+        epsilons: the grid, per unit of the mechanism's distance.
+        words: how many to measure, at most; None for all of them.
+        draws: for each epsilon and word.
+        eta: S_w is the size of the smallest set with probability 1 - eta or more.
+        seed: of everything that is drawn; equal seeds give equal numbers.
+        weights: None, or float64 (V,): words are drawn in proportion. They must be public.
+        demands: none, or what an epsilon is sought for.
+        confidence: of that epsilon.
+    """
+
+    mechanism: WordMechanism
+    epsilons: tuple[Fraction, ...]
+    words: int | None = 10_000
+    draws: int = 1000
+    eta: Fraction = Fraction(1, 20)
+    seed: int = 1
+    weights: npt.NDArray[np.float64] | None = None
+    demands: tuple[Demand, ...] = ()
+    confidence: float = 0.95
+
+
+def content(
+    manifest: Manifest,
+    settings: Settings,
+    measured: Measured,
+    neighbours: dict[str, Any],
+    solution: Solution | None,
+) -> dict[str, Any]:
+    """All numbers, with everything that is needed to repeat them.
+
+    Quantiles are over words, of estimates; intervals are of the mean over words, at 95 %, from the
+    blocks of words that share their noise (`quietcorpus.evaluation.intervals.mean_over_blocks`). A
+    null min-entropy is that of a word that no draw gave: more than log(draws), about.
+    """
+    mechanism = settings.mechanism
+    return {
+        "schema_version": 1,
+        "title": _title(manifest, settings, measured),
+        "index": {
+            "words": manifest.words,
+            "dimensions": manifest.dimensions,
+            "bits": manifest.bits,
+            "provenance": manifest.provenance,
+            "source": dict(manifest.source),
+            "builder": manifest.builder,
+            "files": {file["path"]: file["sha256"] for file in manifest.files},
+        },
+        "mechanism": mechanism.value,
+        "metric": _METRICS[mechanism],
+        "unit": _UNITS[mechanism],
+        "distances": dict(manifest.distances),
+        "mean_distance": float(distance(manifest, mechanism, "mean")),
+        "maximum_distance": float(distance(manifest, mechanism, "maximum")),
+        "parameters": {
+            "epsilons": [str(epsilon) for epsilon in settings.epsilons],
+            "draws": measured.draws,
+            "words": len(measured.words),
+            "sample": _sample(manifest, settings, measured),
+            "words_that_share_noise": WORDS_A_BLOCK,
+            "eta": float(settings.eta),
+            "held": measured.held,
+            "seed": settings.seed,
+            "quantiles": list(QUANTILES),
+        },
+        "by_epsilon": [
+            _row(manifest, settings, measured, e) for e in range(len(settings.epsilons))
+        ],
+        "neighbours": neighbours,
+        "solution": None if solution is None else _solution(settings, solution),
+    }
+
+
+def _title(manifest: Manifest, settings: Settings, measured: Measured) -> str:
+    size = (
+        f"{manifest.dimensions} dimensions"
+        if settings.mechanism is WordMechanism.MADLIB
+        else f"{manifest.bits} bits"
+    )
+    return (
+        f"{_NAMES[settings.mechanism]} on {manifest.words:,} words ({size}): "
+        f"{measured.draws:,} draws for each of {len(measured.words):,} words"
+    )
+
+
+def _sample(manifest: Manifest, settings: Settings, measured: Measured) -> str:
+    if settings.weights is not None:
+        return "drawn with replacement, by weight"
+    if len(measured.words) == manifest.words:
+        return "all words"
+    return "drawn without replacement, every word alike"
+
+
+def _row(manifest: Manifest, settings: Settings, measured: Measured, e: int) -> dict[str, Any]:
+    epsilon = settings.epsilons[e]
+    (other,) = set(WordMechanism) - {settings.mechanism}
+    mean, maximum = (distance(manifest, settings.mechanism, by) for by in ("mean", "maximum"))
+    return {
+        "epsilon": float(epsilon),
+        "loss_at_mean_distance": float(epsilon * mean),
+        "loss_at_maximum_distance": float(epsilon * maximum),
+        "matched": {
+            "mechanism": other.value,
+            "by_mean": float(matched(epsilon, settings.mechanism, other, "mean", manifest)),
+            "by_maximum": float(matched(epsilon, settings.mechanism, other, "maximum", manifest)),
+        },
+        "unchanged": _summary(measured.unchanged_share[e], measured.blocks),
+        "set_size": _summary(measured.set_size[e], measured.blocks),
+        "distinct": _summary(measured.distinct[e], measured.blocks),
+        "min_entropy": {"quantiles": quantiles(measured.min_entropy[e])},
+        "max_entropy": {"quantiles": quantiles(measured.max_entropy[e])},
+    }
+
+
+def quantiles(values: npt.NDArray[np.number]) -> list[float | None]:
+    """The quantiles of `QUANTILES`; null where one is infinite."""
+    found = np.quantile(values, QUANTILES, method="inverted_cdf")
+    return [float(value) if math.isfinite(value) else None for value in found]
+
+
+def _summary(values: npt.NDArray[np.number], blocks: npt.NDArray[np.int64]) -> dict[str, Any]:
+    low, high = mean_over_blocks(values.astype(np.float64), blocks, _CONFIDENCE)
+    return {
+        "mean": float(values.mean()),
+        "interval": [low, high] if math.isfinite(low) else None,
+        "quantiles": quantiles(values),
+    }
+
+
+def _solution(settings: Settings, solution: Solution) -> dict[str, Any]:
+    return {
+        "epsilon": float(solution.epsilon),
+        "confidence": solution.confidence,
+        "demands": [str(demand) for demand in settings.demands],
+        "validations": [
+            {
+                "epsilon": float(validation.epsilon),
+                "level": validation.level,
+                "met": validation.met,
+                "verdicts": [
+                    {
+                        "demand": str(verdict.demand),
+                        "certified": verdict.certified,
+                        "words": verdict.words,
+                        "share_at_least": verdict.at_least,
+                    }
+                    for verdict in validation.verdicts
+                ],
+            }
+            for validation in solution.validations
+        ],
+    }
+
+
+def rows(measured: Measured, terms: pa.Array) -> pa.Table:
+    """A row for each epsilon and word; `min_entropy` is null where no draw gave the word."""
+    count = len(measured.words)
+    words = terms.take(pa.array(measured.words)).cast(pa.string())
+    return pa.table(
+        {
+            "epsilon": np.repeat(np.array(measured.epsilons), count),
+            "word": pa.chunked_array([words] * len(measured.epsilons)),
+            "unchanged": measured.unchanged_share.ravel(),
+            "set_size": measured.set_size.ravel(),
+            "distinct": measured.distinct.ravel(),
+            "min_entropy": pa.array(
+                measured.min_entropy.ravel(), mask=~np.isfinite(measured.min_entropy.ravel())
+            ),
+            "max_entropy": measured.max_entropy.ravel(),
+        }
+    )
+
+
+def lines(found: dict[str, Any]) -> Iterator[str]:
+    """The table for a terminal."""
+    other = _NAMES[WordMechanism(found["by_epsilon"][0]["matched"]["mechanism"])]
+    yield found["title"]
+    yield (
+        f"{found['metric']} distance of two words: mean {found['mean_distance']:.4g}, maximum "
+        f"{found['maximum_distance']:.4g}; words were {found['parameters']['sample']}"
+    )
+    yield ""
+    yield (
+        f"{'':>9}  {'x mean':>8}  {'N_w':<25}  {'S_w':<20}  {'outputs':>7}  {other} that matches by"
+    )
+    yield (
+        f"{'epsilon':>9}  {'distance':>8}  {'5 %':>5} {'median':>6} {'95 %':>5} {'mean':>6}  "
+        f"{'5 %':>6} {'median':>6} {'95 %':>6}  {'median':>7}  {'mean':>7} {'maximum':>7}"
+    )
+    for row in found["by_epsilon"]:
+        unchanged, sizes = row["unchanged"]["quantiles"], row["set_size"]["quantiles"]
+        yield (
+            f"{row['epsilon']:>9.4g}  {row['loss_at_mean_distance']:>8.4g}  "
+            f"{unchanged[0]:>5.3f} {unchanged[2]:>6.3f} {unchanged[4]:>5.3f} "
+            f"{row['unchanged']['mean']:>6.3f}  "
+            f"{sizes[0]:>6.0f} {sizes[2]:>6.0f} {sizes[4]:>6.0f}  "
+            f"{row['distinct']['quantiles'][2]:>7.0f}  "
+            f"{row['matched']['by_mean']:>7.3g} {row['matched']['by_maximum']:>7.3g}"
+        )
+    yield ""
+    yield from _neighbour_lines(found)
+    yield from _solution_lines(found)
+
+
+def _neighbour_lines(found: dict[str, Any]) -> Iterator[str]:
+    neighbours = found["neighbours"]
+    yield "k-th neighbour " + "".join(f"{rank:>8,}" for rank in neighbours["ranks"])
+    for name, place in (("5 %", 0), ("median", 2), ("95 %", 4)):
+        values = (f"{row[place]:>8.4g}" for row in neighbours["quantiles"])
+        yield f"{name:>14} " + "".join(values)
+
+
+def _solution_lines(found: dict[str, Any]) -> Iterator[str]:
+    solution = found["solution"]
+    if solution is None:
+        return
+    last = solution["validations"][-1]
+    yield ""
+    yield (
+        f"epsilon {solution['epsilon']:g} meets, with a confidence of "
+        f"{100 * solution['confidence']:g} %:"
+    )
+    for verdict in last["verdicts"]:
+        yield (
+            f"  {verdict['demand']} (shown for {verdict['certified']:,} of {verdict['words']:,} "
+            f"fresh words: a share of {verdict['share_at_least']:.4f} or more)"
+        )

@@ -1,0 +1,226 @@
+"""The card for people: `README.md`, with the front matter that Hugging Face datasets read."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+
+from quietcorpus.mechanisms.guarantees import ceiling
+from quietcorpus.pipelines.card.model import (
+    Artefact,
+    Card,
+    LimitedPrecisionParameters,
+    Meaning,
+    MetricParameters,
+    Parameters,
+    Reconstruction,
+    SentenceParameters,
+    Spread,
+    UserParameters,
+    costs,
+    named,
+)
+
+
+def render(card: Card) -> str:
+    """The text of a release's README."""
+    mechanism = card.mechanism
+    total = card.guarantee.parameters
+    parts = [
+        _front_matter(card),
+        f"# {card.release}\n",
+        card.guarantee.statement + "\n",
+        "## Guarantee\n",
+        _table(
+            [
+                ("definition", f"{card.guarantee.definition}, {_numbers(total)}"),
+                ("neighbours", card.guarantee.adjacency),
+                ("unit", card.guarantee.unit),
+                *((f"{s.stage} costs", costs(s.parameters)) for s in card.budget.stages),
+                ("**in all**", f"**{costs(total)}**"),
+            ]
+        ),
+    ]
+    if card.meaning:
+        parts += ["## What epsilon means here\n", _meaning(card.meaning)]
+    if card.papers_figure:
+        parts.append(
+            f"The paper's figure: epsilon = {card.papers_figure.epsilon:.6g}. "
+            f"{card.papers_figure.explanation}\n"
+        )
+    parts += [
+        "## What is not protected\n",
+        "".join(f"- {line}\n" for line in card.guarantee.not_protected),
+        "## What is in here\n",
+        _contents(card),
+        "## How it was made\n",
+        _table([(key, _shown(value)) for key, value in mechanism.items()]),
+    ]
+    own, public = (mechanism.get(f"{of}most_sentences") for of in ("", "candidates_"))
+    if public is not None and own != public:
+        parts.append(
+            f"Candidates were calibrated with the first {public} sentences of public documents, "
+            f"and of these documents the first {own} count: the guarantee is the same, what the "
+            "embeddings are good for may not be.\n"
+        )
+    if card.artefacts:
+        parts.append("Artefacts:\n\n" + "".join(map(_artefact, card.artefacts)))
+    if card.reconstruction:
+        parts.append(_reconstructed(card.reconstruction))
+    parts.append(
+        f"{card.counts.documents:,} documents, {card.counts.rejected:,} unreadable records "
+        f"rejected. Made on {card.created} by quietcorpus {card.software['quietcorpus']}. "
+        "`quietcorpus verify` checks every file against `release.json`.\n"
+    )
+    return "\n".join(parts)
+
+
+def _reconstructed(made: Reconstruction) -> str:
+    return (
+        "**Reconstructed** from the noisy bins of the release whose `release.json` has the sha256 "
+        f"`{made.card_sha256}`, and from nothing else, at no further cost. A model of "
+        f"{made.factors} factors, which knows the noise's law, was fitted to them, and every row "
+        "was drawn from what it tells of that document: counts are likely ones, not the "
+        "document's own.\n"
+    )
+
+
+def _front_matter(card: Card) -> str:
+    data = any(file.path.startswith("data/") for file in card.files)
+    vectors = any(file.path == "vectors.parquet" for file in card.files)
+    table = "vectors.parquet" if vectors else "vocabulary.parquet"
+    pattern = "data/*.parquet" if data else table
+    return (
+        "---\n"
+        f"pretty_name: {json.dumps(card.release)}\n"  # in quotes, or YAML might see a number
+        "tags:\n- differential-privacy\n- quietcorpus\n"
+        "configs:\n- config_name: default\n  data_files:\n"
+        f"  - split: train\n    path: {pattern}\n"
+        "---\n"
+    )
+
+
+_DATA = {
+    "bag-of-words": "`terms` (term ids, ascending) and `counts` (a positive count for each)",
+    "words": "`text`, the released words with single spaces between them",
+    "sentence-embeddings": "`embedding`, and, where that is a public candidate's, its number "
+    "`candidate`",
+}
+_FILES = {
+    "vocabulary.parquet": "`term_id`, `term`, `weight`: the private histogram's noisy count of "
+    "the term in the corpus; it may be negative, and is empty where no histogram is released",
+    "compression.parquet": "`term_id`, `bin`: the public compression map",
+    "vectors.parquet": "`word`, `vector`: the word embeddings",
+    "vectors.txt": "the same in word2vec's text format, which gensim opens",
+    "vectors.bin": "the same in word2vec's binary format",
+    "index": "the same as a word index for releases of `kind: words`; it is private, and what it "
+    "cost is added to theirs",
+}
+
+
+def _contents(card: Card) -> str:
+    names = dict.fromkeys(file.path.split("/")[0] for file in card.files)
+    rows = f"one row a document: `id`, the kept columns, {_DATA.get(card.mechanism['kind'])}"
+    if "include" in card.mechanism:
+        rows += (
+            "; and `bins`, the noisy count of every bin as the mechanism released it, which may be "
+            "negative; `terms` and `counts` are made from these at no cost"
+        )
+    lines = [f"- `{name}`: {(_FILES | {'data': rows})[name]}\n" for name in names]
+    if card.columns:
+        lines.append(f"- copied as they are: {named(card.columns, card.id_column, '`')}\n")
+    return "".join(lines)
+
+
+def _numbers(total: Parameters) -> str:
+    match total:
+        case LimitedPrecisionParameters():
+            return f"N = {total.precision}, {costs(total)}"
+        case MetricParameters():
+            return f"{costs(total)}, d the {total.metric}"
+        case SentenceParameters():
+            return costs(total)
+        case UserParameters():
+            groups = "; ".join(
+                f"epsilon {ceiling(Fraction(group.epsilon_exact))} for {group.name}"
+                for group in total.groups
+            )
+            return costs(total) + (f" ({groups})" if groups else "")
+
+
+def _artefact(artefact: Artefact) -> str:
+    line = f"- {artefact.name}: `{artefact.uri}`, sha256 `{artefact.digest}`, {artefact.provenance}"
+    if artefact.guarantee is None:
+        return line + "\n"
+    stated = artefact.guarantee.get("statement") or json.dumps(artefact.guarantee)
+    return f"{line}; what it cost comes on top of this release's: {stated}\n"
+
+
+def _meaning(meaning: Meaning) -> str:
+    """Losses and what becomes of words, for people."""
+    whose = "one word replaced" if meaning.loss_of_documents else "all of a document replaced"
+    between = (
+        ""
+        if meaning.mean_interval is None
+        else " (95 % interval {:.4g} to {:.4g}, from a sample of pairs)".format(
+            *meaning.mean_interval
+        )
+    )
+    losses = _table(
+        [
+            ("distance of two words, on average", f"{meaning.mean_distance:.4g}{between}"),
+            ("distance of two words, at most", _up(meaning.maximum_distance)),
+            (f"loss (log of the factor), {whose} at the mean distance", _up(meaning.loss_at_mean)),
+            (f"loss, {whose} at the greatest distance", _up(meaning.loss_at_maximum)),
+            *(
+                (
+                    f"loss, all {words:,} words of a document replaced at the mean distance",
+                    _up(loss),
+                )
+                for words, loss in (meaning.loss_of_documents or {}).items()
+            ),
+        ]
+    )
+    rows = [
+        f"| {'any' if t.document_words is None else format(t.document_words, ',')} "
+        f"| {t.epsilon:.4g} | {_spread(t.unchanged, none='none seen')} "
+        f"| {_spread(t.set_size, most=t.set_size_limit)} |\n"
+        for t in meaning.typical
+    ]
+    head = (
+        "| words of the document | epsilon of a word | released as it is (N_w) | words that hold "
+        "95 % of the chance (S_w) |\n|---|---|---|---|\n"
+    )
+    note = "Median word, and in brackets the middle 90 % and the extremes: "
+    return f"{losses}\n{head}{''.join(rows)}\n{note}{meaning.sample}.\n"
+
+
+def _spread(spread: Spread, *, none: str = "0", most: float = math.inf) -> str:
+    """Quantiles; estimates from draws know nothing beyond what that many draws can show."""
+
+    def shown(value: float) -> str:
+        if value == 0:
+            return none
+        return f"{most:g} or more" if value > 0.9 * most else f"{value:.3g}"
+
+    median, low, high, least, largest = (
+        shown(getattr(spread, name)) for name in ("median", "low", "high", "least", "largest")
+    )
+    return f"{median} ({low} to {high}; {least} to {largest})"
+
+
+def _up(value: float) -> str:
+    return ceiling(Fraction(value), 4)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {_shown(inner)}" for key, inner in value.items())
+    if isinstance(value, list):
+        return "; ".join(map(_shown, value))
+    return str(value)
+
+
+def _table(rows: list[tuple[str, str]]) -> str:
+    return "| | |\n|---|---|\n" + "".join(f"| {key} | {value} |\n" for key, value in rows)

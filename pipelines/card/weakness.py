@@ -1,0 +1,156 @@
+"""What makes a guarantee mean little: warned of before a run, and said first on its card.
+
+Everything is judged from public figures: budgets, the index, the number of users that the spec
+states. docs/privacy.md gives the reason for every threshold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from quietcorpus.mechanisms.guarantees import Guarantee, LimitedPrecision, MetricPrivacy, ceiling
+from quietcorpus.pipelines.card.model import Artefact, Meaning
+
+MOST_EPSILON = Fraction(10)
+MOST_DELTA = Fraction(1, 10**5)
+MOST_UNCHANGED = 0.5
+LEAST_WORDS = Fraction(1, 2)
+"""Of a vocabulary, the share that should stand out of the noise."""
+
+_REPLACED = 2  # in L1: a replaced word is one removed and one added
+_LONG = 14  # from this epsilon on, odds are said as a power of ten
+_WORTH = "the vectors' worth, of which no guarantee speaks: "
+
+
+class Weakness(NamedTuple):
+    """What a release does not protect, or is not worth, though one might think so.
+
+    Attributes:
+        said: a line of what is not protected.
+        remedy: what to change in the spec.
+    """
+
+    said: str
+    remedy: str
+
+
+def of_guarantee(total: Guarantee, artefacts: Sequence[Artefact]) -> list[Weakness]:
+    """Judge a total, and what private artefacts cost on top of it.
+
+    Metric privacy has no threshold of its own: its epsilon means nothing without an index (see
+    `of_words`).
+    """
+    inherited = [one for artefact in artefacts for one in _of_inherited(artefact)]
+    match total:
+        case MetricPrivacy():
+            return inherited
+        case LimitedPrecision(precision=precision) if precision < _REPLACED:
+            word = "one replaced word of one document"
+            own = _of_epsilon(word, "twice epsilon", _REPLACED * total.epsilon)
+        case _:
+            own = _of_epsilon(total.unit, "epsilon", total.epsilon)
+    delta = _of_delta(total.delta) if isinstance(total, LimitedPrecision) else []
+    return [*own, *delta, *inherited]
+
+
+def _of_epsilon(whose: str, name: str, epsilon: Fraction) -> list[Weakness]:
+    if epsilon <= MOST_EPSILON:
+        return []
+    said = (
+        f"{whose} against a reader who knows everything else: {name}, {ceiling(epsilon)}, is above "
+        f"{MOST_EPSILON}, so that even odds may become {_odds(epsilon)} to 1"
+    )
+    return [Weakness(said, "lower the mechanism's epsilons")]
+
+
+def _odds(epsilon: Fraction) -> str:
+    """The exponential of `epsilon`, rounded up."""
+    if epsilon < _LONG:
+        return f"{math.ceil(math.exp(epsilon) / 1000) * 1000:,}"
+    return f"10^{math.ceil(float(epsilon) / math.log(10))}"
+
+
+def _of_delta(delta: Fraction) -> list[Weakness]:
+    if delta <= MOST_DELTA:
+        return []
+    said = (
+        f"passages with certainty: delta, {ceiling(delta)}, is above {ceiling(MOST_DELTA)}, and a "
+        f"mechanism that published one document in {math.floor(1 / delta):,} whole would keep to it"
+    )
+    return [Weakness(said, "lower mechanism.vocabulary.private.delta")]
+
+
+def _of_inherited(artefact: Artefact) -> list[Weakness]:
+    """Judge a private artefact by the epsilon that it came with, whatever its definition is."""
+    numbers = (artefact.guarantee or {}).get("parameters")
+    if not isinstance(numbers, dict) or "metric" in numbers:
+        return []
+    for name, most, unstated in (("epsilon", MOST_EPSILON, None), ("delta", MOST_DELTA, 0)):
+        worth = _number(numbers.get(name, unstated))
+        if worth > most:
+            state = "no number" if worth == math.inf else f"{worth:g}, above {float(most):g}"
+            said = (
+                f"the people whose data the {artefact.name} was made from: the {name} that it came "
+                f"with is {state}"
+            )
+            return [Weakness(said, f"take an {artefact.name} that cost less")]
+    return []
+
+
+def _number(value: object) -> float:
+    """A number that another party has stated, maybe in quotes; infinite where it is none."""
+    try:
+        return float(Fraction(str(value)))
+    except (ValueError, OverflowError, ZeroDivisionError):
+        return math.inf
+
+
+def of_words(meaning: Meaning) -> list[Weakness]:
+    """Judge an epsilon of words by N_w, the chance that a word of the index comes back unchanged.
+
+    Where a document's words share epsilon, the longest document is named that is too short for it.
+    """
+    weak = [one for one in meaning.typical if one.unchanged.median > MOST_UNCHANGED]
+    if not weak:
+        return []
+    longest = max(weak, key=lambda one: one.document_words or 0)
+    length = longest.document_words
+    where = f" of a document of {length:,} words or fewer" if length else ""
+    said = (
+        f"most words{where}: the typical word of the index comes back unchanged with a chance of "
+        f"{longest.unchanged.median:.2g} (the median of N_w), above {MOST_UNCHANGED}"
+    )
+    return [Weakness(said, "lower its epsilon as `quietcorpus calibrate words` advises")]
+
+
+def of_users(delta: Fraction, users: int) -> list[Weakness]:
+    """Judge a delta by the number of users."""
+    if delta * users < 1:
+        return []
+    said = (
+        f"any one of about {users:,} users with certainty: delta, {ceiling(delta)}, is not below "
+        "1 / users, and a mechanism that published one user's text whole would keep to it"
+    )
+    return [Weakness(said, "lower mechanism.delta")]
+
+
+def of_noise(users: int, on_noise: float, least: int) -> list[Weakness]:
+    """Judge vectors by how many users there are to a standard deviation of the noise."""
+    if on_noise >= least:
+        return []
+    said = (
+        f"{_WORTH}about {users:,} users are too few for so much noise, {math.floor(on_noise):,} "
+        f"to a standard deviation of it where {least:,} are needed"
+    )
+    return [Weakness(said, "raise mechanism.epsilon, or gather more users")]
+
+
+def of_left_out(kept: int, words: int) -> list[Weakness]:
+    """Judge vectors by how many of the vocabulary's words the noisy counts support."""
+    if kept >= LEAST_WORDS * words:
+        return []
+    said = f"{_WORTH}{kept:,} of {words:,} words stand out of the noise; the others are left out"
+    return [Weakness(said, "gather more users, or give fewer words")]

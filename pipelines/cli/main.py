@@ -1,0 +1,60 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import click
+
+from quietcorpus.pipelines.cli.audit import audit
+from quietcorpus.pipelines.cli.calibrate_bags import calibrate_bags
+from quietcorpus.pipelines.cli.calibrate_sentences import calibrate_sentences
+from quietcorpus.pipelines.cli.calibrate_words import calibrate_words
+from quietcorpus.pipelines.cli.evaluate import evaluate
+from quietcorpus.pipelines.cli.index import index
+from quietcorpus.pipelines.cli.ledger import ledger
+from quietcorpus.pipelines.cli.release import reconstruct, release, verify
+from quietcorpus.pipelines.environment.forks import forget_grpc
+from quietcorpus.pipelines.environment.patience import be_patient
+from quietcorpus.pipelines.environment.processor import prefer_avx512
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="quietcorpus")
+def main() -> None:
+    """Release large private text corpora under differential privacy.
+
+    A release is described by a YAML spec, made by `quietcorpus release`, and checked by
+    `quietcorpus verify`. Releases of text need a word index, and those of embeddings candidates
+    (`quietcorpus index`); `quietcorpus calibrate` says what an epsilon makes of public ones. Bad
+    input ends with exit code 2 and one line that says what to change; an interruption with 130, and
+    any other failure with 1. A failed run publishes nothing.
+
+    \b
+    Environment:
+      QUIETCORPUS_MASTER_KEY       the master key, 64 hexadecimal digits (32 bytes)
+      QUIETCORPUS_MASTER_KEY_FILE  or a file that holds it, which nobody else may read
+    Without one, a fresh key is drawn, and the run cannot be repeated with the same noise.
+    """
+    prefer_avx512()
+    forget_grpc()
+    be_patient()
+
+
+@main.group(short_help="What an epsilon means, on public data.")
+def calibrate() -> None:
+    """Say what an epsilon makes of public data, for each kind of release, before the run."""
+
+
+main.add_command(release)
+main.add_command(verify)
+main.add_command(reconstruct)
+main.add_command(index)
+main.add_command(ledger)
+main.add_command(evaluate)
+main.add_command(audit)
+calibrate.add_command(calibrate_bags)
+calibrate.add_command(calibrate_words)
+calibrate.add_command(calibrate_sentences)
+
+
+if __name__ == "__main__":
+    main()

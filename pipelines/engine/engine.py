@@ -1,0 +1,249 @@
+"""Running a pipeline: in this process, in several processes, or wherever Beam's options say.
+
+The local engine is Beam's FnApiRunner by name. `DirectRunner` would first try to download another
+one, so that which engine runs would depend on the network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import apache_beam as beam
+import grpc
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.metrics import monitoring_infos
+from apache_beam.options.pipeline_options import (
+    GoogleCloudOptions,
+    PipelineOptions,
+    StandardOptions,
+    TestOptions,
+    _BeamArgumentParser,
+)
+from apache_beam.portability.api import beam_provision_api_pb2
+from apache_beam.runners.portability import local_job_service
+from apache_beam.runners.portability.fn_api_runner import fn_runner, worker_handlers
+from apache_beam.runners.portability.portable_runner import JobServiceHandle
+from apache_beam.runners.runner import PipelineState, create_runner
+from apache_beam.runners.worker import worker_pool_main
+from apache_beam.transforms.environments import SubprocessSDKEnvironment
+
+from quietcorpus.pipelines.engine import clusters, spark
+from quietcorpus.pipelines.engine.interruption import interruptible
+from quietcorpus.pipelines.environment.credentials import refuse_in_options
+from quietcorpus.pipelines.terminal.progress import Observer
+from quietcorpus.transforms.errors import InputError, StageError
+from quietcorpus.transforms.metrics import NAMESPACE, watched
+
+_LOCAL_RUNNERS = ("direct", "fnapi", "bundlebaseddirect")
+_POLL_SECONDS = 0.5
+_RAISED = re.compile(
+    r"^(?:[\w.]*\.)?(InputError|StageError): (.*?)(?: \[while running .*)?$", re.MULTILINE
+)
+
+
+class GraphIsValid(Exception):
+    """A dry run ended: nothing was run, and there is nothing to publish."""
+
+
+class Engine:
+    """Where pipelines run."""
+
+    def __init__(self, arguments: Sequence[str], workers: int) -> None:
+        """`arguments` are Beam's own options; raises InputError for one that Beam does not know."""
+        self._options = _parse(arguments)
+        FileSystems.set_options(self._options)  # object stores are read before a pipeline exists
+        self.workers = workers
+        if workers < 1:
+            raise InputError(f"--workers: {workers} is not above zero")
+        if not self.local and workers != 1:
+            raise InputError("--workers: for the local engine alone; use the runner's own option")
+        self.dry = bool(self._options.view_as(TestOptions).dry_run)
+        dataflow = clusters.runner_name(self._options) == "dataflow"
+        if self.dry and not dataflow:
+            raise InputError("--dry_run: for the DataflowRunner alone; others would run the job")
+        if dataflow and self._options.view_as(GoogleCloudOptions).template_location:
+            raise InputError(
+                "--template_location: nobody would publish what a template's job makes; drop it"
+            )
+        clusters.prepare(self._options)
+
+    @property
+    def local(self) -> bool:
+        """Whether the pipeline runs on this machine, without a runner of the user's choice."""
+        return (clusters.runner_name(self._options) or _LOCAL_RUNNERS[0]) in _LOCAL_RUNNERS
+
+    def run(self, build: Callable[[beam.Pipeline], None], observer: Observer) -> None:
+        """Build and run a pipeline to its end; raises InputError or StageError if it fails."""
+        try:
+            if self.local:
+                self._run_locally(build, observer)
+            else:
+                self._run_remotely(build)
+        except GraphIsValid:
+            raise
+        except Exception as error:
+            raise clusters.meaning(self._options, str(error)) or translated(error) from None
+
+    def _run_remotely(self, build: Callable[[beam.Pipeline], None]) -> None:
+        pipeline = beam.Pipeline(options=self._options)
+        build(pipeline)
+        with _on_loopback():
+            result = pipeline.run()
+            if self.dry:
+                raise GraphIsValid
+            try:
+                with spark.limited(result.cancel):
+                    state = result.wait_until_finish()
+            except BaseException:
+                with suppress(Exception):  # what ended the wait says more
+                    result.cancel()  # or workers go on writing where nobody looks any more
+                raise
+        if state != PipelineState.DONE:
+            raise StageError(f"the job ended as {state}; --log-level DEBUG shows the runner's log")
+
+    def _run_locally(self, build: Callable[[beam.Pipeline], None], observer: Observer) -> None:
+        options = self._options.get_all_options(drop_default=True) | {"runner": None}
+        environment = None
+        if self.workers > 1:
+            options |= {"direct_num_workers": self.workers}
+            environment = SubprocessSDKEnvironment.from_command_string(
+                f"trap '' INT; {_threads(self.workers)} exec {shlex.quote(sys.executable)} "
+                "-P -m quietcorpus.pipelines.engine.worker"
+            )
+        local = PipelineOptions.from_dictionary({k: v for k, v in options.items() if v is not None})
+        runner = fn_runner.FnApiRunner(
+            default_environment=environment,
+            provision_info=_provision(local),
+            progress_request_frequency=_POLL_SECONDS,
+        )
+        done = False
+        try:
+            with interruptible(), _watched(observer), watched(observer.add), _on_loopback():
+                pipeline = beam.Pipeline(runner=runner, options=local)
+                build(pipeline)
+                pipeline.run().wait_until_finish()
+            done = True
+        finally:
+            observer.close(done=done)
+
+
+def _threads(workers: int) -> str:
+    """The share of this machine's cores that a worker's linear algebra may use."""
+    share = max(1, (os.cpu_count() or 1) // workers)
+    return f"OPENBLAS_NUM_THREADS=${{OPENBLAS_NUM_THREADS:-{share}}}"
+
+
+def translated(error: BaseException) -> InputError | StageError:
+    """The error that a worker raised, out of the text that the runner made of it."""
+    ours = isinstance(error, InputError | StageError)
+    found = _RAISED.findall(f"{type(error).__name__}: {error}" if ours else str(error))
+    if not found:
+        return StageError(
+            f"the engine failed ({type(error).__name__}), maybe because a worker was killed or had "
+            "too little memory; --log-level DEBUG shows its log"
+        )
+    kind, message = found[-1]
+    return InputError(message) if kind == "InputError" else StageError(message)
+
+
+def _parse(arguments: Sequence[str]) -> PipelineOptions:
+    refuse_in_options(arguments)  # before anything else could quote one
+    parser = _BeamArgumentParser(allow_abbrev=False, exit_on_error=False)
+    for options in PipelineOptions.__subclasses__():
+        options._add_argparse_args(parser)
+    try:
+        known, unknown = parser.parse_known_args(list(arguments))
+    except argparse.ArgumentError as error:
+        said = error.message.partition(":")[0]  # what follows quotes the value
+        raise InputError(f"{error.argument_name}: {said}; see Beam's own help") from None
+    if unknown:
+        # Its value is not quoted: it may be a secret whose option is misspelt.
+        name = unknown[0].partition("=")[0] if unknown[0].startswith("--") else "an argument"
+        raise InputError(f"{name}: neither an option of this command nor of Beam's")
+    try:
+        create_runner(known.runner or "FnApiRunner")
+    except (ValueError, ImportError, AttributeError):
+        raise InputError(
+            f"--runner: {known.runner!r} is no runner of Beam's, or needs an extra of apache-beam "
+            f"that is not installed; give one of {', '.join(StandardOptions.KNOWN_RUNNER_NAMES)}"
+        ) from None
+    return PipelineOptions(list(arguments))
+
+
+def _provision(options: PipelineOptions) -> fn_runner.ExtendedProvisionInfo:
+    """Worker processes read their options from here; without it they would get none."""
+    encoded = JobServiceHandle.encode_pipeline_options(options.get_all_options(drop_default=True))
+    return fn_runner.ExtendedProvisionInfo(
+        beam_provision_api_pb2.ProvisionInfo(pipeline_options=encoded)
+    )
+
+
+@contextmanager
+def _watched(observer: Observer) -> Iterator[None]:
+    """Have the progress of every bundle in a worker process reported to the observer.
+
+    In this process a bundle ends before Beam first asks, so there the counters tell themselves.
+    """
+
+    class Requester(fn_runner.ProgressRequester):  # type: ignore[misc]
+        def __init__(self, handler: Any, bundle: str, frequency: float, *_: Any) -> None:
+            super().__init__(
+                handler,
+                bundle,
+                frequency,
+                lambda progress: observer.report(bundle, _counters(progress)),
+            )
+
+    original = fn_runner.ProgressRequester
+    fn_runner.ProgressRequester = Requester
+    try:
+        yield
+    finally:
+        fn_runner.ProgressRequester = original
+
+
+def _counters(progress: Any) -> dict[str, int]:
+    counters = {}
+    for info in progress.monitoring_infos:
+        if monitoring_infos.is_user_monitoring_info(info) and monitoring_infos.is_counter(info):
+            namespace, name = monitoring_infos.parse_namespace_and_name(info)
+            if namespace == NAMESPACE:
+                counters[name] = int(monitoring_infos.extract_counter_value(info))
+    return counters
+
+
+@contextmanager
+def _on_loopback() -> Iterator[None]:
+    """Bind the servers that local worker processes talk to on this machine's loopback alone.
+
+    Beam binds them, unauthenticated, on every interface; private text passes through them.
+    """
+
+    class Loopback:
+        """`grpc`, but for the address of new servers."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(grpc, name)
+
+        @staticmethod
+        def server(*args: Any, **kwargs: Any) -> grpc.Server:
+            server = grpc.server(*args, **kwargs)
+            bind = server.add_insecure_port
+            server.add_insecure_port = lambda address: bind(address.replace("[::]", "localhost"))
+            return server
+
+    modules = (worker_handlers, local_job_service, worker_pool_main)
+    for module in modules:
+        module.grpc = Loopback()
+    try:
+        yield
+    finally:
+        for module in modules:
+            module.grpc = grpc

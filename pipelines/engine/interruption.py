@@ -1,0 +1,52 @@
+"""Ctrl-C and SIGTERM while a pipeline runs in this process, or its results are worked on."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from quietcorpus.compiled import compiling
+
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
+_AGAIN_SECONDS = 0.05
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C and SIGTERM interrupt, also where Beam takes them for the failure of a bundle.
+
+    Not in the middle of compiling a kernel: the compiler calls back from C, where the exception
+    would be lost and the process crash. The signal then comes again a moment later.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    main = threading.main_thread().ident
+    assert main is not None
+    interrupted = False
+    again: list[threading.Timer] = []
+
+    def interrupt(number: int, _: FrameType | None) -> None:
+        nonlocal interrupted
+        interrupted = True
+        if not compiling():
+            raise KeyboardInterrupt
+        again.append(threading.Timer(_AGAIN_SECONDS, signal.pthread_kill, (main, number)))
+        again[-1].start()
+
+    originals = {number: signal.signal(number, interrupt) for number in _INTERRUPTS}
+    try:
+        yield
+    except Exception:
+        if not interrupted:
+            raise
+    finally:
+        for timer in again:
+            timer.cancel()
+        for number, original in originals.items():
+            signal.signal(number, original)
+    if interrupted:
+        raise KeyboardInterrupt

@@ -1,0 +1,98 @@
+"""Executors that Spark starts again and again, each to end at once: a full disk, too little memory.
+
+Spark's own cluster manager replaces an executor that started and then ended for as long as the
+application lives, so that its job would neither fail nor end.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from quietcorpus.transforms.errors import StageError
+
+_JOB_SERVER = "SparkJarJobServer"  # Beam's logger of what the job server, Spark's driver, says
+_ADDED = re.compile(r" Executor added: \S+/(\S+) on ")
+_ENDED = re.compile(r" Executor updated: \S+/(\S+) is now (?:EXITED|FAILED|LOST)\b")
+_BEGUN = re.compile(r" Starting task \S+ in stage .{0,200}?\bexecutor (\S+?),")
+_DONE = re.compile(r" Finished task \S+ in stage ")
+_MOST = 50
+
+
+class _Executors(logging.Filter):
+    """Counts, in the driver's log, executors that ended without ever being given a task.
+
+    They are in vain once there are `_MOST` since a task was last finished, while no other executor
+    is at work: a cluster with one sick machine goes on.
+    """
+
+    def __init__(self, cancel: Callable[[], None]) -> None:
+        super().__init__()
+        self._cancel = cancel
+        self._cancelling: threading.Thread | None = None
+        self._idle: set[str] = set()
+        self._busy: set[str] = set()
+        self._ended = 0
+
+    @property
+    def in_vain(self) -> bool:
+        return self._ended >= _MOST and not self._busy
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Note a line of the log; it is left alone."""
+        line = record.getMessage()
+        if _DONE.search(line):
+            self._ended = 0
+        elif added := _ADDED.search(line):
+            self._idle.add(added[1])
+        elif begun := _BEGUN.search(line):
+            self._idle.discard(begun[1])
+            self._busy.add(begun[1])
+        elif ended := _ENDED.search(line):
+            self._busy.discard(ended[1])
+            if ended[1] in self._idle:
+                self._idle.remove(ended[1])
+                self._ended += 1
+                if self.in_vain:
+                    self._try_to_cancel()
+        return True
+
+    def _try_to_cancel(self) -> None:
+        """Not in this thread: the job server waits for it to read on, and may have much to say."""
+        if self._cancelling is None or not self._cancelling.is_alive():
+            self._cancelling = threading.Thread(target=self._quietly, name="cancel", daemon=True)
+            self._cancelling.start()
+
+    def _quietly(self) -> None:
+        with suppress(Exception):  # the next executor that ends tries again
+            self._cancel()
+
+
+@contextmanager
+def limited(cancel: Callable[[], None]) -> Iterator[None]:
+    """Cancel a job whose executors start in vain; it then ends with StageError.
+
+    They are known from the log of the job server, if this process has started one, as far as it
+    is written after this begins.
+    """
+    logger = logging.getLogger(_JOB_SERVER)
+    executors = _Executors(cancel)
+    logger.addFilter(executors)
+    level = logger.level
+    logger.setLevel(logging.INFO)  # as Spark's driver does, whatever is shown of it
+    try:
+        yield
+    except Exception:
+        if executors.in_vain:
+            raise StageError(
+                f"workers: {_MOST} of Spark's executors ended, one after another, before they took "
+                "a task; see the workers' disks for room (SPARK_WORKER_DIR, SPARK_LOCAL_DIRS), "
+                "their memory and Java, and the executors' own logs"
+            ) from None
+        raise
+    finally:
+        logger.removeFilter(executors)
+        logger.setLevel(level)

@@ -1,0 +1,93 @@
+"""A worker process: Beam's harness, which logs to its launcher alone.
+
+The local engine starts it with its endpoints in the environment. A cluster's executors start it by
+Beam's container contract, `quietcorpus-worker --id=... --provision_endpoint=...`, as the command of
+a PROCESS environment: it asks that endpoint for the others, and needs no container.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+import threading
+import time
+
+_PATIENCE_SECONDS = 60
+
+
+def main() -> None:
+    """Run the harness that the launcher's environment describes, for as long as it lives."""
+    _run(os.getppid())
+
+
+def _run(launcher: int) -> None:
+    threading.Thread(target=_end_with, args=(launcher,), daemon=True).start()
+    logging.basicConfig(handlers=[logging.NullHandler()])
+    from apache_beam.runners.worker import sdk_worker_main
+
+    from quietcorpus.pipelines.environment.patience import be_patient
+
+    be_patient()
+    # Beam prints the traceback of every failed bundle, which the launcher is told of anyhow.
+    sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    try:
+        sdk_worker_main.main(sys.argv)
+    finally:
+        # An interrupted bundle may still be in compiled code, which the interpreter's own way
+        # out would abort, with a message; the launcher knows already how the bundle ended.
+        os._exit(0)
+
+
+def boot() -> None:
+    """Run the harness that a cluster's executor asks for."""
+    parser = argparse.ArgumentParser(prog="quietcorpus-worker", description=__doc__)
+    parser.add_argument("--id", required=True)
+    parser.add_argument("--provision_endpoint", required=True)
+    given, _ = parser.parse_known_args()
+    executor = os.getppid()  # before it has time to die
+    os.environ.update(provisioned(given.id, given.provision_endpoint))
+    _run(executor)
+
+
+def provisioned(worker: str, endpoint: str) -> dict[str, str]:
+    """What Beam's harness reads from its environment, as the executor at `endpoint` has it."""
+    import grpc
+    from apache_beam.portability.api import (
+        beam_provision_api_pb2,
+        beam_provision_api_pb2_grpc,
+        endpoints_pb2,
+    )
+    from google.protobuf import json_format, text_format
+
+    with grpc.insecure_channel(endpoint) as channel:
+        answer = beam_provision_api_pb2_grpc.ProvisionServiceStub(channel).GetProvisionInfo(
+            beam_provision_api_pb2.GetProvisionInfoRequest(),
+            metadata=(("worker_id", worker),),
+            timeout=_PATIENCE_SECONDS,
+            wait_for_ready=True,
+        )
+
+    def text(described: endpoints_pb2.ApiServiceDescriptor) -> str:
+        return str(text_format.MessageToString(described))
+
+    info = answer.info
+    return {
+        "WORKER_ID": worker,
+        "PIPELINE_OPTIONS": json_format.MessageToJson(info.pipeline_options),
+        "LOGGING_API_SERVICE_DESCRIPTOR": text(info.logging_endpoint),
+        "CONTROL_API_SERVICE_DESCRIPTOR": text(info.control_endpoint),
+        "RUNNER_CAPABILITIES": " ".join(info.runner_capabilities),
+    }
+
+
+def _end_with(launcher: int) -> None:
+    """Alone, a harness may wait for its launcher for minutes, with private text in hand."""
+    while os.getppid() == launcher:
+        time.sleep(1)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

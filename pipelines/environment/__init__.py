@@ -1,0 +1,1 @@
+"""What a process finds around it: its processor and libraries, the master key, other secrets."""

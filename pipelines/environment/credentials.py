@@ -1,0 +1,156 @@
+"""Secrets where others would see them: in an option, which goes into the job, or in a spec.
+
+A machine shows its commands to all who use it, a cluster its jobs' options on its pages and in its
+logs, and a spec is kept and handed on. Secrets belong into the environment instead, or into files
+that it names. What is known of a secret is the master key, the values that this environment holds
+under a credential's name, and such names with a value of whatever kind.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from urllib.parse import unquote
+
+from quietcorpus.pipelines.environment.keys import VARIABLE, configured_master_key
+from quietcorpus.transforms.errors import InputError
+
+_REMEDY = "set it in the environment of the launcher and of every worker"
+
+# How credentials are called, in lower case and without what parts words: so it is one pattern for
+# variables, for options of Beam's, and for properties of Spark, Flink, Hadoop and Java. Paths of
+# files with secrets (GOOGLE_APPLICATION_CREDENTIALS) and mere identities (AWS_ACCESS_KEY_ID) are no
+# secrets, and `spark.kubernetes.executor.secrets.NAME` is a place.
+_CREDENTIAL = re.compile(
+    r"secretaccesskey$|secretkey$|token$"  # AWS, S3 by Beam, by Hadoop (fs.s3a) and by Flink
+    r"|connectionstring$|accountkey|storagekey$|storageaccesskey$|clientsecret"  # Azure; where
+    r"|sharedaccess(?:key|signature)$|fsazuresas"  # there is no `$`, Hadoop adds the account
+    r"|privatekey$|passw(?:or)?d$|passphrase$|authenticatesecret$"  # Google; Java; Spark
+    r"|^sig$|signature$|apikey$|secret$"  # signed addresses of Azure and AWS; many others
+)
+_QUOTES = r"""["'\\\s]*"""
+# A name, whatever ends it, and after it the beginning of a value; also as {"name": N, "value": V}.
+_NAMED = re.compile(
+    rf"[\w.-]++(?={_QUOTES}(?:,{_QUOTES}value{_QUOTES})?[=:]{_QUOTES}[^\s\"'\\,;&}}\]])"
+)
+# RFC 3986, 3.2.1: userinfo. On the web a name alone may be a token; elsewhere it is a container's.
+_PASSWORD = re.compile(r"://[^/?#\s:@]*:[^/?#\s@]+@|https?://[^/?#\s@]+@", re.IGNORECASE)
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{16,}")
+_LONGEST_DECIMAL = 1 << 12  # bits
+_NESTED = 3  # writings within writings: JSON in a URL's parameter in base64
+_SHORTEST = 8  # a shorter value is in many a text that has nothing to do with it
+
+
+def refuse_in_options(arguments: Sequence[str]) -> None:
+    """Raise InputError if an argument for Beam holds a secret; the error repeats no value."""
+    if not arguments:
+        return
+    secrets = _Secrets()
+    option = ""
+    for argument in arguments:
+        value = argument
+        if argument.startswith("--"):
+            option, _, value = argument.partition("=")
+        if found := secrets.found_in(option, value):
+            named = option if option and not secrets.found_in("", option) else "an argument"
+            raise InputError(
+                f"{named}: a secret in a command is seen on the machine and logged with the job; "
+                f"{_REMEDY} (it {found})"
+            )
+
+
+def refuse_in_spec(content: object) -> None:
+    """Raise InputError if a spec's key or value holds a secret; the error repeats no value."""
+    secrets = _Secrets()
+    for place, key, text in _texts(content, "", set()):
+        if found := secrets.found_in(key, text):
+            raise InputError(
+                f"{place or 'the spec'}: a secret in a spec is seen by all who read it; take it "
+                f"out, and {_REMEDY} (it {found})"
+            )
+
+
+class _Secrets:
+    """What may stand nowhere else: the master key and what this environment holds."""
+
+    def __init__(self) -> None:
+        self._key = None
+        with suppress(InputError):  # a bad key is refused where it is needed
+            self._key = configured_master_key()
+        self._held = {
+            name: value
+            for name, value in os.environ.items()
+            if _names_a_secret(name) and len(value) >= _SHORTEST
+        }
+
+    def found_in(self, name: str, value: str) -> str | None:
+        """What kind of secret a value and its name hold, in words that do not repeat it."""
+        readings = _readings(f"{name}={value}")
+        if self._key and any(_holds_key(reading, self._key) for reading in readings):
+            return "holds the master key"
+        for variable, secret in self._held.items():
+            if any(secret in reading for reading in readings):
+                return f"holds what {variable} is set to"
+        names = {found for reading in readings for found in _NAMED.findall(reading)}
+        if any(_names_a_secret(found) for found in names | ({name} if value else set())):
+            return "gives a value to a name that credentials have"
+        if any(_PASSWORD.search(reading) for reading in readings):
+            return "has a password in an address"
+        return None
+
+
+def _holds_key(text: str, key: bytes) -> bool:
+    digits = re.sub(r"[^0-9a-f]", "", text.lower())  # whatever stands between them
+    return key.hex() in digits or key.decode("latin-1") in text or os.fsdecode(key) in text
+
+
+def _names_a_secret(name: str) -> bool:
+    return (
+        name.upper().endswith(VARIABLE)
+        or _CREDENTIAL.search(re.sub(r"[._-]", "", name.lower())) is not None
+    )
+
+
+def _readings(text: str) -> set[str]:
+    """A text, and what it says once escapes, percent signs and base64 are undone."""
+    found = new = {text}
+    for _ in range(_NESTED):
+        new = {reading for text in new for reading in _undone(text)} - found
+        found = found | new
+    return found
+
+
+def _undone(text: str) -> Iterator[str]:
+    yield unquote(text, encoding="latin-1")
+    yield _ESCAPE.sub(lambda m: m[3] or chr(int(m[1] or m[2], 16)), text)
+    for run in _BASE64.findall(text.replace("+", "-").replace("/", "_")):
+        for start in range(4):  # it may begin after a path, whose letters look the same
+            part = run[start:]
+            part = part[: len(part) - (len(part) % 4 == 1)]
+            yield base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)).decode("latin-1")
+
+
+def _texts(content: object, place: str, seen: set[int]) -> Iterator[tuple[str, str, str]]:
+    """The place, the name and the value of all that a spec holds; names first, without a value."""
+    if isinstance(content, dict | list):
+        if id(content) in seen:  # an alias
+            return
+        seen.add(id(content))
+    if isinstance(content, dict):
+        for key, value in content.items():
+            name = f"{key:x}" if isinstance(key, int) else str(key)
+            yield place, name, ""
+            yield from _texts(value, f"{place}.{name}" if place else name, seen)
+    elif isinstance(content, list):
+        for value in content:
+            yield from _texts(value, place, seen)
+    elif isinstance(content, int):
+        yield place, place, f"{content:x}"  # which Python writes whatever its length
+        if content.bit_length() < _LONGEST_DECIMAL:
+            yield place, place, str(content)
+    else:
+        yield place, place, str(content)

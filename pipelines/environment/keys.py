@@ -1,0 +1,161 @@
+"""The master key: where it comes from, and how workers get at the release key.
+
+The key is never part of a pipeline, an option, a spec or a log. Workers read it where the
+launcher did, from the environment or a file, and prove by a fingerprint that they read the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from quietcorpus.mechanisms.keystream import KEY_BYTES, ReleaseKey
+from quietcorpus.pipelines.environment.version import environment_digest, software
+from quietcorpus.transforms.errors import InputError
+
+VARIABLE = "QUIETCORPUS_MASTER_KEY"
+FILE_VARIABLE = "QUIETCORPUS_MASTER_KEY_FILE"
+ALLOW_VARIABLE = "QUIETCORPUS_ALLOW_WEAK_KEY"
+FEWEST_DISTINCT = 14
+# What `... | sha256sum` gives where the first command has failed.
+_HASHES_OF_NOTHING = {hashlib.sha256(nothing).digest() for nothing in (b"", b"\n")}
+"""Of a key's 32 bytes, and of the 31 steps between them: a random key has fewer with probability
+below 2^-64 (2^-68.3 for its bytes, 2^-64.1 for its steps)."""
+
+_LOGGER = logging.getLogger("quietcorpus.keys")
+
+
+def configured_master_key() -> bytes | None:
+    """The master key that the environment names, or None; raises InputError for a bad one.
+
+    Bad is what is no key, a key that is evidently not random, unless QUIETCORPUS_ALLOW_WEAK_KEY is
+    1, and a file that others than its owner may read or change.
+    """
+    given = [name for name in (VARIABLE, FILE_VARIABLE) if os.environ.get(name)]
+    if len(given) == 2:
+        raise InputError(f"{VARIABLE} and {FILE_VARIABLE} are both set; set one of them")
+    if not given:
+        return None
+    (name,) = given
+    text = os.environ[name]
+    if name == FILE_VARIABLE:
+        text = _content(text)
+    try:
+        key = bytes.fromhex(text.strip())
+    except ValueError:
+        key = b""
+    if len(key) != KEY_BYTES:
+        raise InputError(
+            f"{name}: the master key is not {2 * KEY_BYTES} hexadecimal digits; make one with "
+            "`openssl rand -hex 32`"
+        )
+    if _is_weak(key) and os.environ.get(ALLOW_VARIABLE) != "1":
+        raise InputError(
+            f"{name}: the master key is no random one: it has few distinct bytes, or equal steps "
+            "between them, or is the hash of nothing; make one with `openssl rand -hex 32` (for "
+            f"tests alone, {ALLOW_VARIABLE}=1 takes it)"
+        )
+    return key
+
+
+def _content(path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as source:
+            if open_to_others(os.fstat(source.fileno()), os.geteuid()):
+                raise InputError(
+                    f"{FILE_VARIABLE}: others than its owner may read or change the file that it "
+                    "names; `chmod 600` it, or in a pod give the secret's volume "
+                    "`defaultMode: 0400` (0440 with an fsGroup)"
+                )
+            return source.read()
+    except (OSError, UnicodeDecodeError):
+        raise InputError(
+            f"{FILE_VARIABLE}: the file that it names cannot be read as text"
+        ) from None
+
+
+def open_to_others(status: os.stat_result, reader: int) -> bool:
+    """Whether others than a file's owner may read or change it, seen by the user id `reader`.
+
+    PostgreSQL's rule for a server's key: a file of root's may be read by its group too, without
+    which nobody else could be given one, in a pod or on YARN. Root itself needs no group.
+    """
+    permitted = stat.S_IRWXU
+    if status.st_uid == 0 and reader != 0:
+        permitted |= stat.S_IRGRP
+    return bool(stat.S_IMODE(status.st_mode) & 0o777 & ~permitted)
+
+
+def _is_weak(key: bytes) -> bool:
+    """Whether no random key looks like this: few distinct bytes, a count, the hash of nothing."""
+    if key in _HASHES_OF_NOTHING:
+        return True
+    steps = {(after - before) % 256 for before, after in zip(key, key[1:], strict=False)}
+    return min(len(set(key)), len(steps)) < FEWEST_DISTINCT
+
+
+def _said(versions: dict[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in versions.items())
+
+
+@contextmanager
+def master_key(*, local: bool) -> Iterator[bytes]:
+    """The configured master key, or a fresh one that lives as long as this run.
+
+    A fresh key reaches local worker processes through the environment they inherit. Remote
+    workers cannot see it, so there a key must be configured.
+    """
+    key = configured_master_key()
+    if key is not None:
+        if _is_weak(key):
+            _LOGGER.warning(
+                "%s: the master key can be guessed, so that this release protects nothing",
+                ALLOW_VARIABLE,
+            )
+        yield key
+        return
+    if not local:
+        raise InputError(
+            f"{VARIABLE}: not set; workers on a cluster need the master key in their environment: "
+            f"set {VARIABLE} or {FILE_VARIABLE} on the launcher and on every worker"
+        )
+    fresh = secrets.token_bytes(KEY_BYTES)
+    os.environ[VARIABLE] = fresh.hex()
+    try:
+        yield fresh
+    finally:
+        del os.environ[VARIABLE]
+
+
+@dataclass(frozen=True)
+class WorkerKey:
+    """Fetches the release key in a worker, and checks that key and code are the launcher's.
+
+    Other code may draw by another law from the same stream, and two laws of one noise can tell
+    more than either.
+    """
+
+    release: str
+    corpus: bytes
+    fingerprint: str
+    environment: str = field(default_factory=environment_digest)
+
+    def __call__(self) -> ReleaseKey:
+        if environment_digest() != self.environment:
+            raise InputError(
+                "workers: a worker has another quietcorpus than the launcher, or other versions of "
+                f"what it runs on (it has {_said(software())}); install the same on both sides"
+            )
+        master = configured_master_key()
+        if master is None:
+            raise InputError(f"{VARIABLE}: not set in a worker; set it on every worker")
+        key = ReleaseKey.derive(master, self.release, self.corpus)
+        if key.fingerprint != self.fingerprint:
+            raise InputError(f"{VARIABLE}: a worker has another master key than the launcher")
+        return key

@@ -1,0 +1,31 @@
+"""How long the clients of object stores keep trying, in the launcher and in every worker."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+# With the pauses between them, half a minute of connections that fail at once.
+_VARIABLES = {"AWS_RETRY_MODE": "standard", "AWS_MAX_ATTEMPTS": "10"}
+
+
+def be_patient() -> None:
+    """Have boto outlast a short outage, unless the environment says otherwise.
+
+    Google's and Azure's clients retry for longer than that by themselves.
+    """
+    for name, value in _VARIABLES.items():
+        os.environ.setdefault(name, value)
+
+
+@contextmanager
+def patience() -> Iterator[None]:
+    """Be patient within a function that leaves the environment as it was."""
+    own = [name for name in _VARIABLES if name not in os.environ]
+    be_patient()
+    try:
+        yield
+    finally:
+        for name in own:
+            os.environ.pop(name, None)

@@ -1,0 +1,214 @@
+"""The study of bags of words: topics, latent semantics, labels, and whose document is whose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from quietcorpus.evaluation import full_privacy
+from quietcorpus.evaluation.attacks.linkage import bag_cosines, bag_distances, in_bins
+from quietcorpus.evaluation.classification import out_of_fold, scores
+from quietcorpus.evaluation.features import counted
+from quietcorpus.evaluation.latent import reconstruction_errors
+from quietcorpus.evaluation.topic_quality import coherence, exclusivity
+from quietcorpus.evaluation.topics import (
+    best_match_jaccard,
+    density_ratio,
+    fit_topics,
+    length_ratio,
+    top_terms,
+)
+from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.evaluate.corpus import Sample, Strings
+from quietcorpus.pipelines.evaluate.draws import Bins, Draw, drawn
+from quietcorpus.pipelines.evaluate.results import Observation
+from quietcorpus.pipelines.evaluate.study import (
+    FOLDS,
+    Study,
+    Views,
+    attacks,
+    classified,
+    labelled,
+    refuse_unknown,
+)
+from quietcorpus.pipelines.kinds.bags import BagOfWordsKind
+from quietcorpus.pipelines.kinds.prepare import prepare
+from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.pipelines.storage import files as storage
+from quietcorpus.pipelines.storage.layout import COMPRESSION, VOCABULARY
+from quietcorpus.transforms.codebook import codebook
+from quietcorpus.transforms.histogram import release_histogram
+
+TOPICS, TOP_TERMS, SWEEPS = 20, 20, 100
+DIMENSIONS = 100
+_FITTED_TOKENS = 2_000_000
+_BASELINE_DOCUMENTS = 1000
+_LONGEST = 0.95
+
+
+class BagStudy(Study):
+    """Bags of words over the vocabulary of the release.
+
+    A redraw takes the vocabulary as it was released; its histogram, of the whole corpus, and its
+    map are drawn anew.
+    """
+
+    swept = frozenset(
+        {"precision", "epsilon", "histogram_epsilon", "accounting"}
+        | {f"compression.{key}" for key in ("method", "size")}
+    )
+
+    def __init__(self, output: str, card: Card, sample: Sample) -> None:
+        self._sample = sample
+        self._vocabulary = Vocabulary(
+            storage.read_table(f"{output}/{VOCABULARY}")["term"].to_pylist()
+        )
+        self._bins = _own_bins(output, card, len(self._vocabulary))
+        self._epsilon = float(Fraction(card.guarantee.parameters.epsilon_exact))
+        self._offsets, self._terms = self._vocabulary.look_up(tokenize(sample.documents.texts))
+        self._originals = counted(self._offsets, self._terms, len(self._vocabulary))
+        self._references: dict[int, npt.NDArray[np.int32]] = {}
+        refuse_unknown(self._originals)
+        self.notes = [
+            f"Topics are those of latent Dirichlet allocation ({TOPICS} topics, {SWEEPS} sweeps); "
+            f"where a release has more than {_FITTED_TOKENS:,} tokens, it sees as many documents, "
+            "at random, as hold so many.",
+            "The classifier is tested on documents as released, by five folds. The attacker of "
+            "linkage knows the map and the noise's law.",
+            "Fresh draws take the vocabulary as it was released.",
+        ]
+
+    def redraw(self, spec: Spec) -> Draw:
+        """A fresh histogram, a fresh map, and fresh noise for every document."""
+        kind = prepare(spec)
+        assert isinstance(kind, BagOfWordsKind)
+        key = ReleaseKey.fresh()
+        weights = None
+        if kind.histogram:
+            weights = release_histogram(kind.histogram, self._exact, self._vocabulary, key)
+        book = codebook(kind.compression, key, weights, self._vocabulary)
+        draw = drawn(kind.parameters.privatizer(key, book), self._sample)
+        return replace(draw, law=Bins(book.bins, book.size))
+
+    def references(self, number: int) -> Iterator[Observation]:
+        """The original against itself, its unigrams, full local privacy, attacks on the text."""
+        generator = np.random.default_rng([number, 1])
+        originals = self._originals
+        yield from self._topics(originals, "original", number, ceiling=True)
+        redrawn = generator.choice(self._terms, len(self._terms))
+        floor = counted(self._offsets, redrawn, len(self._vocabulary))
+        yield from self._topics(floor, "floor", number)
+        yield from self._structure(originals, "original", number)
+        yield from self._fully_private(generator)
+        yield from self._classified(self._sample.labels, originals, "original", number)
+        views = Views(originals, originals, {"": bag_cosines(originals, originals)})
+        yield from attacks(self._sample, views, "original", generator)
+
+    def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
+        """The measures of a draw."""
+        generator = np.random.default_rng([number, 2])
+        released = self._of(draw)
+        yield Observation("length", "release", length_ratio(self._originals, released))
+        yield Observation("density", "release", density_ratio(self._originals, released))
+        yield from self._topics(released, "release", number)
+        yield from self._structure(released, "release", number)
+        yield from self._classified(draw.labels, released, "release", number)
+        if not draw.placed:
+            return
+        views = self._views(draw, released)
+        yield from attacks(self._sample, views, "release", generator)
+        dealt = views.dealt(generator.permutation(len(draw.rows)))
+        yield from attacks(self._sample, dealt, "noise", generator)
+
+    def _of(self, draw: Draw) -> sp.csr_array:
+        terms, counts = (draw.rows[name].combine_chunks() for name in ("terms", "counts"))
+        parts = (counts.values.to_numpy(), terms.values.to_numpy(), terms.offsets.to_numpy())
+        return sp.csr_array(parts, (len(draw.rows), len(self._vocabulary)))
+
+    def _views(self, draw: Draw, released: sp.csr_array) -> Views:
+        bins = draw.law or self._bins
+        noisy, exact = (in_bins(c, bins.of, bins.size) for c in (released, self._originals))
+        return Views(self._originals, released, {"": bag_distances(noisy, exact)})
+
+    def _topics(
+        self, counts: sp.csr_array, subject: str, number: int, *, ceiling: bool = False
+    ) -> Iterator[Observation]:
+        if np.count_nonzero(counts.sum(axis=0)) < TOP_TERMS:
+            return
+        fitted = fit_topics(_some(counts, number), TOPICS, iterations=SWEEPS, seed=2 * number + 1)
+        tops = top_terms(fitted, TOP_TERMS)
+        reference = self._reference(number)
+        jaccard = best_match_jaccard(reference, tops)
+        yield Observation("topic-jaccard", "ceiling" if ceiling else subject, jaccard)
+        yield Observation("exclusivity", subject, float(exclusivity(fitted, TOP_TERMS).mean()))
+        score = float(coherence(self._originals, tops).mean())
+        yield Observation("coherence", subject, score)
+
+    def _reference(self, number: int) -> npt.NDArray[np.int32]:
+        """Topics of the original, from an initialisation of their own for each draw."""
+        if number not in self._references:
+            originals = _some(self._originals, number)
+            fitted = fit_topics(originals, TOPICS, iterations=SWEEPS, seed=2 * number)
+            self._references[number] = top_terms(fitted, TOP_TERMS)
+        return self._references[number]
+
+    @cached_property
+    def _exact(self) -> npt.NDArray[np.int64]:
+        return self._sample.counts_of_all(self._vocabulary)
+
+    def _structure(self, counts: sp.csr_array, subject: str, number: int) -> Iterator[Observation]:
+        some = int((counts.sum(axis=1) > 0).sum())  # empty documents have no structure
+        dimensions = min(DIMENSIONS, some // 2, counts.shape[1] // 2)
+        if some < 2 * FOLDS or not dimensions:
+            return
+        errors = reconstruction_errors(counts, dimensions, FOLDS, number)
+        yield Observation("reconstruction", subject, float(errors.mean()))
+
+    def _classified(
+        self, labels: Strings | None, counts: sp.csr_array, subject: str, number: int
+    ) -> Iterator[Observation]:
+        if labels is None:
+            return
+        rows, classes = labelled(labels)
+        dimensions = min(DIMENSIONS, min(len(rows), counts.shape[1]) // 2)
+        predicted = out_of_fold(counts[rows], classes, FOLDS, number, dimensions)
+        yield from classified(scores(classes, predicted), subject)
+
+    def _fully_private(self, generator: np.random.Generator) -> Iterator[Observation]:
+        """LPLP's figure 1: what it costs to hide whole documents at the same epsilon."""
+        originals = self._originals[:_BASELINE_DOCUMENTS]
+        lengths = np.asarray(originals.sum(axis=1)).ravel()
+        longest = max(1, int(np.quantile(lengths, _LONGEST)))
+        for subject, law in (
+            ("laplace", full_privacy.laplace),
+            ("geometric", full_privacy.geometric),
+        ):
+            noisy = law(originals, self._epsilon, longest, generator)
+            yield Observation("length", subject, length_ratio(originals, noisy))
+            yield Observation("density", subject, density_ratio(originals, noisy))
+
+
+def _own_bins(output: str, card: Card, terms: int) -> Bins:
+    """The map of the release itself."""
+    of = np.arange(terms, dtype=np.int32)
+    if any(file.path == COMPRESSION for file in card.files):
+        of = storage.read_table(f"{output}/{COMPRESSION}")["bin"].to_numpy().astype(np.int32)
+    return Bins(of, card.mechanism["bins"])
+
+
+def _some(counts: sp.csr_array, seed: int) -> sp.csr_array:
+    """As many documents, at random, as hold at most so many tokens together; or all of them."""
+    if counts.sum() <= _FITTED_TOKENS:
+        return counts
+    order = np.random.default_rng(seed).permutation(counts.shape[0])
+    lengths = np.cumsum(np.asarray(counts.sum(axis=1)).ravel()[order])
+    return counts[order[: max(1, np.searchsorted(lengths, _FITTED_TOKENS, side="right"))]]

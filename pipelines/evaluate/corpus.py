@@ -1,0 +1,114 @@
+"""The private corpus that a release is held against: a sample of it, in memory."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.reading.documents import Corpus, Documents
+from quietcorpus.transforms.reading.sources import plan, read
+
+Strings = npt.NDArray[np.object_]
+"""A column's values as strings, None where it has none."""
+_Values = dict[str, str | None]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a corpus that matter to an evaluation."""
+
+    text: str = "text"
+    id: str | None = None
+    label: str | None = None
+    user: str | None = None
+
+    def corpus(self, pattern: str) -> Corpus:
+        """Where and what to read."""
+        named = (("--id", self.id), ("--label", self.label), ("--user", self.user))
+        also = tuple((key, name) for key, name in named if name is not None)
+        return Corpus(pattern, self.text, also=also)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A uniform sample of a corpus's documents, in their order.
+
+    Attributes:
+        documents: their texts; numbered from zero.
+        of: the number of documents in the corpus.
+        source: the corpus.
+        ids, labels, users: (n,) each, where there is such a column.
+    """
+
+    documents: Documents
+    of: int
+    source: Corpus
+    ids: Strings | None
+    labels: Strings | None
+    users: Strings | None
+
+    def __len__(self) -> int:
+        return len(self.documents.rows)
+
+    def counts_of_all(self, vocabulary: Vocabulary) -> npt.NDArray[np.int64]:
+        """How often each term occurs in the whole corpus, int64 (V,)."""
+        found = np.zeros(len(vocabulary), np.int64)
+        for part in plan(self.source).splits:
+            for documents in read(part, self.source):
+                _, terms = vocabulary.look_up(tokenize(documents.texts))
+                found += np.bincount(terms, minlength=len(vocabulary))
+        return found
+
+
+def sample(pattern: str, columns: Columns, most: int, seed: int) -> Sample:
+    """At most so many documents; raises InputError for a corpus that cannot be read.
+
+    The whole corpus is read once; as much of it as the sample is in memory.
+    """
+    generator = np.random.default_rng(seed)
+    kept: list[tuple[float, int, tuple[str, _Values]]] = []
+    number = count()
+    try:
+        for text, values in _records(columns.corpus(pattern)):
+            item = (-generator.random(), next(number), (text, values))
+            (heapq.heappush if len(kept) < most else heapq.heappushpop)(kept, item)
+    except InputError as error:  # which names the keys of a spec
+        said = str(error).replace("input.path:", "--against:", 1)
+        raise InputError(said.replace("input.text:", "--text:", 1)) from None
+    records = [record for _, _, record in sorted(kept, key=lambda item: item[1])]
+    texts = [text for text, _ in records]
+    documents = Documents(
+        "", np.arange(len(texts)), pa.array(texts, pa.large_string()), pa.table({})
+    )
+
+    def column(name: str | None) -> Strings | None:
+        return None if name is None else strings(values[name] for _, values in records)
+
+    of = next(number)
+    source = columns.corpus(pattern)
+    return Sample(documents, of, source, *map(column, (columns.id, columns.label, columns.user)))
+
+
+def strings(values: Iterable[str | None]) -> Strings:
+    """Values as a column."""
+    return np.array(list(values), dtype=np.object_)
+
+
+def _records(corpus: Corpus) -> Iterator[tuple[str, _Values]]:
+    for split in plan(corpus).splits:
+        for documents in read(split, corpus):
+            columns = {
+                name: documents.columns[name].cast(pa.large_string()).to_pylist()
+                for name in corpus.columns
+            }
+            for row, text in enumerate(documents.texts.to_pylist()):
+                yield text, {name: values[row] for name, values in columns.items()}

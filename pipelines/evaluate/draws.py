@@ -1,0 +1,92 @@
+"""Draws of a mechanism on the sampled documents: the release itself, and others like it."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.evaluate.corpus import Columns, Sample, Strings, strings
+from quietcorpus.pipelines.storage import files as storage
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.privatizers.rows import Privatizer
+
+
+@dataclass(frozen=True)
+class Bins:
+    """A compression map: each term's bin, int32 (V,), and how many there are."""
+
+    of: npt.NDArray[np.int32]
+    size: int
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Released rows.
+
+    Attributes:
+        rows: the kind's columns, n rows.
+        placed: whether row i is of the sample's document i; otherwise it is of an unknown one.
+        labels: (n,), where they are known.
+        law: what an attacker knows of the mechanism, where it is not the release's own.
+    """
+
+    rows: pa.Table
+    placed: bool
+    labels: Strings | None
+    law: Any = None
+
+
+def drawn(privatizer: Privatizer, sample: Sample) -> Draw:
+    """A fresh draw for all sampled documents, in their order."""
+    parts = sample.documents.parts(privatizer.documents_at_once)
+    rows = pa.concat_tables([privatizer.release(part).rows for part in parts])
+    return Draw(rows, True, sample.labels)
+
+
+def released(output: str, card: Card, columns: Columns, sample: Sample, seed: int) -> Draw:
+    """The release's own rows: of the sampled documents where ids tell, else as many at random.
+
+    Raises InputError for a release of another corpus.
+    """
+    rows = pa.concat_tables(_tables(output, card))
+    if columns.id in card.kept and sample.ids is not None:
+        released_as = "id" if columns.id == card.id_column else columns.id
+        ids = rows[released_as].cast(pa.large_string()).combine_chunks()
+        return Draw(rows.take(_places(columns.id, ids, sample.ids)), True, sample.labels)
+    count = min(len(sample), len(rows))
+    chosen = np.sort(np.random.default_rng(seed).choice(len(rows), count, replace=False))
+    rows = rows.take(pa.array(chosen))
+    return Draw(rows, False, _strings(rows, columns.label))
+
+
+def _strings(rows: pa.Table, name: str | None) -> Strings | None:
+    if name is None or name not in rows.column_names:
+        return None
+    return strings(rows[name].cast(pa.large_string()).to_pylist())
+
+
+def _tables(output: str, card: Card) -> Iterator[pa.Table]:
+    for file in card.files:
+        if posixpath.dirname(file.path) == "data":
+            yield storage.read_table(f"{output}/{file.path}")
+
+
+def _places(name: str, found: pa.Array, ids: Strings) -> pa.Array:
+    """Where the release has these documents, by the ids that it has found for its rows."""
+    if len(set(ids.tolist())) < len(ids):
+        raise InputError(f"--id: the column {name!r} repeats values; name one that does not")
+    places = pc.index_in(pa.array(ids.tolist(), pa.large_string()), value_set=found)
+    if places.null_count:
+        raise InputError(
+            f"--against: {places.null_count:,} of {len(ids):,} sampled documents have no row in "
+            f"the release by their {name!r}; give the corpus that the release was made of"
+        )
+    return places

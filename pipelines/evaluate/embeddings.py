@@ -1,0 +1,246 @@
+"""The study of word embeddings."""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from quietcorpus.evaluation.attacks.user_membership import Pairs, Scores, UserAttack, fits
+from quietcorpus.evaluation.classification import out_of_fold, scores
+from quietcorpus.evaluation.embeddings import map_char, map_word, nearest, similarity
+from quietcorpus.evaluation.features import counted
+from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.mechanisms.word_pairs import balanced_weights
+from quietcorpus.pipelines.engine.engine import Engine
+from quietcorpus.pipelines.evaluate.corpus import Sample
+from quietcorpus.pipelines.evaluate.draws import Draw
+from quietcorpus.pipelines.evaluate.in_memory import held
+from quietcorpus.pipelines.evaluate.results import Observation, membership_found
+from quietcorpus.pipelines.evaluate.study import FOLDS, Study, classified, labelled
+from quietcorpus.pipelines.release.release import release
+from quietcorpus.pipelines.spec.embeddings import EmbeddingMethod, WordEmbeddingsSpec
+from quietcorpus.pipelines.spec.spec import InputSpec, Spec
+from quietcorpus.pipelines.storage import files as storage
+from quietcorpus.pipelines.storage.layout import TABLE
+from quietcorpus.transforms.errors import InputError
+
+_WORDS, _NEAREST = 1000, 10
+_WINDOW = 5
+_SHADOWS, _LEAST_USERS = 2, 20
+_EPOCHS_OF_FEW = 50
+"""Of word2vec on a quarter of the users: gensim's 5 teach it next to nothing of so few, and a
+reference of no privacy should know them by heart."""
+_JUDGED = ("wordsim353.tsv", "simlex999.txt")
+
+Vectors = npt.NDArray[np.float32]
+Numbers = npt.NDArray[np.int64]
+
+
+class _TooFew(Exception):
+    """So few users make no release under this spec."""
+
+
+class EmbeddingStudy(Study):
+    """Vectors of the words of the release, against vectors learnt from the sample as it is.
+
+    A redraw trains anew on the whole corpus.
+    """
+
+    swept = frozenset(
+        {"method", "epsilon", "delta", "dimensions", "window", "tokens"}
+        | {f"training.{key}" for key in ("steps", "lot", "negatives", "clip", "learning_rate")}
+    )
+
+    def __init__(self, output: str, sample: Sample, spec: Spec | None) -> None:
+        self._sample = sample
+        self.own = replace(_vectors(output), law=spec)
+        self._words: list[str] = self.own.rows["word"].to_pylist()
+        self._numbers = {word: number for number, word in enumerate(self._words)}
+        vocabulary = Vocabulary(self._words)
+        offsets, terms = vocabulary.look_up(tokenize(sample.documents.texts))
+        self._counts = counted(offsets, terms, len(self._words))
+        frequent = np.argsort(-self._counts.sum(axis=0), kind="stable")[:_WORDS]
+        self._queries = frequent.astype(np.int64)
+        self._texts = [terms[a:b] for a, b in zip(offsets, offsets[1:], strict=False)]
+        self._gold: dict[int, Vectors] = {}
+        self._users = _documents_of(sample)
+        self._pairs = [self._pairs_of(documents) for documents in self._users]
+        self.notes = [
+            f"Nearest words are compared for the {len(frequent):,} most frequent words of the "
+            "release, with those of word2vec trained on the sample as it is (100 dimensions, "
+            "window 5); the original is such a training against another one.",
+            "Membership of users is attacked if a user column is named and it has "
+            f"{_LEAST_USERS} users or more, in fresh draws of `method: cooccurrence`: a user's "
+            "score is how well vectors fit the user's texts, less how well those of "
+            f"{_SHADOWS} trainings on other users do. Every training is on a quarter of the "
+            "sampled users, under the noise of the spec; where users have budgets of their own, "
+            "each has the largest. Where no release can be made of so few, there is no attack. The "
+            f"original is word2vec on the same users ({_EPOCHS_OF_FEW} epochs); for noise, none of "
+            "those under attack took part. `method: sgd` takes too long to be trained so often: "
+            "`quietcorpus audit` bounds what taking part can change.",
+        ]
+
+    def redraw(self, spec: Spec) -> Draw:
+        """A release of its own, which is deleted."""
+        with tempfile.TemporaryDirectory() as folder:
+            return replace(_released(spec, folder), law=spec)
+
+    def references(self, number: int) -> Iterator[Observation]:
+        """Vectors of the text as it is, from another initialisation."""
+        yield from self._scored(self._trained(2 * number + 1), "original", number)
+        if self._attackable:
+            found = self._attack(self._learnt_of, number).on_target()
+            yield membership_found("original", found, "users")
+
+    def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
+        """The measures of a draw."""
+        yield from self._scored(self._placed(draw), "release", number)
+        if self._attackable and _is_quick(draw.law):
+            with suppress(_TooFew):
+                attack = self._attack(lambda users: self._released_of(users, draw.law), number)
+                on_target, on_strangers = attack.on_target(), attack.on_strangers()
+                yield membership_found("release", on_target, "users")
+                yield membership_found("noise", on_strangers, "users")
+
+    @property
+    def _attackable(self) -> bool:
+        return len(self._users) >= _LEAST_USERS
+
+    def _attack(self, train: Callable[[Numbers], Vectors], number: int) -> UserAttack:
+        def fit(users: Numbers) -> Scores:
+            return fits(train(users), self._pairs)
+
+        # Of equal numbers the same users take part, whatever the setting.
+        return UserAttack(fit, len(self._users), _SHADOWS, np.random.default_rng([number, 3]))
+
+    def _pairs_of(self, documents: Numbers) -> Pairs:
+        return balanced_weights([self._texts[document] for document in documents], _WINDOW)
+
+    def _learnt_of(self, users: Numbers) -> Vectors:
+        documents = np.sort(np.concatenate([self._users[user] for user in users]))
+        return self._learnt(documents, int(users[0]), _EPOCHS_OF_FEW)
+
+    def _released_of(self, users: Numbers, spec: Spec) -> Vectors:
+        """Vectors of a release of these users' sampled documents, which is deleted with them."""
+        numbers = np.repeat(users, [len(self._users[user]) for user in users])
+        documents = np.concatenate([self._users[user] for user in users])
+        texts = self._sample.documents.texts.take(pa.array(documents))
+        corpus = pa.table({"text": texts, "user": pa.array(numbers)})  # their names are not needed
+        # A file would outlive a run that is killed.
+        with held(corpus) as uri, tempfile.TemporaryDirectory() as folder:
+            try:
+                draw = _released(_of_few(spec, len(users), uri), folder)
+            except InputError:  # the spec itself is good: it has made the draw
+                raise _TooFew from None
+        return self._placed(draw)
+
+    def _placed(self, draw: Draw) -> Vectors:
+        """The vectors of the words of the release itself; a draw may lack some, which get zeros."""
+        rows = {word: row for row, word in enumerate(draw.rows["word"].to_pylist())}
+        found = np.stack(_lists(draw)) if rows else np.empty((0, 1), np.float32)
+        vectors = np.zeros((len(self._numbers), found.shape[1]), np.float32)
+        for word, place in self._numbers.items():
+            if word in rows:
+                vectors[place] = found[rows[word]]
+        return vectors
+
+    def _scored(self, vectors: Vectors, subject: str, number: int) -> Iterator[Observation]:
+        gold = nearest(self._trained(2 * number), self._queries, _NEAREST)
+        found = nearest(vectors, self._queries, _NEAREST)
+        yield Observation("map-word", subject, float(map_word(found, gold).mean()))
+        yield Observation("map-char", subject, float(map_char(found, gold, self._words).mean()))
+        known = {word: place for word, place in self._numbers.items() if vectors[place].any()}
+        for name in _JUDGED:
+            score, _ = similarity(vectors, known, _judged(name))
+            yield Observation("word-similarity", subject, score, name.split(".")[0])
+        if self._sample.labels is not None:
+            rows, classes = labelled(self._sample.labels)
+            means = (self._counts @ vectors)[rows]
+            predicted = out_of_fold(means, classes, FOLDS, number)
+            yield from classified(scores(classes, predicted), subject)
+
+    def _trained(self, seed: int) -> Vectors:
+        """Word2vec of the sample, which is of equal seeds the same."""
+        if seed not in self._gold:
+            self._gold[seed] = self._learnt(np.arange(len(self._texts)), seed)
+        return self._gold[seed]
+
+    def _learnt(self, documents: Numbers, seed: int, epochs: int = 5) -> Vectors:
+        from gensim.models import Word2Vec
+
+        texts = [[self._words[term] for term in self._texts[document]] for document in documents]
+        settings = {"vector_size": 100, "window": _WINDOW, "min_count": 1, "sg": 1, "workers": 1}
+        found = Word2Vec(texts, seed=seed + 1, epochs=epochs, **settings).wv
+        vectors = np.zeros((len(self._words), 100), np.float32)
+        for word, place in self._numbers.items():
+            if word in found:
+                vectors[place] = found[word]
+        return vectors
+
+
+def _documents_of(sample: Sample) -> list[Numbers]:
+    """The numbers of each user's documents, as releases tell users apart."""
+    if sample.users is None:
+        return []
+    rows = np.flatnonzero([bool(user) for user in sample.users])
+    _, users = np.unique(sample.users[rows].astype(str), return_inverse=True)
+    order = np.argsort(users, kind="stable")
+    return np.split(rows[order], np.cumsum(np.bincount(users))[:-1])
+
+
+def _released(spec: Spec, folder: str) -> Draw:
+    """The vectors of a release in a folder."""
+    output = f"{folder}/release"
+    name = f"evaluation-{secrets.token_hex(8)}"  # of which nothing else is ever released
+    # It is deleted, and nobody sees it: it costs nothing, and no ledger counts it.
+    own = {"release": name, "output": output, "checkpoints": None, "ledger": None}
+    release(spec.model_copy(update=own), Engine([], 1), lambda: None, quiet=True)
+    return _vectors(output)
+
+
+def _is_quick(spec: Spec | None) -> bool:
+    """Whether it is known how a draw was made, and that can be repeated many times."""
+    method = getattr(spec and spec.mechanism, "method", None)
+    return method is EmbeddingMethod.COOCCURRENCE
+
+
+def _of_few(spec: Spec, users: int, corpus: str) -> Spec:
+    """The same mechanism on another corpus, of so many users who all have the largest budget."""
+    mechanism = spec.mechanism
+    assert isinstance(mechanism, WordEmbeddingsSpec)
+    most = max(mechanism.budgets.of_groups.values()) if mechanism.budgets else mechanism.epsilon
+    own = {"user": "user", "users": users, "budgets": None, "epsilon": most}
+    return spec.model_copy(
+        update={
+            "input": InputSpec(path=corpus),
+            "mechanism": mechanism.model_copy(update=own),
+            "rejects": None,
+        }
+    )
+
+
+def _vectors(output: str) -> Draw:
+    return Draw(storage.read_table(f"{output}/{TABLE}"), placed=False, labels=None)
+
+
+def _lists(draw: Draw) -> list[npt.NDArray[np.float32]]:
+    column = draw.rows["vector"].combine_chunks()
+    return list(column.flatten().to_numpy().reshape(len(draw.rows), -1))
+
+
+def _judged(name: str) -> list[tuple[str, str, float]]:
+    """Pairs of words that people have scored, as gensim carries them."""
+    from gensim.test.utils import datapath
+
+    lines = Path(datapath(name)).read_text("utf-8").splitlines()
+    rows = [line.split("\t") for line in lines if not line.startswith("#")]
+    return [(a.lower(), b.lower(), float(score)) for a, b, score in rows]

@@ -1,0 +1,259 @@
+"""The job of `quietcorpus evaluate`: measure a release, and write the report."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from typing import Any
+
+from quietcorpus.pipelines.audit.audit import audit
+from quietcorpus.pipelines.card.model import total_cost
+from quietcorpus.pipelines.environment.version import environment_digest, software
+from quietcorpus.pipelines.evaluate import results, sweep
+from quietcorpus.pipelines.evaluate.evaluation import Evaluation
+from quietcorpus.pipelines.evaluate.report import render
+from quietcorpus.pipelines.evaluate.results import Measured, Setting
+from quietcorpus.pipelines.evaluate.study import LEAST_OF_CLASS, labelled
+from quietcorpus.pipelines.evaluate.verdict import verdict
+from quietcorpus.pipelines.storage import files as storage
+from quietcorpus.pipelines.storage import places
+from quietcorpus.pipelines.storage.places import inside
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.reading.sources import plan
+
+REPORT, CONTENT, ROWS, DRAWS = (
+    "evaluation.html",
+    "evaluation.json",
+    "evaluation.parquet",
+    "draws",
+)
+_NEEDED = (
+    ("sklearn", "scikit-learn"),
+    ("tomotopy", "tomotopy"),
+    ("gensim", "gensim"),
+    ("matplotlib", "matplotlib"),
+    ("jinja2", "jinja2"),
+)
+_DRAWS = 3
+_OF_DOCUMENTS = ("bag-of-words", "words", "sentence-embeddings")
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much to measure, and with what.
+
+    Attributes:
+        draws: of each setting.
+        settings: of a sweep, besides the release's own.
+        workers: processes.
+        audit: whether the spec is audited too.
+        quiet: log lines for progress even on a terminal.
+    """
+
+    draws: int
+    settings: Sequence[Setting]
+    workers: int
+    audit: bool
+    quiet: bool
+
+    @classmethod
+    def of(
+        cls,
+        evaluation: Evaluation,
+        draws: int | None,
+        settings: Sequence[Setting],
+        workers: int,
+        *,
+        audit: bool,
+        quiet: bool,
+    ) -> Effort:
+        """With as many draws as are usual, unless told; raises InputError for too many."""
+        if evaluation.spec is None and (draws or 1) > 1:
+            raise InputError("--spec: missing; further draws are of what the spec describes")
+        many = draws or (_DRAWS if evaluation.spec else 1)
+        return cls(many, settings, workers, audit, quiet)
+
+
+def require() -> None:
+    """Raise InputError if something that measures or draws is not installed."""
+    for module, package in _NEEDED:
+        if importlib.util.find_spec(module) is None:
+            raise InputError(f"{package} is not installed; install the extra [evaluate]")
+
+
+def evaluate(evaluation: Evaluation, output: str, effort: Effort) -> dict[str, Any]:
+    """Measure, and write the report, its content and all observations; returns the content.
+
+    Args:
+        evaluation: what of what.
+        output: a folder or an object-store URI. It keeps every draw's result, so that a run that
+            was stopped goes on, and may hold those of an earlier run of the same evaluation.
+        effort: how much.
+
+    Raises:
+        InputError: anything that a person can mend; no report is written then.
+    """
+    if inside(output, evaluation.release):
+        raise InputError(f"--output: {output} lies in the release; name a place of its own")
+    if evaluation.spec is None and effort.settings:
+        raise InputError("--spec: missing; a sweep makes draws of what the spec describes")
+    evaluation.check(effort.settings)
+    tasks = _tasks(evaluation, effort)
+    if places.is_local(output):
+        try:
+            os.makedirs(output, mode=0o700, exist_ok=True)  # for nobody else
+        except OSError:
+            raise InputError(
+                f"--output: {output} cannot be made; name a folder that can be written to"
+            ) from None
+    storage.probe("--output", output)
+    _refuse_another(output, evaluation.digest)
+    done = sweep.Done(f"{output}/{DRAWS}", _identity(evaluation))
+    measured = sweep.run(evaluation, tasks, done, effort.workers, quiet=effort.quiet)
+    _refuse_strangers(measured, len(evaluation.sample))
+    order = {task: number for number, task in enumerate(tasks)}
+    measured.sort(key=lambda one: order[one.setting, one.draw])
+    content = _content(evaluation, measured, _audited(evaluation) if effort.audit else None)
+    files = {
+        ROWS: results.table(measured),
+        CONTENT: (json.dumps(content, indent=2, allow_nan=False) + "\n").encode(),
+        REPORT: render(content).encode(),
+    }
+    for name, data in files.items():
+        storage.write_bytes(f"{output}/{name}", data)
+    return content
+
+
+def _refuse_another(output: str, digest: str) -> None:
+    """Raise InputError if the report that is there is of another release."""
+    place = f"{output}/{CONTENT}"
+    if not storage.exists(place):
+        return
+    try:
+        found = json.loads(storage.read_bytes(place))["release"]["card_sha256"]
+    except (ValueError, KeyError, TypeError):
+        found = None
+    if found != digest:
+        raise InputError(
+            f"--output: {output} holds the report of another release; name a place of its own"
+        )
+
+
+def _refuse_strangers(measured: Sequence[Measured], documents: int) -> None:
+    """Raise InputError if the release is far worse linked to these texts than a fresh draw is.
+
+    Both follow one law, so that it is six deviations away by chance only with a probability below
+    1e-8: the corpus has other texts under the same ids.
+    """
+    shares: dict[int, float] = {}
+    for one in measured:
+        for seen in one.observations if not one.setting else ():
+            if (seen.measure, seen.subject) == ("linkage", "release"):
+                shares[one.draw] = max(seen.value, shares.get(one.draw, 0.0))
+    if 0 not in shares or len(shares) < 2:
+        return
+    own, fresh = shares[0], max(share for draw, share in shares.items() if draw)
+    spread = math.sqrt((own * (1 - own) + fresh * (1 - fresh)) / documents)
+    if fresh - own > 6 * (spread + 1 / documents):
+        raise InputError(
+            f"--against: {own:.1%} of the release's rows are linked to the documents of their ids, "
+            f"and {fresh:.1%} of a fresh draw's: these are not the texts that the release was made "
+            "of; give those"
+        )
+
+
+def _tasks(evaluation: Evaluation, effort: Effort) -> list[sweep.Task]:
+    if evaluation.spec is None:
+        return [((), 0)]
+    return [(s, draw) for s in ((), *effort.settings) for draw in range(effort.draws)]
+
+
+def _identity(evaluation: Evaluation) -> str:
+    """All that a draw's result depends on, but its setting and its number."""
+    files = plan(evaluation.columns.corpus(evaluation.against)).files
+    versions = [version(package) for _, package in _NEEDED]
+    parts = [asdict(evaluation), evaluation.card.to_json(), files, environment_digest(), versions]
+    if evaluation.spec is not None:
+        with open(evaluation.spec, "rb") as stream:
+            parts.append(hashlib.sha256(stream.read()).hexdigest())
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def _content(
+    evaluation: Evaluation, measured: Sequence[Measured], audits: dict[str, Any] | None
+) -> dict[str, Any]:
+    card, sample, columns = evaluation.card, evaluation.sample, evaluation.columns
+    found = results.figures(measured)
+    return {
+        "schema_version": 1,
+        "release": {
+            "id": card.release,
+            "card_sha256": evaluation.digest,
+            "kind": card.mechanism["kind"],
+            "created": card.created,
+            "cost": total_cost(card.budget.total),
+            "statement": card.guarantee.statement,
+            "not_protected": card.guarantee.not_protected,
+            "documents": card.counts.documents,
+        },
+        "corpus": {
+            "documents": len(sample),
+            "of": sample.of,
+            "label": columns.label,
+            "user": columns.user,
+            "placed": evaluation.own.placed,
+        },
+        "draws": max(one.draw for one in measured) + 1,
+        "confidence": results.CONFIDENCE,
+        "measures": results.described(one["measure"] for one in found),
+        "figures": found,
+        "verdict": verdict(found),
+        "audits": audits,
+        "notes": [*evaluation.study.notes, *_notes(evaluation)],
+        "software": software(),
+    }
+
+
+def _notes(evaluation: Evaluation) -> list[str]:
+    notes = [
+        f"This is about the release whose release.json has the SHA-256 {evaluation.digest}, and a "
+        f"sample of documents by the seed {evaluation.seed}."
+    ]
+    labels = evaluation.sample.labels
+    if labels is not None:
+        rows, classes = labelled(labels)
+        notes.append(
+            f"{len(rows):,} of {len(labels):,} documents have a label that {LEAST_OF_CLASS} or "
+            f"more have, in {len(set(classes.tolist()))} classes; where labels matter, the others "
+            "were left out."
+        )
+    if evaluation.spec is None:
+        notes.append(
+            "No spec was given: the release is the only draw, and no mean has an interval."
+        )
+    of_documents = evaluation.card.mechanism["kind"] in _OF_DOCUMENTS
+    if evaluation.columns.label is None:
+        also = ", and membership was not inferred" if of_documents else ""
+        notes.append(f"No label was named: nothing was classified{also}.")
+    if evaluation.columns.user is None and of_documents:
+        notes.append("No user column was named: authorship was not attacked.")
+    if not evaluation.own.placed and of_documents:
+        notes.append(
+            "Which document a row of the release is of is not known here (no id column was kept "
+            "and named): what needs it is measured on fresh draws alone, as far as there are any."
+        )
+    return notes
+
+
+def _audited(evaluation: Evaluation) -> dict[str, Any] | None:
+    """What an audit of the spec finds, if there is one."""
+    if evaluation.spec is None:
+        return None
+    found = audit(evaluation.described)
+    return {key: found[key] for key in ("confidence", "passed", "audits")}

@@ -1,0 +1,228 @@
+"""One release, one corpus and one study: what a draw under a setting measures."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from quietcorpus.evaluation.calibration import limited
+from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.verify import verify
+from quietcorpus.pipelines.evaluate.bags import BagStudy
+from quietcorpus.pipelines.evaluate.corpus import Columns, Sample, sample
+from quietcorpus.pipelines.evaluate.draws import Draw, released
+from quietcorpus.pipelines.evaluate.embeddings import EmbeddingStudy
+from quietcorpus.pipelines.evaluate.histogram import HistogramStudy
+from quietcorpus.pipelines.evaluate.results import Measured, Observation, Setting
+from quietcorpus.pipelines.evaluate.sentences import SentenceStudy
+from quietcorpus.pipelines.evaluate.study import (
+    LEAST_OF_AUTHOR,
+    LEAST_OF_CLASS,
+    Study,
+    authors,
+    labelled,
+)
+from quietcorpus.pipelines.evaluate.words import WordStudy
+from quietcorpus.pipelines.release.existing import whole_difference
+from quietcorpus.pipelines.spec.loading import load_spec
+from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.pipelines.storage import files as storage
+from quietcorpus.pipelines.storage import layout
+from quietcorpus.transforms.errors import InputError, redacted
+
+_STUDIES: dict[str, type[Study]] = {
+    "bag-of-words": BagStudy,
+    "histogram": HistogramStudy,
+    "words": WordStudy,
+    "sentence-embeddings": SentenceStudy,
+    "word-embeddings": EmbeddingStudy,
+}
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What to evaluate; small enough to be sent to where it is done.
+
+    Attributes:
+        release: where it is.
+        against: the corpus: a path, a glob or an object-store URI.
+        spec: the file that describes the release; None if it is not there.
+        columns: of the corpus.
+        documents: how many to sample at most.
+        seed: of the sample.
+    """
+
+    release: str
+    against: str
+    spec: str | None
+    columns: Columns
+    documents: int
+    seed: int
+
+    @classmethod
+    def of(
+        cls,
+        release: str,
+        against: str,
+        spec: str | None,
+        *,
+        text: str | None,
+        id_: str | None,
+        label: str | None,
+        user: str | None,
+        documents: int,
+        seed: int,
+    ) -> Evaluation:
+        """An evaluation whose columns are the spec's where none are given.
+
+        Raises InputError for a spec that cannot be used, and for ids that the release lacks.
+        """
+        described = None if spec is None else load_spec(spec)
+        given = described.input if described else None
+        columns = Columns(
+            text or (given.text if given else "text"),
+            id_ or (given.id if given else None),
+            label,
+            user or getattr(described and described.mechanism, "user", None),
+        )
+        made = cls(release, against, spec, columns, documents, seed)
+        if id_ is not None and id_ not in made.card.kept:
+            kept = ", ".join(map(repr, made.card.kept)) or "none"
+            raise InputError(f"--id: the release keeps no column {id_!r} (it keeps {kept})")
+        return made
+
+    @cached_property
+    def card(self) -> Card:
+        """The release's card; raises InputError if anything is not as it says."""
+        return verify(self.release)
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of the card's file."""
+        return hashlib.sha256(storage.read_bytes(f"{self.release}/{layout.CARD}")).hexdigest()
+
+    @cached_property
+    def sample(self) -> Sample:
+        """The documents that all draws are of."""
+        return sample(self.against, self.columns, self.documents, self.seed)
+
+    @cached_property
+    def study(self) -> Study:
+        """The kind's measures; raises InputError for a kind that lacks its spec."""
+        kind = self.card.mechanism["kind"]
+        if kind == "bag-of-words":
+            return BagStudy(self.release, self.card, self.sample)
+        if kind == "histogram":
+            return HistogramStudy(self.release, self.sample)
+        if kind == "word-embeddings":
+            return EmbeddingStudy(self.release, self.sample, self.described if self.spec else None)
+        of = WordStudy if kind == "words" else SentenceStudy
+        return of(self.described, self.sample)
+
+    @cached_property
+    def own(self) -> Draw:
+        """The release itself."""
+        if self.card.counts.documents != self.sample.of:
+            raise InputError(
+                f"--against: the corpus has {self.sample.of:,} documents and the release "
+                f"{self.card.counts.documents:,}; give the corpus that the release was made of"
+            )
+        return self.study.own or released(
+            self.release, self.card, self.columns, self.sample, self.seed
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process reads for itself: no text is sent there."""
+        return Evaluation, tuple(getattr(self, field.name) for field in fields(self))
+
+    def check(self, settings: Sequence[Setting]) -> None:
+        """Raise InputError for what a person can mend, before the long part."""
+        _ = self.card
+        for setting in settings:
+            self.at(setting)
+        if self.spec is not None:
+            user = getattr(self.described.mechanism, "user", self.columns.user)
+            if user != self.columns.user:
+                raise InputError(
+                    f"--user: the release protects the users of {user!r}; leave it out"
+                )
+        self._check_columns()
+        _ = self.own
+
+    def at(self, setting: Setting) -> Spec:
+        """The spec under a setting; raises InputError for one that is not allowed."""
+        assert self.spec is not None
+        swept = _STUDIES[self.card.mechanism["kind"]].swept
+        for key, _ in setting:
+            if key not in swept:
+                raise InputError(
+                    f"--sweep: {key!r} is no key that a draw can follow here; give one of "
+                    f"{', '.join(sorted(swept))}"
+                )
+        changes = {f"mechanism.{key}": value for key, value in setting}
+        spec = load_spec(self.spec, changes)
+        source = spec.input.model_copy(update={"path": self.against})  # whatever the spec's is
+        return spec.model_copy(update={"input": source})
+
+    def measured(self, setting: Setting, draw: int) -> Measured:
+        """Draw number 0 of the release's own setting is the release; any other is a fresh one.
+
+        Raises InputError, or StageError without a word of any text.
+        """
+        with limited():
+            return Measured(setting, draw, list(self._observed(setting, draw)))
+
+    @redacted
+    def _observed(self, setting: Setting, draw: int) -> Iterator[Observation]:
+        is_own = not setting and draw == 0
+        made = self.own if is_own else self.study.redraw(self.at(setting))
+        yield from self.study.observe(made, draw)
+        if not setting:
+            yield from self.study.references(draw)
+
+    def _check_columns(self) -> None:
+        """Refuse documents, labels and users of which nothing can be learnt."""
+        if len(self.sample) < LEAST_OF_CLASS:
+            raise InputError(
+                f"--against: {self.against} has {len(self.sample)} documents, of which nothing "
+                f"can be said; give {LEAST_OF_CLASS} or more"
+            )
+        if self.sample.labels is not None:
+            _, classes = labelled(self.sample.labels)
+            if len(np.unique(classes)) < 2:
+                raise InputError(
+                    f"--label: the column {self.columns.label!r} has fewer than two classes of "
+                    f"{LEAST_OF_CLASS} documents or more among {len(self.sample):,}; name "
+                    "another column, or leave it out"
+                )
+        of_words = self.card.mechanism["kind"] == "word-embeddings"  # whose users may write once
+        if self.sample.users is not None and not of_words and authors(self.sample.users) is None:
+            raise InputError(
+                f"--user: the column {self.columns.user!r} has fewer than two authors of "
+                f"{LEAST_OF_AUTHOR} documents or more among {len(self.sample):,}; name another "
+                "column, or leave it out"
+            )
+
+    @cached_property
+    def described(self) -> Spec:
+        """The spec of the release; raises InputError if there is none, or it is another's."""
+        if self.spec is None:
+            kind = self.card.mechanism["kind"]
+            raise InputError(
+                f"--spec: missing; evaluating {kind} needs the artefacts that the spec names"
+            )
+        if self.card.reconstruction is not None:
+            raise InputError(
+                f"--spec: {self.release} was reconstructed, and further draws would not be; leave "
+                "it out"
+            )
+        spec = load_spec(self.spec)
+        other = whole_difference(self.card, spec)
+        if other is not None:
+            raise InputError(f"--spec: {self.spec} describes another release ({other})")
+        return spec

@@ -1,0 +1,68 @@
+"""Private tables that a pipeline of this process reads by a URI, and that are on no disk."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO, ClassVar, NoReturn
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from apache_beam.io.filesystem import BeamIOError, FileMetadata, FileSystem
+
+_SCHEME = "quietcorpus-memory"
+
+
+@contextmanager
+def held(table: pa.Table) -> Iterator[str]:
+    """Hold a table as a Parquet file; yields its URI, which means nothing to other processes."""
+    sink = io.BytesIO()
+    pq.write_table(table, sink)
+    uri = f"{_SCHEME}://{secrets.token_hex(8)}/corpus.parquet"
+    _Memory.files[uri] = sink.getvalue()
+    try:
+        yield uri
+    finally:
+        del _Memory.files[uri]
+
+
+class _Memory(FileSystem):  # type: ignore[misc]
+    """The files that are held, for Beam, which finds its file systems by their schemes."""
+
+    files: ClassVar[dict[str, bytes]] = {}
+
+    @classmethod
+    def scheme(cls) -> str:
+        return _SCHEME
+
+    def exists(self, path: str) -> bool:
+        return path in self.files
+
+    def metadata(self, path: str) -> FileMetadata:
+        return FileMetadata(path, self.size(path), self.last_updated(path))
+
+    def size(self, path: str) -> int:
+        return len(self._content(path))
+
+    def last_updated(self, path: str) -> float:
+        return 0.0  # it never changes
+
+    def checksum(self, path: str) -> str:
+        return hashlib.sha256(self._content(path)).hexdigest()
+
+    def open(self, path: str, *_: Any, **__: Any) -> BinaryIO:
+        return io.BytesIO(self._content(path))
+
+    def _content(self, path: str) -> bytes:
+        try:
+            return self.files[path]
+        except KeyError:
+            raise BeamIOError(f"{path} is not held in this process") from None
+
+    def _refused(self, *_: Any, **__: Any) -> NoReturn:
+        raise BeamIOError(f"{_SCHEME}: files are held by `held` alone, one by one")
+
+    join = split = mkdirs = has_dirs = _list = create = copy = rename = delete = _refused

@@ -1,0 +1,139 @@
+"""The plots of a sweep: a measure against a parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from quietcorpus.pipelines.evaluate.report import svg
+from quietcorpus.pipelines.evaluate.report.figures import Figure, Measured
+from quietcorpus.pipelines.evaluate.report.plots import WIDTH, errors, legend, look, short, told
+from quietcorpus.pipelines.evaluate.report.wording import plotted, setting, subject, symbol
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_COLOURS = (svg.BLUE, svg.VERMILION, svg.GREEN, svg.PURPLE, svg.ORANGE)
+_MARKERS = "osDP^"
+
+
+def swept_key(figures: Sequence[Figure]) -> str:
+    """The parameter that curves are drawn against: epsilon if it was swept, else the first."""
+    keys = list(dict.fromkeys(key for figure in figures for key in figure["setting"]))
+    return "epsilon" if "epsilon" in keys else keys[0]
+
+
+def curve(measured: Measured, name: str) -> str | None:
+    """Lines through a sweep's figures, and the release's own across; None without any to draw."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure as Drawing
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    figures = [figure for figure in measured.swept if plotted(figure["mean"])]
+    if not figures:
+        return None
+    key = swept_key(figures)
+    figures = [figure for figure in figures if key in figure["setting"]]
+    with mpl.rc_context(svg.SETTINGS):
+        drawing = Drawing(figsize=(WIDTH, 3.1), layout=ConstrainedLayoutEngine(h_pad=0.08))
+        axes = drawing.subplots()
+        lines = _lines(figures, key)
+        _draw(axes, lines, key)
+        if len({figure["group"] for figure in figures}) == 1:
+            _references(axes, measured, figures[0]["group"])
+        axes.set_xlabel(symbol(key))
+        axes.grid()
+        legend(drawing)
+        title = f"{measured.measure['title']} against {key}"
+        said = [{**figure, "group": _point(figure)} for figure in figures]
+        return svg.inline(drawing, name, title, told(said))
+
+
+def _point(figure: Figure) -> str:
+    return " ".join(filter(None, (figure["group"], "at " + setting(figure["setting"]))))
+
+
+def _lines(figures: Sequence[Figure], key: str) -> dict[tuple[str, str], list[Figure]]:
+    """The figures by subject and by whatever differs besides the parameter."""
+    lines: dict[tuple[str, str], list[Figure]] = {}
+    for figure in figures:
+        rest = ", ".join(filter(None, (figure["group"], setting(figure["setting"], key))))
+        lines.setdefault((figure["subject"], rest), []).append(figure)
+    return lines
+
+
+def _draw(axes: Axes, lines: dict[tuple[str, str], list[Figure]], key: str) -> None:
+    values = list(dict.fromkeys(f["setting"][key] for line in lines.values() for f in line))
+    at = _positions(values)
+    subjects = list(dict.fromkeys(name for name, _ in lines))
+    one_each = len(subjects) == len(lines)
+    for number, ((name, rest), figures) in enumerate(lines.items()):
+        ordered = sorted(figures, key=lambda figure: at[figure["setting"][key]])
+        cycled = _COLOURS[number % len(_COLOURS)], _MARKERS[number % len(_MARKERS)]
+        colour, marker = look(name, subjects) if one_each else cycled
+        whole = subject(name) if one_each else rest if len(subjects) == 1 else f"{name}, {rest}"
+        axes.errorbar(
+            [at[figure["setting"][key]] for figure in ordered],
+            [figure["mean"] for figure in ordered],
+            yerr=errors(ordered),
+            color=colour,
+            marker=marker,
+            markersize=4.5,
+            linewidth=1.4,
+            capsize=2.5,
+            label=short(f"at each {symbol(key)}" if whole == subject("release") else whole),
+            zorder=3,
+        )
+    _horizontal(axes, at)
+
+
+def _positions(values: Sequence[str]) -> dict[str, float]:
+    """Where values stand: at themselves if all are numbers, else one after the other."""
+    try:
+        at = {value: float(value) for value in values}
+    except ValueError:
+        at = {}
+    if at and all(map(plotted, at.values())):
+        return at
+    return {value: float(position) for position, value in enumerate(values)}
+
+
+def _horizontal(axes: Axes, at: dict[str, float]) -> None:
+    """A mark at every value, on the scale that leaves the marks further apart."""
+    from matplotlib.ticker import NullLocator
+
+    ordered = sorted(at, key=lambda value: at[value])
+    places = np.array([at[value] for value in ordered])
+    if 0 < places[0] < places[-1] and _closest(np.log(places)) > _closest(places):
+        axes.set_xscale("log")
+    axes.set_xticks([at[value] for value in ordered], [short(value) for value in ordered])
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def _closest(places: npt.NDArray[np.float64]) -> float:
+    """The least distance of two neighbours, as a share of the whole."""
+    return float(np.diff(places).min() / (places[-1] - places[0]))
+
+
+def _references(axes: Axes, measured: Measured, group: str) -> None:
+    """The release's own figure, and what no setting changes, as lines across."""
+    swept = {figure["subject"] for figure in measured.swept} - {"release"}
+    own = [
+        figure
+        for figure in measured.own
+        if figure["group"] == group and plotted(figure["mean"]) and figure["subject"] not in swept
+    ]
+    styles = ("--", ":", "-.", (0, (6, 2, 1, 2, 1, 2)))
+    names = [figure["subject"] for figure in own]
+    for position, figure in enumerate(own):
+        axes.axhline(
+            figure["mean"],
+            color=look(figure["subject"], names)[0],
+            linestyle=styles[position % len(styles)],
+            linewidth=1.1,
+            label=short(subject(figure["subject"])),
+            zorder=2,
+        )

@@ -1,0 +1,165 @@
+"""The report as one HTML page that needs nothing beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from quietcorpus.pipelines.evaluate.report import wording
+from quietcorpus.pipelines.evaluate.report.curves import curve, swept_key
+from quietcorpus.pipelines.evaluate.report.figures import Figure, Measured, by_measure
+from quietcorpus.pipelines.evaluate.report.plots import comparison
+
+_PARTS = ("utility", "attack")
+_BESIDE = ("original", "ceiling", "noise", "floor")
+
+Cell = tuple[str, str]
+"""A number and its interval, in words."""
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """A measure as it is shown: in words, as a plot and as a table."""
+
+    name: str
+    measure: dict[str, Any]
+    figures: list[Figure]
+    plot: str | None
+    caution: str
+    swept: str | None = None
+
+    @property
+    def grouped(self) -> bool:
+        """Whether a column for groups is needed."""
+        return any(figure["group"] for figure in self.figures)
+
+    @property
+    def settings(self) -> bool:
+        """Whether a column for settings is needed."""
+        return self.swept is not None
+
+
+@dataclass(frozen=True)
+class Glance:
+    """The key figures of a part.
+
+    Attributes:
+        columns: their titles.
+        rows: what the row is of, a number and its interval for each column (None where nothing
+            was measured), and for an attack, how it lies to noise alone.
+    """
+
+    columns: list[str]
+    rows: list[tuple[str, list[tuple[str, str] | None], str | None]]
+
+
+def render(content: dict[str, Any]) -> str:
+    """The page, from what `evaluation.json` holds; equal contents give equal pages.
+
+    Names and text in `content` are shown, never run. A figure that is no finite number is shown
+    as a dash and why. The page refers to `evaluation.json` and `evaluation.parquet` beside it.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("quietcorpus.pipelines.evaluate.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    measured = by_measure(content)
+    page: str = environment.get_template("report.html.j2").render(
+        content=content,
+        wording=wording,
+        glances={
+            "utility": _glance(_of("utility", measured), wording.mean),
+            "attack": _glance(_of("attack", measured), wording.first),
+        },
+        utility=_exhibits("utility", _of("utility", measured), _own),
+        attacks=_exhibits("attack", _of("attack", measured), _own),
+        others=_exhibits("other", _of("other", measured), _own),
+        sweeps=_sweeps(measured),
+    )
+    return page
+
+
+def _of(part: str, measured: list[Measured]) -> list[Measured]:
+    """The measures of a part; what is of no known part is of `other`."""
+    known = [each for each in measured if each.measure["part"] in _PARTS]
+    if part == "other":
+        return [each for each in measured if each not in known]
+    return [each for each in known if each.measure["part"] == part]
+
+
+def _glance(measured: list[Measured], shown: Callable[[Figure], Cell]) -> Glance:
+    """The release's own figures and those of draws like it, then others as `shown`."""
+    rows = [
+        (_titled(each, group), figures)
+        for each in measured
+        for group, figures in each.in_short.items()
+    ]
+    seen = {name for _, figures in rows for name in figures}
+    columns: list[tuple[str, str, Callable[[Figure], Cell]]] = []
+    own = [figures["release"] for _, figures in rows if "release" in figures]
+    if own:
+        fresh = [figure["first"]["fresh"] for figure in own]
+        title = "One draw like it" if all(fresh) else "First draw" if any(fresh) else "This release"
+        columns.append((title, "release", wording.first_or_fresh if any(fresh) else wording.first))
+        if any(figure["draws"] > 1 for figure in own):
+            columns.append(("Mean of such draws", "release", wording.mean))
+    columns += [
+        (wording.subject(name).capitalize(), name, shown) for name in _BESIDE if name in seen
+    ]
+    return Glance(
+        [title for title, *_ in columns],
+        [
+            (
+                title,
+                [cell(figures[name]) if name in figures else None for _, name, cell in columns],
+                figures.get("release", {}).get("against_noise"),
+            )
+            for title, figures in rows
+        ],
+    )
+
+
+def _titled(measured: Measured, group: str) -> str:
+    title = ", ".join(filter(None, (measured.measure["title"], group)))
+    return f"{title} (does not tell structure here)" if measured.blind else title
+
+
+def _own(name: str, measured: Measured) -> Exhibit:
+    return Exhibit(
+        name,
+        dict(measured.measure),
+        measured.own,
+        comparison(measured, name),
+        wording.caution(measured),
+    )
+
+
+def _swept(name: str, measured: Measured) -> Exhibit:
+    key = swept_key(measured.swept)
+    drawn = curve(measured, name)
+    caution = wording.caution(measured)
+    return Exhibit(
+        name, dict(measured.measure), measured.swept, drawn, caution, wording.symbol(key)
+    )
+
+
+def _exhibits(
+    prefix: str, measured: list[Measured], shown: Callable[[str, Measured], Exhibit]
+) -> list[Exhibit]:
+    return [shown(f"{prefix}-{number}", each) for number, each in enumerate(measured, 1)]
+
+
+def _sweeps(measured: list[Measured]) -> dict[str, list[Exhibit]]:
+    """What was swept, by part, and only the parts that have any."""
+    found = {}
+    for part in (*_PARTS, "other"):
+        swept = [each for each in _of(part, measured) if each.swept]
+        if swept:
+            found[part] = _exhibits(f"sweep-{part}", swept, _swept)
+    return found

@@ -1,0 +1,134 @@
+"""Numbers, intervals and names as the report words them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from quietcorpus.pipelines.evaluate.report.figures import Measured
+
+# What figures are of. One that is not listed is shown by its own name.
+_SUBJECTS = {
+    "release": "this release",
+    "original": "original text",
+    "noise": "noise alone",
+    "laplace": "Laplace noise",
+    "geometric": "geometric noise",
+}
+_BETTER = {
+    ("utility", "higher"): "Higher is better.",
+    ("utility", "lower"): "Lower is better.",
+    ("utility", "one"): "Best at one.",
+}
+_MINUS = "\N{MINUS SIGN}"
+_SYMBOLS = {"epsilon": "ε", "delta": "δ"}
+
+
+def number(value: float | None) -> str:
+    """A number, or a dash and why there is none."""
+    if value is None:
+        return "— (not measured)"
+    if math.isnan(value):
+        return "— (not a number)"
+    if math.isinf(value):
+        return "— (infinite)"
+    size = abs(value)
+    if size >= 1000:
+        text = f"{value:,.0f}"
+    elif size >= 10:
+        text = f"{value:.1f}"
+    elif size >= 0.001 or value == 0:
+        text = f"{value:.3f}"
+    else:
+        text = f"{value:.2g}"
+    return text.replace("-", _MINUS)
+
+
+def first(figure: Mapping[str, Any]) -> tuple[str, str]:
+    """A figure's first draw, and its interval over documents if it has one."""
+    one = figure["first"]
+    known = plotted(one["low"]) and plotted(one["high"])
+    return number(one["value"]), f"{number(one['low'])} to {number(one['high'])}" if known else ""
+
+
+def first_or_fresh(figure: Mapping[str, Any]) -> tuple[str, str]:
+    """The same, where not every first draw is the release itself: whether this one is."""
+    value, ends = first(figure)
+    said = "a draw like it" if figure["first"]["fresh"] else "this release"
+    return value, "; ".join(filter(None, (ends, said)))
+
+
+def mean(figure: Mapping[str, Any]) -> tuple[str, str]:
+    """A figure's mean over draws, and its interval."""
+    return number(figure["mean"]), interval(figure)
+
+
+def interval(figure: Mapping[str, Any]) -> str:
+    """A figure's interval, or why it has none."""
+    low, high = figure["low"], figure["high"]
+    if low is None or high is None:
+        return "one draw" if figure["draws"] == 1 else "— (draws equal)"
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return "— (unbounded)"
+    return f"{number(low)} to {number(high)}"
+
+
+def plotted(value: float | None) -> bool:
+    """Whether a value can be drawn."""
+    return value is not None and math.isfinite(value)
+
+
+def bounded(figure: Mapping[str, Any]) -> bool:
+    """Whether a figure has an interval with two ends."""
+    return plotted(figure["low"]) and plotted(figure["high"])
+
+
+def subject(name: str) -> str:
+    """What a figure is of."""
+    return _SUBJECTS.get(name, name)
+
+
+def symbol(key: str) -> str:
+    """A parameter's name, as the field writes it."""
+    return _SYMBOLS.get(key, key)
+
+
+def setting(parameters: Mapping[str, str], leave_out: str | None = None) -> str:
+    """The parameters that a sweep set, such as `ε = 5, size = 100`."""
+    pairs = ((symbol(key), value) for key, value in parameters.items() if key != leave_out)
+    return ", ".join(f"{key} = {value}" for key, value in pairs)
+
+
+def direction(measure: Mapping[str, Any]) -> str:
+    """Which way a measure is better, in a sentence; empty if there is no saying."""
+    part = measure["part"]
+    if part == "attack":
+        return "Lower is more private."
+    return _BETTER.get((part, measure["better"]), "")
+
+
+def caution(measured: Measured) -> str:
+    """What to think of a measure that takes the floor for better than the original, if it does."""
+    if not measured.blind:
+        return ""
+    means = {"higher": "A higher value counts as better", "lower": "A lower value counts as better"}
+    return (
+        f"{means[measured.measure['better']]}. But on this corpus the floor, which has no "
+        "structure, scores better than the original text: here the measure does not tell "
+        "structure, and a better value does not make a better release."
+    )
+
+
+def listed(items: Iterable[str]) -> str:
+    """Names in a row, each once, with commas in between."""
+    return ", ".join(dict.fromkeys(items))
+
+
+def cell(value: Any) -> str:
+    """What an audit holds: text as it is, a number in six digits, a dash for nothing."""
+    if value is None:
+        return "—"
+    if isinstance(value, float):
+        return f"{value:.6g}".replace("-", _MINUS) if math.isfinite(value) else number(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,163 @@
+"""The study of document embeddings that protect sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from quietcorpus.evaluation.attacks.linkage import Score, cosines
+from quietcorpus.evaluation.classification import out_of_fold, scores
+from quietcorpus.indexes.candidates import Candidates
+from quietcorpus.indexes.recoder import means
+from quietcorpus.indexes.sentences import split
+from quietcorpus.mechanisms.deep_candidate import DeepCandidate
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.pipelines.evaluate.corpus import Sample, Strings
+from quietcorpus.pipelines.evaluate.draws import Draw, drawn
+from quietcorpus.pipelines.evaluate.results import Observation
+from quietcorpus.pipelines.evaluate.study import FOLDS, Study, Views, attacks, classified, labelled
+from quietcorpus.pipelines.kinds.prepare import prepare
+from quietcorpus.pipelines.kinds.sentences import SentencesKind
+from quietcorpus.pipelines.kinds.sentences_by_words import EmbeddedWordsKind
+from quietcorpus.pipelines.spec.mechanisms import SentencesSpec
+from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.transforms.artefacts.encoder import Encoder
+from quietcorpus.transforms.privatizers.rows import Privatizer
+from quietcorpus.transforms.privatizers.sentences import (
+    SentencePrivatizer,
+    SentencesParameters,
+    utilities,
+)
+
+_BANDS = ((1, 3), (4, 7), (8, 15), (16, 10**9))
+_LEAST_OF_BAND = 30
+
+
+class SentenceStudy(Study):
+    """Documents as the mean of their sentences' embeddings, and as the released embedding."""
+
+    swept = frozenset({"epsilon", "utility", "projections"})
+
+    def __init__(self, spec: Spec, sample: Sample) -> None:
+        self._sample = sample
+        self._kind = _prepared(spec)
+        self._candidates = _candidates(self._kind)
+        source = self._kind.parameters.encoder
+        self._encoder = _Remembering(source.open())
+        assert isinstance(spec.mechanism, SentencesSpec)
+        most, language = spec.mechanism.most_sentences, self._candidates.manifest.language
+        found = split(sample.documents.texts.to_pylist(), most, language)
+        self._offsets = found.offsets
+        self._sentences = self._encoder.encode(found.texts)
+        self._means = means(self._sentences, self._offsets).astype(np.float64)
+        self.notes = [
+            "The original of a document is the mean of its sentences' embeddings, without noise. "
+            f"By k: documents of so many sentences, of the {most} that count. The classifier is "
+            "tested on documents as released, by five folds."
+        ]
+
+    def redraw(self, spec: Spec) -> Draw:
+        """A fresh draw for every document."""
+        kind = _prepared(spec)
+        draw = drawn(self._privatizer(kind), self._sample)
+        return replace(draw, law=kind.parameters)
+
+    def references(self, number: int) -> Iterator[Observation]:
+        """The means, without noise."""
+        generator = np.random.default_rng([number, 1])
+        yield from self._classified(self._sample.labels, self._means, "original", number)
+        views = Views(self._means, self._means, {"": cosines(self._means, self._means)})
+        yield from attacks(self._sample, views, "original", generator)
+
+    def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
+        """The measures of a draw."""
+        generator = np.random.default_rng([number, 2])
+        column = draw.rows["embedding"].combine_chunks()
+        released = column.flatten().to_numpy().reshape(len(draw.rows), -1).astype(np.float64)
+        yield from self._classified(draw.labels, released, "release", number, placed=draw.placed)
+        if not draw.placed:
+            return
+        views = Views(self._means, released, {"": self._score(draw, released)})
+        yield from attacks(self._sample, views, "release", generator)
+        dealt = views.dealt(generator.permutation(len(released)))
+        yield from attacks(self._sample, dealt, "noise", generator)
+
+    def _privatizer(self, kind: SentencesKind | EmbeddedWordsKind) -> Privatizer:
+        """The kind's path for documents, but that every sentence is encoded once."""
+        if isinstance(kind, EmbeddedWordsKind):
+            return kind.parameters.privatizer(ReleaseKey.fresh())
+        return SentencePrivatizer(
+            kind.parameters, self._candidates, self._encoder, ReleaseKey.fresh()
+        )
+
+    def _classified(
+        self,
+        labels: Strings | None,
+        features: npt.NDArray[np.float64],
+        subject: str,
+        number: int,
+        *,
+        placed: bool = True,
+    ) -> Iterator[Observation]:
+        if labels is None:
+            return
+        rows, classes = labelled(labels)
+        predicted = out_of_fold(features[rows], classes, FOLDS, number)
+        yield from classified(scores(classes, predicted), subject)
+        lengths = np.diff(self._offsets)
+        for low, high in _BANDS if placed else ():
+            inside = (lengths[rows] >= low) & (lengths[rows] <= high)
+            if inside.sum() >= _LEAST_OF_BAND:
+                band = f"k = {low} to {high}" if high < 10**9 else f"k = {low} or more"
+                f1 = scores(classes[inside], predicted[inside]).f1
+                yield Observation("f1", subject, f1, band)
+
+    def _score(self, draw: Draw, released: npt.NDArray[np.float64]) -> Score:
+        """The likelihood where a candidate was drawn, else the cosine."""
+        parameters = draw.law or self._kind.parameters
+        law = getattr(parameters, "law", None)
+        if not isinstance(law, DeepCandidate):
+            return cosines(released, self._means)
+        assert isinstance(parameters, SentencesParameters)
+        found = utilities(law.utility, law.projections, self._candidates)
+        rate = float(law.epsilon) / (2 * law.units)
+        logs = rate * found(self._sentences, self._offsets).astype(np.float64)
+        top = logs.max(axis=1, keepdims=True)
+        logs -= top + np.log(np.exp(logs - top).sum(axis=1, keepdims=True))
+        chosen = draw.rows["candidate"].to_numpy()
+        return lambda numbers: logs[:, chosen[numbers]].T
+
+
+class _Remembering(Encoder):
+    """An encoder that encodes every sentence once."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self._known: dict[str, npt.NDArray[np.float32]] = {}
+
+    def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
+        new = list(dict.fromkeys(one for one in sentences if one not in self._known))
+        if new:
+            self._known |= zip(new, self._encoder.encode(new), strict=True)
+        if not sentences:
+            return np.empty((0, self.dimensions), np.float32)
+        return np.stack([self._known[one] for one in sentences])
+
+    @property
+    def dimensions(self) -> int:
+        return self._encoder.dimensions
+
+
+def _prepared(spec: Spec) -> SentencesKind | EmbeddedWordsKind:
+    kind = prepare(spec)
+    assert isinstance(kind, SentencesKind | EmbeddedWordsKind)
+    return kind
+
+
+def _candidates(kind: SentencesKind | EmbeddedWordsKind) -> Candidates:
+    if isinstance(kind, EmbeddedWordsKind):
+        return kind.candidates.open()
+    return kind.parameters.candidates.open()

@@ -1,0 +1,144 @@
+"""What every kind of document release is studied by: features of documents, before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from quietcorpus.evaluation.attacks.authorship import attributed, prolific
+from quietcorpus.evaluation.attacks.linkage import Score, linked
+from quietcorpus.evaluation.attacks.membership import membership
+from quietcorpus.evaluation.classification import Scores, posteriors
+from quietcorpus.pipelines.evaluate.corpus import Sample, Strings
+from quietcorpus.pipelines.evaluate.draws import Draw
+from quietcorpus.pipelines.evaluate.results import Observation, membership_found, share_found
+from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.transforms.errors import InputError
+
+SHADOWS = 4
+FOLDS = 5
+MOST_AUTHORS, LEAST_OF_AUTHOR = 50, 10
+LEAST_OF_CLASS = 4 * FOLDS
+
+
+class Study(Protocol):
+    """The measures of one kind of release on one sample.
+
+    Attributes:
+        swept: the keys of the mechanism's block that a redraw follows.
+        notes: what cannot be measured here, and why.
+        own: the release, for a kind that has no rows of documents.
+    """
+
+    own: Draw | None = None
+    swept: ClassVar[frozenset[str]]
+    notes: list[str]
+
+    def redraw(self, spec: Spec) -> Draw:
+        """A fresh draw of what a spec describes."""
+
+    def references(self, number: int) -> Iterator[Observation]:
+        """What a draw is compared with: the original, and bounds of what is possible."""
+
+    def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
+        """The measures of a draw."""
+
+
+@dataclass(frozen=True)
+class Views:
+    """Documents as an attacker or a user sees them: as they are, and as released.
+
+    Attributes:
+        raw: features of the originals, (n, d).
+        released: the same features of the released rows, (n, d); row i is of document i.
+        scores: how well originals fit released rows, in one or several named ways.
+    """
+
+    raw: Any
+    released: Any
+    scores: Mapping[str, Score]
+
+    def dealt(self, order: npt.NDArray[np.int64]) -> Views:
+        """The same rows in another order: of which nothing is learnt but by chance."""
+        scores = {
+            way: lambda numbers, score=score: score(order[numbers])
+            for way, score in self.scores.items()
+        }
+        return Views(self.raw, self.released[order], scores)
+
+
+def attacks(
+    sample: Sample, views: Views, subject: str, generator: np.random.Generator
+) -> Iterator[Observation]:
+    """Linkage, and as far as there are labels and users, membership and authorship."""
+    for way, score in views.scores.items():
+        yield share_found("linkage", subject, linked(score, len(sample)), way)
+    if sample.labels is not None:
+        yield from _membership(sample.labels, views, subject, generator)
+    if sample.users is not None:
+        yield from _authorship(sample.users, views, subject, generator)
+
+
+def _membership(
+    labels: Strings, views: Views, subject: str, generator: np.random.Generator
+) -> Iterator[Observation]:
+    known, classes = labelled(labels)
+
+    def learn(
+        members: npt.NDArray[np.int64],
+    ) -> Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float64]]:
+        answers = posteriors(views.released[known[members]], classes[members])
+        return lambda asked: answers(views.raw[known[asked]])
+
+    yield membership_found(subject, membership(learn, classes, SHADOWS, generator))
+
+
+def _authorship(
+    users: Strings, views: Views, subject: str, generator: np.random.Generator
+) -> Iterator[Observation]:
+    found = authors(users)
+    if found is None:
+        return
+    rows, names = found
+    right = attributed(views.raw[rows], views.released[rows], names, generator)
+    yield share_found("authorship", subject, right)
+
+
+def authors(users: Strings) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
+    """The documents of the authors who wrote most, and these as numbers; None for less than two."""
+    rows = np.flatnonzero([user is not None for user in users])
+    names = np.unique(users[rows].astype(str), return_inverse=True)[1]
+    try:
+        chosen = prolific(names, LEAST_OF_AUTHOR, MOST_AUTHORS)
+    except ValueError:
+        return None
+    return rows[chosen], names[chosen]
+
+
+def refuse_unknown(counts: Any) -> None:
+    """Raise InputError if no document has a word that the release knows; counts are (n, V)."""
+    if not counts.sum():
+        raise InputError(
+            f"--text: none of {counts.shape[0]:,} documents has a word that the release knows; "
+            "check the column, and --against"
+        )
+
+
+def labelled(labels: Strings) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The documents of a class that has enough of them, and their classes as numbers."""
+    rows = np.flatnonzero([label is not None for label in labels])
+    classes, sizes = np.unique(labels[rows].astype(str), return_inverse=True, return_counts=True)[
+        1:
+    ]
+    kept = sizes[classes] >= LEAST_OF_CLASS
+    return rows[kept], np.unique(classes[kept], return_inverse=True)[1]
+
+
+def classified(scores: Scores, subject: str, group: str = "") -> Iterator[Observation]:
+    """What a classifier achieves."""
+    for name, value in scores._asdict().items():
+        yield Observation(name, subject, value, group)

@@ -1,0 +1,136 @@
+"""The settings of a sweep, and who measures them: this process, or the workers of Ray."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from quietcorpus.pipelines.engine.ray_session import ray_session
+from quietcorpus.pipelines.evaluate.evaluation import Evaluation
+from quietcorpus.pipelines.evaluate.measures import MEASURES
+from quietcorpus.pipelines.evaluate.results import Measured, Observation, Setting
+from quietcorpus.pipelines.storage import files as storage
+from quietcorpus.pipelines.terminal.steps import shown
+from quietcorpus.transforms.errors import InputError, StageError
+
+Task = tuple[Setting, int]
+
+
+def parsed(sweep: Iterable[str]) -> dict[str, list[str]]:
+    """The values of each key, out of `key=value,value`; raises InputError for anything else."""
+    axes: dict[str, list[str]] = {}
+    for given in sweep:
+        key, equals, values = given.partition("=")
+        listed = [value.strip() for value in values.split(",")]
+        if not (key.strip() and equals and all(listed)):
+            raise InputError(f"--sweep: {given!r} is not KEY=VALUE,VALUE, such as epsilon=1,2,5,10")
+        if key.strip() in axes:
+            raise InputError("--sweep: a key is given twice; give all of its values at once")
+        axes[key.strip()] = listed
+    return axes
+
+
+def grid(sweep: Mapping[str, Sequence[object]]) -> list[Setting]:
+    """All combinations of the keys' values, none for no keys."""
+    axes = [[(key, value) for value in dict.fromkeys(map(str, sweep[key]))] for key in sweep]
+    return [combination for combination in itertools.product(*axes) if combination]
+
+
+@dataclass(frozen=True)
+class Done:
+    """What was measured already, an object each beside the report, so that a run can go on.
+
+    Attributes:
+        folder: where.
+        identity: of the evaluation; results of another one are not taken up.
+    """
+
+    folder: str
+    identity: str
+
+    def find(self, task: Task) -> Measured | None:
+        """The result of a task, if it is there and whole."""
+        try:
+            content = json.loads(storage.read_bytes(self._uri(task)))
+            found = [_observation(**one) for one in content["observations"]]
+        except Exception:  # it was never written, or cut short: both are measured again
+            return None
+        return Measured(*task, found)
+
+    def keep(self, measured: Measured) -> None:
+        """Write a result."""
+        observations = [asdict(one) for one in measured.observations]
+        content = {
+            "setting": dict(measured.setting),
+            "draw": measured.draw,
+            "observations": observations,
+        }
+        uri = self._uri((measured.setting, measured.draw))
+        storage.write_bytes(uri, json.dumps(content, indent=1).encode())
+
+    def _uri(self, task: Task) -> str:
+        digest = hashlib.sha256(repr((self.identity, task)).encode()).hexdigest()[:24]
+        return f"{self.folder}/{digest}.json"
+
+
+def _observation(**kept: Any) -> Observation:
+    """One that was kept; raises KeyError, TypeError or ValueError for what is none."""
+    assert MEASURES[kept["measure"]]
+    for name in ("value", "low", "high", "tried"):
+        if not (isinstance(kept[name], int | float) or (name != "value" and kept[name] is None)):
+            raise ValueError(name)
+    return Observation(**kept)
+
+
+def run(
+    evaluation: Evaluation, tasks: Sequence[Task], done: Done, workers: int, *, quiet: bool
+) -> list[Measured]:
+    """Measure what is not measured yet, and keep it."""
+    found = [(task, done.find(task)) for task in tasks]
+    measured = [one for _, one in found if one is not None]
+    left = [task for task, one in found if one is None]
+    count = min(workers, len(left))
+    results = _here(evaluation, left) if count < 2 else _by_ray(evaluation, left, count)
+    for one in shown(results, len(left), "evaluation", "draws", quiet=quiet):
+        done.keep(one)
+        measured.append(one)
+    return measured
+
+
+def _here(evaluation: Evaluation, tasks: Sequence[Task]) -> Iterator[Measured]:
+    for task in tasks:
+        yield evaluation.measured(*task)
+
+
+def _by_ray(evaluation: Evaluation, tasks: Sequence[Task], workers: int) -> Iterator[Measured]:
+    """Every worker reads the corpus itself: no text goes through Ray's store."""
+    missing = "--workers: ray is not installed; install the extra [evaluate], or give 1"
+    with ray_session(missing, workers, private=True) as ray:
+        from ray.util import ActorPool
+
+        worker = ray.remote(num_cpus=1)(_Worker)
+        pool = ActorPool([worker.remote(evaluation) for _ in range(workers)])
+        for answer in pool.map_unordered(lambda own, task: own.measured.remote(*task), tasks):
+            if isinstance(answer, Exception):
+                raise answer
+            yield answer
+
+
+class _Worker:
+    """An evaluation in a process of its own."""
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        self._evaluation = evaluation
+
+    def measured(self, setting: Setting, draw: int) -> Measured | Exception:
+        """The result, or why there is none; no other exception, which might quote a document."""
+        try:
+            return self._evaluation.measured(setting, draw)
+        except (InputError, StageError) as error:
+            return type(error)(*error.args)
+        except Exception as error:
+            return StageError(f"unexpected {type(error).__name__}")

@@ -1,0 +1,68 @@
+"""What is read first: which attacks find more in the release than in noise, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from quietcorpus.pipelines.evaluate.measures import MEASURES
+
+Figure = Mapping[str, Any]
+
+
+def verdict(figures: Iterable[Figure]) -> dict[str, list[str]]:
+    """A sentence for each attack on the release as it is, by what comes of it.
+
+    An attack of several ways is told by the one that finds most, as an attacker would.
+
+    Returns:
+        `above`: attacks that find more than in noise alone; `rest`: those of which what they were
+        tried on does not show it.
+    """
+    whole = [one for one in figures if not one["setting"] and of_everything(one)]
+    noise = {(one["measure"], one["group"]): one for one in whole if one["subject"] == "noise"}
+    told: dict[str, list[str]] = {"above": [], "rest": []}
+    for name, measure in MEASURES.items():
+        compared = [one for one in whole if one["measure"] == name and one["against_noise"]]
+        if compared:
+            strongest = max(compared, key=lambda one: (_rank(one), _value(one)))
+            chance = _value(noise[name, strongest["group"]])
+            found, by_chance = _told_apart(_value(strongest), chance, measure.unit)
+            tried = strongest["first"]["tried"]
+            sentence = measure.says.format(release=found, noise=by_chance, tried=tried)
+            told["above" if strongest["against_noise"] == "above" else "rest"].append(sentence)
+    return told
+
+
+def _told_apart(one: float, other: float, unit: str) -> tuple[str, str]:
+    """Two numbers, in as many digits as it takes to see that they differ."""
+    for digits in range(1, 7):
+        shown = [_written(value, digits, unit) for value in (one, other)]
+        if one == other or shown[0] != shown[1]:
+            break
+    return shown[0], shown[1]
+
+
+def of_everything(figure: Figure) -> bool:
+    """Whether a figure is about all documents or words, be it by one of several ways."""
+    return not figure["group"] or figure["group"].startswith("by ")
+
+
+def _written(value: float, digits: int, unit: str) -> str:
+    if unit == "share":
+        return f"{100 * value:.{digits}f}\N{NO-BREAK SPACE}%"
+    return f"{value:.{digits + 1}f}"
+
+
+def first_draw(figure: Figure) -> Figure:
+    """A figure as its first draw has it, in place of the mean."""
+    first = figure["first"]
+    return {**figure, "mean": first["value"], "low": first["low"], "high": first["high"]}
+
+
+def _rank(figure: Figure) -> bool:
+    return bool(figure["against_noise"] == "above")
+
+
+def _value(figure: Figure) -> float:
+    return float(figure["first"]["value"])

@@ -1,0 +1,209 @@
+"""The study of text released word by word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from quietcorpus.evaluation.attacks.inversion import (
+    best_guesses,
+    by_frequency,
+    simulated_counts,
+    zipf,
+)
+from quietcorpus.evaluation.attacks.linkage import Score, bag_cosines, cosines
+from quietcorpus.evaluation.classification import transferred
+from quietcorpus.evaluation.features import counted, split
+from quietcorpus.evaluation.word_changes import semantic_similarity, unchanged_share, word_changes
+from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.pipelines.evaluate.corpus import Sample
+from quietcorpus.pipelines.evaluate.draws import Draw, drawn
+from quietcorpus.pipelines.evaluate.results import Observation, share_found
+from quietcorpus.pipelines.evaluate.study import (
+    Study,
+    Views,
+    attacks,
+    classified,
+    labelled,
+    refuse_unknown,
+)
+from quietcorpus.pipelines.kinds.prepare import prepare
+from quietcorpus.pipelines.kinds.word_meaning import simulator
+from quietcorpus.pipelines.kinds.words import WordsKind
+from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.privatizers.words import WordPrivatizer, WordsParameters
+
+_LEAST_OCCURRENCES, _ETA = 20, Fraction(1, 20)
+_DRAWS = 300_000
+
+Words = npt.NDArray[np.int32]
+
+
+class WordStudy(Study):
+    """Documents as the words that the index knows, before and after."""
+
+    swept = frozenset({"epsilon", "document_epsilon", "mechanism"})
+
+    def __init__(self, spec: Spec, sample: Sample) -> None:
+        self._sample = sample
+        kind = prepare(spec)
+        assert isinstance(kind, WordsKind)
+        self._parameters, self._index = kind.parameters, kind.index
+        unknown = kind.parameters.out_of_vocabulary == "draw"
+        self._offsets, self._before = self._looked_up(unknown=unknown)
+        self._originals = self._counted(self._before)
+        refuse_unknown(self._originals)
+        self._seeds = np.random.SeedSequence().spawn(2)
+        self.notes = [
+            "Words are those that the index knows. An attacker is taken to know how frequent "
+            "words are by their places in the index (files of vectors commonly begin with the most "
+            f"frequent ones), and simulates the mechanism twice with {_DRAWS:,} draws.",
+            "The classifier learns from the released texts of two thirds of the documents, and is "
+            "tested on the others as they are.",
+        ]
+
+    def redraw(self, spec: Spec) -> Draw:
+        """Fresh noise for every word."""
+        kind = prepare(spec)
+        assert isinstance(kind, WordsKind)
+        draw = drawn(WordPrivatizer(kind.parameters, self._index, ReleaseKey.fresh()), self._sample)
+        return replace(draw, law=kind.parameters)
+
+    def references(self, number: int) -> Iterator[Observation]:
+        """The original, as it is."""
+        generator = np.random.default_rng([number, 1])
+        yield from self._classified(self._originals, "original", number)
+        yield from attacks(self._sample, self._views(self._before), "original", generator)
+
+    def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
+        """The measures of a draw."""
+        if not draw.placed:
+            return
+        generator = np.random.default_rng([number, 2])
+        after = self._after(draw)
+        known = np.minimum(self._before, after) >= 0  # with `draw`, some of them never were
+        before, own = self._before[known], after[known]
+        documents = np.repeat(np.arange(len(self._sample)), np.diff(self._offsets))
+        yield Observation("unchanged", "release", unchanged_share(before, own))
+        changes = word_changes(before, own, _LEAST_OCCURRENCES, _ETA)
+        if len(changes.words):
+            yield Observation("n-w", "release", float(changes.unchanged_share.mean()))
+            yield Observation("s-w", "release", float(changes.set_size.mean()))
+        yield Observation("similarity", "release", self._similarity(after))
+        dealt = generator.permutation(after)  # to all words of all documents
+        yield Observation("similarity", "noise", self._similarity(dealt))
+        yield from self._classified(self._counted(after), "release", number)
+        guesses = self._guesses(draw.law or self._parameters)
+        yield share_found("inversion-bayes", "floor", before == 0, "", documents[known])
+        for subject, words in (("release", after), ("noise", dealt)):
+            yield from self._inverted(before, words[known], documents[known], guesses, subject)
+        views = self._views(after)
+        yield from attacks(self._sample, views, "release", generator)
+        # Words that are dealt to all documents leave these as long as they were, which is telling.
+        others = views.dealt(generator.permutation(len(self._sample)))
+        yield from attacks(self._sample, others, "noise", generator)
+
+    def _looked_up(self, *, unknown: bool) -> tuple[npt.NDArray[np.int64], Words]:
+        tokens = tokenize(self._sample.documents.texts)
+        return self._index.vocabulary.look_up(tokens, unknown=unknown)
+
+    def _after(self, draw: Draw) -> Words:
+        """The released words, in the places of those before."""
+        tokens = tokenize(draw.rows["text"].combine_chunks())
+        offsets, words = self._index.vocabulary.look_up(tokens)
+        if not np.array_equal(offsets, self._offsets):
+            raise InputError(
+                "--against: the release's texts are not as long as the corpus's; give the corpus "
+                "that the release was made of, and check --text"
+            )
+        return words
+
+    def _counted(self, words: Words) -> sp.csr_array:
+        """A word that the index lacks counts for nothing."""
+        known = words >= 0
+        offsets = np.concatenate([[0], np.cumsum(known)])[self._offsets]
+        return counted(offsets, words[known], len(self._index.vocabulary))
+
+    def _means(self, counts: sp.csr_array) -> npt.NDArray[np.float64]:
+        lengths = np.maximum(np.asarray(counts.sum(axis=1)), 1)
+        return np.asarray((counts @ self._index.vectors) / lengths[:, None], dtype=np.float64)
+
+    def _similarity(self, after: Words) -> float:
+        known = np.minimum(self._before, after) >= 0
+        offsets = np.concatenate([[0], np.cumsum(known)])[self._offsets]
+        vectors = self._index.vectors
+        found = semantic_similarity(self._before[known], after[known], offsets, vectors)
+        return float(np.nanmean(found)) if np.isfinite(found).any() else float("nan")
+
+    def _classified(self, counts: sp.csr_array, subject: str, number: int) -> Iterator[Observation]:
+        """Learnt from released documents, tested on others as they are."""
+        if self._sample.labels is None:
+            return
+        rows, classes = labelled(self._sample.labels)
+        known, test = split(classes, number)
+        found = transferred(
+            counts[rows[known]], classes[known], self._originals[rows[test]], classes[test]
+        )
+        yield from classified(found, subject)
+
+    @lru_cache(maxsize=8)  # noqa: B019 - as long-lived as the study, one for each setting
+    def _guesses(self, law: WordsParameters) -> npt.NDArray[np.int64]:
+        """The likeliest word behind each output."""
+        words = np.arange(len(self._index.vocabulary))
+        # Where a document's words share epsilon, the attacker takes its typical length.
+        length = np.median(np.diff(self._offsets)) if law.per == "document" else 1
+        model, epsilon = simulator(law.mechanism, self._index), float(law.epsilon) / max(1, length)
+        prior = zipf(words + 1)
+        draws = np.maximum(1, np.round(_DRAWS * prior)).astype(np.int64)
+        counts, others = (simulated_counts(model, words, epsilon, draws, s) for s in self._seeds)
+        return best_guesses(words, counts, others, prior)
+
+    def _inverted(
+        self,
+        before: Words,
+        after: Words,
+        documents: npt.NDArray[np.int64],
+        guesses: npt.NDArray[np.int64],
+        subject: str,
+    ) -> Iterator[Observation]:
+        for name, guessed in (("inversion-bayes", guesses[after]), ("inversion-nearest", after)):
+            right = guessed == before
+            yield share_found(name, subject, right, "", documents)
+            for label, band in by_frequency(before.astype(np.int64) + 1).items():
+                yield share_found(name, subject, right[band], f"words {label}", documents[band])
+
+    def _of_equal_length(self, words: Words, others: Score) -> Score:
+        """Words that stay in their places; a released text is as long as its original."""
+        lengths = np.diff(self._offsets)
+
+        def score(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+            scores = others(numbers)
+            for row, number in enumerate(numbers):
+                equal = np.flatnonzero(lengths == lengths[number])
+                places = self._offsets[equal, None] + np.arange(lengths[number])
+                own = words[self._offsets[number] : self._offsets[number + 1]]
+                found = (self._before[places] == own).mean(axis=1) if len(own) else 0.0
+                alike = scores[row, equal] + found
+                scores[row] = -1.0
+                scores[row, equal] = alike
+            return scores
+
+        return score
+
+    def _views(self, words: Words) -> Views:
+        counts = self._counted(words)
+        by_words = bag_cosines(counts, self._originals)
+        scores: dict[str, Score] = {
+            "by words and length": self._of_equal_length(words, by_words),
+            "by words": by_words,
+            "by mean vectors": cosines(self._means(counts), self._means(self._originals)),
+        }
+        return Views(self._originals, counts, scores)

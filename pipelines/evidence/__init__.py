@@ -1,1 +1,0 @@
-"""What is asked for before a release is handed out: evaluation, audits, and their report."""

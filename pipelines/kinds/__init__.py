@@ -1,0 +1,1 @@
+"""The kinds of release: what each checks, builds, writes and accounts for."""

@@ -1,0 +1,172 @@
+"""The job of `kind: bag-of-words`: vocabulary, histogram, compression map, then the documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import apache_beam as beam
+import pyarrow as pa
+
+from quietcorpus.mechanisms.bag_of_words import Accounting, BagOfWords
+from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending, compose, round_up
+from quietcorpus.mechanisms.histogram import Histogram
+from quietcorpus.pipelines.card import model as card
+from quietcorpus.pipelines.kinds.job import Job, release_documents, splits_of
+from quietcorpus.pipelines.kinds.kind import Account, Kind
+from quietcorpus.pipelines.kinds.limited_precision import WHOSE, VocabularyStep, not_protected
+from quietcorpus.pipelines.spec.mechanisms import BagOfWordsSpec
+from quietcorpus.pipelines.storage.files import rows_of
+from quietcorpus.pipelines.storage.layout import COMPRESSION, VOCABULARY
+from quietcorpus.transforms.artefacts.artefacts import Artefact
+from quietcorpus.transforms.codebook import BuildCodebook, Codebook, Compression, check_size
+from quietcorpus.transforms.errors import InputError, redacted
+from quietcorpus.transforms.histogram import ReleaseHistogram
+from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters
+from quietcorpus.transforms.shards import ROW_GROUP_ROWS, TALLIES, Tally, Written, write_tables
+from quietcorpus.transforms.vocabulary import KeySource, vocabulary_table
+
+
+@dataclass(frozen=True)
+class BagOfWordsKind(Kind):
+    """The kind, with its public artefacts found."""
+
+    spec: BagOfWordsSpec
+    vocabulary: VocabularyStep
+    embedding: Artefact | None
+
+    computing = ""
+    whose = WHOSE
+    has_documents = True
+
+    @classmethod
+    def found(cls, spec: BagOfWordsSpec) -> BagOfWordsKind:
+        """Raises InputError for artefacts that cannot be used, or more bins than terms."""
+        vocabulary = VocabularyStep.found(spec)
+        bins, given = spec.compression.size, spec.compression.embedding
+        if vocabulary.size is not None and bins is not None:
+            check_size(bins, vocabulary.size)
+        key = "mechanism.compression.embedding.public"
+        return cls(spec, vocabulary, Artefact.found(key, given.public) if given else None)
+
+    @property
+    def passes(self) -> int:
+        """How often every document is read."""
+        return 1 + self.vocabulary.passes + (self.histogram is not None)
+
+    @property
+    def artefacts(self) -> Sequence[card.Artefact]:
+        """The public ones."""
+        vectors = [card.public_artefact("embedding", self.embedding)] if self.embedding else []
+        return [*self.vocabulary.artefacts, *vectors]
+
+    @property
+    def parameters(self) -> BagOfWordsParameters:
+        """The documents' mechanism."""
+        spec = self.spec
+        with_bins = spec.include is not None
+        return BagOfWordsParameters(spec.precision, spec.epsilon, spec.accounting, with_bins)
+
+    @property
+    def histogram(self) -> Histogram | None:
+        """The histogram's mechanism, if there is one."""
+        epsilon = self.spec.histogram_epsilon
+        return Histogram(self.spec.precision, epsilon) if epsilon else None
+
+    @property
+    def compression(self) -> Compression:
+        """How the map is made."""
+        given = self.spec.compression
+        return Compression(given.method, given.size, self.embedding)
+
+    def build(self, pipeline: beam.Pipeline, job: Job) -> None:
+        """Add the job to a pipeline."""
+        splits = splits_of(pipeline, job)
+        terms, tallies = self.vocabulary.build(pipeline, splits, job)
+        vocabulary = beam.pvalue.AsSingleton(terms)
+        if self.histogram:
+            released = splits | "histogram" >> ReleaseHistogram(
+                job.corpus, vocabulary, self.histogram, job.key, len(job.plan.splits)
+            )
+            weights = released["weights"]
+            tallies.append(released[TALLIES] | "parts alone" >> beam.Map(Tally.of_parts_alone))
+        else:
+            weights = pipeline | "no weights" >> beam.Create([None])
+        codebook = weights | "codebook" >> beam.ParDo(
+            BuildCodebook(self.compression, job.key), vocabulary
+        )
+        tables = codebook | "write codebook" >> beam.ParDo(_WriteCodebook(job.staging, job.key))
+        release_documents(pipeline, job, self.parameters, codebook, others=(tables, *tallies))
+
+    def check(self, tally: Tally) -> None:
+        """Any corpus has bags of words."""
+
+    @property
+    def cost(self) -> LimitedPrecision:
+        """All stages together; the documents' depends on the vocabulary's size, if at all."""
+        if self.vocabulary.size is None and self.spec.accounting is Accounting.PER_ENTRY:
+            raise InputError(
+                "mechanism.accounting: what `per-entry` costs depends on the size of the private "
+                "vocabulary, and is not known before the run; use `tight`, or a public vocabulary"
+            )
+        documents = self._documents(self.vocabulary.size or 1)
+        return compose([*self._before, Spending("documents", documents.guarantee)])
+
+    @property
+    def _before(self) -> list[Spending[LimitedPrecision]]:
+        """What is spent before the documents are released."""
+        own = [Spending("histogram", self.histogram.guarantee)] if self.histogram else []
+        return [*self.vocabulary.spendings, *own]
+
+    def _documents(self, size: int) -> BagOfWords:
+        """The documents' mechanism over a vocabulary of this size."""
+        return self.parameters.mechanism(size, self.spec.compression.size or size)
+
+    def account(self, files: Sequence[Written]) -> Account:
+        """What the run cost, now that the vocabulary's size is known."""
+        size = rows_of(files, VOCABULARY)
+        documents = self._documents(size)
+        before = self._before
+        spendings = [*before, Spending("documents", documents.guarantee)]
+        total = compose(spendings)
+        figure = None
+        if documents.papers_epsilon != documents.guarantee.epsilon:
+            figure = _papers_figure(documents.papers_epsilon, before)
+        resolved = {
+            "vocabulary_size": size,
+            "bins": documents.bins,
+            "noise_rate": str(documents.rate),
+        }
+        limits = [*not_protected(total), card.row_places(ROW_GROUP_ROWS)]
+        return Account(spendings, total, resolved, limits, figure)
+
+
+def _papers_figure(
+    epsilon: Fraction, before: Sequence[Spending[LimitedPrecision]]
+) -> card.PapersFigure:
+    others = sum((spending.guarantee.epsilon for spending in before), start=Fraction(0))
+    return card.PapersFigure(
+        epsilon=round_up(epsilon + others),
+        explanation=(
+            "It gives each of the vocabulary's terms a budget and lets the bins share them. It is "
+            "not a bound on what a reader can learn; the guarantee above is."
+        ),
+    )
+
+
+class _WriteCodebook(beam.DoFn):
+    """The public tables of a release: its vocabulary, and its map where there is one."""
+
+    def __init__(self, staging: str, key: KeySource) -> None:
+        self._staging = staging
+        self._key = key
+
+    @redacted
+    def process(self, codebook: Codebook) -> Iterator[Written]:
+        table = vocabulary_table(codebook.vocabulary, codebook.weights)
+        yield write_tables([table], table.schema, VOCABULARY, self._staging, self._key())
+        if codebook.compresses:
+            numbers = pa.array(range(len(codebook.bins)), pa.int32())
+            bins = pa.table({"term_id": numbers, "bin": pa.array(codebook.bins)})
+            yield write_tables([bins], bins.schema, COMPRESSION, self._staging, self._key())

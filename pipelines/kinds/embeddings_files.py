@@ -1,0 +1,65 @@
+"""The files of a release of word embeddings: vectors in four forms, the vocabulary, an index."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from quietcorpus.indexes import artefact
+from quietcorpus.indexes.vectors import WordVectors
+from quietcorpus.indexes.vectors.writing import as_binary, as_text
+from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.pipelines.artefacts import word_index
+from quietcorpus.pipelines.card import model as card
+from quietcorpus.pipelines.storage import layout
+from quietcorpus.pipelines.storage.layout import BINARY, INDEX, TABLE, TEXT
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.shards import Written, write_content, write_tables
+from quietcorpus.transforms.vocabulary import vocabulary_table
+
+
+def write_embeddings(
+    words: Sequence[str],
+    vectors: npt.NDArray[np.float32],
+    promise: card.GuaranteePart,
+    staging: str,
+    key: ReleaseKey,
+) -> list[Written]:
+    """Write the vectors, float32 (n, d), of n words, and under which promise they were made.
+
+    Raises InputError where no index can be made of them.
+    """
+    rows = len(words)
+    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
+    table = pa.table({"word": pa.array(words, pa.string()), "vector": column})
+    terms = vocabulary_table(Vocabulary(words), None)
+    binary = as_binary(words, vectors)
+    written = [
+        write_tables([table], table.schema, TABLE, staging, key),
+        write_tables([terms], terms.schema, layout.VOCABULARY, staging, key),
+        write_content(as_text(words, vectors), rows, TEXT, staging, key),
+        write_content(binary, rows, BINARY, staging, key),
+        *_index(WordVectors(list(words), vectors), card.stated(promise), binary, staging, key),
+    ]
+    return sorted(written, key=lambda file: file.path)
+
+
+def _index(
+    vectors: WordVectors, guarantee: dict[str, Any], binary: bytes, staging: str, key: ReleaseKey
+) -> Iterator[Written]:
+    source = {"uri": BINARY, "sha256": hashlib.sha256(binary).hexdigest()}
+    try:
+        made = word_index.make(vectors, "private", guarantee, source)
+    except ValueError as error:
+        raise InputError(
+            f"mechanism: what was made of the corpus {error}; give a larger epsilon, more users or "
+            "another vocabulary"
+        ) from None
+    for name, content in artefact.contents(made):
+        yield write_content(content, len(vectors.words), f"{INDEX}/{name}", staging, key)

@@ -1,0 +1,221 @@
+"""The job of `kind: word-embeddings` with `method: sgd`: users are gathered, then trained on."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import apache_beam as beam
+
+from quietcorpus.mechanisms.accounting import Schedule, papers_epsilon
+from quietcorpus.mechanisms.clipped_sum import ClippedSum
+from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy, compose, round_up
+from quietcorpus.mechanisms.skip_gram import SkipGram, device_name
+from quietcorpus.mechanisms.user_training import Training
+from quietcorpus.pipelines.card import model as card
+from quietcorpus.pipelines.card.weakness import Weakness
+from quietcorpus.pipelines.environment import processor
+from quietcorpus.pipelines.kinds.embeddings import Writers, versions_of, words_in
+from quietcorpus.pipelines.kinds.job import Job
+from quietcorpus.pipelines.kinds.kind import Account, Kind
+from quietcorpus.pipelines.kinds.training import Course
+from quietcorpus.pipelines.kinds.training_workers import check_installed
+from quietcorpus.pipelines.spec.embeddings import TrainingSpec, WordEmbeddingsSpec
+from quietcorpus.pipelines.storage.files import rows_of
+from quietcorpus.pipelines.storage.layout import TABLE
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.shards import Tally, Written
+from quietcorpus.transforms.users.training_shards import FOLDER, WriteTrainingShards
+
+_LARGEST_MODEL = 1 << 26
+_LEAST_ON_NOISE = 5_000
+"""Users to a standard deviation of the noise: with 3,968 vectors were measured at chance."""
+
+
+@dataclass(frozen=True)
+class TrainedEmbeddingsKind(Kind):
+    """The kind, with its noise and its users' sampling rates solved."""
+
+    writers: Writers
+    given: TrainingSpec
+    schedule: Schedule
+    lot: int
+
+    has_documents = False
+
+    @classmethod
+    def found(cls, spec: WordEmbeddingsSpec, workers: int) -> TrainedEmbeddingsKind:
+        """Raises InputError for a vocabulary or a budget that cannot be used.
+
+        And where that many processes cannot train, for want of PyTorch or Ray.
+        """
+        if importlib.util.find_spec("torch") is None:
+            raise InputError(
+                "mechanism.method: sgd needs torch, which is not installed; install the extra "
+                "[training], or take method: cooccurrence"
+            )
+        check_installed(workers)
+        writers = Writers.found(spec)
+        _refuse_large(writers.size or 0, spec.dimensions)
+        given = spec.training
+        assert given is not None
+        assert given.lot is not None
+        try:
+            schedule = Schedule.solved(
+                writers.budgets,
+                writers.delta,
+                Fraction(given.lot, spec.users),
+                given.steps,
+                leave=given.participation == "steps",
+            )
+        except ValueError as error:
+            raise InputError(f"{writers.key}: {error}") from None
+        writers.warn_of_idle(group.name for group in schedule.groups if not group.steps)
+        made = cls(writers, given, schedule, given.lot)
+        writers.refuse_few(made.on_noise, _LEAST_ON_NOISE)
+        return made
+
+    @property
+    def on_noise(self) -> float:
+        """Users to a standard deviation of the noise over all steps, whose noise adds in squares.
+
+        In units of what one of them adds to a step at most.
+        """
+        return float(self.lot / self.schedule.noise_multiplier) * math.sqrt(self.until)
+
+    @property
+    def passes(self) -> int:
+        """How often every document is read."""
+        return 1 + (self.writers.selection is not None)
+
+    @property
+    def computing(self) -> str:
+        """What accounts, draws and trains: another machine's last digits are other draws."""
+        return "; ".join(
+            [
+                versions_of("dp-accounting", "python-flint", "torch"),
+                device_name(),
+                processor.model(),
+            ]
+        )
+
+    @property
+    def artefacts(self) -> Sequence[card.Artefact]:
+        """The vocabulary, if it is public."""
+        return self.writers.artefacts
+
+    def build(self, pipeline: beam.Pipeline, job: Job) -> None:
+        """Add the job to a pipeline: everything but the training."""
+        words, gathered = self.writers.gathered(pipeline, job)
+        files = gathered["shares"] | "shards" >> WriteTrainingShards(
+            self.writers.shards, job.key, job.staging
+        )
+        self.writers.write(pipeline, job, words, gathered, files)
+
+    def check(self, tally: Tally) -> None:
+        """Refuse a corpus in another language than the vocabulary's."""
+        self.writers.check(tally)
+
+    def finish(self, job: Job, files: Sequence[Written]) -> Sequence[Written]:
+        """Train, and write the vectors."""
+        words = words_in(files, job.key())
+        _refuse_large(len(words), self.writers.spec.dimensions)
+        shards = sorted((f for f in files if f.path.startswith(f"{FOLDER}/")), key=lambda f: f.path)
+        course = Course(
+            self.training,
+            self.schedule,
+            self.writers.before,
+            self.writers.users.stage_parameters,
+            self.until,
+            words,
+            job.spec.checkpoints,
+            job.spec.release,
+            job.workers,
+            job.quiet,
+            self.computing,
+        )
+        state = course.run(shards, job.key)
+        return self.writers.publish(job, words, state.model.words, self.spendings)
+
+    @property
+    def until(self) -> int:
+        """The last step that is taken."""
+        return self.given.stop_after or self.given.steps
+
+    @property
+    def training(self) -> Training:
+        """How steps are taken."""
+        spec, given = self.writers.spec, self.given
+        settings = SkipGram(spec.dimensions, spec.window, given.negatives, given.clip)
+        noise = ClippedSum(self.schedule.noise_multiplier)
+        return Training(settings, noise, float(self.lot), given.learning_rate)
+
+    @property
+    def spendings(self) -> list[Spending[UserPrivacy]]:
+        """What each stage cost."""
+        spent = {g.name: self.schedule.spent(g, self.until) for g in self.schedule.groups}
+        return self.writers.spendings("training", spent)
+
+    @property
+    def cost(self) -> UserPrivacy:
+        """All stages together."""
+        return compose(self.spendings)
+
+    @property
+    def weaknesses(self) -> Sequence[Weakness]:
+        """What makes its guarantee mean little, and its users too few."""
+        return self.writers.weaknesses(self.cost, self.on_noise, _LEAST_ON_NOISE)
+
+    @property
+    def whose(self) -> str:
+        """What a user is says the column."""
+        return self.writers.whose
+
+    def account(self, files: Sequence[Written]) -> Account:
+        """What the steps that were taken cost."""
+        spendings = self.spendings
+        total = compose(spendings)
+        resolved = {
+            "vocabulary_size": rows_of(files, TABLE),
+            "noise_multiplier": str(self.schedule.noise_multiplier),
+            "steps_taken": self.until,
+            "lot": self.lot,
+            "software": self.computing,
+            "groups": [
+                {
+                    "name": group.name,
+                    "budget_left_for_training": round_up(group.epsilon),
+                    "sampling_rate": str(group.rate),
+                    "last_step": min(group.steps, self.until),
+                }
+                for group in self.schedule.groups
+            ],
+        }
+        return Account(
+            spendings, total, resolved, self.writers.not_protected, self._papers_figure()
+        )
+
+    def _papers_figure(self) -> card.PapersFigure:
+        schedule = self.schedule
+        most = max(schedule.groups, key=lambda group: group.rate)
+        figure = papers_epsilon(
+            most.rate, schedule.noise_multiplier, self.until, Fraction(self.lot), schedule.delta
+        )
+        return card.PapersFigure(
+            epsilon=round_up(figure),
+            explanation=(
+                "It divides what a step costs by the number of users that take part in it. It is "
+                "not a bound on what a reader can learn; the guarantee above is."
+            ),
+        )
+
+
+def _refuse_large(words: int, dimensions: int) -> None:
+    if words * dimensions > _LARGEST_MODEL:
+        raise InputError(
+            f"mechanism.vocabulary: {words} words of {dimensions} dimensions are more than "
+            f"{_LARGEST_MODEL} numbers; give fewer"
+        )

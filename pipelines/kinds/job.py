@@ -1,0 +1,102 @@
+"""What every job is given, and the steps that several of them take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import apache_beam as beam
+
+from quietcorpus.pipelines.kinds.manifest import WriteManifest
+from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.transforms.privatizers.rows import Parameters
+from quietcorpus.transforms.reading.documents import Corpus, Plan, Split
+from quietcorpus.transforms.reading.identifiers import TAG, RefuseRepeated
+from quietcorpus.transforms.release import ReleaseShards
+from quietcorpus.transforms.shards import TALLIES, RejectLog, Shard
+from quietcorpus.transforms.vocabulary import KeySource
+
+
+@dataclass(frozen=True)
+class Job:
+    """A validated release on its way into a pipeline.
+
+    Attributes:
+        spec: the spec.
+        plan: the corpus's splits and column types.
+        shards: the splits, grouped into output files.
+        key: fetches the release key in workers.
+        staging: where files are written before the release is published.
+        workers: processes of this machine that the launcher's own work may use.
+        quiet: whether that shows log lines even on a terminal.
+    """
+
+    spec: Spec
+    plan: Plan
+    shards: Sequence[Shard]
+    key: KeySource
+    staging: str
+    workers: int = 1
+    quiet: bool = True
+
+    @property
+    def corpus(self) -> Corpus:
+        """The corpus in the transforms' terms."""
+        return self.spec.corpus
+
+    @property
+    def identifiers(self) -> str | None:
+        """Where the ids' digests are kept for the ledger, if it compares partitions by them."""
+        return f"{self.staging}/identifiers" if self.spec.disjoint == "compared" else None
+
+    @property
+    def rejects(self) -> RejectLog:
+        """Where rejects are noted: a folder of this release in the restricted location."""
+        place = self.spec.rejects
+        return RejectLog(f"{place.path}/{self.spec.release}" if place else None)
+
+
+def release_documents(
+    pipeline: beam.Pipeline,
+    job: Job,
+    parameters: Parameters,
+    *side: beam.PCollection,
+    others: Sequence[beam.PCollection] = (),
+) -> None:
+    """Write the data files, one a shard, and the manifest; the ids are checked for repeats.
+
+    `side` is what the kind's privatizer is made from besides its parameters, and `others` are the
+    other files of the release, and the tallies of earlier passes.
+    """
+    documents = (
+        pipeline
+        | "shards" >> beam.Create(job.shards)  # which spreads them over the workers itself
+        | "documents"
+        >> beam.ParDo(
+            ReleaseShards(
+                job.corpus,
+                job.plan.schema,
+                parameters,
+                job.key,
+                job.staging,
+                len(job.shards),
+                job.rejects,
+            ),
+            *map(beam.pvalue.AsSingleton, side),
+        ).with_outputs(TALLIES, TAG, main="files")
+    )
+    refuse_repeated(documents[TAG], job)
+    (documents.files, documents[TALLIES], *others) | "manifest" >> WriteManifest(
+        job.staging, job.key
+    )
+
+
+def splits_of(pipeline: beam.Pipeline, job: Job) -> beam.PCollection[Split]:
+    """The splits of the corpus, spread over the workers."""
+    return pipeline | "splits" >> beam.Create(job.plan.splits)  # which does it itself
+
+
+def refuse_repeated(digests: beam.PCollection, job: Job) -> None:
+    """Have the job fail if the corpus's id column, where one is named, repeats a value."""
+    if job.corpus.id is not None:
+        digests | "unique ids" >> RefuseRepeated(job.corpus.id, job.key, job.identifiers)

@@ -1,0 +1,91 @@
+"""What the kinds under limited-precision local privacy share: vocabulary, guarantee, limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import apache_beam as beam
+
+from quietcorpus.indexes.tokenizer import NAME
+from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending
+from quietcorpus.mechanisms.histogram import ThresholdedVocabulary
+from quietcorpus.pipelines.card import model as card
+from quietcorpus.pipelines.kinds.job import Job
+from quietcorpus.pipelines.spec.mechanisms import LimitedPrecisionSpec
+from quietcorpus.transforms.artefacts.artefacts import Artefact
+from quietcorpus.transforms.reading.documents import Split
+from quietcorpus.transforms.shards import TALLIES, Tally
+from quietcorpus.transforms.vocabulary import SelectVocabulary, load
+
+
+@dataclass(frozen=True)
+class VocabularyStep:
+    """The vocabulary: a public list, or selected privately from the corpus.
+
+    Attributes:
+        public: the list, if it is one.
+        selection: the selection, if it is not.
+        size: the public list's number of terms.
+    """
+
+    public: Artefact | None
+    selection: ThresholdedVocabulary | None
+    size: int | None
+
+    @classmethod
+    def found(cls, spec: LimitedPrecisionSpec) -> VocabularyStep:
+        """The step as it can be before anything runs; raises InputError for an unusable list."""
+        private = spec.vocabulary.private
+        if private is not None:
+            selected = ThresholdedVocabulary(spec.precision, private.epsilon, private.delta)
+            return cls(None, selected, None)
+        assert spec.vocabulary.public is not None
+        artefact = Artefact.found("mechanism.vocabulary.public", spec.vocabulary.public)
+        return cls(artefact, None, len(load(artefact)))
+
+    @property
+    def passes(self) -> int:
+        """How often it reads every document."""
+        return int(self.selection is not None)
+
+    @property
+    def spendings(self) -> list[Spending[LimitedPrecision]]:
+        """What it costs."""
+        return [Spending("vocabulary", self.selection.guarantee)] if self.selection else []
+
+    @property
+    def artefacts(self) -> list[card.Artefact]:
+        """The list, if it is public."""
+        return [card.public_artefact("vocabulary", self.public)] if self.public else []
+
+    def build(
+        self, pipeline: beam.Pipeline, splits: beam.PCollection[Split], job: Job
+    ) -> tuple[beam.PCollection[Vocabulary], list[beam.PCollection[Tally]]]:
+        """One `Vocabulary`, and the tallies of the pass that it took, if any."""
+        if self.selection is None:
+            listed = pipeline | "public vocabulary" >> beam.Create([self.public])
+            return listed | "load" >> beam.Map(load), []
+        selected = splits | "vocabulary" >> SelectVocabulary(
+            job.corpus, self.selection, job.key, len(job.plan.splits)
+        )
+        return selected["vocabulary"], [selected[TALLIES]]
+
+
+WHOSE = f"tokens of {NAME}"
+"""What a token is says the tokenizer."""
+
+
+def not_protected(total: LimitedPrecision) -> list[str]:
+    """What a reader may learn, whatever is released of bags of words."""
+    k_times = "at k times epsilon only" + (
+        ", and with a delta that grows faster than k" if total.delta else ""
+    )
+    return [
+        f"what changes a bag of words by more than {total.precision} in L1: k times as much is "
+        f"protected {k_times}",
+        "a document's length, beyond what the precision hides; a row's counts are noisy, and "
+        "clipped at zero, so that they add up to more words than the document has",
+        "anything from whoever runs the release and sees the text: the histogram is made from "
+        "exact counts by that party, whom the documents' authors must trust",
+    ]

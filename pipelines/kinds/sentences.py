@@ -1,0 +1,184 @@
+"""The job of `kind: sentence-embeddings`: a private embedding of every document."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+
+from quietcorpus.indexes.candidates import Manifest
+from quietcorpus.mechanisms.deep_candidate import Utility
+from quietcorpus.mechanisms.exponential import LARGEST_SET
+from quietcorpus.mechanisms.guarantees import SentencePrivacy, Spending, round_up
+from quietcorpus.pipelines.card import model as card
+from quietcorpus.pipelines.kinds.job import Job, release_documents
+from quietcorpus.pipelines.kinds.kind import Account, Kind
+from quietcorpus.pipelines.spec.mechanisms import SentencesSpec
+from quietcorpus.pipelines.storage import places
+from quietcorpus.transforms.artefacts.candidates import CandidatesSource
+from quietcorpus.transforms.artefacts.encoder import EncoderSource
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.privatizers.sentences import (
+    SENTENCES_ROW_GROUP_ROWS,
+    SentenceMechanism,
+    SentencesParameters,
+)
+from quietcorpus.transforms.shards import Tally, Written
+
+_LOGGER = logging.getLogger("quietcorpus.sentences")
+_PROJECTIONS = 100
+
+
+@dataclass(frozen=True)
+class SentencesKind(Kind):
+    """The kind, with its candidates and its encoder found and checked against each other."""
+
+    spec: SentencesSpec
+    parameters: SentencesParameters
+    manifest: Manifest
+    guarantee: SentencePrivacy
+
+    passes = 1
+    has_documents = True
+
+    @classmethod
+    def found(cls, spec: SentencesSpec) -> SentencesKind:
+        """Raises InputError for candidates or an encoder that cannot be used, or not together."""
+        source, encoder, manifest = public_artefacts(spec)
+        projections = spec.projections or min(_PROJECTIONS, manifest.projections)
+        if projections > manifest.projections:
+            raise InputError(
+                f"mechanism.projections: {projections} is more than the candidates have; give at "
+                f"most {manifest.projections}"
+            )
+        parameters = SentencesParameters(
+            spec.mechanism,
+            spec.epsilon,
+            spec.utility or Utility.DEPTH,
+            projections,
+            spec.most_sentences,
+            source,
+            encoder,
+            int(manifest.encoder["dimensions"]),
+        )
+        try:
+            guarantee = parameters.guarantee
+        except ValueError as error:
+            raise InputError(f"mechanism.epsilon: {error}") from None
+        return cls(spec, parameters, manifest, guarantee)
+
+    @property
+    def computing(self) -> str:
+        """What encodes."""
+        return self.parameters.encoder.computing
+
+    @property
+    def artefacts(self) -> Sequence[card.Artefact]:
+        """The candidates and the encoder."""
+        return on_the_card(self.parameters.candidates, self.parameters.encoder)
+
+    def build(self, pipeline: beam.Pipeline, job: Job) -> None:
+        """Add the job to a pipeline."""
+        own, public = self.spec.most_sentences, self.manifest.most_sentences
+        if own != public:
+            _LOGGER.warning(
+                "mechanism.most_sentences: %d, and the candidates were calibrated with the first "
+                "%d of public documents: the guarantee is the same, the utility may be less; give "
+                "%d, or build candidates with --most-sentences %d",
+                own,
+                public,
+                public,
+                own,
+            )
+        release_documents(pipeline, job, self.parameters)
+
+    def check(self, tally: Tally) -> None:
+        """Refuse a corpus without a sentence."""
+        if not tally.known:
+            raise InputError("input: no document has a sentence; check input.text")
+
+    @property
+    def cost(self) -> SentencePrivacy:
+        """The documents'."""
+        return self.guarantee
+
+    @property
+    def whose(self) -> str:
+        """What a sentence is says the splitter."""
+        return f"sentences of {self.manifest.splitter}, {self.manifest.language}"
+
+    def account(self, files: Sequence[Written]) -> Account:
+        """What the run cost."""
+        total = self.cost
+        spendings = [Spending("documents", total)]
+        resolved: dict[str, Any] = {
+            "epsilon_exact": str(total.epsilon),
+            "dimensions": self.parameters.dimensions,
+            "splitter": self.manifest.splitter,
+            "language": self.manifest.language,
+            "candidates_most_sentences": self.manifest.most_sentences,
+            "encoder_precision": self.parameters.encoder.arithmetic,
+            "encoder_software": self.parameters.encoder.software,
+        }
+        if self.parameters.mechanism is SentenceMechanism.DEEP_CANDIDATE:
+            resolved |= {
+                "utility": self.parameters.utility.value,
+                "candidates_number": self.manifest.candidates,
+            }
+            if self.parameters.utility is not Utility.SIMILARITY:
+                resolved["projections"] = self.parameters.projections
+        return Account(spendings, total, resolved, self._not_protected(round_up(total.epsilon)))
+
+    def _not_protected(self, epsilon: float) -> list[str]:
+        most = self.spec.most_sentences
+        return [
+            f"how many sentences a document has, up to {most}; those beyond have no part in the "
+            "release",
+            f"what changes several sentences: a of them are protected at a * {epsilon:g} only, and "
+            "so is what each of them says alike, such as a name or a subject",
+            "anything from whoever runs the release and sees the text",
+            "what a sentence encoder's arithmetic gives away: the proof takes each embedding as a "
+            "function of its sentence alone; workers see to that, shape by shape, by encoding "
+            "sentences at every place of a batch, beside others and beside blanks, and encode one "
+            "by one where it does not hold",
+            card.row_places(SENTENCES_ROW_GROUP_ROWS),
+        ]
+
+
+def public_artefacts(spec: SentencesSpec) -> tuple[CandidatesSource, EncoderSource, Manifest]:
+    """The candidates, the encoder that they were made with, and what the candidates say.
+
+    Raises InputError for candidates that are not public, are too many, or had another encoder.
+    """
+    source = CandidatesSource.found("mechanism.candidates", spec.candidates)
+    manifest = source.open().manifest
+    if manifest.provenance != "public":
+        raise InputError(
+            f"mechanism.candidates: {spec.candidates} was made from private data, and nothing "
+            "here accounts for that; build candidates from public documents"
+        )
+    if manifest.candidates > LARGEST_SET:
+        raise InputError(
+            f"mechanism.candidates: {spec.candidates} has {manifest.candidates}; build at most "
+            f"{LARGEST_SET}"
+        )
+    encoder = EncoderSource.found("mechanism.encoder", spec.encoder)
+    encoder.check(manifest.encoder)
+    return source, encoder, manifest
+
+
+def on_the_card(candidates: CandidatesSource, encoder: EncoderSource) -> list[card.Artefact]:
+    """Public candidates, and their encoder."""
+    found = (
+        ("candidates", candidates.uri, candidates.digest),
+        ("encoder", encoder.name, encoder.digest),
+    )
+    return [
+        card.Artefact(
+            name=name, uri=places.without_folders(uri), digest=digest, provenance="public"
+        )
+        for name, uri, digest in found
+    ]

@@ -1,0 +1,103 @@
+"""The job of `kind: sentence-embeddings` by Madlib: the baseline, word by word, then encoded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import apache_beam as beam
+
+from quietcorpus.indexes.tokenizer import DESCRIPTION
+from quietcorpus.mechanisms.guarantees import MetricPrivacy
+from quietcorpus.pipelines.card import model as card
+from quietcorpus.pipelines.card.weakness import Weakness
+from quietcorpus.pipelines.kinds.job import Job, release_documents
+from quietcorpus.pipelines.kinds.kind import Account, Kind
+from quietcorpus.pipelines.kinds.sentences import on_the_card, public_artefacts
+from quietcorpus.pipelines.kinds.words import WordsKind
+from quietcorpus.pipelines.spec.mechanisms import SentencesSpec, WordsSpec
+from quietcorpus.transforms.artefacts.candidates import CandidatesSource
+from quietcorpus.transforms.privatizers.embedded_words import RUN_WORDS, EmbeddedWordsParameters
+from quietcorpus.transforms.privatizers.words import WordMechanism
+from quietcorpus.transforms.shards import Tally, Written
+
+
+@dataclass(frozen=True)
+class EmbeddedWordsKind(Kind):
+    """The kind, whose guarantee is its words': all that follows is post-processing.
+
+    Nothing is drawn from the candidates: the encoder must be theirs, so that the two compare.
+    """
+
+    parameters: EmbeddedWordsParameters
+    candidates: CandidatesSource
+    words: WordsKind
+
+    passes = 1
+    has_documents = True
+
+    @classmethod
+    def found(cls, spec: SentencesSpec) -> EmbeddedWordsKind:
+        """Raises InputError for artefacts or an epsilon that cannot be used, or not together."""
+        assert spec.index is not None
+        source, encoder, manifest = public_artefacts(spec)
+        words = WordsKind.found(
+            WordsSpec.model_construct(  # its values were checked as this spec's
+                kind="words",
+                mechanism=WordMechanism.MADLIB,
+                epsilon=spec.epsilon,
+                index=spec.index,
+            )
+        )
+        dimensions = int(manifest.encoder["dimensions"])
+        parameters = EmbeddedWordsParameters(
+            words.parameters, spec.most_sentences, encoder, dimensions
+        )
+        return cls(parameters, source, words)
+
+    @property
+    def computing(self) -> str:
+        """What encodes."""
+        return self.parameters.encoder.computing
+
+    @property
+    def artefacts(self) -> Sequence[card.Artefact]:
+        """The candidates, the encoder and the word index."""
+        return [*on_the_card(self.candidates, self.parameters.encoder), *self.words.artefacts]
+
+    def build(self, pipeline: beam.Pipeline, job: Job) -> None:
+        """Add the job to a pipeline."""
+        release_documents(pipeline, job, self.parameters)
+
+    def check(self, tally: Tally) -> None:
+        """Refuse a corpus in another language than the index's."""
+        self.words.check(tally)
+
+    @property
+    def cost(self) -> MetricPrivacy:
+        """What the words' replacement costs."""
+        return self.words.cost
+
+    @property
+    def whose(self) -> str:
+        """How far words are apart is the index's."""
+        return self.words.whose
+
+    @property
+    def weaknesses(self) -> Sequence[Weakness]:
+        """What the words' are."""
+        return self.words.weaknesses
+
+    def account(self, files: Sequence[Written]) -> Account:
+        """What the words' replacement cost."""
+        account = self.words.account(files)
+        parameters = self.parameters
+        encoding = {
+            "tokenizer": DESCRIPTION,
+            "out_of_vocabulary": parameters.words.out_of_vocabulary,
+            "run_words": RUN_WORDS,
+            "dimensions": parameters.dimensions,
+            "encoder_precision": parameters.encoder.arithmetic,
+            "encoder_software": parameters.encoder.software,
+        }
+        return replace(account, resolved={**account.resolved, **encoding})

@@ -1,0 +1,176 @@
+"""The training of word embeddings, in the launcher, from the shards that the pipeline wrote."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import logging
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tqdm import tqdm
+
+from quietcorpus.mechanisms.accounting import Schedule
+from quietcorpus.mechanisms.encoding import Value
+from quietcorpus.mechanisms.guarantees import ceiling
+from quietcorpus.mechanisms.keystream import Keystream
+from quietcorpus.mechanisms.user_training import State, Sums, Training
+from quietcorpus.pipelines.environment.version import environment_digest
+from quietcorpus.pipelines.kinds.training_checkpoints import Checkpoint
+from quietcorpus.pipelines.kinds.training_workers import STAGE, sums_of
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.shards import Written, staged_content
+from quietcorpus.transforms.users.training_shards import read_shards
+from quietcorpus.transforms.vocabulary import KeySource
+
+_TRAINING_TO_SAVING = 50.0  # in time
+_AGAIN_SECONDS = 30.0
+_TELL_EVERY_SECONDS = 10.0
+_LOGGER = logging.getLogger("quietcorpus.training")
+
+
+@dataclass(frozen=True)
+class Course:
+    """A training of a release.
+
+    Attributes:
+        training: its steps.
+        schedule: the users' budgets, and how often they take part.
+        before: what all users have spent before it.
+        users: how users were told apart and bounded.
+        until: the number of the last step.
+        words: the vocabulary.
+        checkpoints: the place for them, if any.
+        release: the release's id.
+        workers: processes that share the users.
+        quiet: log lines even on a terminal.
+        computing: what updates' last digits depend on besides the code.
+    """
+
+    training: Training
+    schedule: Schedule
+    before: Fraction
+    users: Mapping[str, Value]
+    until: int
+    words: Sequence[str]
+    checkpoints: str | None
+    release: str
+    workers: int
+    quiet: bool
+    computing: str
+
+    def run(self, shards: Sequence[Written], source: KeySource) -> State:
+        """The state after the last step; raises InputError for a checkpoint of another training."""
+        key = source()
+        content = [b"".join(staged_content(file, key)) for file in shards]
+        digests = [hashlib.sha256(part).hexdigest() for part in content]
+        texts = read_shards(content)
+        del content  # it is as large as the texts
+        # All that the training's law depends on, all that it is trained on, and what computes it:
+        # two trainings that draw alike are two answers to one question.
+        run = key.stage("training run", 1).digest(
+            training=self.training.stage_parameters,
+            schedule=self.schedule.stage_parameters,
+            users=self.users,
+            words=self.words,
+            shards=digests,
+            computing=self.computing,
+            environment=environment_digest(),
+        )
+        checkpoint = (
+            Checkpoint(self.checkpoints, self.release, run, key) if self.checkpoints else None
+        )
+        state = checkpoint.load() if checkpoint else None
+        if state is None:
+            state = State.initial(len(self.words), self.training.settings.dimensions)
+        elif state.step > self.until:
+            raise InputError(
+                f"mechanism.training.stop_after: {self.until} steps are fewer than the "
+                f"{state.step} that the checkpoint has; give at least as many"
+            )
+        else:
+            _LOGGER.info("going on after step %d", state.step)
+        with sums_of(
+            texts,
+            self.schedule.groups,
+            self.training.settings,
+            source,
+            run,
+            self.workers,
+        ) as sums:
+            try:
+                return self._trained(state, sums, key.stage(STAGE, 1, run=run), checkpoint)
+            except FloatingPointError as error:
+                raise InputError(
+                    f"mechanism.training: {error}; lower learning_rate, or take fewer steps"
+                ) from None
+
+    def _trained(
+        self, state: State, sums: Sums, stream: Keystream, checkpoint: Checkpoint | None
+    ) -> State:
+        due = time.monotonic()
+        last = state
+        spent = functools.partial(spent_by, self.schedule, self.before)
+        with _Progress(spent, self.until, state.step, quiet=self.quiet) as progress:
+            for last in self.training.run(state, self.until, sums, stream):
+                progress.show(last.step)
+                if checkpoint and (began := time.monotonic()) >= due:
+                    saved = _save(checkpoint, last)
+                    ended = time.monotonic()
+                    due = ended + _TRAINING_TO_SAVING * (ended - began)
+                    due = due if saved else max(due, ended + _AGAIN_SECONDS)
+        if checkpoint:
+            _save(checkpoint, last)
+        return last
+
+
+def _save(checkpoint: Checkpoint, state: State) -> bool:
+    """Whether it could be written."""
+    try:
+        checkpoint.save(state)
+    except Exception:  # every object store's client has its own; the training is worth more
+        _LOGGER.warning("%s could not be written", checkpoint.uri)
+        return False
+    return True
+
+
+class _Progress:
+    """Steps, and the epsilon that they have spent: a bar on a terminal, log lines elsewhere."""
+
+    def __init__(self, spent: Callable[[int], str], until: int, done: int, *, quiet: bool) -> None:
+        self._spent = spent
+        self._until = until
+        self._told = time.monotonic()
+        hidden = quiet or not sys.stderr.isatty()
+        self._bar = tqdm(
+            desc="training", total=until, initial=done, unit=" steps", leave=False, disable=hidden
+        )
+
+    def __enter__(self) -> _Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()
+
+    def show(self, done: int) -> None:
+        """So many steps are done. What they have spent takes a while to compute."""
+        self._bar.update(done - self._bar.n)
+        if time.monotonic() - self._told < _TELL_EVERY_SECONDS:
+            return
+        self._told = time.monotonic()
+        spent = self._spent(done)
+        self._bar.set_postfix_str(spent)
+        if self._bar.disable:
+            _LOGGER.info("training: %d of %d steps, %s", done, self._until, spent)
+
+
+def spent_by(schedule: Schedule, before: Fraction, done: int) -> str:
+    """What the users of each group have spent in all after so many steps, in words."""
+    spent = {
+        group.name: ceiling(before + schedule.spent(group, done), 3) for group in schedule.groups
+    }
+    of_groups = [f"{epsilon} ({name})" if name else epsilon for name, epsilon in spent.items()]
+    return f"epsilon spent {', '.join(of_groups)}"

@@ -1,0 +1,166 @@
+"""The job of `kind: words`: every document's text, word by word."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import apache_beam as beam
+
+from quietcorpus.indexes.artefact import WordIndex
+from quietcorpus.mechanisms.guarantees import MetricPrivacy, Spending, round_up
+from quietcorpus.pipelines.artefacts.distances import matched
+from quietcorpus.pipelines.card import model as card
+from quietcorpus.pipelines.card.weakness import Weakness, of_guarantee, of_words
+from quietcorpus.pipelines.kinds.job import Job, release_documents
+from quietcorpus.pipelines.kinds.kind import Account, Kind
+from quietcorpus.pipelines.kinds.word_meaning import explain
+from quietcorpus.pipelines.spec.mechanisms import MatchedEpsilon, WordsSpec
+from quietcorpus.pipelines.spec.values import LARGEST_EPSILON
+from quietcorpus.pipelines.storage import places
+from quietcorpus.transforms.artefacts.word_index import IndexSource
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.privatizers.words import WORDS_ROW_GROUP_ROWS, WordsParameters
+from quietcorpus.transforms.shards import Tally, Written
+
+_SMALLEST_EPSILON = Fraction(1, 10**6)
+
+
+@dataclass(frozen=True)
+class WordsKind(Kind):
+    """The kind, with its index found, verified and mapped."""
+
+    spec: WordsSpec
+    parameters: WordsParameters
+    index: WordIndex
+    meaning: card.Meaning
+
+    passes = 1
+    computing = ""
+    has_documents = True
+
+    @classmethod
+    def found(cls, spec: WordsSpec) -> WordsKind:
+        """Raises InputError for an index or an epsilon that cannot be used."""
+        source = IndexSource.found("mechanism.index", spec.index)
+        index = source.open()
+        parameters = WordsParameters(
+            spec.mechanism,
+            _epsilon(spec, index),
+            "word" if spec.document_epsilon is None else "document",
+            spec.out_of_vocabulary,
+            source,
+        )
+        # Public data alone, so it need not wait for the end of a long run.
+        return cls(spec, parameters, index, explain(parameters, index))
+
+    @property
+    def artefacts(self) -> Sequence[card.Artefact]:
+        """The index."""
+        source, manifest = self.parameters.index, self.index.manifest
+        return [
+            card.Artefact(
+                name="index",
+                uri=places.without_folders(source.uri),
+                digest=source.digest,
+                provenance=manifest.provenance,
+                guarantee=manifest.guarantee,
+            )
+        ]
+
+    def build(self, pipeline: beam.Pipeline, job: Job) -> None:
+        """Add the job to a pipeline."""
+        release_documents(pipeline, job, self.parameters)
+
+    def check(self, tally: Tally) -> None:
+        """Refuse a corpus in another language than the index's."""
+        if not tally.known:
+            raise InputError(
+                f"mechanism.index: {self.spec.index} has none of the corpus's words; give an index "
+                "of the corpus's language, and check input.text"
+            )
+
+    @property
+    def cost(self) -> MetricPrivacy:
+        """The documents', in the index's metric."""
+        return self.parameters.guarantee(self.index)
+
+    @property
+    def whose(self) -> str:
+        """How far words are apart is the index's."""
+        return self.parameters.index.digest
+
+    @property
+    def weaknesses(self) -> Sequence[Weakness]:
+        """What epsilon is too large for, by the index."""
+        return [*of_words(self.meaning), *of_guarantee(self.cost, self.artefacts)]
+
+    def account(self, files: Sequence[Written]) -> Account:
+        """What the run cost, and what that means for the words of this index."""
+        total = self.cost
+        resolved: dict[str, Any] = {
+            _key(self.spec): round_up(total.epsilon),
+            "epsilon_exact": str(total.epsilon),
+            "words": self.index.manifest.words,
+        }
+        given = getattr(self.spec, _key(self.spec))
+        if isinstance(given, MatchedEpsilon):
+            resolved["matched"] = given.matching
+        spendings = [Spending("documents", total)]
+        return Account(spendings, total, resolved, self._not_protected(), meaning=self.meaning)
+
+    def _not_protected(self) -> list[str]:
+        draws = self.spec.out_of_vocabulary == "draw"
+        length = (
+            "how many words (runs of letters) a document has, that is the length of its text, and "
+            "(statistically) which of them the index lacks: for those a word is drawn uniformly"
+            if draws
+            else "how many of a document's words the index knows: that is the length of its text"
+        )
+        lines = [
+            length + "; two documents of different lengths are told apart",
+            "words that are far apart: the loss grows with their distance, see what epsilon means",
+            "a document's words together beyond the sum of their losses: the longer a document, "
+            "the more a reader learns of its subject, its language and its author",
+            card.row_places(WORDS_ROW_GROUP_ROWS),
+        ]
+        if self.spec.mechanism == "madlib":
+            lines.append(
+                "what floating-point noise gives away: the proof is for real numbers. The noise "
+                "that runs is bounded, so that the guarantee fails with a probability of order "
+                "10^-20 a word, and rounded; only nearest words are seen, and what rounding does "
+                "to them is tested, not bounded"
+            )
+        if self.index.manifest.provenance == "private":
+            lines.append(
+                "the people whose data the index was made from, beyond the guarantee that it came "
+                "with; if that is this corpus, both costs are theirs"
+            )
+        return lines
+
+
+def _key(spec: WordsSpec) -> str:
+    return "epsilon" if spec.document_epsilon is None else "document_epsilon"
+
+
+def _epsilon(spec: WordsSpec, index: WordIndex) -> Fraction:
+    key = _key(spec)
+    given = getattr(spec, key)
+    found: Fraction = given
+    if isinstance(given, MatchedEpsilon):
+        matching = given.matching
+        found = matched(
+            matching.epsilon, matching.mechanism, spec.mechanism, matching.by, index.manifest
+        )
+    if found > LARGEST_EPSILON:
+        raise InputError(
+            f"mechanism.{key}: {float(found):g} protects nothing; give at most {LARGEST_EPSILON:g}"
+        )
+    if found < _SMALLEST_EPSILON:
+        raise InputError(
+            f"mechanism.{key}: {float(found):g} is so little that nothing of a word is left; give "
+            f"at least {float(_SMALLEST_EPSILON):g}"
+        )
+    return found

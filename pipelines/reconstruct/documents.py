@@ -1,0 +1,116 @@
+"""Documents drawn from what is known of each: its noisy counts, its weights, and the factors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from quietcorpus.mechanisms.bags import Bags
+from quietcorpus.mechanisms.decompression import Decompression
+from quietcorpus.mechanisms.factors import means
+from quietcorpus.mechanisms.noisy_counts import draw, relative
+from quietcorpus.pipelines.card.model import File
+from quietcorpus.pipelines.reconstruct.fit import Counts, Fitted, Floats, sample
+from quietcorpus.pipelines.reconstruct.noisy_release import NoisyRelease
+from quietcorpus.pipelines.reconstruct.part import Part
+from quietcorpus.pipelines.reconstruct.workers import Workers
+from quietcorpus.transforms.privatizers.bags import as_lists
+from quietcorpus.transforms.shards import Written, write_tables
+
+
+def documents(
+    workers: Workers, source: NoisyRelease, fitted: Fitted, staging: str, seed: int
+) -> Iterator[Written]:
+    """The data files of the new release, one for each part, with the same rows in the same order.
+
+    Args:
+        workers: who have the documents.
+        source: the release.
+        fitted: what is known of them.
+        staging: the folder to write to.
+        seed: of the draws.
+    """
+    stretch = stretch_of(workers, fitted, source.decay, seed)
+    return workers.each(_Write(source, fitted, stretch, staging, seed))
+
+
+def stretch_of(workers: Workers, fitted: Fitted, decay: float, seed: int) -> np.float32:
+    """By how much means must grow for lengths to be the histogram's on average.
+
+    A mean-field law is too sure of itself, and the more so the more noise there is: its documents
+    would be too short.
+    """
+    chosen, stretch = sample(workers.rows, seed), 1.0
+    found = list(workers.each(partial(_seen_and_expected, fitted=fitted, chosen=chosen)))
+    noisy, own = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+    for _ in range(8):
+        stretched = own * np.float32(stretch)
+        total = float((relative(noisy, stretched, decay) * stretched).sum())
+        stretch *= fitted.prior.length * len(noisy) / total
+    return np.float32(stretch)
+
+
+def drawn(
+    part: Part,
+    rows: slice,
+    fitted: Fitted,
+    decay: float,
+    stretch: np.float32,
+    decompression: Decompression,
+    generator: np.random.Generator,
+) -> Bags:
+    """The terms of some documents of a part."""
+    own = _means(part, fitted, rows) * stretch
+    counts = draw(part.noisy[rows], own, decay, generator.random(own.shape))
+    documents, bins = np.nonzero(counts)
+    offsets = np.searchsorted(documents, np.arange(len(counts) + 1)).astype(np.int64)
+    bags = Bags(offsets, bins.astype(np.int32), counts[documents, bins])
+    return decompression.expand(
+        bags, lambda count: generator.integers(0, 2**64, count, dtype=np.uint64)
+    )
+
+
+def _seen_and_expected(
+    part: Part, fitted: Fitted, chosen: list[npt.NDArray[np.int64]]
+) -> tuple[Counts, Floats]:
+    rows = chosen[part.number]
+    return part.noisy[rows], _means(part, fitted, rows)
+
+
+def _means(part: Part, fitted: Fitted, rows: slice | npt.NDArray[np.int64]) -> Floats:
+    shapes = part.shapes(fitted.passes, len(fitted.fits), fitted.prior.factors)
+    return means(shapes[:, rows], fitted.fits, fitted.prior)
+
+
+@dataclass(frozen=True)
+class _Write:
+    """Writes a part's new data file."""
+
+    source: NoisyRelease
+    fitted: Fitted
+    stretch: np.float32
+    staging: str
+    seed: int
+
+    def __call__(self, part: Part) -> Written:
+        file = self.source.files[part.number]
+        schema = self.source.schema(file)
+        return write_tables(self._tables(part, file, schema), schema, file.path, self.staging, None)
+
+    def _tables(self, part: Part, file: File, schema: pa.Schema) -> Iterator[pa.Table]:
+        kept = [name for name in schema.names if name not in ("terms", "counts")]
+        decompression, start = self.source.decompression(), 0
+        for batch, table in enumerate(self.source.tables(file, kept)):
+            rows = slice(start, start + len(table))
+            generator = np.random.default_rng([self.seed, part.number, batch])
+            bags = drawn(
+                part, rows, self.fitted, self.source.decay, self.stretch, decompression, generator
+            )
+            columns = dict(zip(table.schema.names, table.columns, strict=True)) | as_lists(bags)
+            yield pa.table(columns).select(schema.names)
+            start = rows.stop

@@ -1,0 +1,136 @@
+"""The job of `quietcorpus reconstruct`: documents drawn from what a release's noisy bins tell."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import fasteners
+import numpy as np
+import numpy.typing as npt
+
+from quietcorpus.mechanisms.factors import Prior
+from quietcorpus.pipelines.card import readme
+from quietcorpus.pipelines.card.model import Card, Reconstruction
+from quietcorpus.pipelines.card.model import File as CardFile
+from quietcorpus.pipelines.environment.version import environment_digest, software
+from quietcorpus.pipelines.reconstruct.documents import documents
+from quietcorpus.pipelines.reconstruct.fit import PASSES, Fitted, Kept, fit
+from quietcorpus.pipelines.reconstruct.noisy_release import NoisyRelease
+from quietcorpus.pipelines.reconstruct.part import Part
+from quietcorpus.pipelines.reconstruct.progress import progress
+from quietcorpus.pipelines.reconstruct.workers import Engine, Workers, workers
+from quietcorpus.pipelines.storage import files as storage
+from quietcorpus.pipelines.storage import layout
+from quietcorpus.pipelines.storage.places import inside
+from quietcorpus.pipelines.storage.publishing import area
+from quietcorpus.transforms.artefacts.folders import scratch
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.shards import Written
+
+_KEPT = "factors.npz"
+_STEPS = PASSES + 3
+"""What is done for each document: compared, begun with, passed over, and drawn."""
+
+
+def reconstruct(
+    path: str,
+    output: str,
+    factors: int,
+    begins: Callable[[], None],
+    *,
+    engine: Engine,
+    quiet: bool,
+) -> Card:
+    """Make and publish a better release from the noisy bins of another: a function of that alone.
+
+    Args:
+        path: of the release, whose files are all checked.
+        output: where the new one will be.
+        factors: of the low-rank model.
+        begins: is called when the release may exist from then on.
+        engine: who works, see `workers`.
+        quiet: log lines for progress even on a terminal.
+
+    Raises:
+        InputError: anything that a person can mend.
+        StageError: a worker ended.
+    """
+    storage.refuse_existing(output)
+    source = NoisyRelease.open(path)
+    if inside(output, source.output):
+        raise InputError(f"--output: {output} lies in the release; name a place of its own")
+    run = hashlib.sha256(f"{source.digest} {factors} {environment_digest()}".encode()).hexdigest()
+    mine = partial(scratch, f"reconstruct-{run[:32]}")
+    with (
+        area(output, source.card.release, run[:32]) as place,
+        _locked(mine(), path) as folder,
+        progress(source.documents * _STEPS, quiet=quiet) as told,
+        workers(engine, source, mine, told) as crew,
+    ):
+        prior, kept = _prior(source, crew, factors), Kept(folder / _KEPT)
+        found = fit(crew, prior, source.decay, source.seed, kept)
+        files = list(source.tables_of_terms(place.staging))
+        for written in documents(crew, source, found, place.staging, source.seed):
+            files.append(written)
+            told(written.rows)
+        card = _card(source, files, place.created, found)
+        text = readme.render(card)
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        card = card.model_copy(update={"readme_sha256": digest})
+        place.publish(files, {layout.README: text, layout.CARD: card.to_json()}, begins)
+        for _ in crew.each(Part.clear):
+            pass
+        shutil.rmtree(folder, ignore_errors=True)
+    return card
+
+
+@contextmanager
+def _locked(folder: Path, path: str) -> Iterator[Path]:
+    """The folder of this very fit, in which an earlier run may have left what it had done."""
+    lock = fasteners.InterProcessLock(folder / "lock")
+    if not lock.acquire(blocking=False):
+        raise InputError(f"{path}: is being reconstructed by another run; wait for it")
+    try:
+        yield folder
+    finally:
+        if not (folder / _KEPT).exists():  # there is nothing to go on with
+            shutil.rmtree(folder, ignore_errors=True)
+        lock.release()
+
+
+def _prior(source: NoisyRelease, crew: Workers, factors: int) -> Prior:
+    """What the histogram tells; where there is none, the sums of the noisy bins do."""
+    given = source.histogram()
+    if given is None:
+        given = sum(crew.each(_sums), np.zeros(source.size))
+    return Prior.of(given, source.documents, factors)
+
+
+def _sums(part: Part) -> npt.NDArray[np.float64]:
+    found: npt.NDArray[np.float64] = part.noisy.sum(axis=0, dtype=np.float64)
+    return found
+
+
+def _card(source: NoisyRelease, files: list[Written], created: str, found: Fitted) -> Card:
+    """The release's own card, for other files: what was spent was spent for both."""
+    made = Reconstruction(
+        card_sha256=source.digest,
+        factors=found.prior.factors,
+        starts=len(found.fits),
+        passes=found.passes,
+    )
+    mechanism = {key: value for key, value in source.card.mechanism.items() if key != "include"}
+    return source.card.model_copy(
+        update={
+            "created": created,
+            "mechanism": mechanism,
+            "reconstruction": made,
+            "files": [CardFile(path=f.path, sha256=f.sha256, rows=f.rows) for f in files],
+            "software": software(),
+        }
+    )

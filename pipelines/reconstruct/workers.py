@@ -1,0 +1,183 @@
+"""Who works on the documents: threads of this process, or Ray, each worker on whole data files."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from quietcorpus.evaluation.calibration import limited
+from quietcorpus.pipelines.engine.ray_session import ray_session
+from quietcorpus.pipelines.reconstruct.part import Part, Source
+from quietcorpus.pipelines.reconstruct.progress import Told
+from quietcorpus.transforms.errors import StageError
+
+Engine = Literal["local", "ray"]
+Sums = npt.NDArray[np.float64]
+_T = TypeVar("_T")
+
+
+class Task(Protocol):
+    """What is done once for every document. It is sent to other processes."""
+
+    def __call__(self, part: Part, rows: slice) -> np.ndarray:
+        """Do it for some documents of a part, and return what is to be summed over all."""
+
+    def done(self, part: Part) -> None:
+        """It was done for all of the part's."""
+
+
+class Workers(Protocol):
+    """They hold the documents. Sums are the same, bit for bit, whoever the workers are.
+
+    Attributes:
+        rows: how many documents each part has.
+    """
+
+    @property
+    def rows(self) -> Sequence[int]: ...
+
+    def total(self, task: Task) -> Sums:
+        """Do a task; its sums over all documents, added up in the documents' order."""
+
+    def each(self, act: Callable[[Part], _T]) -> Iterator[_T]:
+        """Do something once for every part; what it returns, in the order of the parts."""
+
+
+@contextlib.contextmanager
+def workers(
+    engine: Engine, source: Source, folder: Callable[[], Path], told: Told
+) -> Iterator[Workers]:
+    """Workers that have read the noisy counts; raises InputError where Ray is not there.
+
+    BLAS has one thread in the meantime, in this process too.
+
+    Args:
+        engine: `local` for a thread a processor, or `ray` for the cluster that RAY_ADDRESS names,
+            else for one that is started on this machine and ends with the context. The nodes of a
+            cluster need this version of quietcorpus, and see the release by the same name.
+        source: of the noisy counts.
+        folder: finds one on a worker's machine, for what it holds.
+        told: is told of the documents that a task is done for.
+    """
+    processors = len(os.sched_getaffinity(0))
+    if engine == "ray":
+        missing = "--engine: ray is not installed; install the extra [ray], or leave --engine out"
+        with limited(), ray_session(missing, processors) as ray:
+            yield _Actors(ray, source, folder, told)
+        return
+    with limited(), ThreadPoolExecutor(processors) as pool:
+        try:
+            yield _Threads(pool, source, folder(), told)
+        finally:  # after Ctrl-C, too: what was begun ends, what was not is dropped
+            pool.shutdown(cancel_futures=True)
+
+
+class _Threads:
+    def __init__(self, pool: ThreadPoolExecutor, source: Source, folder: Path, told: Told) -> None:
+        self._pool, self._told = pool, told
+        self.rows = [file.rows for file in source.files]
+        self._parts = list(
+            pool.map(lambda number: Part(source, number, folder), range(len(source.files)))
+        )
+
+    def total(self, task: Task) -> Sums:
+        jobs = ((part, rows) for part in self._parts for rows in part.batches)
+        found = self._pool.map(lambda job: task(*job), jobs)
+        return _sum(self._of_part(task, part, found) for part in self._parts)
+
+    def _of_part(self, task: Task, part: Part, found: Iterator[np.ndarray]) -> Sums:
+        def batches() -> Iterator[np.ndarray]:
+            for rows, own in zip(part.batches, islice(found, len(part.batches)), strict=True):
+                yield own
+                self._told(rows.stop - rows.start)
+
+        total = _sum(batches())
+        task.done(part)
+        return total
+
+    def each(self, act: Callable[[Part], _T]) -> Iterator[_T]:
+        return self._pool.map(act, self._parts)
+
+
+class _Actors:
+    def __init__(self, ray: Any, source: Source, folder: Callable[[], Path], told: Told) -> None:
+        self._ray, self._told = ray, told
+        self.rows = [file.rows for file in source.files]
+        count = min(len(self.rows), max(1, int(ray.cluster_resources().get("CPU", 1))))
+        actor, shared = ray.remote(num_cpus=1)(_Actor), ray.put(source)
+        actors = [
+            actor.remote(shared, range(first, len(self.rows), count), folder)
+            for first in range(count)
+        ]
+        self._of = [actors[number % count] for number in range(len(self.rows))]
+        for _ in self._results([actor.read.remote() for actor in actors]):
+            pass
+
+    def total(self, task: Task) -> Sums:
+        shared = self._ray.put(task)
+        return _sum(self._each("total", shared))
+
+    def each(self, act: Callable[[Part], _T]) -> Iterator[_T]:
+        return self._each("act", self._ray.put(act))
+
+    def _each(self, method: str, shared: Any) -> Iterator[Any]:
+        found = [
+            getattr(actor, method).remote(number, shared) for number, actor in enumerate(self._of)
+        ]
+        for rows, one in zip(self.rows, self._results(found), strict=True):
+            yield one
+            if method == "total":
+                self._told(rows)
+
+    def _results(self, found: Sequence[Any]) -> Iterator[Any]:
+        try:
+            for one in found:
+                yield self._ray.get(one)
+        except self._ray.exceptions.RayTaskError as error:
+            raise error.cause from None
+        except self._ray.exceptions.RayActorError:
+            raise StageError(
+                "a worker of the reconstruction was killed or had too little memory; the same "
+                "command goes on from the last pass, as far as workers' folders are still there"
+            ) from None
+
+
+class _Actor:
+    """A Ray actor: some of the parts."""
+
+    def __init__(self, source: Source, numbers: Iterable[int], folder: Callable[[], Path]) -> None:
+        FileSystems.set_options(PipelineOptions([]))
+        self._limits = limited()
+        self._source, self._numbers, self._folder = source, numbers, folder
+        self._parts: dict[int, Part] = {}
+
+    def read(self) -> None:
+        """What it raises is known to the driver, unlike what a constructor does."""
+        place = self._folder()
+        self._parts = {number: Part(self._source, number, place) for number in self._numbers}
+
+    def total(self, number: int, task: Task) -> Sums:
+        part = self._parts[number]
+        total = _sum(task(part, rows) for rows in part.batches)
+        task.done(part)
+        return total
+
+    def act(self, number: int, act: Callable[[Part], _T]) -> _T:
+        return act(self._parts[number])
+
+
+def _sum(arrays: Iterable[np.ndarray]) -> Sums:
+    total: Any = 0.0
+    for array in arrays:
+        total = total + array.astype(np.float64)
+    return np.asarray(total)

@@ -1,0 +1,1 @@
+"""One release from spec to published files."""

@@ -1,0 +1,134 @@
+"""What a finished release says of itself: the spec, resolved, and the guarantee in full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from pydantic import BaseModel
+
+from quietcorpus.indexes.tokenizer import DESCRIPTION
+from quietcorpus.mechanisms.guarantees import UserPrivacy, round_up
+from quietcorpus.pipelines.card import model as card
+from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.weakness import Weakness
+from quietcorpus.pipelines.environment.version import software
+from quietcorpus.pipelines.kinds.kind import Account, Kind
+from quietcorpus.pipelines.spec.mechanisms import HistogramSpec
+from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.pipelines.storage import places
+from quietcorpus.transforms.release import released_names
+from quietcorpus.transforms.shards import Tally, Written
+
+
+def describe(
+    spec: Spec,
+    kind: Kind,
+    files: Sequence[Written],
+    tally: Tally,
+    created: str,
+    counted: card.Counted | None = None,
+    shown: Iterable[Weakness] = (),
+) -> Card:
+    """The card of a release that was begun at a time (UTC, ISO 8601) and wrote these files.
+
+    `shown` are the weaknesses that only the run showed.
+    """
+    account = kind.account(files)
+    resolved = {name: _resolved(value) for name, value in account.resolved.items()}
+    weak = [one.said for one in (*kind.weaknesses, *shown)]
+    limits = [*weak, *_not_protected(spec, account)]
+    return Card(
+        release=spec.release,
+        created=created,
+        mechanism=stated(spec) | resolved,
+        guarantee=card.guarantee(account.total, limits, kind.artefacts),
+        budget=card.budget(account.spendings, account.total, kind.artefacts),
+        papers_figure=account.papers_figure,
+        meaning=account.meaning,
+        ledger=counted,
+        artefacts=list(kind.artefacts),
+        counts=card.Counts(documents=tally.documents, rejected=tally.rejected),
+        columns=list(kept(spec)),
+        id_column=kept(spec).get("id"),
+        files=[card.File(path=f.path, sha256=f.sha256, rows=f.rows) for f in files],
+        readme_sha256="0" * 64,  # of a text that is rendered from the rest of this card
+        software=software(),
+    )
+
+
+def stated(spec: Spec) -> dict[str, Any]:
+    """What the card says of the mechanism that the spec alone tells."""
+    said: dict[str, Any] = _resolved(spec.mechanism)
+    return said | {"tokenizer": DESCRIPTION} if "tokenizer" in said else said
+
+
+def kept(spec: Spec) -> dict[str, str]:
+    """The input's columns that are copied, by their names in the data files, if there are any."""
+    return {} if isinstance(spec.mechanism, HistogramSpec) else released_names(spec.corpus)
+
+
+def _resolved(value: Any) -> Any:
+    """The spec's block in plain JSON values."""
+    if isinstance(value, BaseModel):
+        fields = {name: getattr(value, name) for name in type(value).model_fields}
+        return {name: _resolved(inner) for name, inner in fields.items() if inner is not None}
+    if isinstance(value, dict):
+        return {name: _resolved(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_resolved(inner) for inner in value]
+    if isinstance(value, Fraction):
+        return round_up(value)
+    if isinstance(value, str) and value.startswith("/"):
+        return places.without_folders(value)
+    return getattr(value, "value", value)
+
+
+def _not_protected(spec: Spec, account: Account) -> list[str]:
+    """What this release gives away."""
+    within = [] if isinstance(account.total, UserPrivacy) else _of_documents(spec)
+    return [
+        *within,
+        *_of_partitions(spec),
+        *account.not_protected,
+        "what other releases of the corpus say: the costs of all of them add up, and so do those "
+        "of a corpus and of its altered version, under whatever ids",
+        "anything against an adversary who holds the master key, or breaks AES-256 or BLAKE2b",
+    ]
+
+
+def _of_partitions(spec: Spec) -> list[str]:
+    """What the ledger takes for granted of a partition."""
+    again = "a document that comes back in another partition"
+    alone = "the ledger counts partitions as if they had no document in common"
+    match spec.disjoint:
+        case None:
+            return []
+        case "compared":
+            return [
+                f"{again} under another id, or under the same one written otherwise (7 and 7.0 are "
+                f"two): {alone}, and compares the ids of the column {spec.input.id!r}"
+            ]
+        case "declared":
+            return [
+                f"{again}: {alone}; the publisher declared that none does, and nothing checked it"
+            ]
+        case "unknown":
+            return [f"{again}: nothing tells which do, and the ledger adds the partitions up"]
+
+
+def _of_documents(spec: Spec) -> list[str]:
+    """What it gives away where the unit lies within one document."""
+    unique = "checked by the id column" if spec.input.id else "not checked: no id column is named"
+    columns = kept(spec)
+    names = card.named(list(columns), columns.get("id"))
+    copied = [f"the columns {names}: copied as they are, and joinable with other data"]
+    return [
+        *(copied if columns else []),
+        "that a document is in the corpus, the number of documents, and the number of unreadable "
+        "records",
+        "what several documents of one person say together, or one document that the corpus holds "
+        f"twice ({unique}): the unit lies within one document",
+        "how the input was divided into files and row groups, by their numbers of documents",
+    ]

@@ -1,0 +1,135 @@
+"""Whether the output holds this very release already, whole, by its card alone."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import pydantic
+from apache_beam.io.filesystem import BeamIOError
+from apache_beam.io.filesystems import FileSystems
+
+from quietcorpus.pipelines.card.model import Card, Counted
+from quietcorpus.pipelines.kinds.prepare import prepare
+from quietcorpus.pipelines.release.describe import kept, stated
+from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.pipelines.storage import claims, layout, places, stores
+from quietcorpus.pipelines.storage import files as storage
+from quietcorpus.transforms.errors import InputError
+
+_LOGGER = logging.getLogger("quietcorpus.completed")
+
+
+def complete(spec: Spec) -> Card | None:
+    """The card of this very release if the output holds it; None if it holds no release.
+
+    Raises InputError for another release.
+    """
+    card = _card_at(spec.output)
+    if card is None:
+        return None
+    other = whole_difference(card, spec)
+    if other is not None:
+        raise InputError(
+            f"output: {spec.output} holds another release ({other}); name another place"
+        )
+    _refuse_incomplete(card, spec.output)
+    _tidy(spec)
+    return card
+
+
+def refuse_existing(spec: Spec) -> None:
+    """Raise InputError if the output is taken, but by a run that this one may take over."""
+    card = _card_at(spec.output)
+    if card is not None and _difference(card, spec) is None:
+        raise InputError(
+            f"output: {spec.output} holds a release already, of the same id, columns and "
+            "mechanism; accept it with --if-exists=ok, or name another place"
+        )
+    if not (places.is_local(spec.output) or stores.is_supported(spec.output)):
+        storage.refuse_existing(spec.output)  # what Beam does not know says so better
+    # Who has a claim may have left files; that they are this run's own is seen once it has it.
+    unclaimed = places.is_local(spec.output) or claims.read(spec.output) is None
+    if card is not None or unclaimed:
+        storage.refuse_existing(spec.output)
+
+
+def _card_at(output: str) -> Card | None:
+    try:
+        if not storage.exists(uri := f"{output}/{layout.CARD}"):
+            return None
+        return Card.model_validate_json(storage.read_bytes(uri))
+    except (pydantic.ValidationError, OSError, BeamIOError, ValueError):
+        return None
+
+
+def whole_difference(card: Card, spec: Spec) -> str | None:
+    """What on the card is not as in the spec, or not as what the spec names is now."""
+    other = _difference(card, spec)
+    if other is None and list(prepare(spec).artefacts) != card.artefacts:
+        return "other artefacts"
+    return other
+
+
+def _difference(card: Card, spec: Spec) -> str | None:
+    """What on the card is not as in the spec."""
+    if card.release != spec.release:
+        return f"release: {card.release}"
+    columns = kept(spec)
+    if card.columns != list(columns):
+        return "other input.keep"
+    if card.id_column != columns.get("id"):
+        return "other input.id"
+    if _partition(card.ledger) != _asked(spec):
+        return "other ledger"
+    block = json.loads(json.dumps(stated(spec)))
+    for name in [*type(spec.mechanism).model_fields, *block]:
+        if not _agrees(card.mechanism, name, block.get(name)):
+            return f"other mechanism.{name}"
+    return None
+
+
+def _partition(counted: Counted | None) -> tuple[str | None, ...] | None:
+    """How a card's ledger counts it."""
+    if counted is None:
+        return None
+    return counted.partition, counted.disjoint, counted.identifier
+
+
+def _asked(spec: Spec) -> tuple[str | None, ...] | None:
+    """How the spec's ledger is to count it."""
+    if spec.ledger is None:
+        return None
+    column = spec.input.id if spec.disjoint == "compared" else None
+    return spec.ledger.partition, spec.disjoint, column
+
+
+def _agrees(block: dict[str, Any], name: str, value: Any) -> bool:
+    """Whether a card has a key of the spec; it has the number that `matching` came to beside it."""
+    if isinstance(value, dict) and "matching" in value:
+        return bool(block.get("matched") == value["matching"])
+    return bool(block.get(name) == value)
+
+
+def _refuse_incomplete(card: Card, output: str) -> None:
+    (found,) = FileSystems.match([f"{output}/**"])
+    there = {metadata.path for metadata in found.metadata_list}
+    missing = [file.path for file in card.files if f"{output}/{file.path}" not in there]
+    if missing:
+        raise InputError(
+            f"output: {output} holds a release that lacks {missing[0]}; delete it and run again"
+        )
+
+
+def _tidy(spec: Spec) -> None:
+    """Delete what a run left that was cut short after it had published this release."""
+    if places.is_local(spec.output):
+        return
+    try:
+        found = claims.read(spec.output)
+        if found is not None and found[0].release == spec.release:
+            claims.drop(spec.output, found[0])
+            _LOGGER.info("deleted the claim of the run that was cut short after it had published")
+    except Exception:  # the release is complete all the same
+        _LOGGER.warning("%s could not be deleted; delete it", claims.claim_of(spec.output))

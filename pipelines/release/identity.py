@@ -1,0 +1,22 @@
+"""Which run this is: two of one identity make the same bytes."""
+
+from __future__ import annotations
+
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.pipelines.environment.version import environment_digest
+from quietcorpus.pipelines.kinds.kind import Kind, asked
+from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.transforms.reading.documents import Plan
+
+
+def identity(spec: Spec, plan: Plan, kind: Kind, key: ReleaseKey) -> str:
+    """A digest of all that a release's bytes depend on; it tells nothing without the key.
+
+    The key is the corpus's own.
+    """
+    return key.stage("claim", 1).digest(
+        **asked(spec, kind),
+        corpus=plan.corpus_digest(spec.corpus),
+        environment=environment_digest(),
+        computing=kind.computing,
+    )

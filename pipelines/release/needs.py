@@ -1,0 +1,38 @@
+"""The places that a spec names, and what a release does there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from quietcorpus.indexes.folder import MANIFEST
+from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.pipelines.storage.places import root
+from quietcorpus.pipelines.storage.reachable import Need, require
+from quietcorpus.pipelines.storage.stores import is_supported
+
+
+def check(spec: Spec) -> None:
+    """Raise InputError for the first place of a spec that does not answer or permit."""
+    require([need for need in _needs(spec) if is_supported(need.uri)])
+
+
+def _needs(spec: Spec) -> Iterator[Need]:
+    yield Need("output", spec.output, "list")
+    yield Need("output", spec.output, "write")
+    yield Need("input.path", root(spec.input.path), "list")
+    vocabulary = getattr(spec.mechanism, "vocabulary", None)
+    if vocabulary and vocabulary.public:
+        yield Need("mechanism.vocabulary.public", vocabulary.public, "read")
+    embedding = getattr(getattr(spec.mechanism, "compression", None), "embedding", None)
+    if embedding:
+        yield Need("mechanism.compression.embedding.public", embedding.public, "read")
+    if index := getattr(spec.mechanism, "index", None):
+        yield Need("mechanism.index", f"{index}/{MANIFEST}", "read")
+    if candidates := getattr(spec.mechanism, "candidates", None):
+        yield Need("mechanism.candidates", f"{candidates}/{MANIFEST}", "read")
+    if spec.rejects:
+        yield Need("rejects.path", f"{spec.rejects.path}/{spec.release}", "write")
+    if spec.ledger:
+        yield Need("ledger", f"{spec.ledger.path}/record", "write")
+    if spec.checkpoints:
+        yield Need("checkpoints", f"{spec.checkpoints}/{spec.release}", "write")

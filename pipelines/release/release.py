@@ -1,0 +1,197 @@
+"""One release from spec to published files."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.pipelines.card import readme
+from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.weakness import Weakness
+from quietcorpus.pipelines.engine.engine import Engine
+from quietcorpus.pipelines.engine.interruption import interruptible
+from quietcorpus.pipelines.environment.keys import WorkerKey, configured_master_key, master_key
+from quietcorpus.pipelines.kinds.job import Job
+from quietcorpus.pipelines.kinds.kind import Kind
+from quietcorpus.pipelines.kinds.manifest import read_manifest
+from quietcorpus.pipelines.kinds.prepare import prepare
+from quietcorpus.pipelines.ledger.holding import Held, foresee, hold
+from quietcorpus.pipelines.release import existing, kept_columns
+from quietcorpus.pipelines.release.describe import describe
+from quietcorpus.pipelines.release.identity import identity
+from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.pipelines.storage import files as storage
+from quietcorpus.pipelines.storage import layout, places
+from quietcorpus.pipelines.storage.publishing import Area, area
+from quietcorpus.pipelines.terminal.progress import Observer, shards_counted
+from quietcorpus.transforms.errors import InputError, StageError
+from quietcorpus.transforms.parts import doubled, require_all
+from quietcorpus.transforms.reading.identifiers import DIGEST_BYTES, kept
+from quietcorpus.transforms.reading.sources import plan, states
+from quietcorpus.transforms.shards import Tally, Written, data_file, make_shards
+
+_LOGGER = logging.getLogger("quietcorpus.release")
+
+
+def release(
+    spec: Spec, engine: Engine, begins: Callable[[], None], *, quiet: bool, strict: bool = False
+) -> Card:
+    """Make and publish a release; raises InputError for anything that a person can mend.
+
+    `begins` is called when the release may exist from then on. With `strict` that includes a
+    guarantee that means little, as far as that is known before anything is read.
+    """
+    existing.refuse_existing(spec)
+    _require_key(spec)
+    kind = prepare(spec, engine.workers)
+    weaknesses = kind.weaknesses
+    if strict:
+        _refuse(weaknesses)
+    _warn(weaknesses)
+    if spec.checkpoints:
+        storage.probe("checkpoints", spec.checkpoints)
+    if spec.rejects and places.is_local(spec.rejects.path):
+        storage.probe("rejects.path", spec.rejects.path)
+    planned = plan(spec.corpus)
+    foresee(spec, kind)
+    if kind.has_documents:
+        kept_columns.check(spec.corpus, planned)
+    with master_key(local=engine.local) as master:
+        corpus = planned.corpus_digest(spec.corpus)
+        key = ReleaseKey.derive(master, spec.release, corpus)
+        run = identity(spec, planned, kind, key)
+        held = None if engine.dry else hold(spec, kind, key, run)
+        shards = make_shards(planned.splits, key.stage("shards", 1))
+        source = WorkerKey(spec.release, corpus, key.fingerprint)
+        observer = Observer(planned.documents, kind.passes, quiet=quiet)
+
+        def make(staging: str) -> Job:
+            job = Job(spec, planned, shards, source, staging, engine.workers, quiet)
+            counted = kind.has_documents and not engine.local
+            with shards_counted(staging, len(shards)) if counted else nullcontext():
+                engine.run(lambda pipeline: kind.build(pipeline, job), observer)
+            return job
+
+        if engine.dry:  # it claims nothing: this very release may be under way
+            make(f"{spec.output}.dry-run")
+        with area(spec.output, spec.release, run, key) as place:
+            return _publish(make(place.staging), kind, key, place, held, begins)
+
+
+def _refuse(weaknesses: Sequence[Weakness]) -> None:
+    if weaknesses:
+        said = "; ".join(f"not protected: {one.said}; {one.remedy}" for one in weaknesses)
+        raise InputError(f"--strict: {said}, or drop --strict")
+
+
+def _warn(weaknesses: Sequence[Weakness]) -> None:
+    for one in weaknesses:
+        _LOGGER.warning("not protected: %s", one.said)
+
+
+def _require_key(spec: Spec) -> None:
+    """What outlives a run is of use to none that lacks its master key."""
+    named = [line for line in ("checkpoints", "ledger") if getattr(spec, line)]
+    if named and configured_master_key() is None:
+        raise InputError(
+            f"{named[0]}: nothing goes on from there without the same master key; set "
+            "QUIETCORPUS_MASTER_KEY or QUIETCORPUS_MASTER_KEY_FILE, or drop the line"
+        )
+
+
+def _publish(
+    job: Job,
+    kind: Kind,
+    key: ReleaseKey,
+    place: Area,
+    held: Held | None,
+    begins: Callable[[], None],
+) -> Card:
+    """Publish what the job wrote, if it makes a release, once its budget is spent."""
+    spec = job.spec
+    written, tally = read_manifest(place.staging, key)
+    _check_passes(tally, kind.passes, len(job.plan.splits))
+    _check_tally(tally, spec)
+    if len({file.path for file in written}) < len(written):
+        raise doubled("a file")
+    if kind.has_documents:
+        _check_files(written, tally, len(job.shards))
+    kind.check(tally)
+    with interruptible():
+        files = kind.finish(job, written)
+    shown = kind.shown(written, files)
+    created, counted = (held.created, held.on_the_card) if held else (place.created, None)
+    made = describe(spec, kind, files, tally, created, counted, shown)
+    text = readme.render(made)
+    made = made.model_copy(update={"readme_sha256": hashlib.sha256(text.encode()).hexdigest()})
+    _check_unchanged(job)
+    if held:
+        held.commit(made, _identifiers(job, tally, key))
+    _warn(shown)  # what the noisy outcome tells is spent by now
+    place.publish(files, {layout.README: text, layout.CARD: made.to_json()}, begins)
+    return made
+
+
+def _identifiers(job: Job, tally: Tally, key: ReleaseKey) -> bytes | None:
+    """The digests of the documents' ids, where the ledger compares them."""
+    if job.identifiers is None:
+        return None
+    found = kept(job.identifiers, key)
+    if len(found) != DIGEST_BYTES * tally.documents:
+        raise StageError("the engine lost the digests of some ids; run again")
+    return found
+
+
+def _check_unchanged(job: Job) -> None:
+    """The noise is that of the corpus as it was planned, and must be on no other."""
+    if states(job.corpus) != job.plan.files:
+        raise StageError(
+            f"input.path: files of {job.spec.input.path} were changed, added or deleted while they "
+            "were read; run again once nobody writes there"
+        )
+
+
+def _check_passes(tally: Tally, passes: int, splits: int) -> None:
+    """Every pass over the corpus must have read every split, once."""
+    names = {name for name, _ in tally.parts}
+    for name in names:
+        require_all(tuple(part for own, part in tally.parts if own == name), splits)
+    if len(names) != passes:
+        raise StageError(
+            f"the engine lost a pass over the corpus: {len(names)} of {passes} are there; run "
+            "again, on another engine if that repeats"
+        )
+
+
+def _check_files(files: Sequence[Written], tally: Tally, shards: int) -> None:
+    """An engine may retry and repeat, but must neither lose nor double a shard."""
+    data = sorted(file.path for file in files if file.path.startswith("data/"))
+    rows = sum(file.rows for file in files if file.path.startswith("data/"))
+    if data != [data_file(number, shards) for number in range(shards)] or rows != tally.documents:
+        raise StageError(
+            f"the engine lost or doubled a part: {len(data)} files of {shards}, {rows} rows of "
+            f"{tally.documents}; run again, on another engine if that repeats"
+        )
+
+
+def _check_tally(tally: Tally, spec: Spec) -> None:
+    """Refuse to publish an empty corpus, or one with too many unreadable records."""
+    total, first = tally.documents + tally.rejected, tally.first
+    where = f"{first.source} record {first.row}: {first.reason}" if first else ""
+    if tally.documents == 0:
+        all_of_them = f"all {total} records are unreadable (the first is {where}); mend them"
+        unreadable = f": {all_of_them}" if first else ""
+        raise InputError(f"input.path: {spec.input.path} holds no documents{unreadable}")
+    if first is None:
+        return
+    tolerated = spec.rejects.max_share if spec.rejects else 0.0
+    if tally.rejected > tolerated * total:
+        remedy = "raise rejects.max_share" if spec.rejects else "name a place in rejects.path"
+        raise InputError(
+            f"input.path: {tally.rejected} of {total} records are unreadable, more than the "
+            f"tolerated share of {tolerated:g} (the first is {where}); mend them, or {remedy}"
+        )
+    _LOGGER.warning("%d of %d records are unreadable (first: %s)", tally.rejected, total, where)

@@ -1,0 +1,1 @@
+"""The spec of a release: its blocks, and how it is read."""

@@ -1,0 +1,92 @@
+"""What is wrong with a spec, in one line that names the key, the value and what is allowed."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import pydantic
+from pydantic import BaseModel
+
+from quietcorpus.pipelines.spec.mechanisms import KINDS, TAGS
+
+_TOO_LONG = 10**40
+_ALIKE = 0.75  # of difflib's ratio: less would take another kind's `precision` for `epsilon`
+
+
+def one_line(error: pydantic.ValidationError, whole: type[BaseModel]) -> str:
+    """Tell the first error of a spec, of the model `whole`, as `key: value problem; remedy`."""
+    errors = error.errors(include_url=False)
+    # A key that is misspelt is unknown, and the right one missing: the first says more.
+    first = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
+    key = ".".join(_keys(first["loc"]))
+    value, kind, message = first["input"], first["type"], first["msg"]
+    if kind == "extra_forbidden":
+        allowed = _allowed(first["loc"][:-1], whole)
+        meant = _meant(str(first["loc"][-1]), allowed)
+        return f"{key}: unknown key{meant} allowed here: {', '.join(allowed)}"
+    if kind == "missing":
+        return f"{key}: missing; give it a value"
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        given = value.get("kind") if isinstance(value, dict) else value
+        meant = _meant(str(given), KINDS)
+        return f"{key}.kind: {shown(given)} is not a kind{meant} give one of {', '.join(KINDS)}"
+    if kind in ("model_type", "model_attributes_type"):
+        keys = ", ".join(_allowed(first["loc"], whole))
+        return f"{key or 'the spec'}: {shown(value)} is not a mapping; give the keys {keys}"
+    if isinstance(value, dict | BaseModel) and not message.startswith("is "):
+        # A message that begins with a key of its own goes on where this one ends.
+        joint = "." if message.split(" ")[0].endswith(":") else ": "
+        return f"{key}{joint}{message}" if key else message
+    if kind == "string_type" and not isinstance(value, list | None):
+        message = "is not a string; put it in quotes"
+    return f"{key}: {shown(value)} {_lowered(message)}"
+
+
+def shown(value: object) -> str:
+    """Quote a value in an error, a number of very many digits by their number alone."""
+    if isinstance(value, int) and abs(value) >= _TOO_LONG:
+        return f"a number of {math.floor(math.log10(abs(value))) + 1} digits"
+    try:
+        return repr(value)
+    except ValueError:  # such a number is in it, longer than Python writes
+        return "what holds a number of thousands of digits"
+
+
+def _meant(given: str, names: Iterable[str]) -> str:
+    """What stands between a name that is unknown and those that are known."""
+    near = difflib.get_close_matches(given.lower(), names, 1, _ALIKE)
+    return f", did you mean {near[0]}?" if near else ";"
+
+
+def _lowered(message: str) -> str:
+    return message if message.startswith("is ") else f"is not allowed: {message}"
+
+
+def _is_tag(number: int, part: object) -> bool:
+    """Whether pydantic put a part into the place of an error, beside the spec's own keys."""
+    return part in TAGS or (number == 1 and part in KINDS)  # a key may be called like a kind
+
+
+def _keys(location: tuple[Any, ...]) -> list[str]:
+    """The spec's own keys at the place of an error; what is wrong with a key is its owner's."""
+    own = location[:-2] if location[-1:] == ("[key]",) else location
+    return [str(part) for number, part in enumerate(own) if not _is_tag(number, part)]
+
+
+def _allowed(location: tuple[Any, ...], whole: type[BaseModel]) -> list[str]:
+    """The keys of the model at `location`."""
+    model: Any = whole
+    for number, part in enumerate(location):
+        if _is_tag(number, part):
+            model = {**KINDS, **TAGS}[part]
+            continue
+        annotation = model.model_fields[part].annotation
+        options = [annotation, *getattr(annotation, "__args__", ())]
+        options += [getattr(option, "__origin__", None) for option in options]  # of Annotated
+        model = next(
+            (o for o in options if isinstance(o, type) and issubclass(o, BaseModel)), model
+        )
+    return list(model.model_fields)

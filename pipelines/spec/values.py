@@ -1,0 +1,75 @@
+"""The values that a spec holds: exact numbers, counts, places."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from quietcorpus.pipelines.storage.places import absolute
+
+LARGEST_EPSILON = 10**9
+LARGEST_COUNT = 10**12
+_LEAST_DELTA = Fraction(1, 10**200)
+
+
+def _exact(value: object) -> Fraction:
+    """The decimal as written: 0.1 is 1/10, not the nearest binary fraction."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise PydanticCustomError("number", "is not a number; give a positive number")
+    if not 0 < value < math.inf:
+        raise PydanticCustomError("positive", "is not allowed; give a positive, finite number")
+    # Python writes no integer of many thousand digits.
+    return Fraction(value) if isinstance(value, int) else Fraction(repr(value))
+
+
+def _of_use(value: Fraction) -> Fraction:
+    if value >= LARGEST_EPSILON:
+        raise PydanticCustomError(
+            "large",
+            f"is not allowed; give less than {LARGEST_EPSILON:,}: nothing is private long before "
+            "that",
+        )
+    return value
+
+
+def _probability(value: Fraction) -> Fraction:
+    if value >= 1:
+        raise PydanticCustomError("probability", "is not allowed; give a number between 0 and 1")
+    if value < _LEAST_DELTA:  # where the accountants' floats end
+        raise PydanticCustomError("tiny", "is not allowed; give 1e-200 or more: that is never")
+    return value
+
+
+def _count(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise PydanticCustomError("count", "is not allowed; give a positive whole number")
+    if value > LARGEST_COUNT:
+        raise PydanticCustomError(
+            "many", f"is not allowed; give a positive whole number of {LARGEST_COUNT:,} at most"
+        )
+    return value
+
+
+def _place(value: str) -> str:
+    if not value.strip():
+        raise PydanticCustomError("path", "is not allowed; give a path or a URI")
+    return absolute(value)
+
+
+Epsilon = Annotated[Fraction, BeforeValidator(_exact), AfterValidator(_of_use)]
+Delta = Annotated[Fraction, BeforeValidator(_exact), AfterValidator(_probability)]
+Count = Annotated[int, BeforeValidator(_count)]
+Location = Annotated[str, AfterValidator(_place)]
+Column = Annotated[str, Field(min_length=1)]
+Disjoint = Literal["compared", "declared", "unknown"]
+"""How it is known that partitions share no document: by their ids, by the publisher, or not."""
+
+
+class Strict(BaseModel):
+    """A block of a spec: unknown keys are refused, and nothing is converted."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)

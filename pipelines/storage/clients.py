@@ -1,0 +1,228 @@
+"""One object of an object store, by the client and credentials of Beam's own file system there."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from apache_beam.options.pipeline_options import PipelineOptions
+
+Versioned = tuple[bytes, str]
+"""An object's content, and the version that a conditional write names."""
+
+
+class Stream(Protocol):
+    """What an object is written from."""
+
+    def read(self, size: int = -1) -> bytes: ...
+
+    def tell(self) -> int: ...
+
+
+class StoredObject(Protocol):
+    """One object, which may not exist. Failures raise what the store's client raises."""
+
+    @property
+    def host(self) -> str:
+        """The URL of the endpoint."""
+
+    def read(self) -> Versioned | None:
+        """The object, or None if there is none."""
+
+    def peek(self) -> None:
+        """Read the object's first byte."""
+
+    def put(self, content: bytes, replacing: str | None) -> None:
+        """Write if this version is there, or if nothing is (None)."""
+
+    def delete(self, version: str) -> None:
+        """Delete if this version is there."""
+
+    def upload(self, content: Stream) -> None:
+        """Write the object, whatever lies there, from a stream; if that fails there is none."""
+
+    def list_one(self) -> None:
+        """List at most one object whose name begins with this one's."""
+
+    def names(self) -> list[str]:
+        """What follows this one's name, a folder's with its slash, in the names of its objects."""
+
+
+def status_of(error: BaseException) -> int | None:
+    """The HTTP status in an error of boto, google-cloud-storage or azure; None without one."""
+    answer = getattr(error, "response", None)
+    if isinstance(answer, dict):
+        return int(answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)) or None
+    for name in ("status_code", "code"):
+        if isinstance(found := getattr(error, name, None), int):
+            return int(found)
+    return None
+
+
+@functools.cache
+def _s3_client(options: PipelineOptions) -> Any:
+    """Made once: that takes longer than most requests, and many threads may share one."""
+    from apache_beam.io.aws.clients.s3.boto3_client import Client
+
+    return Client(options).client
+
+
+class _S3:
+    def __init__(self, uri: str, options: PipelineOptions) -> None:
+        from apache_beam.io.aws.s3io import parse_s3_path
+
+        bucket, key = parse_s3_path(uri, object_optional=True)
+        self._name = {"Bucket": bucket, "Key": key}
+        self._options = options
+        self._client = _s3_client(options)
+
+    @property
+    def host(self) -> str:
+        return str(self._client.meta.endpoint_url)
+
+    def read(self) -> Versioned | None:
+        try:
+            found = self._client.get_object(**self._name)
+        except self._client.exceptions.NoSuchKey:
+            return None
+        return found["Body"].read(), found["ETag"]
+
+    def peek(self) -> None:
+        self._client.get_object(**self._name, Range="bytes=0-0")["Body"].read()
+
+    def put(self, content: bytes, replacing: str | None) -> None:
+        condition = {"IfNoneMatch": "*"} if replacing is None else {"IfMatch": replacing}
+        self._client.put_object(**self._name, Body=content, **condition)
+
+    def delete(self, version: str) -> None:
+        self._client.delete_object(**self._name, IfMatch=version)
+
+    def upload(self, content: Stream) -> None:
+        from boto3.s3.transfer import TransferConfig
+
+        # The caller has threads of its own.
+        self._client.upload_fileobj(content, **self._name, Config=TransferConfig(use_threads=False))
+
+    def list_one(self) -> None:
+        bucket, prefix = self._name.values()
+        self._client.list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=1)
+
+    def names(self) -> list[str]:
+        bucket, prefix = self._name.values()
+        pages = self._client.get_paginator("list_objects_v2").paginate(
+            Bucket=bucket, Prefix=prefix, Delimiter="/"
+        )
+        found = (one for page in pages for one in page.get("Contents", ()))
+        return [one["Key"].removeprefix(prefix) for one in found]
+
+
+class _GoogleCloud:
+    def __init__(self, uri: str, options: PipelineOptions) -> None:
+        from apache_beam.io.gcp.gcsio import GcsIO, parse_gcs_path
+
+        bucket, self._name = parse_gcs_path(uri, object_optional=True)
+        self._options = options
+        self._client = GcsIO(pipeline_options=options).client
+        self._bucket = self._client.bucket(bucket)
+
+    @property
+    def host(self) -> str:
+        return str(self._client._connection.API_BASE_URL)
+
+    def read(self) -> Versioned | None:
+        blob = self._bucket.get_blob(self._name)
+        if blob is None:
+            return None
+        content = blob.download_as_bytes(if_generation_match=blob.generation)
+        return content, str(blob.generation)
+
+    def peek(self) -> None:
+        self._bucket.blob(self._name).download_as_bytes(start=0, end=0)
+
+    def put(self, content: bytes, replacing: str | None) -> None:
+        generation = int(replacing or 0)  # 0: there is none
+        blob = self._bucket.blob(self._name)
+        blob.upload_from_string(
+            content, content_type="application/octet-stream", if_generation_match=generation
+        )
+
+    def delete(self, version: str) -> None:
+        self._bucket.blob(self._name).delete(if_generation_match=int(version))
+
+    def upload(self, content: Stream) -> None:
+        self._bucket.blob(self._name).upload_from_file(content)
+
+    def list_one(self) -> None:
+        list(self._client.list_blobs(self._bucket, prefix=self._name, max_results=1))
+
+    def names(self) -> list[str]:
+        found = self._client.list_blobs(self._bucket, prefix=self._name, delimiter="/")
+        return [blob.name.removeprefix(self._name) for blob in found]
+
+
+class _Azure:
+    def __init__(self, uri: str, options: PipelineOptions) -> None:
+        from apache_beam.io.azure.blobstorageio import BlobStorageIO, parse_azfs_path
+
+        container, self._name = parse_azfs_path(uri, blob_optional=True)
+        self._options = options
+        service = BlobStorageIO(pipeline_options=options).client
+        self._container = service.get_container_client(container)
+        self._blob = service.get_blob_client(container, self._name or "-")
+
+    @property
+    def host(self) -> str:
+        return str(self._blob.url)
+
+    def read(self) -> Versioned | None:
+        from azure.core.exceptions import ResourceNotFoundError
+
+        try:
+            found = self._blob.download_blob()
+            return found.readall(), found.properties.etag
+        except ResourceNotFoundError as error:
+            if error.error_code == "BlobNotFound":
+                return None
+            raise
+
+    def peek(self) -> None:
+        self._blob.download_blob(offset=0, length=1).readall()
+
+    def put(self, content: bytes, replacing: str | None) -> None:
+        from azure.core import MatchConditions
+
+        condition: dict[str, Any] = {"overwrite": False}
+        if replacing is not None:
+            condition = {"overwrite": True} | {
+                "etag": replacing,
+                "match_condition": MatchConditions.IfNotModified,
+            }
+        self._blob.upload_blob(content, **condition)
+
+    def delete(self, version: str) -> None:
+        from azure.core import MatchConditions
+
+        self._blob.delete_blob(etag=version, match_condition=MatchConditions.IfNotModified)
+
+    def upload(self, content: Stream) -> None:
+        self._blob.upload_blob(content, overwrite=True)
+
+    def list_one(self) -> None:
+        found = self._container.list_blobs(name_starts_with=self._name, results_per_page=1)
+        next(iter(found), None)
+
+    def names(self) -> list[str]:
+        from azure.storage.blob import BlobPrefix
+
+        found = self._container.walk_blobs(name_starts_with=self._name, delimiter="/")
+        return [
+            one.name.removeprefix(self._name) for one in found if not isinstance(one, BlobPrefix)
+        ]
+
+
+STORES: dict[str, Callable[[str, PipelineOptions], StoredObject]] = {
+    "s3": _S3,
+    "gs": _GoogleCloud,
+    "azfs": _Azure,
+}

@@ -1,0 +1,10 @@
+"""The names of the files of a release."""
+
+from __future__ import annotations
+
+CARD = "release.json"
+README = "README.md"
+VOCABULARY = "vocabulary.parquet"
+COMPRESSION = "compression.parquet"
+# Of word embeddings, in their forms.
+TABLE, TEXT, BINARY, INDEX = "vectors.parquet", "vectors.txt", "vectors.bin", "index"

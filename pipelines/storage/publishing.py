@@ -1,0 +1,239 @@
+"""Where a release is put together, and how it appears at its output: on a disk or in a store."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import posixpath
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Protocol
+
+from apache_beam.io.filesystems import FileSystems
+
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.pipelines.storage import claims, layout, places, stores
+from quietcorpus.pipelines.storage import files as storage
+from quietcorpus.transforms.errors import InputError, StageError, Unavailable
+from quietcorpus.transforms.shards import Written, staged_content
+
+_LOGGER = logging.getLogger("quietcorpus.publishing")
+_FILES_AT_ONCE = 16
+
+
+class Area(Protocol):
+    """A place beside the output.
+
+    Attributes:
+        staging: the folder in which files are put together.
+        created: when the run began, as the card says it.
+    """
+
+    @property
+    def staging(self) -> str: ...
+
+    @property
+    def created(self) -> str: ...
+
+    def publish(
+        self, files: Sequence[Written], texts: dict[str, str], begins: Callable[[], None]
+    ) -> None:
+        """Make the release appear; raises InputError or Unavailable if another got there first.
+
+        `begins` is called when the release may exist from then on.
+        """
+
+
+@contextmanager
+def area(output: str, release: str, run: str, key: ReleaseKey | None = None) -> Iterator[Area]:
+    """An area for this output; it is gone afterwards. Raises InputError if another run has it.
+
+    `key` unseals what is staged there, if anything is sealed.
+    """
+    if places.is_local(output):
+        with storage.staging_area(output) as staging:
+            yield _Folder(output, staging, key)
+        return
+    claim = claims.take(output, release, run)
+    claimed = _Claimed(output, claim, key)
+    try:
+        claimed.begin()
+        yield claimed
+    except Exception:
+        claimed.blame_takeover()
+        raise
+    finally:
+        claimed.end()
+
+
+class _Folder:
+    """A folder on this machine, which appears at once."""
+
+    def __init__(self, output: str, staging: str, key: ReleaseKey | None) -> None:
+        self._output = output
+        self._key = key
+        self.staging = staging
+        self.created = datetime.now(UTC).isoformat(timespec="seconds")
+
+    def publish(
+        self, files: Sequence[Written], texts: dict[str, str], begins: Callable[[], None]
+    ) -> None:
+        target = f"{self.staging}/release"
+        for folder in {posixpath.dirname(f"{target}/{file.path}") for file in files}:
+            os.makedirs(folder, exist_ok=True)
+        _place(files, functools.partial(self._move, target), self._key)
+        for name, text in texts.items():
+            storage.write_bytes(f"{target}/{name}", text.encode())
+        begins()
+        storage.move(target, self._output)
+
+    @staticmethod
+    def _move(target: str, file: Written, content: Iterator[bytes]) -> None:
+        """Have a file in its place; the disk need not hold all of a release twice."""
+        uri = f"{target}/{file.path}"
+        if not file.sealed:
+            os.rename(file.staged, uri)
+            return
+        storage.write_chunks(uri, content)
+        os.remove(file.staged)
+
+
+class _Claimed:
+    """A prefix of an object store, which exists as a release once `release.json` does."""
+
+    def __init__(self, output: str, claim: claims.Claim, key: ReleaseKey | None) -> None:
+        self._output = output
+        self._claim = claim
+        self._key = key
+        # What a run that was taken over has published lies there until this one does.
+        self._settled = len(claim.stagings) == 1
+        self.staging = claim.stagings[-1]
+        self.created = claim.created
+
+    def begin(self) -> None:
+        """Tidy up after the runs that this one takes over."""
+        if self._claim.stagings[:-1]:
+            _LOGGER.info("taking over an earlier run of this release, which was cut short")
+        for staging in self._claim.stagings[:-1]:
+            storage.delete_folder(staging)
+        # Whoever writes here has a claim: what no claim names is of a run that nobody continues.
+        orphans = storage.stagings_of(self._output)
+        found = claims.read(self._output)
+        if found is not None and found[0] == self._claim:
+            for staging in orphans - set(self._claim.stagings):
+                _LOGGER.info("deleting %s, which a run that was cut short has left", staging)
+                storage.delete_folder(staging)
+
+    def require(self) -> None:
+        """Raise Unavailable unless the claim still stands."""
+        if claims.version_of(self._output, self._claim) is None:
+            raise Unavailable(
+                f"output: the claim on {self._output} was taken over by another run of this "
+                "release, or deleted; wait for the other run, or run again"
+            )
+
+    def blame_takeover(self) -> None:
+        """Raise Unavailable if the claim is lost: what a run then trips over is no failure."""
+        if self._claim.run == claims.WITHDRAWN:
+            return
+        try:
+            self.require()
+        except Unavailable:
+            raise
+        except Exception:  # the store is gone too; the run's own error says more
+            _LOGGER.debug("the claim could not be read")
+
+    def publish(
+        self, files: Sequence[Written], texts: dict[str, str], begins: Callable[[], None]
+    ) -> None:
+        self.require()
+        names = [*(file.path for file in files), *texts]
+        self._refuse_strangers(names)
+        card = texts[layout.CARD]
+        try:
+            _place(files, self._upload, self._key)
+            for name, text in texts.items():
+                if name != layout.CARD:
+                    self._create(name, text)
+            self.require()
+        except BaseException:
+            self._undo(names)
+            raise
+        # From here on the release may exist: nothing of it is deleted, and if it is not known
+        # whether it does, the claim stays for the run's repetition.
+        self._settled = False
+        begins()
+        try:
+            self._create(layout.CARD, card)
+        except Unavailable:
+            self._settled = True  # it exists, and is another run's
+            raise
+        self._settled = True
+
+    def _upload(self, file: Written, content: Iterator[bytes]) -> None:
+        self.require()  # a run that stood still may have lost its claim meanwhile
+        stores.upload(f"{self._output}/{file.path}", content)
+
+    def _create(self, name: str, text: str) -> None:
+        if not stores.create_exclusively(f"{self._output}/{name}", text.encode()):
+            raise Unavailable(
+                f"output: {self._output} appeared meanwhile; see whose it is, or name another place"
+            )
+
+    def end(self) -> None:
+        """Leave nothing behind but a release; the claim stays with what may be part of one."""
+        try:
+            if self._settled or not storage.is_occupied(self._output):
+                claims.drop(self._output, self._claim)
+            else:
+                storage.delete_folder(self.staging)
+        except Exception:  # the run's own error, if there is one, is what the operator must see
+            uri = claims.claim_of(self._output)
+            _LOGGER.warning("%s could not be deleted; run again, or delete it", uri)
+
+    def _refuse_strangers(self, names: Sequence[str]) -> None:
+        """Nothing but what a run that was taken over may have published lies at the output."""
+        resumed = len(self._claim.stagings) > 1
+        allowed = {f"{self._output}/{name}" for name in names if resumed and name != layout.CARD}
+        (found,) = FileSystems.match([f"{self._output}/**"])
+        for metadata in found.metadata_list:
+            if metadata.path not in allowed:
+                raise InputError(f"output: {metadata.path} appeared meanwhile; name another place")
+
+    def _undo(self, names: Sequence[str]) -> None:
+        """Delete what was published; if that fails, the claim stays for the run's repetition."""
+        self._settled = False
+        withdrawn = claims.withdraw(self._output, self._claim)
+        if withdrawn is not None:
+            self._claim = withdrawn
+            storage.delete([name for name in names if name != layout.CARD], self._output)
+            self._settled = True
+
+
+def _place(
+    files: Sequence[Written],
+    place: Callable[[Written, Iterator[bytes]], None],
+    key: ReleaseKey | None,
+) -> None:
+    """Have the content of staged files written, several at once; as soon as one fails, none."""
+    stopped = threading.Event()
+
+    def until_stopped(chunks: Iterator[bytes]) -> Iterator[bytes]:
+        for chunk in chunks:
+            if stopped.is_set():
+                raise StageError("publishing was cut short")
+            yield chunk
+
+    pool = ThreadPoolExecutor(_FILES_AT_ONCE)
+    try:
+        for done in [
+            pool.submit(place, file, until_stopped(staged_content(file, key))) for file in files
+        ]:
+            done.result()
+    finally:
+        stopped.set()
+        pool.shutdown(cancel_futures=True)

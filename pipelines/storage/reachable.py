@@ -1,0 +1,139 @@
+"""Whether the stores that a spec names answer, and permit what a run needs, before anything else.
+
+Beam's file systems retry for minutes and tell little; here each place is asked once, by the same
+clients, and what it answers becomes one line.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import threading
+import time
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from quietcorpus.pipelines.storage import stores
+from quietcorpus.pipelines.storage.clients import status_of
+from quietcorpus.pipelines.storage.stores import stored
+from quietcorpus.transforms.errors import InputError, Unavailable
+
+DEADLINE_SECONDS = 20
+_PEEKED_AT_NOTHING = (404, 416)  # what is missing or empty is told apart by who reads it
+_NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
+_CREDENTIALS = (
+    "AuthenticationFailed",
+    "ExpiredToken",
+    "InvalidAccessKeyId",
+    "InvalidToken",
+    "NoAuthenticationInformation",
+    "SignatureDoesNotMatch",
+)
+
+
+@dataclass(frozen=True)
+class Need:
+    """Something that a run does at a place: `list`, `read` or `write`."""
+
+    key: str
+    uri: str
+    verb: str
+
+    def ask(self) -> None:
+        """Do it once, without consequences; raises what the store's client raises."""
+        if self.verb == "list":
+            stored(f"{self.uri}/").list_one()
+        elif self.verb == "read":
+            _peek(self.uri)
+        else:
+            _probe(self)
+
+
+def require(needs: list[Need]) -> None:
+    """Raise InputError for the first need that is not met within the deadline."""
+    for need in needs:  # before the clock starts: a client's import may take seconds
+        with suppress(Exception):  # which the question meets again
+            stored(need.uri)
+    questions = [_Question(need) for need in needs]
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    for question in questions:
+        question.join(max(0, deadline - time.monotonic()))
+        failure = TimeoutError() if question.is_alive() else question.failure
+        if isinstance(failure, InputError):
+            raise failure
+        if failure is not None:
+            raise _error(question.need, failure, question.host)
+
+
+class _Question(threading.Thread):
+    """Asks in the background: clients wait for longer than people do."""
+
+    def __init__(self, need: Need) -> None:
+        super().__init__(daemon=True)
+        self.need = need
+        self.host = "the store"
+        self.failure: Exception | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self.host = urlsplit(stored(self.need.uri).host).netloc.rpartition("@")[2]
+            self.need.ask()
+        except Exception as error:
+            self.failure = error
+
+
+def _peek(uri: str) -> None:
+    try:
+        stored(uri).peek()
+    except Exception as error:
+        if status_of(error) not in _PEEKED_AT_NOTHING or _code(error) in _NO_BUCKET:
+            raise
+
+
+def _probe(need: Need) -> None:
+    """Write a file beside the place and delete it; see that a second may not take its name."""
+    folder, name = posixpath.split(need.uri)
+    uri = f"{folder}/.{name}.probe-{uuid.uuid4().hex[:12]}"
+    stores.create_exclusively(uri, b"first")
+    try:
+        exclusive = not stores.create_exclusively(uri, b"second")
+    finally:
+        found = stores.read(uri)
+        if found is not None:
+            stores.delete(uri, found[1])
+    if not exclusive:
+        raise InputError(
+            f"{need.key}: the store of {need.uri} ignores conditional writes (If-None-Match), by "
+            "which runs keep out of each other's way; name a place on another store"
+        )
+
+
+def _error(need: Need, failure: BaseException, host: str) -> InputError | Unavailable:
+    status, code = status_of(failure), _code(failure)
+    kind: type[InputError | Unavailable] = InputError
+    problem = f"{host} refuses it ({code or status}); check the endpoint and the region"
+    if isinstance(failure, ImportError | AssertionError):
+        problem = "an extra is not installed; install quietcorpus with [aws], [gcp] or [azure]"
+    elif code in _CREDENTIALS or status == 401:
+        problem = f"{host} rejects the credentials ({code or status}); check key id and secret"
+    elif status is None and any(word in code for word in ("Credential", "Refresh")):
+        problem = f"no credentials are found ({code}); set them in the environment"
+    elif status == 403:
+        problem = f"the credentials do not permit to {need.verb} there; have that granted"
+    elif status == 404:
+        problem = "the bucket does not exist; create it, or check the spelling"
+    elif status is None:
+        kind, problem = Unavailable, f"{host} does not answer; check the endpoint and the network"
+    elif status == 429 or status >= 500:
+        kind, problem = Unavailable, f"{host} fails ({code or status}); run again later"
+    return kind(f"{need.key}: {need.uri} cannot be used: {problem}")
+
+
+def _code(error: BaseException) -> str:
+    """The store's own name for an error, or the error's type."""
+    answer = getattr(error, "response", None)
+    if isinstance(answer, dict):
+        return str(answer.get("Error", {}).get("Code", ""))
+    return str(getattr(error, "error_code", None) or type(error).__name__)

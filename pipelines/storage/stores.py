@@ -1,0 +1,127 @@
+"""Conditional writes on object stores, by the clients and credentials of Beam's file systems.
+
+Every write that may have happened although its answer was lost is settled by reading back: the
+content of a write must therefore be its caller's own, for instance by a random part.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterable
+
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from quietcorpus.pipelines.storage.clients import STORES, StoredObject, Versioned, status_of
+from quietcorpus.transforms.errors import InputError
+
+_NO_OPTIONS = PipelineOptions([])
+_ATTEMPTS = 8
+_LONGEST_PAUSE_SECONDS = 0.5
+_CONFLICTS = (409, 412)
+_REFUSALS = (401, 403, 405, 501)
+
+
+def is_supported(uri: str) -> bool:
+    """Whether a location is in a store with conditional writes."""
+    return uri.split("://", maxsplit=1)[0] in STORES and "://" in uri
+
+
+def stored(uri: str) -> StoredObject:
+    """The object that a URI names; raises InputError for a store without conditional writes."""
+    options = FileSystems._pipeline_options or _NO_OPTIONS
+    scheme = uri.split("://", maxsplit=1)[0]
+    if scheme not in STORES:
+        raise InputError(
+            f"{uri}: a store of this kind offers no conditional write, by which runs keep out of "
+            f"each other's way; use a local path, or one of {', '.join(STORES)}"
+        )
+    return STORES[scheme](uri, options)
+
+
+def create_exclusively(uri: str, content: bytes) -> bool:
+    """Create an object; False if it exists, by another hand and with another content.
+
+    Raises InputError for a store that has no conditional writes, and what the store's client
+    raises where it fails: then the object may appear nevertheless, even later.
+    """
+    return _write(stored(uri), content, None)
+
+
+def read(uri: str) -> Versioned | None:
+    """An object's content and version, or None if there is none."""
+    return stored(uri).read()
+
+
+def names(folder: str) -> list[str]:
+    """The names of the objects in a folder, without those of its folders."""
+    return [name for name in stored(f"{folder}/").names() if name]  # some list the folder itself
+
+
+def replace(uri: str, content: bytes, version: str) -> bool:
+    """Write over one version of an object; False if it is another by now, or gone."""
+    return _write(stored(uri), content, version)
+
+
+def delete(uri: str, version: str) -> bool:
+    """Delete one version of an object; False if it is another by now, or gone."""
+    target = stored(uri)
+    try:
+        target.delete(version)
+    except Exception as error:
+        if status_of(error) in (*_CONFLICTS, 404):
+            return False
+        raise
+    return True
+
+
+def upload(uri: str, chunks: Iterable[bytes]) -> None:
+    """Write an object of any size, whatever lies there: all of it, or none if that fails."""
+    stored(uri).upload(_Stream(chunks))
+
+
+class _Stream:
+    """Chunks as the stores' clients read files: so much at a time, and no less before the end."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = iter(chunks)
+        self._held = bytearray()
+        self._place = 0
+
+    def read(self, size: int = -1) -> bytes:
+        """Read so many bytes, or what is left."""
+        while size < 0 or len(self._held) < size:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                break
+            self._held += chunk
+        content = bytes(self._held if size < 0 else self._held[:size])
+        del self._held[: len(content)]
+        self._place += len(content)
+        return content
+
+    def tell(self) -> int:
+        """How much was read."""
+        return self._place
+
+
+def _write(target: StoredObject, content: bytes, replacing: str | None) -> bool:
+    for attempt in range(_ATTEMPTS):
+        try:
+            target.put(content, replacing)
+        except Exception as error:
+            if status_of(error) in _REFUSALS:
+                raise
+            found = target.read()
+            if found is not None and found[0] == content:
+                return True  # an earlier attempt of the client's, whose answer was lost
+            if (found and found[1]) != replacing:
+                return False
+            # Nothing has changed: the other writer failed or was deleted, or nobody knows.
+            if status_of(error) not in _CONFLICTS or attempt == _ATTEMPTS - 1:
+                raise
+            time.sleep(random.uniform(0, _LONGEST_PAUSE_SECONDS))  # noqa: S311
+        else:
+            return True
+    raise AssertionError

@@ -1,0 +1,1 @@
+"""What a terminal shows: failures, tables, the log, and how far a run is."""

@@ -1,0 +1,51 @@
+"""How every command ends: its result, or one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
+
+import click
+
+_T = TypeVar("_T")
+
+_EXIT_BAD_INPUT = 2
+_EXIT_FAILURE = 1
+_EXIT_INTERRUPTED = 130  # neither bad input nor a failure: worth another try
+_LAST_SECONDS = 15
+
+
+def guarded(run: Callable[[], _T], aftermath: Callable[[], str] = str) -> _T:
+    """Turn every failure into one line and an exit code; `aftermath` ends the line."""
+    from quietcorpus.transforms.errors import InputError, StageError
+
+    # A scheduler ends a job with SIGTERM; like Ctrl-C, it must leave nothing behind.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return run()
+    except InputError as error:
+        _fail(str(error), _EXIT_BAD_INPUT)
+    except KeyboardInterrupt:
+        _fail(f"interrupted{aftermath()}", _EXIT_INTERRUPTED)
+    except StageError as error:
+        _fail(f"{error}{aftermath()}", _EXIT_FAILURE)
+    except Exception as error:  # its message may quote private text, so only its type is shown
+        _fail(f"unexpected {type(error).__name__}{aftermath()}", _EXIT_FAILURE)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    click.echo(f"quietcorpus: error: {' '.join(message.split())}", err=True)
+    if code == _EXIT_INTERRUPTED:
+        _end_soon(code)
+    sys.exit(code)
+
+
+def _end_soon(code: int) -> None:
+    """All is tidied up; but threads that were interrupted may wait for each other for ever."""
+    timer = threading.Timer(_LAST_SECONDS, os._exit, (code,))
+    timer.daemon = True
+    timer.start()

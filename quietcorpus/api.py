@@ -1,0 +1,533 @@
+"""What the command line does, as functions; `quietcorpus` has them all.
+
+Nothing is printed, logged anew or ended here: results are returned, and what a person can mend is
+raised as `InputError`. Log records are of loggers below `quietcorpus`. While a function runs, the
+environment may hold a fresh master key and how long object stores are tried; both are gone
+afterwards. Errors of other libraries pass as they are, and their messages may quote private text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from os import fspath
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from quietcorpus.places import Place, absolute, stores
+from quietcorpus.transforms.errors import InputError
+
+if TYPE_CHECKING:
+    from quietcorpus.indexes.artefact import Manifest as IndexManifest
+    from quietcorpus.indexes.candidates import Manifest as CandidatesManifest
+    from quietcorpus.pipelines.calibrate.bags import Calibrated
+    from quietcorpus.pipelines.calibrate.sentences import Outcome
+    from quietcorpus.pipelines.card.model import Card
+    from quietcorpus.pipelines.spec.spec import Spec
+
+Number: TypeAlias = str | int | float | Decimal | Fraction
+"""A number as it is written: 0.1 is one tenth exactly."""
+
+
+def release(
+    spec: Place | Mapping[str, Any] | Spec,
+    *,
+    workers: int = 1,
+    beam_options: Iterable[str] = (),
+    if_exists: Literal["refuse", "ok"] = "refuse",
+    strict: bool = False,
+    progress: bool = False,
+    on_publishing: Callable[[], None] | None = None,
+) -> Card:
+    """Make the release that a spec describes, and publish it once all of it is made.
+
+    Args:
+        spec: a YAML file, its content, or a checked spec.
+        workers: processes of this machine.
+        beam_options: Beam's own options as its command line takes them, for any other engine, such
+            as `["--runner=DataflowRunner", "--project=..."]`.
+        if_exists: `ok` returns the card of a release of this id, mechanism and columns that is
+            complete at the output already; its input is not compared.
+        strict: refuse a guarantee that means little, which is logged as a warning otherwise.
+        progress: show a bar where standard error is a terminal.
+        on_publishing: is called when the release may exist from then on. An error before it leaves
+            nothing published; after a call that returns a card, it was called if and only if the
+            release was made by that call.
+
+    Returns:
+        The card, as `release.json` says it.
+
+    Raises:
+        InputError: anything that a person can mend.
+        StageError: a failure of a worker or an engine; `Unavailable` where another try may help.
+        GraphIsValid: `beam_options` ask for a dry run, and the job's graph is valid.
+    """
+    _one_of("if_exists", if_exists, ("refuse", "ok"))
+    from quietcorpus.pipelines.engine.engine import Engine
+    from quietcorpus.pipelines.release import existing, needs
+    from quietcorpus.pipelines.release.release import release as make
+    from quietcorpus.pipelines.spec.loading import as_spec
+
+    with stores():
+        described = as_spec(spec)
+        engine = Engine(tuple(beam_options), workers)
+        needs.check(described)
+        found = existing.complete(described) if if_exists == "ok" else None
+        return found or make(
+            described, engine, on_publishing or _nothing, quiet=not progress, strict=strict
+        )
+
+
+def verify(release: Place, *, ledger: Place | None = None) -> Card:
+    """Check every file of a release against its card, and refuse files that it does not list.
+
+    Args:
+        release: where it is.
+        ledger: one that must count it, as its card says.
+
+    Raises:
+        InputError: something is not as the card says.
+    """
+    from quietcorpus.pipelines.card.verify import verify as check
+
+    with stores():
+        card = check(fspath(release))
+        if ledger is not None:
+            from quietcorpus.pipelines.ledger.check import verify_counted
+
+            verify_counted(fspath(release), card, fspath(ledger))
+        return card
+
+
+def reconstruct(
+    release: Place,
+    output: Place,
+    *,
+    factors: int = 30,
+    engine: Literal["local", "ray"] = "local",
+    progress: bool = False,
+    on_publishing: Callable[[], None] | None = None,
+) -> Card:
+    """Make a better release from a bag of words that was made with `include: [bins]`.
+
+    It is a function of that release alone: it takes no corpus and no key, and costs nothing. A call
+    that was stopped goes on where it was.
+
+    Args:
+        release: where it is.
+        output: where the new one will be.
+        factors: topics of the model: more for less noise.
+        engine: threads, or Ray: the cluster of RAY_ADDRESS, else one on this machine.
+        progress: show a bar where standard error is a terminal.
+        on_publishing: is called when the new release may exist from then on.
+
+    Raises:
+        InputError: anything that a person can mend.
+        StageError: a worker ended.
+    """
+    _one_of("engine", engine, ("local", "ray"))
+    from quietcorpus.pipelines.reconstruct.reconstruct import reconstruct as make
+
+    with stores():
+        return make(
+            fspath(release),
+            absolute(output),
+            factors,
+            on_publishing or _nothing,
+            engine=engine,
+            quiet=not progress,
+        )
+
+
+def audit(
+    spec: Place | Mapping[str, Any] | Spec,
+    *,
+    output: Place | None = None,
+    draws: int = 100_000,
+    confidence: float = 0.9999,
+) -> dict[str, Any]:
+    """Compare what the mechanisms of a spec give away with what they state. No corpus is read.
+
+    Args:
+        spec: a YAML file, its content, or a checked spec.
+        output: a place for `audit.json`, empty as yet; None for nothing to be written.
+        draws: of each input, for the audits that draw.
+        confidence: that correct mechanisms pass, all audits together.
+
+    Returns:
+        The content of `audit.json`: `passed`, and one of `audits` for each mechanism.
+
+    Raises:
+        InputError: anything that a person can mend.
+    """
+    from quietcorpus.pipelines.audit.audit import audit as job
+    from quietcorpus.pipelines.spec.loading import as_spec
+
+    with stores():
+        place = None if output is None else absolute(output)
+        return job(as_spec(spec), place, draws=draws, confidence=confidence)
+
+
+def evaluate(
+    release: Place,
+    *,
+    against: Place,
+    output: Place,
+    spec: Place | None = None,
+    text: str | None = None,
+    id: str | None = None,
+    label: str | None = None,
+    user: str | None = None,
+    documents: int = 5_000,
+    draws: int | None = None,
+    sweep: Mapping[str, Sequence[object]] | None = None,
+    seed: int = 1,
+    workers: int = 1,
+    audits: bool = True,
+    progress: bool = False,
+) -> dict[str, Any]:
+    """Measure what a release is good for and what it gives away, against its private corpus.
+
+    The report is made without protection: it belongs where the corpus is. A call that was stopped
+    goes on where it was.
+
+    Args:
+        release: where it is.
+        against: the corpus: a path, a glob or a URI.
+        output: a place for the report, inside the trust boundary.
+        spec: the file that describes the release, for further draws, attacks and sweeps.
+        text: the corpus's column of texts; the spec's, or `text`.
+        id: its column of ids; the spec's, if there is one.
+        label: its column of classes, to be learnt.
+        user: its column of authors, to be found out.
+        documents: how many to sample at most.
+        draws: of every setting; the release is one of its own. 3 with a spec, and 1 without.
+        sweep: values of keys of the mechanism, such as `{"epsilon": [1, 2, 5]}`; several keys make
+            a grid.
+        seed: of the sample.
+        workers: processes of this machine, by Ray.
+        audits: whether the spec is audited too.
+        progress: show a bar where standard error is a terminal.
+
+    Returns:
+        The content of `evaluation.json`.
+
+    Raises:
+        InputError: anything that a person can mend.
+    """
+    from quietcorpus.pipelines.evaluate import evaluate as job
+    from quietcorpus.pipelines.evaluate.evaluation import Evaluation
+    from quietcorpus.pipelines.evaluate.sweep import grid
+
+    job.require()
+    with stores():
+        evaluation = Evaluation.of(
+            absolute(release),
+            absolute(against),
+            None if spec is None else absolute(spec),
+            text=text,
+            id_=id,
+            label=label,
+            user=user,
+            documents=documents,
+            seed=seed,
+        )
+        effort = job.Effort.of(
+            evaluation, draws, grid(sweep or {}), workers, audit=audits, quiet=not progress
+        )
+        return job.evaluate(evaluation, absolute(output), effort)
+
+
+def calibrate_words(
+    index: Place,
+    output: Place,
+    *,
+    mechanism: Literal["madlib", "brr"],
+    epsilons: Sequence[Number],
+    words: int | None = 10_000,
+    draws: int = 1000,
+    weights: Place | None = None,
+    eta: Number = "0.05",
+    unchanged_at_most: Number | None = None,
+    set_size_at_least: int | None = None,
+    share: Number = "0.95",
+    confidence: float = 0.95,
+    seed: int = 1,
+    engine: Literal["local", "ray"] = "local",
+    workers: int | None = None,
+    progress: bool = False,
+) -> dict[str, Any]:
+    """Measure what a mechanism does to an index's words, before anything is released.
+
+    Args:
+        index: a word index.
+        output: a place for the results, empty as yet.
+        mechanism: which one.
+        epsilons: the grid; a unit of distance each.
+        words: how many to measure; None for all.
+        draws: for each word and epsilon.
+        weights: Parquet of term and weight, by which words are drawn; it must be public.
+        eta: S_w holds 1 - eta of a word's outputs.
+        unchanged_at_most: solve for epsilon: N_w is at most this.
+        set_size_at_least: solve for epsilon: S_w is at least this.
+        share: of the words for which this is so.
+        confidence: of the solution.
+        seed: equal seeds give equal numbers.
+        engine: threads, or Ray.
+        workers: threads or processes here; None for one a processor.
+        progress: show a bar where standard error is a terminal.
+
+    Returns:
+        The content of `calibration.json`.
+
+    Raises:
+        InputError: anything that a person can mend.
+    """
+    _one_of("mechanism", mechanism, ("madlib", "brr"))
+    _one_of("engine", engine, ("local", "ray"))
+    from quietcorpus.evaluation.demands import demanded
+    from quietcorpus.pipelines.calibrate import words as job
+    from quietcorpus.pipelines.calibrate.words_report import Settings
+    from quietcorpus.transforms.artefacts.word_index import IndexSource
+    from quietcorpus.transforms.privatizers.words import WordMechanism
+
+    grid, exact_eta, exact_share = _exact_numbers(epsilons), _exact(eta), _exact(share)
+    unchanged = None if unchanged_at_most is None else _exact(unchanged_at_most)
+    with stores():
+        opened = IndexSource.found("INDEX", absolute(index)).open()
+        given = None
+        if weights is not None:
+            given = job.read_weights("--weights", fspath(weights), opened.vocabulary)
+        settings = Settings(
+            mechanism=WordMechanism(mechanism),
+            epsilons=grid,
+            words=words,
+            draws=draws,
+            eta=exact_eta,
+            seed=seed,
+            weights=given,
+            demands=demanded(unchanged, set_size_at_least, exact_share),
+            confidence=confidence,
+        )
+        return job.calibrate(
+            opened, absolute(output), settings, by=engine, workers=workers, quiet=not progress
+        )
+
+
+def calibrate_bags(
+    source: Place | None = None,
+    *,
+    vocabulary: Place | None = None,
+    histogram: Place | None = None,
+    epsilons: Sequence[Number],
+    bins: Sequence[int] = (100, 200, 400, 800, 1600),
+    maps: Sequence[Literal["frequency", "random", "none"]] = ("frequency",),
+    text: str = "text",
+    documents: int | None = None,
+    histogram_epsilon: Number = "0.5",
+    runs: int = 5,
+    seed: int = 1,
+    progress: bool = False,
+) -> Calibrated:
+    """Say which map and number of bins serve a budget best, for `reconstruct`.
+
+    Args:
+        source: public documents.
+        vocabulary: of the release to be: text with a term a line, or Parquet.
+        histogram: in place of both: a release whose vocabulary has weights.
+        epsilons: of the documents, over N.
+        bins: numbers of bins to try; those above the number of words are left out.
+        maps: to try; `none` has a bin for every term.
+        text: the column of the text.
+        documents: as many as will be released; None for all there are. Memory holds all, times the
+            number of bins.
+        histogram_epsilon: over N, too.
+        runs: each with fresh noise.
+        seed: of the noise.
+        progress: show a bar where standard error is a terminal.
+
+    Raises:
+        InputError: anything that a person can mend.
+    """
+    for name in maps:
+        _one_of("maps", name, ("frequency", "random", "none"))
+    from quietcorpus.indexes.compression import Method
+    from quietcorpus.pipelines.calibrate import bags as job
+    from quietcorpus.pipelines.calibrate.bag_documents import documents_of
+
+    job.check_installed()
+    settings = job.Settings(
+        epsilons=_exact_numbers(epsilons),
+        bins=tuple(sorted(set(bins))),
+        methods=[Method(name) for name in maps],
+        histogram_epsilon=_exact(histogram_epsilon),
+        runs=runs,
+        seed=seed,
+    )
+    with stores():
+        given = documents_of(
+            None if source is None else absolute(source),
+            None if vocabulary is None else absolute(vocabulary),
+            None if histogram is None else fspath(histogram),
+            text=text,
+            documents=documents,
+            seed=seed,
+        )
+        return job.calibrate(given, settings, quiet=not progress)
+
+
+def calibrate_sentences(
+    candidates: Place,
+    source: Place,
+    *,
+    epsilons: Sequence[Number],
+    text: str = "text",
+    encoder: str = "all-MiniLM-L6-v2",
+    documents: int = 200,
+    seed: int = 1,
+) -> list[Outcome]:
+    """Say what candidates make of public documents, which they were not made of.
+
+    Args:
+        candidates: where they are.
+        source: public documents.
+        epsilons: of a sentence.
+        text: the column of the text.
+        encoder: the candidates' own: a folder, or the name, of a sentence-transformers model.
+        documents: how many to use.
+        seed: of which ones.
+
+    Returns:
+        An exact expectation for every epsilon, utility and number of projections.
+
+    Raises:
+        InputError: anything that a person can mend.
+    """
+    from quietcorpus.pipelines.calibrate import sentences as job
+    from quietcorpus.transforms.artefacts.candidates import CandidatesSource
+    from quietcorpus.transforms.artefacts.encoder import EncoderSource
+    from quietcorpus.transforms.reading.documents import Corpus
+
+    with stores():
+        return job.calibrate(
+            CandidatesSource.found("CANDIDATES", absolute(candidates)),
+            EncoderSource.found("--encoder", encoder),
+            Corpus(absolute(source), text),
+            _exact_numbers(epsilons),
+            documents=documents,
+            seed=seed,
+        )
+
+
+def build_index(
+    source: Place,
+    output: Place,
+    *,
+    provenance: Literal["public", "private"],
+    guarantee: Place | None = None,
+    bits: int = 256,
+    seed: int = 1,
+) -> IndexManifest:
+    """Make a word index of word vectors, for `kind: words`.
+
+    Args:
+        source: word2vec text or binary, GloVe text, gensim KeyedVectors, or NumPy's arrays.
+        output: a place for the index, empty as yet.
+        provenance: whether the vectors were made from public data alone.
+        guarantee: for private vectors: JSON with the guarantee under which they were made.
+        bits: of a code; a multiple of 64.
+        seed: of the training of the codes.
+
+    Raises:
+        InputError: anything that a person can mend.
+    """
+    _one_of("provenance", provenance, ("public", "private"))
+    from quietcorpus.pipelines.artefacts import word_index as job
+
+    with stores():
+        return job.build(
+            fspath(source),
+            fspath(output),
+            provenance=provenance,
+            guarantee=None if guarantee is None else fspath(guarantee),
+            bits=bits,
+            seed=seed,
+        )
+
+
+def build_candidates(
+    source: Place,
+    output: Place,
+    *,
+    provenance: Literal["public"],
+    text: str = "text",
+    encoder: str = "all-MiniLM-L6-v2",
+    language: str = "en",
+    candidates: int = 5_000,
+    clusters: int = 50,
+    projections: int = 100,
+    least_sentences: int = 8,
+    most_sentences: int = 64,
+    seed: int = 1,
+) -> CandidatesManifest:
+    """Make candidates of public documents, for `kind: sentence-embeddings`, on Ray.
+
+    Args:
+        source: a file, a glob or a folder of Parquet, JSON Lines, CSV or text.
+        output: a place for the candidates, empty as yet.
+        provenance: of the documents, and of what the encoder was trained on; must be public.
+        text: the column of the text.
+        encoder: a folder, or the name, of a sentence-transformers model.
+        language: of the text, as a code.
+        candidates: how many.
+        clusters: of what they say.
+        projections: directions that releases may measure depth along.
+        least_sentences: that a document must have to be used.
+        most_sentences: of a document that are used, from its beginning.
+        seed: of all choices.
+
+    Raises:
+        InputError: anything that a person can mend.
+    """
+    from quietcorpus.pipelines.artefacts import candidates as job
+
+    with stores():
+        return job.build(
+            fspath(source),
+            fspath(output),
+            text=text,
+            provenance=provenance,
+            encoder=encoder,
+            language=language,
+            candidates=candidates,
+            clusters=clusters,
+            projections=projections,
+            least_sentences=least_sentences,
+            most_sentences=most_sentences,
+            seed=seed,
+        )
+
+
+def _nothing() -> None:
+    """Do nothing."""
+
+
+def _exact(number: Number) -> Fraction:
+    """The number as it is written; raises InputError for what is none, or not above zero."""
+    try:
+        exact = Fraction(repr(number) if isinstance(number, float) else number)
+    except (ValueError, OverflowError):
+        raise InputError(f"{number!r} is not a number") from None
+    if exact <= 0:
+        raise InputError(f"{number!r} is not above zero")
+    return exact
+
+
+def _exact_numbers(numbers: Sequence[Number]) -> tuple[Fraction, ...]:
+    """Such numbers, ascending, each once."""
+    return tuple(sorted({_exact(number) for number in numbers}))
+
+
+def _one_of(name: str, value: object, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        raise InputError(f"{name}: {value!r} is not known; give one of {', '.join(allowed)}")

@@ -1,0 +1,195 @@
+"""The Python API: what it returns and raises, and that it leaves the process as it was."""
+
+from __future__ import annotations
+
+import doctest
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import quietcorpus as qc
+from quietcorpus.api import _exact
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+PAGE = Path(__file__).parents[2] / "docs" / "python.md"
+
+
+@pytest.fixture
+def here(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    """A workspace whose folder is the working one, and whose environment is this process's."""
+    monkeypatch.chdir(workspace.folder)
+    monkeypatch.setenv("QUIETCORPUS_MASTER_KEY", workspace.environment["QUIETCORPUS_MASTER_KEY"])
+    return workspace
+
+
+def spec_of(**changes: Any) -> dict[str, Any]:
+    return {
+        "release": "test",
+        "input": {"path": "input/corpus.jsonl"},
+        "output": "released/out",
+        "mechanism": {
+            "kind": "bag-of-words",
+            "precision": 2,
+            "epsilon": 4,
+            "vocabulary": {"public": "vocabulary.txt"},
+            "compression": {"method": "none"},
+        },
+    } | changes
+
+
+def test_the_page_is_true(here: Workspace, lee_texts: list[str]) -> None:
+    # Kills: an example that does not run, and an attribute that is called otherwise.
+    words = [word for word, _ in Counter(" ".join(lee_texts).lower().split()).most_common(400)]
+    words = [word for word in words if word.isascii() and word.isalpha()][:200]
+    customers = [f"customer {number}" for number in range(300)]
+    import pyarrow.parquet as pq
+
+    pq.write_table(
+        pa.table({"text": lee_texts[:300], "customer": customers}), here.folder / "letters.parquet"
+    )
+    (here.folder / "words.txt").write_text("\n".join(words) + "\n")
+    vectors = np.random.default_rng().standard_normal((200, 20))
+    lines = (
+        f"{word} {' '.join(f'{x:.4f}' for x in row)}"
+        for word, row in zip(words, vectors, strict=True)
+    )
+    (here.folder / "vectors.txt").write_text("\n".join(lines) + "\n")
+    failed, tried = doctest.testfile(
+        str(PAGE), module_relative=False, optionflags=doctest.ELLIPSIS, encoding="utf-8"
+    )
+    assert tried > 10
+    assert failed == 0
+
+
+def test_a_file_its_content_and_a_checked_spec_are_one(here: Workspace) -> None:
+    # Kills: a way in that checks less, or reads numbers otherwise.
+    cards = [
+        qc.release(given)
+        for given in (
+            here.spec({"output": "released/file"}),
+            spec_of(output="released/content"),
+            qc.Spec.model_validate(spec_of(output="released/checked")),
+        )
+    ]
+    assert all(isinstance(card, qc.Card) for card in cards)
+    files = [[(file.path, file.sha256) for file in card.files] for card in cards]
+    assert files[0] == files[1] == files[2]
+    done = here.release({"output": "released/command"})
+    assert done.returncode == 0
+    made = [
+        (one["path"], one["sha256"]) for one in here.card(here.folder / "released/command")["files"]
+    ]
+    assert made == files[0]
+
+
+def test_what_a_call_leaves_behind(here: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Without a key, so that a fresh one is in the environment meanwhile. Kills: logging or signals
+    # set up behind the caller's back, variables that stay.
+    monkeypatch.delenv("QUIETCORPUS_MASTER_KEY")
+    root = logging.getLogger()
+
+    def state() -> Any:
+        numbers = signal.SIGINT, signal.SIGTERM
+        handlers = [signal.getsignal(number) for number in numbers]
+        return dict(os.environ), root.handlers[:], root.level, handlers, threading.excepthook
+
+    before = state()
+    qc.release(spec_of())
+    with pytest.raises(qc.InputError):
+        qc.release(spec_of(release="other"))
+    assert state() == before
+
+
+def test_nothing_is_printed_and_nothing_ends(
+    here: Workspace, capfd: pytest.CaptureFixture[str]
+) -> None:
+    # Kills: the command's own lines, a bar that nobody asked for, `sys.exit`.
+    qc.release(spec_of())
+    with pytest.raises(qc.InputError, match="no such spec file"):
+        qc.release("nowhere.yaml")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_publishing_is_told(here: Workspace) -> None:
+    # Kills: a call before anything may exist, one for a release that was there.
+    told = []
+    with pytest.raises(qc.InputError):
+        qc.release(
+            spec_of(input={"path": "input/none.jsonl"}), on_publishing=lambda: told.append(1)
+        )
+    assert told == []
+    card = qc.release(spec_of(), on_publishing=lambda: told.append(2))
+    assert told == [2]
+    assert qc.release(spec_of(), if_exists="ok", on_publishing=lambda: told.append(3)) == card
+    assert told == [2]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: qc.release(spec_of(), if_exists="okay"), "if_exists: 'okay' is not known"),
+        (lambda: qc.release(spec_of(), workers=0), "--workers: 0 is not above zero"),
+        (lambda: qc.release(spec_of(relase=1)), "spec: relase: unknown key"),
+        (lambda: qc.release(spec_of(), beam_options=["--no"]), "--no: neither an option"),
+        (lambda: qc.reconstruct("a", "b", engine="spark"), "engine: 'spark' is not known"),
+        (
+            lambda: qc.calibrate_words("i", "o", mechanism="brr", epsilons=[0]),
+            "0 is not above zero",
+        ),
+        (lambda: qc.calibrate_bags(epsilons=["x"]), "'x' is not a number"),
+        (lambda: qc.ledger.show("nowhere"), "nowhere"),
+        (lambda: qc.ledger.init("l", {"caps": []}), "caps: "),
+    ],
+)
+def test_bad_input_is_one_line(here: Workspace, call: Any, message: str) -> None:
+    with pytest.raises(qc.InputError) as error:
+        call()
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+    here.assert_nothing_left()
+
+
+@pytest.mark.parametrize(
+    ("given", "exact"),
+    [
+        (0.1, Fraction(1, 10)),
+        ("0.05", Fraction(1, 20)),
+        (3, Fraction(3)),
+        (1e-6, Fraction(1, 10**6)),
+    ],
+)
+def test_numbers_are_what_is_written(given: Any, exact: Fraction) -> None:
+    # Kills: the binary fraction that is nearest to 0.1.
+    assert _exact(given) == exact
+
+
+def test_importing_it_loads_little() -> None:
+    program = (
+        "import sys, quietcorpus as qc; qc.release, qc.ledger.show, qc.InputError; "
+        "print(sorted({m.split('.')[0] for m in sys.modules} & "
+        "{'apache_beam', 'numpy', 'pyarrow', 'pydantic', 'click', 'numba'}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_all_names_are_there() -> None:
+    # Kills: a name in `__all__` that nothing has.
+    assert all(getattr(qc, name) is not None for name in qc.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'relase'"):
+        qc.relase  # noqa: B018

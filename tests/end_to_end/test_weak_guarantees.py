@@ -1,0 +1,246 @@
+"""Guarantees that mean little: a warning before anything is read, the same sentence on the card,
+and with --strict no release."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from embedding_releases import WORDS, digests_of, embeddings, prepare, release_all
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+WARNING = "WARNING not protected: "
+NOWHERE = {"input.path": "input/nothing-*.jsonl"}
+BAG = {"mechanism.compression": {"method": "frequency", "size": 2}}
+PER_ENTRY = BAG | {"mechanism.accounting": "per-entry", "mechanism.histogram_epsilon": 0.5}
+HISTOGRAM = {"mechanism.kind": "histogram", "mechanism.compression": ...}
+PASSAGE = "a passage of one document against a reader who knows everything else: "
+WEAK: dict[str, tuple[dict[str, Any], str]] = {
+    # Each stage alone is at most 10 here.
+    "sum": (
+        BAG | {"mechanism.epsilon": 10, "mechanism.histogram_epsilon": 1},
+        f"{PASSAGE}epsilon, 11, is above 10, so that even odds may become 60,000 to 1",
+    ),
+    "per-entry": (
+        PER_ENTRY | {"mechanism.epsilon": 250},
+        f"{PASSAGE}epsilon, 1000.5, is above 10, so that even odds may become 10^435 to 1",
+    ),
+    "histogram": (
+        HISTOGRAM | {"mechanism.epsilon": 10.5},
+        f"{PASSAGE}epsilon, 10.5, is above 10, so that even odds may become 37,000 to 1",
+    ),
+    "one token": (
+        HISTOGRAM | {"mechanism.epsilon": 6, "mechanism.precision": 1},
+        "one replaced word of one document against a reader who knows everything else: twice "
+        "epsilon, 12, is above 10, so that even odds may become 163,000 to 1",
+    ),
+    "delta": (
+        HISTOGRAM | {"mechanism.vocabulary": {"private": {"epsilon": 4, "delta": 1e-4}}},
+        "passages with certainty: delta, 0.0001, is above 1e-5, and a mechanism that published "
+        "one document in 10,000 whole would keep to it",
+    ),
+}
+
+
+def warnings(done: Any) -> list[str]:
+    lines = done.stderr.splitlines()
+    return [line.removeprefix(WARNING) for line in lines if line.startswith(WARNING)]
+
+
+def assert_said(workspace: Workspace, changes: dict[str, Any]) -> list[str]:
+    """What is warned of, once each: on the terminal, first on the card, and in its README."""
+    done = workspace.release(changes)
+    said = warnings(done)
+    assert said
+    assert len(set(said)) == len(said)
+    assert workspace.card()["guarantee"]["not_protected"][: len(said)] == said
+    text = (workspace.output / "README.md").read_text()
+    assert all(f"- {line}\n" in text for line in said)
+    assert workspace.run("verify", "released/out").returncode == 0
+    return said
+
+
+def assert_refused(workspace: Workspace, changes: dict[str, Any], said: str) -> None:
+    """With --strict there is no release, and nothing was read: the input is not even there."""
+    message = workspace.refused(changes | NOWHERE, "--strict")
+    assert message.startswith("--strict: ")
+    assert f"not protected: {said}; " in message
+    assert message.endswith(", or drop --strict")
+
+
+@pytest.mark.parametrize("name", WEAK)
+def test_a_guarantee_that_means_little(workspace: Workspace, name: str) -> None:
+    # Kills: no warning, a stage's epsilon in place of the total, a warning on the terminal alone.
+    changes, said = WEAK[name]
+    workspace.json_lines(["quiet world hello", "quiet world"] * 300)
+    assert assert_said(workspace, changes) == [said]
+    # Kills: --strict that warns and goes on, or that reads first.
+    workspace.output = workspace.output.with_name("other")
+    assert_refused(workspace, changes | {"output": "released/other"}, said)
+
+
+def test_the_warning_comes_before_anything_is_read(workspace: Workspace) -> None:
+    # Kills: a warning once the budget is spent.
+    changes, said = WEAK["per-entry"]
+    done = workspace.run("release", str(workspace.spec(changes | NOWHERE)))
+    assert "nothing-" in workspace.error_of(done)
+    assert warnings(done) == [said]
+
+
+STRONG: dict[str, dict[str, Any]] = {
+    "sum": BAG | {"mechanism.epsilon": 9, "mechanism.histogram_epsilon": 1},
+    "per-entry": PER_ENTRY | {"mechanism.epsilon": 2},
+    "one token": HISTOGRAM | {"mechanism.epsilon": 5, "mechanism.precision": 1},
+    "delta": HISTOGRAM | {"mechanism.vocabulary": {"private": {"epsilon": 4, "delta": 1e-5}}},
+}
+
+
+@pytest.mark.parametrize("name", STRONG)
+def test_a_guarantee_at_the_threshold(workspace: Workspace, name: str) -> None:
+    # Kills: a warning about everything, which nobody reads; --strict that refuses everything.
+    workspace.json_lines(["quiet world hello", "quiet world"] * 300)
+    done = workspace.release(STRONG[name], "--strict")
+    assert "WARNING" not in done.stderr
+
+
+def test_a_sentence_at_an_epsilon_that_means_little(
+    workspace: Workspace, sentences: Callable[..., dict[str, Any]]
+) -> None:
+    # Kills: a kind that is not asked.
+    said = (
+        "one sentence of one document against a reader who knows everything else: epsilon, 25, is "
+        "above 10, so that even odds may become 10^11 to 1"
+    )
+    done = workspace.run("release", str(workspace.spec(sentences(epsilon=25) | NOWHERE)))
+    assert warnings(done) == [said]
+    assert_refused(workspace, sentences(epsilon=25), said)
+    done = workspace.run("release", str(workspace.spec(sentences(epsilon=10) | NOWHERE)))
+    assert warnings(done) == []
+
+
+UNCHANGED = r"most words(.*): the typical word .* with a chance of (0\.\d+|1) \(.*N_w\), above 0\.5"
+
+
+@pytest.mark.parametrize("mechanism", ["madlib", "brr"])
+def test_words_that_come_back_unchanged(
+    workspace: Workspace, words: Callable[..., dict[str, Any]], mechanism: str
+) -> None:
+    # Kills: an epsilon of words that is looked at without their index, and another word than the
+    # typical one.
+    workspace.json_lines(["the police in the city"] * 5)
+    theirs = {"madlib": "brr", "brr": "madlib"}[mechanism]
+    matching = {"matching": {"mechanism": theirs, "epsilon": 100}}
+    (said,) = assert_said(workspace, words(mechanism=mechanism, epsilon=matching))
+    ((where, chance),) = re.findall(UNCHANGED, said)
+    assert where == ""
+    (typical,) = workspace.card()["meaning"]["typical"]
+    assert float(chance) == pytest.approx(typical["unchanged"]["median"], abs=0.01)
+    assert float(chance) > 0.5
+    changes = words(mechanism=mechanism, epsilon=matching) | {"output": "released/other"}
+    workspace.output = workspace.output.with_name("other")
+    assert_refused(workspace, changes, said)
+
+    hidden = {"epsilon": 0.01, "mechanism": mechanism}
+    done = workspace.release(words(**hidden) | {"output": "released/hidden"}, "--strict")
+    assert "WARNING" not in done.stderr
+
+
+def test_words_of_short_documents(
+    workspace: Workspace, words: Callable[..., dict[str, Any]]
+) -> None:
+    # Kills: long documents alone, whose words share little; the shortest that is known to be weak.
+    workspace.json_lines(["the police in the city"] * 5)
+    (said,) = assert_said(workspace, words(epsilon=..., document_epsilon=1000))
+    ((where, _),) = re.findall(UNCHANGED, said)
+    (longest,) = re.findall(r" of a document of (\d+) words or fewer", where)
+    weak = [
+        one["document_words"]
+        for one in workspace.card()["meaning"]["typical"]
+        if one["unchanged"]["median"] > 0.5
+    ]
+    assert int(longest) == max(weak)
+    assert len(weak) < 3
+
+
+def test_embedded_words_that_come_back_unchanged(
+    workspace: Workspace, sentences: Callable[..., dict[str, Any]], word_index: Any
+) -> None:
+    # Kills: the one kind of metric privacy that asks nobody.
+    changes = sentences(mechanism="madlib", utility=..., epsilon=100, index=str(word_index))
+    done = workspace.run("release", str(workspace.spec(changes | NOWHERE)))
+    (said,) = warnings(done)
+    assert re.fullmatch(UNCHANGED, said)
+    assert_refused(workspace, changes, said)
+
+
+FEW = (
+    r"the vectors' worth, of which no guarantee speaks: about 50 users are too few for so much "
+    r"noise, (\d+) to a standard deviation of it where ([\d,]+) are needed"
+)
+
+
+@pytest.mark.parametrize("method", ["sgd", "cooccurrence"])
+def test_too_few_users(workspace: Workspace, lee_texts: list[str], method: str) -> None:
+    # Kills: noise that is published as vectors, where nobody said so.
+    prepare(workspace, lee_texts[:50])
+    block = {"users": 50, "epsilon": 4, "few_users": ...}
+    block |= {"training": {"steps": 5}} if method == "sgd" else {}
+    message = workspace.refused(embeddings(workspace, method, **block))
+    assert message.startswith("mechanism.users: the vectors' worth, ")
+    assert message.endswith(", or gather more users, or say `few_users: accept`")
+
+    changes = embeddings(workspace, method, **block | {"few_users": "accept"})
+    done = workspace.run("release", str(workspace.spec(changes | NOWHERE)))
+    (said,) = warnings(done)
+    found = re.fullmatch(FEW, said)
+    assert found
+    assert int(found[1]) < 100
+    assert found[2] == {"sgd": "5,000", "cooccurrence": "1,000"}[method]
+    assert said in message
+    assert_refused(workspace, changes, said)
+
+
+def test_users_enough(workspace: Workspace, lee_texts: list[str]) -> None:
+    # Kills: a rule that refuses all, or that looks at users without their noise.
+    prepare(workspace, lee_texts)
+    for method in ("sgd", "cooccurrence"):
+        block = {"users": 40_000, "epsilon": 4, "training": ..., "few_users": ...}
+        changes = embeddings(workspace, method, **block) | NOWHERE
+        changes["input"] = {"path": NOWHERE["input.path"]}
+        done = workspace.run("release", str(workspace.spec(changes)))
+        assert "nothing-" in workspace.error_of(done)
+        assert "WARNING" not in done.stderr
+
+
+@pytest.mark.parametrize("method", ["sgd", "cooccurrence"])
+def test_who_accepts_few_users_draws_the_same(
+    workspace: Workspace, lee_texts: list[str], method: str
+) -> None:
+    # Kills: a key that changes no law and yet the noise: the same question, answered twice.
+    prepare(workspace, lee_texts)
+    block: dict[str, Any] = {"users": 40_000, "few_users": ...}
+    block |= {"training": {"steps": 2}} if method == "sgd" else {}
+    release_all(workspace, embeddings(workspace, method, **block), "first")
+    release_all(workspace, embeddings(workspace, method, **block | {"few_users": "accept"}), "two")
+    first, two = (digests_of(workspace.output.with_name(name)) for name in ("first", "two"))
+    assert first == two
+
+
+def test_few_words_that_stand_out_of_the_noise(workspace: Workspace, lee_texts: list[str]) -> None:
+    # Only the noisy counts tell. Kills: words that are left out, and the card does not say so.
+    prepare(workspace, lee_texts)
+    said = assert_said(workspace, embeddings(workspace, "cooccurrence", epsilon=2))
+    kept = workspace.card()["mechanism"]["vocabulary_size"]
+    assert kept < WORDS / 2
+    assert said[1:] == [
+        f"the vectors' worth, of which no guarantee speaks: {kept} of {WORDS} words stand out of "
+        "the noise; the others are left out"
+    ]
+    # The negative control: more of them do.
+    changes = embeddings(workspace, "cooccurrence", epsilon=90) | {"output": "released/more"}
+    done = workspace.release(changes)
+    assert "the others are left out" not in "".join(warnings(done))

@@ -1,0 +1,188 @@
+"""Verification of the cards of word embeddings: what they say of their cost is computed again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from covering_up import edit_index, refused
+from test_verify import edit_card
+
+from quietcorpus.mechanisms.guarantees import (
+    Guarantee,
+    LimitedPrecision,
+    SentencePrivacy,
+    Spending,
+    UserPrivacy,
+    compose,
+)
+from quietcorpus.pipelines.card.model import Card, budget, stated
+from quietcorpus.pipelines.card.model import guarantee as guarantee_part
+from quietcorpus.pipelines.card.verify import verify
+
+
+def parts_of(card: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """All places where the card says what was spent."""
+    yield card["guarantee"]["parameters"]
+    yield card["budget"]["total"]
+    for stage in card["budget"]["stages"]:
+        yield stage["parameters"]
+
+
+def promise(release: Path, spendings: list[Spending[Any]], total: Guarantee) -> None:
+    """Have a card and its index promise something else throughout, in words as in numbers."""
+
+    def change(content: dict[str, Any]) -> None:
+        artefacts = Card.model_validate(content).artefacts
+        content["budget"] = budget(spendings, total, artefacts).model_dump(mode="json")
+        promised = guarantee_part(total, content["guarantee"]["not_protected"], artefacts)
+        content["guarantee"] = promised.model_dump(mode="json")
+        edit_index(release, lambda manifest: manifest.update(guarantee=stated(promised)))
+
+    # The index's digest is on the card that is read anew.
+    holder: dict[str, Any] = json.loads((release / "release.json").read_text())
+    change(holder)
+    edit_card(release, lambda card: card.update({k: holder[k] for k in ("budget", "guarantee")}))
+
+
+def own(release: Path) -> list[Spending[UserPrivacy]]:
+    """What each stage costs, by the card."""
+    card = Card.model_validate_json((release / "release.json").read_text())
+    return [Spending(s.stage, s.parameters.guarantee) for s in card.budget.stages]
+
+
+def test_the_negative_control(copy: Callable[[str], Path]) -> None:
+    # What `promise` writes is consistent: the honest promise passes.
+    for name in ("sgd", "cooccurrence"):
+        release = copy(name)
+        verify(str(release))
+        spendings = own(release)
+        promise(release, spendings, compose(spendings))
+        verify(str(release))
+        shutil.rmtree(release)
+
+
+TEN = Fraction(10)
+DELTA = Fraction("2e-5")
+OTHERS: dict[str, tuple[Guarantee, str]] = {
+    "bags": (LimitedPrecision(1, TEN), "mechanism: it does not give such a guarantee"),
+    "sentences": (SentencePrivacy(TEN), "mechanism: it does not give such a guarantee"),
+    "a smaller epsilon": (
+        UserPrivacy(Fraction(1), DELTA, (("gold", Fraction(1)), ("silver", Fraction(1)))),
+        "budget: the noise that the card tells costs more than it says",
+    ),
+    "a smaller delta": (
+        UserPrivacy(
+            Fraction(8), Fraction("1e-9"), (("gold", Fraction(8)), ("silver", Fraction(3)))
+        ),
+        "budget: the noise that the card tells costs more than it says",
+    ),
+    "a group's smaller epsilon": (
+        UserPrivacy(Fraction(8), DELTA, (("gold", Fraction(8)), ("silver", Fraction(1)))),
+        "budget: the noise that the card tells costs more than it says",
+    ),
+    "groups that are others": (
+        UserPrivacy(Fraction(8), DELTA, (("gold", Fraction(8)), ("bronze", Fraction(3)))),
+        "budget: the noise that the card tells costs more than it says",
+    ),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_another_promise_in_consistent_words(copy: Callable[[str], Path], other: str) -> None:
+    # Kills: taking a card's word for what its noise costs.
+    guarantee, message = OTHERS[other]
+    release = copy("sgd")
+    promise(release, [Spending("training", guarantee)], guarantee)
+    assert message in refused(release)
+
+
+def test_a_vocabulary_that_costs_less_or_nothing(copy: Callable[[str], Path]) -> None:
+    # The mechanism's block says what was spent on it.
+    # Kills: a stage that is left out, or made cheaper.
+    release = copy("cooccurrence")
+    vocabulary, counts = own(release)
+    cheap = UserPrivacy(Fraction(1), vocabulary.guarantee.delta)
+    promise(release, [Spending("vocabulary", cheap), counts], cheap + counts.guarantee)
+    assert "budget: " in refused(release)
+    promise(release, [counts], counts.guarantee)
+    assert "budget: " in refused(release)
+
+
+CARDS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
+    "smaller total": (
+        lambda c: c["budget"]["total"].update(epsilon_exact="1", epsilon=1.0),
+        "budget: the stages do not add up to the total",
+    ),
+    "smaller stage": (
+        lambda c: c["budget"]["stages"][0]["parameters"].update(epsilon_exact="1", epsilon=1.0),
+        "release.json: ",
+    ),
+    "smaller group": (
+        lambda c: c["budget"]["total"]["groups"][0].update(epsilon_exact="1", epsilon=1.0),
+        "budget: the stages do not add up to the total",
+    ),
+    "smaller group throughout": (
+        lambda c: [p["groups"][0].update(epsilon_exact="1", epsilon=1.0) for p in parts_of(c)],
+        "guarantee: its words are not the budget's",
+    ),
+    "a group above all": (
+        lambda c: [p["groups"][0].update(epsilon_exact="99", epsilon=99.0) for p in parts_of(c)],
+        "release.json: ",
+    ),
+    "a group twice": (
+        lambda c: [p["groups"].append(p["groups"][0]) for p in parts_of(c)],
+        "release.json: ",
+    ),
+    "rounded down": (
+        lambda c: [p.update(epsilon=1.0) for p in parts_of(c)],
+        "budget: the stages do not add up to the total",
+    ),
+    "smaller delta": (
+        lambda c: [p.update(delta=1e-9, delta_exact="1/1000000000") for p in parts_of(c)],
+        "guarantee: its words are not the budget's",
+    ),
+    "no delta": (
+        lambda c: [p.update(delta=0.0, delta_exact="0") for p in parts_of(c)],
+        "release.json: ",
+    ),
+    "another adjacency": (
+        lambda c: c["guarantee"].update(adjacency="one document is replaced"),
+        "guarantee: its words are not the budget's",
+    ),
+    "nothing unprotected": (
+        lambda c: c["guarantee"].update(not_protected=[]),
+        "guarantee: it does not say what is not protected",
+    ),
+    "another kind": (
+        lambda c: c["mechanism"].update(kind="words"),
+        "no such file belongs to a release",
+    ),
+    "no method": (lambda c: c["mechanism"].pop("method"), "release.json: "),
+    "an inherited cost": (
+        lambda c: c["budget"].update(inherited=[{"statement": "s"}]),
+        "budget: what private artefacts cost is not as they say",
+    ),
+    "no groups of training": (lambda c: c["mechanism"].pop("groups"), "release.json: "),
+    "less noise": (lambda c: c["mechanism"].update(noise_multiplier="1/10"), "costs more than it"),
+    "no noise": (lambda c: c["mechanism"].update(noise_multiplier="0"), "costs more than it says"),
+    "noise of no number": (lambda c: c["mechanism"].update(noise_multiplier="much"), "budget: "),
+    "more steps": (
+        lambda c: [g.update(last_step=9) for g in c["mechanism"]["groups"]],
+        "costs more than it says",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", CARDS)
+def test_a_card_that_does_not_add_up(copy: Callable[[str], Path], fault: str) -> None:
+    # Kills: a number or word of the card that nothing is compared with.
+    change, message = CARDS[fault]
+    release = copy("sgd")
+    edit_card(release, change)
+    assert message in refused(release)

@@ -1,0 +1,192 @@
+"""Verification of releases of words: what is changed is caught, on the card too."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from test_verify import DATA, edit_card, flip, rewrite
+
+from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
+from quietcorpus.mechanisms.guarantees import (
+    Guarantee,
+    LimitedPrecision,
+    MetricPrivacy,
+    SentencePrivacy,
+    Spending,
+)
+from quietcorpus.pipelines.card.model import Card, budget
+from quietcorpus.pipelines.card.model import guarantee as guarantee_part
+from quietcorpus.pipelines.card.verify import verify
+from quietcorpus.transforms.errors import InputError
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+
+TEN = Fraction(10)
+
+
+@pytest.fixture(scope="module")
+def original(
+    tmp_path_factory: pytest.TempPathFactory,
+    new_workspace: Callable[[Path], Workspace],
+    words: Callable[..., dict[str, Any]],
+) -> Path:
+    workspace = new_workspace(tmp_path_factory.mktemp("release"))
+    workspace.json_lines(["police in the city said"] * 40)
+    workspace.release(words())
+    return workspace.output
+
+
+@pytest.fixture
+def release(tmp_path: Path, original: Path) -> Path:
+    """A copy that a test may spoil."""
+    return shutil.copytree(original, tmp_path / "released" / "out")
+
+
+def parameters_of(card: dict[str, Any]) -> list[dict[str, Any]]:
+    """All places where the card says what was spent."""
+    budget = card["budget"]
+    return [card["guarantee"]["parameters"], budget["total"], budget["stages"][0]["parameters"]]
+
+
+def everywhere(**values: Any) -> Callable[[Path], None]:
+    def change(release: Path) -> None:
+        edit_card(release, lambda card: [part.update(values) for part in parameters_of(card)])
+
+    return change
+
+
+def card(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
+    return lambda release: edit_card(release, change)
+
+
+PROMISE = "mechanism: it does not give such a guarantee, or is not known"
+
+
+def promising(guarantee: Guarantee) -> Callable[[Path], None]:
+    """Have a card promise something else throughout, in words as in numbers."""
+
+    def change(content: dict[str, Any]) -> None:
+        artefacts = Card.model_validate(content).artefacts
+        spending = Spending("documents", guarantee)
+        content["budget"] = budget([spending], guarantee, artefacts).model_dump(mode="json")
+        promised = guarantee_part(guarantee, content["guarantee"]["not_protected"], artefacts)
+        content["guarantee"] = promised.model_dump(mode="json")
+        content["mechanism"] |= {"epsilon": 10.0, "epsilon_exact": "10"}
+
+    return card(change)
+
+
+def add_vocabulary(release: Path) -> None:
+    """A list of words that the card accounts for, as a file."""
+    table = pa.table({"term_id": [0], "term": ["secret"], "weight": [1]})
+    pq.write_table(table, release / "vocabulary.parquet")
+    digest = hashlib.sha256((release / "vocabulary.parquet").read_bytes()).hexdigest()
+    entry = {"path": "vocabulary.parquet", "sha256": digest, "rows": 1}
+    edit_card(release, lambda card: card["files"].append(entry))
+
+
+TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "data byte": (lambda r: flip(r, DATA), f"{DATA}: not the file that release.json describes"),
+    "terms": (
+        lambda r: rewrite(r, DATA, lambda t: t.append_column("terms", t["text"])),
+        f"{DATA}: columns that release.json does not account for: terms",
+    ),
+    "no text": (
+        lambda r: rewrite(r, DATA, lambda t: t.drop_columns("text")),
+        f"{DATA}: columns that release.json does not account for: text",
+    ),
+    "fewer rows": (lambda r: rewrite(r, DATA, lambda t: t.slice(3)), "37 rows, but release.json"),
+    "a vocabulary": (add_vocabulary, "vocabulary.parquet: "),
+    "smaller epsilon": (
+        everywhere(epsilon=1.0, epsilon_exact="1"),
+        "guarantee: its words are not the budget's",
+    ),
+    "rounded down": (everywhere(epsilon=9.5), "budget: the stages do not add up to the total"),
+    "another metric": (everywhere(metric="number of letters"), PROMISE),
+    "a metric of one's own": (promising(MetricPrivacy("letters", TEN)), PROMISE),
+    "the other mechanism's metric": (
+        promising(MetricPrivacy(BinaryRandomizedResponse.metric, TEN)),
+        PROMISE,
+    ),
+    "sentences": (promising(SentencePrivacy(TEN)), PROMISE),
+    "bags": (promising(LimitedPrecision(1, TEN)), PROMISE),
+    "another mechanism": (card(lambda c: c["mechanism"].update(mechanism="brr")), PROMISE),
+    "a mechanism of no name": (
+        card(lambda c: c["mechanism"].update(mechanism=["madlib"])),
+        PROMISE,
+    ),
+    "another epsilon in words": (
+        card(lambda c: c["mechanism"].update(epsilon=1.0)),
+        "mechanism: epsilon is not the budget's",
+    ),
+    "nothing unprotected": (
+        card(lambda c: c["guarantee"].update(not_protected=[])),
+        "guarantee: it does not say what is not protected",
+    ),
+    "for the document": (
+        everywhere(per="document"),
+        "guarantee: its words are not the budget's",
+    ),
+    "smaller total": (
+        card(lambda c: c["budget"]["total"].update(epsilon_exact="1", epsilon=1.0)),
+        "budget: the stages do not add up to the total",
+    ),
+    "no number": (everywhere(epsilon_exact="ten"), "release.json: "),
+    "division by zero": (everywhere(epsilon_exact="1/0"), "release.json: "),
+    "negative": (everywhere(epsilon_exact="-10"), "release.json: "),
+    "no meaning": (card(lambda c: c.pop("meaning")), "what epsilon means there, is missing"),
+    "smaller loss": (
+        card(lambda c: c["meaning"].update(loss_at_maximum=0.1)),
+        "release.json: meaning",
+    ),
+    "another epsilon of the mechanism": (
+        card(lambda c: c["mechanism"].update(epsilon_exact="1")),
+        "mechanism: epsilon_exact is not the budget's",
+    ),
+    "an inherited cost": (
+        card(lambda c: c["budget"].update(inherited=[{"statement": "s"}])),
+        "budget: what private artefacts cost is not as they say",
+    ),
+    "no index": (card(lambda c: c.update(artefacts=[])), "release.json: artefacts"),
+    "no guarantee of the index": (
+        card(lambda c: c["artefacts"][0].update(provenance="private")),
+        "release.json: artefacts",
+    ),
+    "another kind": (
+        card(lambda c: c["mechanism"].update(kind="essays")),
+        "is no kind of release that is known here",
+    ),
+    "limited precision": (
+        card(
+            lambda c: [
+                part.update(precision=1, delta=0.0, delta_exact="0") for part in parameters_of(c)
+            ]
+        ),
+        "release.json: ",
+    ),
+}
+
+
+def test_an_untouched_release_passes(release: Path) -> None:
+    assert [file.path for file in verify(str(release)).files] == [DATA]
+
+
+@pytest.mark.parametrize("tampering", TAMPERINGS)
+def test_tampering_is_caught(release: Path, tampering: str) -> None:
+    change, message = TAMPERINGS[tampering]
+    change(release)
+    with pytest.raises(InputError) as raised:
+        verify(str(release))
+    assert message in str(raised.value)
+    assert str(raised.value).startswith(str(release))
+    assert "\n" not in str(raised.value)

@@ -1,0 +1,166 @@
+"""Where the thresholds of weak guarantees lie, and what is said beyond them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from quietcorpus.mechanisms.guarantees import (
+    Guarantee,
+    LimitedPrecision,
+    MetricPrivacy,
+    SentencePrivacy,
+    UserPrivacy,
+)
+from quietcorpus.pipelines.card.model import Artefact, Meaning, Spread, Typical
+from quietcorpus.pipelines.card.weakness import (
+    of_guarantee,
+    of_left_out,
+    of_noise,
+    of_users,
+    of_words,
+)
+
+LITTLE = Fraction(1, 10**9)
+DELTA = Fraction(1, 10**5)
+ALL = {
+    "passage": lambda epsilon: LimitedPrecision(2, epsilon),
+    "sentence": SentencePrivacy,
+    "user": lambda epsilon: UserPrivacy(epsilon, DELTA),
+    "group": lambda epsilon: UserPrivacy(epsilon, DELTA, (("a", Fraction(1)), ("b", epsilon))),
+}
+
+
+def said(total: Guarantee, *artefacts: Artefact) -> list[str]:
+    return [one.said for one in of_guarantee(total, artefacts)]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_epsilon(name: str) -> None:
+    # Kills: another threshold, >= for >, a float that rounds to 10, a definition that is left out.
+    assert said(ALL[name](Fraction(10))) == []
+    (line,) = said(ALL[name](10 + LITTLE))
+    assert line.startswith(f"{ALL[name](Fraction(1)).unit} against a reader who knows everything")
+    assert ": epsilon, 10.0001, is above 10, " in line
+
+
+def test_a_precision_that_hides_no_replaced_word() -> None:
+    # Kills: group privacy that is forgotten: at N = 1 a replaced word is two changes.
+    assert said(LimitedPrecision(1, Fraction(5))) == []
+    (line,) = said(LimitedPrecision(1, 5 + LITTLE))
+    assert line.startswith("one replaced word of one document against ")
+    assert "twice epsilon, 10.0001, is above 10" in line
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "odds"),
+    [
+        ("10.5", "37,000 to 1"),  # 36,316
+        ("11", "60,000 to 1"),  # 59,874
+        ("13.9", "1,089,000 to 1"),  # 1,088,161
+        ("14", "10^7 to 1"),  # 10^6.08
+        ("1000.5", "10^435 to 1"),  # 10^434.51
+        ("1e15", "10^434294481903252 to 1"),
+    ],
+)
+def test_the_odds(epsilon: str, odds: str) -> None:
+    # Kills: odds that are rounded down, a number with hundreds of digits, an overflow.
+    (line,) = said(SentencePrivacy(Fraction(epsilon)))
+    assert line.endswith(f"even odds may become {odds}")
+
+
+def test_delta_of_passages() -> None:
+    # Kills: a threshold that is beyond 1e-5, a share of documents that is rounded up.
+    assert said(LimitedPrecision(2, Fraction(1), DELTA)) == []
+    (line,) = said(LimitedPrecision(2, Fraction(1), Fraction(3, 10**5)))
+    assert "delta, 3e-5, is above 1e-5" in line
+    assert "one document in 33,333 whole" in line
+
+
+def test_delta_of_users() -> None:
+    # Kills: > for >=: a delta of 1 / users covers one user's text.
+    assert of_users(Fraction(1, 101), 100) == []
+    assert "delta, 0.01, is not below 1 / users" in of_users(Fraction(1, 100), 100)[0].said
+
+
+def index(parameters: Any) -> Artefact:
+    return Artefact(
+        name="index",
+        uri="i",
+        digest="d",
+        provenance="private",
+        guarantee={"parameters": parameters, "statement": "s"},
+    )
+
+
+@pytest.mark.parametrize("epsilon", [11, 1e300, float("inf"), float("nan"), "11", "1000/3", "much"])
+@pytest.mark.parametrize("total", [MetricPrivacy("m", Fraction(1)), SentencePrivacy(Fraction(1))])
+def test_an_artefact_that_cost_much(total: Guarantee, epsilon: Any) -> None:
+    # Kills: vectors at any epsilon under a release of words whose own total is small; numbers
+    # that compare with nothing.
+    (line,) = said(total, index({"epsilon": epsilon, "delta": 0}))
+    assert line.startswith("the people whose data the index was made from: ")
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"epsilon": 10}, {"epsilon": 50, "metric": "m"}, "none", {"epsilon": "9", "delta": 1e-6}, []],
+)
+def test_an_artefact_of_which_nothing_is_said(parameters: Any) -> None:
+    # Kills: an epsilon per unit of distance that is taken for a loss; a crash.
+    assert said(MetricPrivacy("m", Fraction(50)), index(parameters)) == []
+
+
+def test_an_artefact_whose_cost_is_not_known_or_whose_delta_is_large() -> None:
+    # Kills: another notion of privacy, and a delta, by which anything passes.
+    total = MetricPrivacy("m", Fraction(1))
+    assert said(total, index({"rho": 1}))[0].endswith("the epsilon that it came with is no number")
+    assert "delta that it came with is 0.9" in said(total, index({"epsilon": 1, "delta": 0.9}))[0]
+
+
+def meaning(**medians: float) -> Meaning:
+    """What epsilon means, by N_w's median for each number of words (`n10`), or for all (`n0`)."""
+    typical = [
+        Typical(
+            document_words=int(name[1:]) or None,
+            epsilon=1,
+            unchanged=Spread(least=0, low=0, median=median, high=1, largest=1),
+            set_size=Spread(least=1, low=1, median=1, high=1, largest=1),
+            set_size_limit=244,
+        )
+        for name, median in medians.items()
+    ]
+    return Meaning(
+        mean_distance=1,
+        maximum_distance=1,
+        loss_at_mean=1,
+        loss_at_maximum=1,
+        typical=typical,
+        sample="s",
+    )
+
+
+def test_words() -> None:
+    # Kills: another quantile than the median, >= for >, documents that are long enough.
+    assert of_words(meaning(n0=0.5)) == []
+    (one,) = of_words(meaning(n0=0.871))
+    assert one.said.startswith("most words: ")
+    assert "a chance of 0.87 " in one.said
+    (one,) = of_words(meaning(n10=0.99, n100=0.6, n1000=0.1))
+    assert one.said.startswith("most words of a document of 100 words or fewer: ")
+    assert "a chance of 0.6 " in one.said
+
+
+def test_users_for_the_noise() -> None:
+    # Kills: <= for <, a number that is rounded up to what is needed.
+    assert of_noise(50, 1000, 1000) == []
+    assert " 999 to a standard deviation" in of_noise(50, 999.9, 1000)[0].said
+
+
+def test_words_that_are_left_out() -> None:
+    # Kills: <= for <, the share of the others.
+    assert of_left_out(500, 1000) == []
+    assert of_left_out(1000, 1000) == []
+    assert "22 of 1,000 words stand out of the noise" in of_left_out(22, 1000)[0].said

@@ -1,0 +1,151 @@
+"""The engine: its options, what it makes of a worker's error, and whom its servers listen to."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import apache_beam as beam
+import psutil
+import pytest
+
+from quietcorpus.pipelines.engine.engine import Engine, translated
+from quietcorpus.pipelines.terminal.progress import Observer
+from quietcorpus.transforms.errors import InputError, StageError, redacted
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "message"),
+    [
+        (
+            "quietcorpus.transforms.errors.InputError: a: b [while running 'x/y']",
+            InputError,
+            "a: b",
+        ),
+        ("InputError: a: b", InputError, "a: b"),
+        (
+            "Traceback (most recent call last):\n  File x\ntransforms.errors.StageError: a\n\n"
+            "During handling of the above exception, another exception occurred:\n\n"
+            "Traceback (most recent call last):\n"
+            "quietcorpus.transforms.errors.StageError: a [while running 'x']\n",
+            StageError,
+            "a",
+        ),
+        ("ValueError: InputError in the middle: private", StageError, None),
+        ("java.lang.RuntimeException: private", StageError, None),
+    ],
+)
+def test_a_workers_error_is_found_in_the_runners_text(
+    text: str, kind: type[Exception], message: str | None
+) -> None:
+    found = translated(RuntimeError(text))
+    assert type(found) is kind
+    assert "private" not in str(found)
+    assert str(found) == (
+        message
+        or "the engine failed (RuntimeError), maybe because a worker was killed or had too little "
+        "memory; --log-level DEBUG shows its log"
+    )
+
+
+class Raise(beam.DoFn):
+    """Raises what it is given."""
+
+    @redacted
+    def process(self, error: Exception) -> Iterator[None]:
+        raise error
+        yield
+
+
+def run(error: Exception, *options: str) -> None:
+    Engine(options, 1).run(
+        lambda pipeline: pipeline | beam.Create([error]) | beam.ParDo(Raise()),
+        Observer(None, 1, quiet=True),
+    )
+
+
+def test_a_workers_error_comes_out_as_it_was() -> None:
+    with pytest.raises(InputError) as raised:
+        run(InputError("input.path: a.parquet is damaged; write it again"))
+    assert str(raised.value) == "input.path: a.parquet is damaged; write it again"
+    assert raised.value.__suppress_context__ or raised.value.__context__ is None
+
+
+def test_an_unforeseen_error_comes_out_without_its_text() -> None:
+    with pytest.raises(StageError) as raised:
+        run(ValueError("private"))
+    assert str(raised.value).startswith("ValueError at test_engine.py:")
+    assert "private" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--runer=SparkRunner"], "--runer: neither an option of this command nor of Beam's"),
+        (["--worker", "2"], "--worker: neither an option of this command nor of Beam's"),
+        (["surplus"], "an argument: neither an option of this command nor of Beam's"),
+        (
+            ["--direct_num_workers=many"],
+            "--direct_num_workers: invalid int value; see Beam's",
+        ),
+        (["--runner"], "--runner: expected one argument"),
+        (["--runner=SparkRuner"], "--runner: 'SparkRuner' is no runner of Beam's, or needs an ext"),
+        (["--runner=no.such.Runner"], "--runner: 'no.such.Runner' is no runner of Beam's"),
+    ],
+)
+def test_unknown_options_are_refused(options: list[str], message: str) -> None:
+    with pytest.raises(InputError) as raised:
+        Engine(options, 1)
+    assert str(raised.value).startswith(message)
+    assert "\n" not in str(raised.value)
+
+
+def test_local_workers_are_for_the_local_engine() -> None:
+    assert Engine([], 2).local
+    for name in ("DirectRunner", "direct", "fnapirunner"):
+        assert Engine([f"--runner={name}"], 2).local
+    assert not Engine(["--runner=SparkRunner"], 1).local
+    with pytest.raises(InputError, match="--workers: for the local engine alone"):
+        Engine(["--runner=SparkRunner"], 2)
+
+
+def listening(process: psutil.Process) -> set[tuple[str, int]]:
+    """The addresses that a process and its children listen at."""
+    found = set()
+    try:
+        for member in [process, *process.children(recursive=True)]:
+            for connection in member.net_connections(kind="inet"):
+                if connection.status == psutil.CONN_LISTEN:
+                    found.add(tuple(connection.laddr))
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        pass
+    return found
+
+
+def test_worker_processes_are_spoken_to_on_loopback_alone(workspace: Workspace) -> None:
+    # Private text passes, unencrypted, between these processes.
+    workspace.parquet({"text": ["quiet world " * 20] * 60_000}, row_group_size=6000)
+    spec = str(workspace.spec({"input.path": "input/*.parquet"}))
+    found: set[tuple[str, int]] = set()
+    with subprocess.Popen(
+        workspace.command("release", spec, "--workers", "2"),
+        cwd=workspace.folder,
+        env=workspace.environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        watched = psutil.Process(process.pid)
+        while process.poll() is None:
+            found |= listening(watched)
+            time.sleep(0.05)
+        assert process.stderr is not None
+        assert process.returncode == 0, process.stderr.read()
+    # Control, data, state and logging servers at least.
+    assert len(found) >= 4
+    assert {address for address, _ in found} <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}

@@ -1,0 +1,243 @@
+"""Summaries of draws, and the sweep's settings and kept results."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from quietcorpus.evaluation.attacks.membership import Membership
+from quietcorpus.evaluation.intervals import mean_over_blocks, of_auc, of_share
+from quietcorpus.pipelines.evaluate import results
+from quietcorpus.pipelines.evaluate.measures import MEASURES
+from quietcorpus.pipelines.evaluate.results import Measured, Observation
+from quietcorpus.pipelines.evaluate.sweep import Done, grid, parsed
+from quietcorpus.transforms.errors import InputError
+
+NAN = float("nan")
+
+
+def observed(draw: int, value: float, *, epsilon: str | None = None, group: str = "") -> Measured:
+    """A draw with one figure."""
+    setting = () if epsilon is None else (("epsilon", epsilon),)
+    return Measured(setting, draw, [Observation("linkage", "release", value, group, 0.1, 0.6, 9)])
+
+
+def test_means_and_intervals_by_hand() -> None:
+    # Student's t with one degree of freedom: 12.706 at .975, times .1 / sqrt 2 times sqrt 2 / 2.
+    (figure,) = results.figures([observed(0, 0.4), observed(1, 0.6)])
+    assert figure["mean"] == pytest.approx(0.5)
+    assert figure["draws"] == 2
+    # The interval is (-.77, 1.77), of a share. Kills: an interval beyond what can be.
+    assert (figure["low"], figure["high"]) == (0, 1)
+    (figure,) = results.figures([observed(0, 0.49), observed(1, 0.51)])
+    assert figure["low"] == pytest.approx(0.5 - 12.7062 * 0.01, abs=1e-4)
+    assert figure["high"] == pytest.approx(0.5 + 12.7062 * 0.01, abs=1e-4)
+
+
+def test_what_is_no_number_counts_for_nothing() -> None:
+    # Kills: a NaN that spoils a mean, or stands in JSON.
+    (figure,) = results.figures([observed(0, NAN), observed(1, 0.5)])
+    assert figure["mean"] == 0.5
+    assert (figure["low"], figure["high"], figure["draws"]) == (None, None, 1)
+    assert results.figures([observed(0, NAN)]) == []
+
+
+def test_equal_draws_say_nothing_of_others() -> None:
+    # Kills: an interval of no width, as if every draw had to give the same.
+    (figure,) = results.figures([observed(draw, 0.0) for draw in range(3)])
+    assert (figure["mean"], figure["draws"]) == (0, 3)
+    assert (figure["low"], figure["high"]) == (None, None)
+
+
+def test_the_first_draw_is_told_with_its_own_interval() -> None:
+    # Kills: the mean for it, another draw's ends, a first draw that has no number.
+    (figure,) = results.figures([observed(2, 0.4), observed(0, NAN), observed(1, 0.2)])
+    assert figure["first"] == {
+        "draw": 1,
+        "value": 0.2,
+        "low": 0.1,
+        "high": 0.6,
+        "tried": 9,
+        "fresh": True,
+    }
+
+
+def test_what_is_made_for_the_report_is_no_release() -> None:
+    # Kills: a fresh draw, a setting, or a training on few users taken for the release.
+    users = Observation("user-membership", "release", 0.5, fresh=True)
+    figures = results.figures(
+        [
+            observed(0, 0.2),
+            observed(0, 0.2, epsilon="2"),
+            observed(1, 0.2, group="by words"),
+            Measured((), 0, [users]),
+        ]
+    )
+    found = {(f["measure"], f["group"], bool(f["setting"])): f["first"]["fresh"] for f in figures}
+    assert found == {
+        ("linkage", "", False): False,
+        ("linkage", "", True): True,
+        ("linkage", "by words", False): True,
+        ("user-membership", "", False): True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("release", "noise", "told"),
+    [(17, 0, "above"), (1, 0, "not told apart"), (0, 17, "below"), (9, 9, "not told apart")],
+)
+def test_an_attack_is_compared_with_noise_by_documents(release: int, noise: int, told: str) -> None:
+    # Kills: intervals over draws for it, the wrong direction, one draw that tells nothing.
+    def seen(subject: str, count: int, group: str = "") -> Observation:
+        return results.share_found("linkage", subject, np.arange(300) < count, group)
+
+    figures = results.figures(
+        [
+            Measured((), 0, [seen("release", release), seen("noise", noise)]),
+            # Nothing of another setting or group is taken for it.
+            Measured((("epsilon", "9"),), 0, [seen("noise", 300 - noise)]),
+            Measured((), 1, [seen("noise", 300 - noise, "by words")]),
+            Measured((), 1, [Observation("f1", "release", 0.3), Observation("f1", "noise", 0.3)]),
+        ]
+    )
+    compared = {(f["measure"], f["subject"], f["group"]): f["against_noise"] for f in figures}
+    assert compared.pop(("linkage", "release", "")) == told
+    assert set(compared.values()) == {None}
+
+
+def test_shares_and_areas_have_the_intervals_of_their_documents() -> None:
+    found = results.share_found("linkage", "release", np.array([1, 0.5, 0, 0]), "by words")
+    assert found.value == 0.375
+    assert (found.low, found.high, found.tried) == (*of_share(1.5, 4, 0.95), 4)
+    # Kills: members for others, and all documents for either.
+    members = np.array([True, True, False, False, False])
+    area = results.membership_found("noise", Membership(members, np.array([2.0, 1, 0, 1, 0])))
+    assert area.value == pytest.approx(5.5 / 6)
+    assert (area.low, area.high, area.tried) == (*of_auc(area.value, 2, 3, 0.95), 5)
+    assert (area.measure, area.fresh) == ("membership", False)
+    users = results.membership_found("noise", Membership(members, np.arange(5.0)), "users")
+    assert (users.measure, users.fresh) == ("user-membership", True)
+
+
+def test_words_of_a_document_go_together() -> None:
+    # Ten documents of thirty words, all found or none. Kills: words as if each were by itself,
+    # documents by another number, an interval that is narrower for it.
+    found, documents = np.repeat(np.arange(10) < 4, 30), np.repeat(np.arange(10), 30)
+
+    def share(found: Any, documents: Any) -> Observation:
+        return results.share_found("inversion-nearest", "release", found, "", documents)
+
+    together = share(found, documents)
+    low, high = mean_over_blocks(found.astype(float), documents, 0.95)
+    assert (together.low, together.high) == (max(0, low), min(1, high))
+    assert together.tried == 300
+    assert share(found, 2 * documents + 5) == together
+    # Where documents are all alike, words are no surer than single ones.
+    alike = share(np.zeros(300), np.arange(300) % 10)
+    assert (alike.low, alike.high) == of_share(0, 300, 0.95)
+
+
+def test_settings_and_groups_are_apart_and_in_order() -> None:
+    measured = [
+        observed(1, 0.1, epsilon="2"),
+        observed(0, 0.2, group="by words"),
+        observed(0, 0.3),
+        Measured((), 0, [Observation("f1", "release", 0.9)]),
+    ]
+    figures = results.figures(measured)
+    assert [figure["measure"] for figure in figures] == ["f1", *["linkage"] * 3]
+    assert [(f["setting"], f["group"], f["mean"]) for f in figures[1:]] == [
+        ({}, "by words", 0.2),
+        ({}, "", 0.3),
+        ({"epsilon": "2"}, "", 0.1),
+    ]
+    json.dumps(figures, allow_nan=False)
+    assert [*results.described(["linkage", "f1"])] == ["f1", "linkage"]
+
+
+def test_every_observation_is_a_row() -> None:
+    rows = pq.read_table(
+        io.BytesIO(results.table([observed(0, NAN), observed(3, 0.5, epsilon="2")]))
+    ).to_pylist()
+    assert math.isnan(rows[0]["value"])
+    assert rows[1] == {
+        "measure": "linkage",
+        "subject": "release",
+        "group": "",
+        "setting": [("epsilon", "2")],
+        "draw": 3,
+        "value": 0.5,
+        "low": 0.1,
+        "high": 0.6,
+        "tried": 9,
+    }
+
+
+def test_measures_say_what_they_can_be() -> None:
+    for name, measure in MEASURES.items():
+        assert measure.least < measure.most, name
+        assert measure.title, name
+        assert measure.meaning.endswith("."), name
+        # An attack is better for those who are protected where it is lower.
+        assert (measure.part == "attack") <= (measure.better == "lower"), name
+        said = measure.says.format(release="0.75", noise="0.25", tried=1234)
+        for number in ("0.75", "0.25", "1,234"):
+            assert (number in said) == (measure.part == "attack"), name
+
+
+def test_a_sweep_is_every_combination() -> None:
+    assert grid({}) == []
+    assert grid(parsed(["epsilon=1, 2,2"])) == [(("epsilon", "1"),), (("epsilon", "2"),)]
+    assert grid({"epsilon": [1, "2"], "compression.size": [100]}) == [
+        (("epsilon", "1"), ("compression.size", "100")),
+        (("epsilon", "2"), ("compression.size", "100")),
+    ]
+
+
+@pytest.mark.parametrize("given", ["epsilon", "epsilon=", "=1", "epsilon=1,,2", "epsilon=1,"])
+def test_what_is_no_sweep(given: str) -> None:
+    with pytest.raises(InputError, match=r"--sweep: .* is not KEY=VALUE,VALUE"):
+        parsed([given])
+
+
+def test_a_key_of_a_sweep_twice() -> None:
+    with pytest.raises(InputError, match="a key is given twice"):
+        parsed(["epsilon=1", "epsilon=2"])
+
+
+def test_results_are_kept_by_evaluation_setting_and_draw(tmp_path: Path) -> None:
+    # Kills: a result that another evaluation, setting or draw takes for its own.
+    one, other = Done(str(tmp_path), "one"), Done(str(tmp_path), "other")
+    measured = observed(1, 0.25, epsilon="2")
+    one.keep(measured)
+    assert one.find((measured.setting, 1)) == measured
+    for done, task in (
+        (other, (measured.setting, 1)),
+        (one, (measured.setting, 2)),
+        (one, ((), 1)),
+        (one, ((("epsilon", "3"),), 1)),
+    ):
+        assert done.find(task) is None
+    (path,) = tmp_path.iterdir()
+    path.write_text(path.read_text()[:-9])  # cut short
+    assert one.find((measured.setting, 1)) is None
+
+
+@pytest.mark.parametrize(
+    "change", [{"measure": "weather"}, {"value": "high"}, {"low": "low"}, {"extra": 1}]
+)
+def test_what_was_not_kept_by_us_is_not_taken_up(tmp_path: Path, change: dict[str, object]) -> None:
+    done, measured = Done(str(tmp_path), "one"), observed(0, 0.5)
+    done.keep(measured)
+    (path,) = tmp_path.iterdir()
+    content = json.loads(path.read_text())
+    content["observations"][0] |= change
+    path.write_text(json.dumps(content))
+    assert done.find(((), 0)) is None

@@ -1,0 +1,117 @@
+"""What is read first of an evaluation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from quietcorpus.pipelines.evaluate import results
+from quietcorpus.pipelines.evaluate.results import Measured, Observation
+from quietcorpus.pipelines.evaluate.verdict import of_everything, verdict
+
+DOCUMENTS = 400
+
+
+def found(measure: str, subject: str, count: int, group: str = "") -> Observation:
+    return results.share_found(measure, subject, np.arange(DOCUMENTS) < count, group)
+
+
+def told(*observations: Observation, **setting: str) -> dict[str, list[str]]:
+    return verdict(results.figures([Measured(tuple(setting.items()), 0, observations)]))
+
+
+def test_attacks_are_told_by_what_comes_of_them() -> None:
+    # Kills: the mean's or noise's number in the other's place, an attack in both lists or in none.
+    assert told(
+        found("authorship", "release", 3),
+        found("authorship", "noise", 2),
+        found("linkage", "release", 100),
+        found("linkage", "noise", 2),
+    ) == {
+        "above": [
+            "25.0\N{NO-BREAK SPACE}% of 400 documents are traced back to their originals by "
+            "somebody who holds all of these (noise alone: 0.5\N{NO-BREAK SPACE}%)."
+        ],
+        "rest": [
+            "The author is named for 0.8\N{NO-BREAK SPACE}% of 400 documents by authors of many "
+            "(noise alone: 0.5\N{NO-BREAK SPACE}%)."
+        ],
+    }
+
+
+def test_the_way_that_finds_most_is_told() -> None:
+    # Kills: the first way, the last way, another way's noise, and a band of words for all of them.
+    (sentence,) = told(
+        found("linkage", "release", 40, "by mean vectors"),
+        found("linkage", "noise", 4, "by mean vectors"),
+        found("linkage", "release", 80, "by words"),
+        found("linkage", "noise", 8, "by words"),
+        found("linkage", "release", 60, "by length"),
+        found("linkage", "noise", 2, "by length"),
+        found("linkage", "release", 400, "words 1-100"),
+        found("linkage", "noise", 0, "words 1-100"),
+    )["above"]
+    assert sentence.startswith("20.0\N{NO-BREAK SPACE}% of 400 documents")
+    assert "(noise alone: 2.0\N{NO-BREAK SPACE}%)" in sentence
+
+
+def test_a_way_above_noise_is_told_before_one_that_finds_more_by_chance() -> None:
+    # Kills: a large figure that noise reaches too, in front of one that it does not.
+    (sentence,) = told(
+        found("linkage", "release", 200, "by length"),
+        found("linkage", "noise", 200, "by length"),
+        found("linkage", "release", 80, "by words"),
+        found("linkage", "noise", 0, "by words"),
+    )["above"]
+    assert sentence.startswith("20.0\N{NO-BREAK SPACE}%")
+
+
+def test_the_first_draw_is_told_and_not_the_mean() -> None:
+    draws = [
+        Measured((), draw, [found("linkage", "release", count), found("linkage", "noise", draw)])
+        for draw, count in enumerate((80, 200))
+    ]
+    (sentence,) = verdict(results.figures(draws))["above"]
+    assert sentence.startswith("20.0\N{NO-BREAK SPACE}%")
+    assert "(noise alone: 0.0\N{NO-BREAK SPACE}%)" in sentence
+
+
+def test_an_attack_that_finds_less_than_in_noise_is_counted() -> None:
+    assert told(found("linkage", "release", 0), found("linkage", "noise", 90)) == {
+        "above": [],
+        "rest": [
+            "0.0\N{NO-BREAK SPACE}% of 400 documents are traced back to their originals by "
+            "somebody who holds all of these (noise alone: 22.5\N{NO-BREAK SPACE}%)."
+        ],
+    }
+
+
+def test_numbers_that_differ_are_seen_to_differ() -> None:
+    # Kills: "0.9 % (noise alone: 0.9 %)" among the attacks that find more.
+    def of_many(measure: str, subject: str, value: float) -> Observation:
+        return Observation(measure, subject, value, "", value - 1e-5, value + 1e-5, 10**6)
+
+    (sentence,) = told(
+        of_many("inversion-nearest", "release", 0.00939),
+        of_many("inversion-nearest", "noise", 0.00887),
+    )["above"]
+    assert sentence.startswith("0.94\N{NO-BREAK SPACE}% of 1,000,000 released words")
+    assert "(noise alone: 0.89\N{NO-BREAK SPACE}%)" in sentence
+    (sentence,) = told(
+        of_many("membership", "release", 0.5031), of_many("membership", "noise", 0.5022)
+    )["above"]
+    assert "AUC of 0.503 (noise alone: 0.502)" in sentence
+
+
+def test_settings_of_a_sweep_and_measures_of_use_are_not_told() -> None:
+    linked = (found("linkage", "release", 90), found("linkage", "noise", 0))
+    assert told(*linked, epsilon="9") == {"above": [], "rest": []}
+    assert told(found("linkage", "release", 90)) == {"above": [], "rest": []}
+    assert told(Observation("f1", "release", 0.9)) == {"above": [], "rest": []}
+
+
+def test_ways_are_of_everything_and_bands_are_not() -> None:
+    assert [of_everything({"group": group}) for group in ("", "by words", "words 1-100")] == [
+        True,
+        True,
+        False,
+    ]

@@ -1,0 +1,121 @@
+"""Embeddings are the model's own, in either precision, of sentences of any number and length."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from encoders import KEY, is_of_the_sentence_alone, of_tokens, packaged_folder, sentences
+
+from quietcorpus.transforms.artefacts import encoder as module
+from quietcorpus.transforms.artefacts.encoder import PACKAGED, Encoder, EncoderSource
+
+
+def test_embeddings_are_the_models(packaged: Encoder) -> None:
+    """Kills: another pooling or none, blanks that are attended to, sentences that are cut early."""
+    given = sentences()
+    found = packaged.encode(given)
+    assert found.dtype == np.float32
+    assert found.shape == (len(given), packaged.dimensions) == (len(given), 384)
+    theirs = packaged._model.encode(given, convert_to_tensor=True).float().cpu().numpy()
+    rounding = 1e-5 if packaged._rows == 4 else 1e-2
+    np.testing.assert_allclose(found, theirs, rtol=0, atol=rounding)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=rounding)
+
+
+def test_what_is_longer_than_the_model_reads_is_cut(packaged: Encoder) -> None:
+    """Kills: text beyond the model's reach that fails, or counts in the sentence's stead."""
+    tail = of_tokens(20)
+    long = of_tokens(300)
+    np.testing.assert_array_equal(*packaged.encode([long, f"{long} {tail}"]))
+
+
+def test_threads_cut_alike(packaged: Encoder) -> None:
+    """Beside a thread that sets the same tokenizer to read on. Kills: a sentence of more tokens
+    than the model reads, now and then.
+    """
+    tokenizer = packaged._model.tokenizer
+    done = threading.Event()
+
+    def others() -> None:
+        while not done.is_set():
+            with packaged._tokenizing:
+                tokenizer(["other"])
+
+    thread = threading.Thread(target=others)
+    thread.start()
+    try:
+        lengths = [len(packaged._tokens([of_tokens(400)])["input_ids"][0]) for _ in range(500)]
+    finally:
+        done.set()
+        thread.join()
+    assert set(lengths) == {packaged._most}
+
+
+def test_no_sentences(packaged: Encoder) -> None:
+    """Kills: a batch of none, without the width that everything after it needs."""
+    found = packaged.encode([])
+    assert found.dtype == np.float32
+    assert found.shape == (0, 384)
+
+
+def test_a_models_prompt_is_part_of_a_sentence(small_folder: Path, tmp_path: Path) -> None:
+    """Kills: a model that is asked without the words that it was trained with."""
+    folder = shutil.copytree(small_folder, tmp_path / "prompted")
+    config = folder / "config_sentence_transformers.json"
+    content = json.loads(config.read_text())
+    prompts = {"prompts": {"other": "no: ", "query": "query: "}, "default_prompt_name": "query"}
+    config.write_text(json.dumps(content | prompts))
+    prompted, plain = (
+        Encoder.load(KEY, "small", each, "float32") for each in (folder, small_folder)
+    )
+    given = ["cat", "the sun", ""]
+    found = prompted.encode(given)
+    np.testing.assert_array_equal(found, plain.encode([f"query: {each}" for each in given]))
+    np.testing.assert_allclose(found, prompted._model.encode(given), rtol=0, atol=1e-5)
+    assert is_of_the_sentence_alone(prompted, given)
+
+
+# The precision of its arithmetic.
+
+
+def test_less_precision_changes_little() -> None:
+    """Kills: rounding that takes a sentence elsewhere. The control: another sentence is far."""
+    given = sentences()
+    precise, rough = (
+        Encoder.load(KEY, PACKAGED, packaged_folder(), precision).encode(given).astype(float)
+        for precision in ("float32", "bfloat16")
+    )
+    cosines = (precise @ rough.T) / np.outer(*(np.linalg.norm(e, axis=1) for e in (precise, rough)))
+    assert np.diag(cosines).min() > 0.999
+    assert not np.array_equal(precise, rough)
+    assert np.median(cosines) < 0.9
+
+
+@pytest.mark.parametrize(("flags", "precision"), [("fpu amx_bf16", "bfloat16"), ("fpu", "float32")])
+def test_the_launchers_processor_sets_the_precision(
+    flags: str,
+    precision: str,
+    tmp_path: Path,
+    small_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Kills: a worker that rounds as its own processor likes, and so releases other bytes."""
+    described = tmp_path / "cpuinfo"
+    described.write_text(f"flags : {flags}\n")
+    monkeypatch.setattr(module, "_PROCESSOR", described)
+    source = EncoderSource.found(KEY, str(small_folder))
+    assert source.precision == precision
+    described.write_text("flags : fpu\n")
+    with caplog.at_level("WARNING", logger="quietcorpus"):
+        opened = source.open()
+    assert str(opened._model.dtype) == f"torch.{precision}"
+    assert source.arithmetic.startswith(precision)
+    assert bool(caplog.records) == (precision == "bfloat16")
+    described.unlink()
+    assert EncoderSource.found(KEY, str(small_folder)).precision == "float32"

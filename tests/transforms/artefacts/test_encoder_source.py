@@ -1,0 +1,168 @@
+"""Models are found by a name or a folder and known by a digest; what is none is refused."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from encoders import KEY, MIXED, Floats, leaking, make_small, of_tokens
+
+from quietcorpus.transforms.artefacts.encoder import PACKAGED, Encoder, EncoderSource
+from quietcorpus.transforms.errors import InputError
+
+
+def refusal(action: Callable[[], Any]) -> str:
+    with pytest.raises(InputError) as raised:
+        action()
+    message = str(raised.value)
+    assert "\n" not in message
+    assert raised.value.__cause__ is None
+    return message
+
+
+def test_a_model_that_changed_is_refused(small_folder: Path, tmp_path: Path) -> None:
+    """Kills: a digest of names, of some files or of the first folder alone; of hidden files."""
+    folder = shutil.copytree(small_folder, tmp_path / "model")
+    source = EncoderSource.found(KEY, str(folder))
+    assert source.digest == EncoderSource.found(KEY, str(small_folder)).digest
+    (folder / ".cache" / "download").mkdir(parents=True)
+    (folder / ".cache" / "download" / "model.lock").write_text("x")
+    (folder / ".gitattributes").write_text("*")
+    assert EncoderSource.found(KEY, str(folder)) == source
+
+    def refused() -> None:
+        assert EncoderSource.found(KEY, str(folder)).digest != source.digest
+        assert refusal(source.open) == (
+            f"{KEY}: {folder} is not the model that the release began with, or has changed since; "
+            "workers need the same one"
+        )
+
+    weights, pooling = folder / "model.safetensors", folder / "1_Pooling" / "config.json"
+    for file in (weights, pooling, folder / "tokenizer.json"):
+        content = file.read_bytes()
+        file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        refused()
+        file.write_bytes(content)
+    pooling.rename(folder / "1_Pooling" / "other.json")
+    refused()
+    (folder / "1_Pooling" / "other.json").rename(pooling)
+    (folder / "more.txt").write_text("")
+    refused()
+    (folder / "more.txt").unlink()
+    assert source.open().dimensions == 16
+
+
+@pytest.mark.parametrize("damage", ["empty", "no weights", "half the weights", "no tokenizer"])
+def test_a_folder_that_is_no_model(small_folder: Path, tmp_path: Path, damage: str) -> None:
+    """Kills: a loader's own error, of many lines, or a model of random weights."""
+    folder = tmp_path / "model"
+    lost = ("tokenizer.json", "vocab.txt") if damage == "no tokenizer" else ("model.*",)
+    if damage == "empty":
+        folder.mkdir()
+    else:
+        shutil.copytree(small_folder, folder, ignore=shutil.ignore_patterns(*lost))
+    if damage == "half the weights":
+        content = (small_folder / "model.safetensors").read_bytes()
+        (folder / "model.safetensors").write_bytes(content[: len(content) // 2])
+    assert refusal(EncoderSource.found(KEY, str(folder)).open) == (
+        f"{KEY}: {folder} is not a model of sentence-transformers that can be loaded"
+    )
+
+
+@pytest.mark.parametrize("place", ["../elsewhere", ".hidden", "/elsewhere", "a/../../b"])
+def test_a_model_with_parts_outside_its_digest(
+    small_folder: Path, tmp_path: Path, place: str
+) -> None:
+    """Kills: a part that may change while the digest stays."""
+    folder = shutil.copytree(small_folder, tmp_path / "model")
+    modules = json.loads((folder / "modules.json").read_text())
+    modules[-1]["path"] = place
+    (folder / "modules.json").write_text(json.dumps(modules))
+    source = EncoderSource.found(KEY, str(folder))
+    assert refusal(source.open).endswith(
+        "is not a model of sentence-transformers that can be loaded"
+    )
+
+
+NAMES = ["nobody/has-this-model", "./no/such/folder", "/no/such/folder", "two words", ""]
+ASK = """
+import sys
+from quietcorpus.transforms.artefacts.encoder import EncoderSource
+from quietcorpus.transforms.errors import InputError
+for name in sys.argv[1:]:
+    try:
+        EncoderSource.found("mechanism.encoder", name)
+    except InputError as error:
+        print(error)
+"""
+
+
+def test_names_that_cannot_be_had(tmp_path: Path) -> None:
+    """In a process of its own, which contacts nobody. Kills: a traceback of the hub's client."""
+    done = subprocess.run(
+        [sys.executable, "-c", ASK, *NAMES],
+        env=os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.stdout.splitlines() == [
+        f"{KEY}: {name} is neither a folder nor a model that can be had; give the path of a "
+        f"sentence-transformers model, or {PACKAGED} with the extra [sentences]"
+        for name in NAMES
+    ]
+    assert done.stderr == ""
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("package", ["sentence-transformers", "sentencex"])
+def test_without_a_library_the_remedy_is_named(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kills: a look at the folder first, which needs no library, and an error in every worker."""
+    found = importlib.util.find_spec
+
+    def without(name: str, parent: str | None = None) -> Any:
+        return None if name == package.replace("-", "_") else found(name, parent)
+
+    monkeypatch.setattr(importlib.util, "find_spec", without)
+    for name in (PACKAGED, "/no/such/folder"):
+        assert refusal(lambda name=name: EncoderSource.found(KEY, name)) == (  # type: ignore[misc]
+            f"{KEY}: {package} is not installed; install the extra [sentences]"
+        )
+
+
+@pytest.mark.parametrize("weight", [float("nan"), float("inf")])
+def test_embeddings_that_are_not_finite_are_not_released(tmp_path: Path, weight: float) -> None:
+    """Kills: NaN that goes on to be a depth, a candidate's number and a release."""
+    folder = make_small(tmp_path / "broken", weight)
+    encoder = EncoderSource.found(KEY, str(folder)).open()
+    message = f"{KEY}: {folder} gives embeddings that are not finite numbers"
+    assert refusal(lambda: encoder.encode(["It rains."])) == message
+    assert refusal(lambda: encoder.encode(["", of_tokens(8), of_tokens(120)])) == message
+
+
+def test_one_embedding_that_is_not_finite_is_enough(
+    small: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kills: a look at the first embedding, or the first coordinate."""
+
+    def last(found: Floats, rows: list[dict[str, list[int]]]) -> Floats:
+        added = np.zeros_like(found)
+        added[[len(row["input_ids"]) > 30 for row in rows], -1] = np.inf
+        return added
+
+    leaking(small, last, monkeypatch)
+    monkeypatch.setattr(small, "_is_sound", lambda length: True)
+    assert np.isfinite(small.encode(MIXED[:-1])).all()
+    assert refusal(lambda: small.encode(MIXED)).endswith("that are not finite numbers")

@@ -1,0 +1,215 @@
+"""What the draws of a sentence-private release depend on, and what they do not.
+
+Statistical checks reject a correct implementation with probability ALPHA at most. At a tiny epsilon
+each of 8 candidates is drawn with probability 1/8 but for 1e-4 of it, whatever the document was;
+of truncation's noise the sign is looked at.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+from hashed_sentences import (
+    ALPHA,
+    CANDIDATES,
+    DIMENSIONS,
+    DRAWN,
+    DRAWS,
+    EACH,
+    SHARP,
+    SIZE,
+    USED,
+    Hashed,
+    documents,
+    embeddings_of,
+    encoded,
+    parameters,
+    release,
+    some_candidates,
+    some_texts,
+    text_of,
+    tiny,
+)
+from scipy import stats
+
+from quietcorpus.indexes.candidates import save
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.truncation import STEPS, Box
+from quietcorpus.transforms.artefacts.candidates import CandidatesSource
+from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
+from quietcorpus.transforms.privatizers.sentences import SentencePrivatizer
+
+
+def outcomes(what: str, rows: pa.Table, texts: Sequence[str]) -> npt.NDArray[np.int64]:
+    """What is drawn: a candidate a row, or the signs of a row's noise."""
+    if what != "truncation":
+        found: npt.NDArray[np.int64] = rows["candidate"].to_numpy().astype(np.int64)
+        return found
+    low, width = CANDIDATES.box
+    steps = [STEPS * text.count(".") for text in texts]
+    noisy = (embeddings_of(rows) - low) / width * np.array(steps)[:, None]
+    offsets = np.cumsum([0, *(text.count(".") for text in texts)])
+    own = Box(low, width).sums(np.concatenate([encoded(text) for text in texts]), offsets)
+    noise = np.rint(noisy) - own
+    np.testing.assert_allclose(noisy - own, noise, atol=0.01)
+    return np.sign(noise).astype(np.int64)
+
+
+def independent(what: str, one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> bool:
+    """Whether outcomes at a tiny epsilon agree as often as independent ones (exact, two-sided)."""
+    same = one == other
+    zero = math.tanh(float(tiny(what)) / (DIMENSIONS * STEPS) / 2)
+    chance = (1 - zero) ** 2 / 2 + zero**2 if what == "truncation" else 1 / SIZE
+    return bool(stats.binomtest(int(same.sum()), same.size, chance).pvalue >= ALPHA)
+
+
+def number_of_draws(what: str) -> int:
+    """As many documents as make about DRAWS outcomes."""
+    return DRAWS // DIMENSIONS if what == "truncation" else DRAWS
+
+
+@EACH
+def test_a_batch_may_be_cut_anywhere(what: str, key: ReleaseKey) -> None:
+    """By workers of their own, too. Kills: a draw, a utility or an id by a document's place."""
+    texts = ["", *some_texts(100), "", text_of(*range(70))]
+    given = parameters(what)
+    whole = release(given, key, *texts).rows
+    assert release(given, key, *texts).rows.equals(whole)
+    cuts = np.sort(np.random.default_rng().choice(len(texts), 6, replace=False)).tolist()
+    for edges in ([0, *cuts, len(texts)], range(len(texts) + 1)):
+        privatizer = SentencePrivatizer(given, CANDIDATES, Hashed(), key)  # type: ignore[arg-type]
+        parts = [
+            privatizer.release(documents(*texts[start:stop], first_row=start)).rows
+            for start, stop in itertools.pairwise(edges)
+        ]
+        assert pa.concat_tables(parts).combine_chunks().equals(whole)
+
+
+@EACH
+def test_equal_documents_draw_independently(what: str, key: ReleaseKey) -> None:
+    """At other rows, in other files and under other keys.
+
+    Kills: an address without the row or the file, a stage without the key.
+    """
+    given = parameters(what, tiny(what))
+    texts = [text_of(1, 2, 3, 4, 5)] * number_of_draws(what)
+    places = [
+        (key, {}),
+        (key, {"source": "other"}),
+        (ReleaseKey.derive(os.urandom(32), "test", b""), {}),
+    ]
+    released = [release(given, each, *texts, **place).rows for each, place in places]
+    found = [outcomes(what, rows, texts) for rows in released]
+    for one, other in itertools.combinations(found, 2):
+        assert independent(what, one, other)
+    half = len(texts) // 2
+    assert independent(what, found[0][:half], found[0][half : 2 * half])
+    assert independent(what, found[0][1:], found[0][:-1])
+    ids = {number for rows in released for number in rows["id"].to_pylist()}
+    assert len(ids) == 3 * len(texts)
+    assert not independent(what, found[0], found[0])  # the control
+
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "epsilon": {},
+    "most sentences": {"most_sentences": 63},
+    "candidates": {"candidates": CandidatesSource("mechanism.candidates", "memory", "another")},
+    "encoder": {
+        "encoder": EncoderSource("mechanism.encoder", "hashed", "another", "float32", "none")
+    },
+}
+
+
+@EACH
+@pytest.mark.parametrize("change", CHANGES)
+def test_another_setting_changes_all_draws(what: str, change: str, key: ReleaseKey) -> None:
+    """Kills: a setting left out of the stage's parameters, with which two releases of one text
+    would be one draw of two laws.
+    """
+    texts = [text_of(1, 2, 3)] * number_of_draws(what)
+    given = parameters(what, tiny(what))
+    changes = CHANGES[change] or {"epsilon": tiny(what) * Fraction(101, 100)}
+    one, other = (release(each, key, *texts).rows for each in (given, replace(given, **changes)))
+    assert independent(what, outcomes(what, one, texts), outcomes(what, other, texts))
+    assert not set(one["id"].to_pylist()) & set(other["id"].to_pylist())
+
+
+def test_every_mechanism_utility_and_number_of_projections_has_its_own_draws(
+    key: ReleaseKey,
+) -> None:
+    """Kills: a law that does not tell them apart, where utilities agree (here they are all 0)."""
+    given = [parameters(what, SHARP) for what in DRAWN]
+    given += [replace(each, projections=USED - 1) for each in given]
+    found = [release(each, key, *[""] * DRAWS).rows["candidate"].to_numpy() for each in given]
+    for one, other in itertools.combinations(found, 2):
+        assert independent("depth", one, other)
+    every = [*given, parameters("truncation", SHARP)]
+    assert len({release(each, key, "").rows["id"][0].as_py() for each in every}) == len(every)
+
+
+@pytest.mark.parametrize("what", ["mean-depth", "similarity", "truncation"])
+def test_another_sentence_changes_all_of_the_draw(what: str, key: ReleaseKey) -> None:
+    """Kills: an address of the text's length or first sentence; noise that a difference cancels.
+
+    Depths of other kinds are mostly equal, and equal utilities are one law and one draw.
+    """
+    given = parameters(what, tiny(what))
+    numbers = range(number_of_draws(what))
+    before = [text_of(number, -1, -2, -3) for number in numbers]
+    after = [text_of(number, -1, -2, -4 - number) for number in numbers]
+    one, other = (outcomes(what, release(given, key, *some).rows, some) for some in (before, after))
+    assert independent(what, one, other)
+
+
+@EACH
+def test_sentences_beyond_the_most_change_nothing(what: str, key: ReleaseKey) -> None:
+    """Kills: an encoder, a sum, a count or an address of all of a document's sentences."""
+    given = parameters(what, most_sentences=3)
+    tails = [(), (4,), (5, 6, 7, 8), tuple(range(100))]
+    encoder = Hashed()
+    privatizer = SentencePrivatizer(given, CANDIDATES, encoder, key)  # type: ignore[arg-type]
+    found = [privatizer.release(documents(text_of(1, 2, 3, *tail), text_of(9))) for tail in tails]
+    assert encoder.asked == [f"Sentence {number} is here." for number in (1, 2, 3, 9)] * len(tails)
+    for each in found:
+        assert each.rows.equals(found[0].rows)
+        assert (each.tokens, each.known) == (4, True)
+    wider = replace(given, most_sentences=4)
+    assert release(wider, key, text_of(1, 2, 3, 4)).tokens == 4
+    if what in ("mean-depth", "similarity", "truncation"):  # the control: the first three count
+        ids = {
+            release(given, key, text_of(*some)).rows["id"][0].as_py()
+            for some in ((1, 2, 3), (2, 3, 5), (1, 2), (1, 2, 4), (4, 2, 3))
+        }
+        assert len(ids) == 5
+
+
+@EACH
+def test_where_candidates_lie_changes_nothing(what: str, key: ReleaseKey, tmp_path: Path) -> None:
+    """Saved, found and opened with a real encoder, as a worker does it; moved candidates repeat
+    their draws. Kills: the URI or the encoder's name in place of the digest.
+    """
+    save(str(tmp_path), some_candidates(384))
+    source = CandidatesSource.found("mechanism.candidates", str(tmp_path))
+    encoder = EncoderSource.found("mechanism.encoder", PACKAGED)
+    given = parameters(what, candidates=source, encoder=encoder, dimensions=384)
+    batch = documents("It rains. The match goes on! Why?", "", "Nobody came.")
+    rows = given.privatizer(key).release(batch).rows
+    assert rows.schema.field("embedding").type == pa.list_(pa.float32(), 384)
+    moved = replace(
+        given,
+        candidates=replace(source, uri="elsewhere"),
+        encoder=replace(encoder, name="other"),
+    )
+    elsewhere = SentencePrivatizer(moved, source.open(), encoder.open(), key)
+    assert elsewhere.release(batch).rows.equals(rows)

@@ -1,0 +1,216 @@
+"""Parquet is read by row group: the same documents at the same positions, whatever its types."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.reading.documents import BATCH_BYTES, Corpus, Documents, Reject
+from quietcorpus.transforms.reading.sources import plan, read
+
+TEXTS = ["plain", "", "naïve \u2018quoted\u2019", "emoji 🦊", "two\nlines", "plain"]
+
+
+def write(
+    folder: Path, columns: dict[str, Any], name: str = "corpus.parquet", **options: Any
+) -> str:
+    path = folder / name
+    pq.write_table(pa.table(columns), path, **options)
+    return str(path)
+
+
+def invalid(*values: bytes | None) -> pa.Array:
+    """A string column that holds these bytes, valid or not."""
+    raw = pa.array(values, pa.binary())
+    return pa.Array.from_buffers(pa.string(), len(values), raw.buffers(), raw.null_count)
+
+
+def documents(corpus: Corpus) -> list[Documents]:
+    return [batch for split in plan(corpus).splits for batch in read(split, corpus)]
+
+
+def flat(batches: list[Documents]) -> list[tuple[str, int, str]]:
+    """(file, row, text) of every document."""
+    return [
+        (batch.source, row, text)
+        for batch in batches
+        for row, text in zip(batch.rows.tolist(), batch.texts.to_pylist(), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("row_group_size", [1, 4, 100])
+@pytest.mark.parametrize(
+    "kind",
+    [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())],
+    ids=str,
+)
+def test_every_kind_of_string(tmp_path: Path, kind: pa.DataType, row_group_size: int) -> None:
+    path = write(tmp_path, {"text": pa.array(TEXTS).cast(kind)}, row_group_size=row_group_size)
+    corpus = Corpus(path)
+    batches = documents(corpus)
+    assert flat(batches) == [(path, row, text) for row, text in enumerate(TEXTS)]
+    assert all(batch.texts.type == pa.large_string() for batch in batches)
+    assert all(batch.rows.dtype == np.int64 for batch in batches)
+    assert plan(corpus).documents == len(TEXTS)
+    # Read again, and in another order, the positions are the same.
+    assert flat(documents(corpus)) == flat(batches)
+    reversed_splits = [b for s in plan(corpus).splits[::-1] for b in read(s, corpus)]
+    assert sorted(flat(reversed_splits)) == sorted(flat(batches))
+
+
+def test_one_split_a_row_group(tmp_path: Path) -> None:
+    path = write(tmp_path, {"text": TEXTS}, row_group_size=4)
+    splits = plan(Corpus(path)).splits
+    assert [(s.row_group, s.first_row, s.documents) for s in splits] == [(0, 0, 4), (1, 4, 2)]
+    assert len({split.name for split in splits}) == 2
+
+
+def test_several_files_come_in_the_order_of_their_names(tmp_path: Path) -> None:
+    second = write(tmp_path, {"text": ["c"]}, "b.parquet")
+    first = write(tmp_path, {"text": ["a", "b"]}, "a.parquet")
+    found = flat(documents(Corpus(str(tmp_path / "*.parquet"))))
+    assert found == [(first, 0, "a"), (first, 1, "b"), (second, 0, "c")]
+
+
+def test_empty_files_and_row_groups_are_no_splits(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    with pq.ParquetWriter(path, pa.schema([("text", pa.string())])) as writer:
+        for texts in (["a"], [], ["b"]):
+            writer.write_table(pa.table({"text": pa.array(texts, pa.string())}))
+    write(tmp_path, {"text": pa.array([], pa.string())}, "b.parquet")
+    found = flat(documents(Corpus(str(tmp_path / "*.parquet"))))
+    assert [(row, text) for _, row, text in found] == [(0, "a"), (1, "b")]
+
+
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_nulls_and_invalid_utf8_are_rejected_with_their_position(
+    tmp_path: Path, dictionary: bool
+) -> None:
+    column = invalid(b"good", None, b"b\xff\xfed", b"also good", b"\xed\xa0\x80", b"")
+    path = write(
+        tmp_path, {"text": column, "n": range(6)}, row_group_size=4, use_dictionary=dictionary
+    )
+    batches = documents(Corpus(path, keep=("n",)))
+    found = [(row, text) for _, row, text in flat(batches)]
+    assert found == [(0, "good"), (3, "also good"), (5, "")]
+    assert [value for batch in batches for value in batch.columns["n"].to_pylist()] == [0, 3, 5]
+    assert [reject for batch in batches for reject in batch.rejects] == [
+        Reject(path, 1, "the text is null"),
+        Reject(path, 2, "the text is not valid UTF-8"),
+        Reject(path, 4, "the text is not valid UTF-8"),
+    ]
+
+
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_other_columns_of_invalid_utf8_reject_their_record(
+    tmp_path: Path, dictionary: bool
+) -> None:
+    # Kills: kept columns that are copied unchecked, into files that other tools refuse to open.
+    column = invalid(b"fine", b"b\xffd", None, b"b\xffd")
+    if dictionary:
+        codes = pa.array([0, 1, None, 1], pa.int32())
+        column = pa.DictionaryArray.from_arrays(codes, invalid(b"fine", b"b\xffd"))
+    path = write(tmp_path, {"text": ["a", "b", "c", None], "product": column})
+    batches = documents(Corpus(path, keep=("product",)))
+    assert [text for _, _, text in flat(batches)] == ["a", "c"]
+    assert batches[0].columns["product"].to_pylist() == ["fine", None]
+    assert [(reject.row, reject.reason) for batch in batches for reject in batch.rejects] == [
+        (1, "the column 'product' is not valid UTF-8"),
+        (3, "the text is null"),
+    ]
+
+
+def test_a_batch_of_rejects_alone(tmp_path: Path) -> None:
+    path = write(tmp_path, {"text": pa.array([None, None], pa.string()), "n": [1, 2]})
+    (batch,) = documents(Corpus(path, keep=("n",)))
+    assert len(batch.texts) == len(batch.columns) == len(batch.rows) == 0
+    assert [reject.row for reject in batch.rejects] == [0, 1]
+
+
+def test_batches_are_limited_in_documents_and_bytes(tmp_path: Path) -> None:
+    path = write(tmp_path, {"text": ["x"] * 2500})
+    assert [len(batch.texts) for batch in documents(Corpus(path))] == [1024, 1024, 452]
+    size = BATCH_BYTES // 10
+    path = write(tmp_path, {"text": [chr(97 + i) * size for i in range(25)]}, use_dictionary=False)
+    lengths = [len(batch.texts) for batch in documents(Corpus(path))]
+    assert sum(lengths) == 25
+    assert max(lengths) in (9, 10)
+
+
+def test_only_the_named_columns_are_read(tmp_path: Path) -> None:
+    path = write(tmp_path, {"text": ["a"], "secret": ["b"], "key": [1], "product": ["c"]})
+    (batch,) = documents(Corpus(path, id="key", keep=("product", "key")))
+    assert batch.columns.to_pylist() == [{"product": "c", "key": 1}]
+
+
+def test_kept_columns_lose_their_metadata(tmp_path: Path) -> None:
+    # Metadata of a field may hold anything and is on no allow-list.
+    inner = pa.field("inner", pa.string(), metadata={"comment": "private"})
+    fields = [
+        pa.field("text", pa.string()),
+        pa.field("flat", pa.string(), metadata={"comment": "private"}),
+        pa.field("nested", pa.struct([inner])),
+        pa.field("listed", pa.list_(inner)),
+    ]
+    table = pa.table(
+        {"text": ["a"], "flat": ["b"], "nested": [{"inner": "c"}], "listed": [["d"]]},
+        schema=pa.schema(fields, metadata={"comment": "private"}),
+    )
+    pq.write_table(table, tmp_path / "corpus.parquet")
+    schema = plan(Corpus(str(tmp_path / "*"), keep=("flat", "nested", "listed"))).schema
+    assert "private" not in schema.to_string(show_field_metadata=True, truncate_metadata=False)
+    assert schema.field("nested").type.field(0).metadata is None
+    assert schema.field("listed").type.value_field.metadata is None
+
+
+@pytest.mark.parametrize(
+    ("columns", "corpus", "message"),
+    [
+        ({"body": ["a"]}, {}, "input.text: {} has no column 'text'; it has 'body'"),
+        ({"text": ["a"]}, {"keep": ("b",)}, "input.keep: {} has no column 'b'; it has 'text'"),
+        ({"text": ["a"]}, {"id": "b"}, "input.id: {} has no column 'b'; it has 'text'"),
+        ({"text": [1.5]}, {}, "input.text: text in {} is of type double, not string; name the"),
+        ({"text": [["a"]]}, {}, "input.text: text in {} is of type list<element: string>, not"),
+        ({"text": pa.nulls(2)}, {}, "input.text: text in {} is of type null, not string"),
+        ({"text": ["a"], "k": [[1]]}, {"id": "k"}, "input.id: k in {} is of type list<element: "),
+        ({"text": ["a"], "k": [b"x"]}, {"id": "k"}, "input.id: k in {} is of type binary; name a"),
+    ],
+)
+def test_columns_that_do_not_fit(
+    tmp_path: Path, columns: dict[str, Any], corpus: dict[str, Any], message: str
+) -> None:
+    path = write(tmp_path, columns)
+    with pytest.raises(InputError) as raised:
+        plan(Corpus(path, **corpus))
+    assert str(raised.value).startswith(message.format(path))
+
+
+def test_files_of_different_column_types(tmp_path: Path) -> None:
+    first = write(tmp_path, {"text": ["a"], "year": [2020]}, "a.parquet")
+    second = write(tmp_path, {"text": ["a"], "year": ["2020"]}, "b.parquet")
+    said = f"{second} has other column types than {first}; write"
+    with pytest.raises(InputError, match=f"^input.keep: {said}"):
+        plan(Corpus(str(tmp_path / "*"), keep=("year",)))
+    with pytest.raises(InputError, match=f"^mechanism.user: {said}"):
+        plan(Corpus(str(tmp_path / "*"), also=(("mechanism.user", "year"),)))
+    # Where no column is kept, there is nothing to differ in.
+    assert len(plan(Corpus(str(tmp_path / "*"))).splits) == 2
+
+
+def test_no_file_is_left_open(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    # Kills: a Parquet file that is closed by the garbage collector alone (a ResourceWarning).
+    path = write(tmp_path, {"text": ["a"] * 5000})
+    batches = read(plan(Corpus(path)).splits[0], Corpus(path))
+    next(batches)
+    del batches
+    documents(Corpus(path))
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 nothing PAR1")
+    with pytest.raises(InputError, match="not a readable Parquet file"):
+        plan(Corpus(str(tmp_path / "bad.parquet")))
+    assert [warning for warning in recwarn if warning.category is ResourceWarning] == []

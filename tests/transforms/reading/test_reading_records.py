@@ -1,0 +1,239 @@
+"""JSON Lines, CSV and text: documents, positions, and what is rejected and why."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.reading.documents import BATCH_BYTES, Corpus, Documents
+from quietcorpus.transforms.reading.sources import file_format, plan, read
+
+TEXTS = ["plain", "", "naïve", "emoji 🦊", "two\nlines", 'a "quote", a comma', " \t "]
+
+
+def documents(corpus: Corpus) -> list[Documents]:
+    return [batch for split in plan(corpus).splits for batch in read(split, corpus)]
+
+
+def texts(corpus: Corpus) -> list[tuple[int, str]]:
+    """(row, text) of every document."""
+    return [
+        pair
+        for batch in documents(corpus)
+        for pair in zip(batch.rows.tolist(), batch.texts.to_pylist(), strict=True)
+    ]
+
+
+def rejects(corpus: Corpus) -> list[tuple[int, str]]:
+    """(row, reason) of every reject."""
+    return [(r.row, r.reason) for batch in documents(corpus) for r in batch.rejects]
+
+
+def frames(content: bytes) -> bytes:
+    """Zstandard in several frames, as parallel writers leave it."""
+    third = len(content) // 3
+    parts = (content[:third], content[third : 2 * third], content[2 * third :])
+    return b"".join(zstandard.compress(part) for part in parts)
+
+
+COMPRESS = {
+    "": lambda content: content,
+    ".gz": gzip.compress,
+    ".gz members": lambda content: gzip.compress(content[:40]) + gzip.compress(content[40:]),
+    ".zst": zstandard.compress,
+    ".zst frames": frames,
+}
+
+
+def written(folder: Path, name: str, content: bytes, compression: str = "") -> str:
+    path = folder / f"{name}{compression.split(maxsplit=1)[0] if compression else ''}"
+    path.write_bytes(COMPRESS[compression](content))
+    return str(path)
+
+
+@pytest.mark.parametrize("compression", COMPRESS)
+@pytest.mark.parametrize("name", ["corpus.jsonl", "corpus.ndjson", "corpus.csv", "CORPUS.JSONL"])
+def test_documents_and_positions(tmp_path: Path, name: str, compression: str) -> None:
+    if name.endswith("csv"):
+        stream = io.StringIO()
+        csv.writer(stream).writerows([["n", "text"], *enumerate(TEXTS)])
+        content = stream.getvalue().encode()
+    else:
+        content = "".join(json.dumps({"text": text}) + "\n" for text in TEXTS).encode()
+    corpus = Corpus(written(tmp_path, name, content, compression))
+    assert texts(corpus) == list(enumerate(TEXTS))
+    assert texts(corpus) == texts(corpus)
+    assert rejects(corpus) == []
+    assert plan(corpus).documents is None
+
+
+@pytest.mark.parametrize("compression", COMPRESS)
+def test_text_has_a_document_a_line(tmp_path: Path, compression: str) -> None:
+    content = "first\r\n\nthïrd\nlast, unended line".encode()
+    path = written(tmp_path, "corpus.txt", content, compression)
+    expected = ["first", "", "thïrd", "last, unended line"]
+    assert texts(Corpus(path)) == list(enumerate(expected))
+
+
+def test_text_of_invalid_utf8_is_rejected(tmp_path: Path) -> None:
+    corpus = Corpus(written(tmp_path, "corpus.txt", b"good\nb\xffd\nfine\n"))
+    assert texts(corpus) == [(0, "good"), (2, "fine")]
+    assert rejects(corpus) == [(1, "the line is not valid UTF-8")]
+
+
+def test_json_lines_that_are_rejected(tmp_path: Path) -> None:
+    lines = [
+        b'{"text": "good"}',
+        b'{"text": "cut',
+        b'["text"]',
+        b'"text"',
+        b'{"body": "x"}',
+        b'{"text": null}',
+        b'{"text": 7}',
+        b'{"text": ["x"]}',
+        b'{"text": {"x": 1}}',
+        b'{"text": true}',
+        b'{"text": "b\xff"}',
+        b'{"text": "\\ud800 lone"}',
+        b'{"text": "fine \\ud83e\\udd8a"}',
+        b"NaN",
+    ]
+    corpus = Corpus(written(tmp_path, "corpus.jsonl", b"\n".join(lines)))
+    assert texts(corpus) == [(0, "good"), (12, "fine 🦊")]
+    assert rejects(corpus) == [
+        (1, "the line is not valid JSON in UTF-8"),
+        (2, "the line is not a JSON object"),
+        (3, "the line is not a JSON object"),
+        (4, "the text is missing"),
+        (5, "the text is null"),
+        (6, "the text is not a string"),
+        (7, "the text is not a string"),
+        (8, "the text is not a string"),
+        (9, "the text is not a string"),
+        (10, "the line is not valid JSON in UTF-8"),
+        (11, "the line is not valid JSON in UTF-8"),
+        (13, "the line is not valid JSON in UTF-8"),
+    ]
+
+
+def test_blank_json_lines_are_no_records(tmp_path: Path) -> None:
+    content = b'\n{"text": "a"}\n  \n\r\n{"text": "b"}\n\n'
+    corpus = Corpus(written(tmp_path, "corpus.jsonl", content))
+    assert texts(corpus) == [(0, "a"), (1, "b")]
+    assert rejects(corpus) == []
+
+
+def test_one_record_without_its_text_does_not_stop_a_corpus(tmp_path: Path) -> None:
+    # Kills: columns taken from the first record alone.
+    content = b'{"note": "x"}\n{"text": "a", "product": "loan"}\n'
+    corpus = Corpus(written(tmp_path, "corpus.jsonl", content), keep=("product",))
+    assert texts(corpus) == [(1, "a")]
+    assert rejects(corpus) == [(0, "the text is missing")]
+
+
+def test_json_columns_become_strings(tmp_path: Path) -> None:
+    lines = [{"text": "a", "k": "s"}, {"text": "b", "k": 1.5}, {"text": "c", "k": {"x": [None]}}]
+    lines += [{"text": "d", "k": None}, {"text": "e"}]
+    content = "\n".join(map(json.dumps, lines)).encode()
+    (batch,) = documents(Corpus(written(tmp_path, "corpus.jsonl", content), keep=("k",)))
+    assert batch.columns["k"].to_pylist() == ["s", "1.5", '{"x":[null]}', None, None]
+
+
+def test_csv_in_full(tmp_path: Path) -> None:
+    content = (
+        b"\xef\xbb\xbfkey,text\r\n"
+        b'1,"a ""quoted"" text, with a comma"\r\n'
+        b'2,"two\r\nlines"\r\n'
+        b"\r\n"
+        b"3,\r\n"
+        b"4,too,many\r\n"
+        b"too few\r\n"
+        b"5,b\xffd\r\n"
+        b'6,"bad"quote\r\n'
+        b"7,na\xc3\xafve"
+    )
+    corpus = Corpus(written(tmp_path, "corpus.csv", content), id="key")
+    fields = "the row has not as many fields as the header, or is not CSV"
+    assert texts(corpus) == [
+        (0, 'a "quoted" text, with a comma'),
+        (1, "two\r\nlines"),
+        (2, ""),
+        (7, "naïve"),
+    ]
+    assert rejects(corpus) == [
+        (3, fields),
+        (4, fields),
+        (5, "the row is not valid UTF-8"),
+        (6, fields),
+    ]
+    keys = [k for batch in documents(corpus) for k in batch.columns["key"].to_pylist()]
+    assert keys == ["1", "2", "3", "7"]
+
+
+def test_csv_fields_may_be_large(tmp_path: Path) -> None:
+    # Kills: the csv module's own limit of 128 KiB a field.
+    content = b"text\n" + b"x" * (1 << 20) + b"\n"
+    ((row, text),) = texts(Corpus(written(tmp_path, "corpus.csv", content)))
+    assert (row, len(text)) == (0, 1 << 20)
+
+
+def test_batches_are_limited_in_documents_and_bytes(tmp_path: Path) -> None:
+    path = written(tmp_path, "corpus.txt", b"x\n" * 2500)
+    assert [len(batch.texts) for batch in documents(Corpus(path))] == [1024, 1024, 452]
+    path = written(tmp_path, "corpus.txt", (b"x" * (BATCH_BYTES // 4) + b"\n") * 9)
+    assert [len(batch.texts) for batch in documents(Corpus(path))] == [4, 4, 1]
+    # Rejects count too, so that a file of nothing else does not fill the memory.
+    path = written(tmp_path, "corpus.jsonl", b"{\n" * 1500 + b'{"text": ""}\n')
+    assert [len(batch.rejects) for batch in documents(Corpus(path))] == [1024, 476]
+
+
+@pytest.mark.parametrize("compression", [".gz", ".zst", ".zst frames"])
+@pytest.mark.parametrize("kept", [0.9, 0.5])
+def test_a_truncated_file_is_refused(tmp_path: Path, compression: str, kept: float) -> None:
+    # Kills: a decompressor that takes the end of the file for the end of the data.
+    lines = b"".join(b'{"text": "%d"}\n' % (i * 7919) for i in range(5000))
+    path = Path(written(tmp_path, "corpus.jsonl", lines, compression))
+    path.write_bytes(path.read_bytes()[: int(path.stat().st_size * kept)])
+    with pytest.raises(InputError, match=f"input.path: {path} cannot be decompressed or read"):
+        documents(Corpus(str(path)))
+
+
+@pytest.mark.parametrize("compression", [".gz", ".zst"])
+def test_a_damaged_file_is_refused(tmp_path: Path, compression: str) -> None:
+    path = Path(written(tmp_path, "corpus.jsonl", b'{"text": "abcdefgh"}\n' * 5000, compression))
+    path.write_bytes(path.read_bytes()[:20] + b"\0" * 20 + path.read_bytes()[40:])
+    with pytest.raises(InputError, match=f"input.path: {path} cannot be decompressed or read"):
+        documents(Corpus(str(path)))
+
+
+@pytest.mark.parametrize("name", ["corpus.jsonl.gz", "corpus.csv.zst"])
+def test_a_file_that_is_not_compressed_as_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b'{"text": "plain"}\n')
+    with pytest.raises(InputError, match=f"{name} cannot be decompressed"):
+        documents(Corpus(str(tmp_path / name)))
+
+
+def test_missing_columns(tmp_path: Path) -> None:
+    path = written(tmp_path, "corpus.jsonl", b'{"body": "x", "n": 1}\n')
+    with pytest.raises(InputError, match=f"input.text: {path} has no column 'text'; check"):
+        plan(Corpus(path))
+    path = written(tmp_path, "corpus.csv", b"text,author\n")
+    with pytest.raises(InputError, match=f"input.keep: {path} has no column 'product'; check"):
+        plan(Corpus(path, keep=("product",)))
+
+
+def test_formats_go_by_the_extension() -> None:
+    assert file_format("s3://bucket/x.JSONL.GZ") == "json lines"
+    assert file_format("a/x.csv.zst") == "csv"
+    assert file_format("a/x.parquet") == "parquet"
+    assert file_format("a/x.cor") == "text"
+    for name in ("x.pdf", "x.parquet.gz", "x", "x.gz"):
+        with pytest.raises(InputError, match=f"input.path: {name} has no known extension; use one"):
+            file_format(name)

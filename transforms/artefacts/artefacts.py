@@ -1,0 +1,55 @@
+"""Public artefacts: read wherever they lie, and checked against the digest that the card states."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from quietcorpus.transforms.errors import InputError
+
+_BLOCK = 1 << 22
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """A public file, named by a key of the spec.
+
+    Attributes:
+        key: the spec's key, for errors.
+        uri: where it is.
+        digest: the SHA-256 that it had when the release began, hexadecimal.
+    """
+
+    key: str
+    uri: str
+    digest: str
+
+    @classmethod
+    def found(cls, key: str, uri: str) -> Artefact:
+        """The artefact as it is now; raises InputError if it cannot be read."""
+        digest = hashlib.sha256()
+        try:
+            with FileSystems.open(uri, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
+                while block := stream.read(_BLOCK):
+                    digest.update(block)
+        except Exception:  # every object store's client has exceptions of its own
+            raise InputError(f"{key}: {uri} cannot be read; check the path") from None
+        return cls(key, uri, digest.hexdigest())
+
+    def lines(self) -> Iterator[bytes]:
+        """The file's lines; raises InputError at the end if it has changed meanwhile."""
+        digest = hashlib.sha256()
+        with FileSystems.open(self.uri, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
+            for line in stream:
+                digest.update(line)
+                yield line
+        if digest.hexdigest() != self.digest:
+            raise InputError(f"{self.key}: {self.uri} has changed since the release began")
+
+    def content(self) -> bytes:
+        """All of the file; raises InputError if it has changed."""
+        return b"".join(self.lines())

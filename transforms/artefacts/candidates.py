@@ -1,0 +1,17 @@
+"""Candidates by their URI: found by the launcher, and opened by its workers."""
+
+from __future__ import annotations
+
+from quietcorpus.indexes.candidates import Candidates, Manifest, open_candidates
+from quietcorpus.transforms.artefacts.folders import FolderKind, FolderSource
+
+
+class CandidatesSource(FolderSource[Candidates]):
+    """Candidates, named by a key of the spec."""
+
+    kind = FolderKind(
+        "set of candidates",
+        "quietcorpus index build-candidates",
+        Manifest.read,
+        open_candidates,
+    )

@@ -1,0 +1,219 @@
+"""Artefacts' folders by their URI: found by the launcher, and fetched once a host, whole."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import stat
+import tempfile
+import threading
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+
+import fasteners
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from quietcorpus.indexes.folder import MANIFEST, ArtefactError, plain_names, verify
+from quietcorpus.transforms.artefacts.artefacts import Artefact
+from quietcorpus.transforms.errors import InputError
+
+CACHE = "QUIETCORPUS_CACHE"
+"""The variable that names the folder in which fetched artefacts are kept."""
+
+
+_threads = threading.Lock()  # neither fetching nor the cache of functools parts a process's threads
+
+
+class Listing(Protocol):
+    """What is asked of a manifest here, whatever it is of."""
+
+    @property
+    def files(self) -> Sequence[Mapping[str, Any]]:
+        """Path and sha256 of each file beside the manifest."""
+
+
+ReadManifest = Callable[[str, str], Listing]
+"""Reads the manifest in a folder that has a digest; raises ArtefactError for one of no use."""
+Opened = TypeVar("Opened")
+
+
+@dataclass(frozen=True)
+class FolderKind(Generic[Opened]):
+    """A kind of artefact: its name, as in "index", the command that makes one, and its readers.
+
+    These raise ArtefactError for a folder of no use.
+    """
+
+    noun: str
+    command: str
+    read_manifest: ReadManifest
+    read: Callable[[str, str], Opened]
+
+
+@dataclass(frozen=True)
+class FolderSource(Generic[Opened]):
+    """An artefact, named by a key of the spec.
+
+    Attributes:
+        key: the spec's key, for errors.
+        uri: its folder.
+        digest: the SHA-256 of its manifest when the release began.
+    """
+
+    key: str
+    uri: str
+    digest: str
+
+    kind: ClassVar[FolderKind[Any]]
+
+    @classmethod
+    def found(cls, key: str, uri: str) -> Self:
+        """The artefact as it is now; raises InputError if there is none."""
+        try:
+            return cls(key, uri, Artefact.found(key, f"{uri}/{MANIFEST}").digest)
+        except InputError:
+            raise InputError(
+                f"{key}: {uri} is no {cls.kind.noun}: it has no {MANIFEST} that can be read; make "
+                f"one with `{cls.kind.command}`"
+            ) from None
+
+    def open(self) -> Opened:
+        """Fetch, verify and read it, once a process; raises InputError if it is unusable."""
+        try:
+            with _threads:
+                found: Opened = _opened(self.kind, self.uri, self.digest)
+                return found
+        except ArtefactError as error:
+            raise InputError(f"{self.key}: {self.uri} {error}") from None
+
+
+@functools.lru_cache(maxsize=3)
+def _opened(kind: FolderKind[Any], uri: str, digest: str) -> Any:
+    return kind.read(local(uri, digest, kind.read_manifest), digest)
+
+
+def local(uri: str, digest: str, read_manifest: ReadManifest) -> str:
+    """The artefact as a folder of this host; what was fetched is verified, a local one is not.
+
+    Raises ArtefactError if it cannot be fetched or kept, or is not what its manifest says. A
+    process may call it in one thread at a time for each digest: its lock parts processes alone.
+    """
+    if "://" not in uri:
+        return uri
+    folder = _cache() / digest
+    try:
+        with fasteners.InterProcessLock(f"{folder}.lock"):  # or every worker would fetch it
+            if not _is_intact(folder, digest, read_manifest):
+                _replace(folder, uri, digest, read_manifest)
+    except OSError:
+        raise ArtefactError(
+            f"cannot be kept in {folder.parent}; see to its permissions and its room, or set "
+            f"${CACHE} to another folder"
+        ) from None
+    return str(folder)
+
+
+def _is_intact(folder: Path, digest: str, read_manifest: ReadManifest) -> bool:
+    """Whether a copy is there already; somebody's disk or hand may have damaged it."""
+    try:
+        verify(str(folder), read_manifest(str(folder), digest).files)
+    except ArtefactError:
+        return False
+    return True
+
+
+def _replace(folder: Path, uri: str, digest: str, read_manifest: ReadManifest) -> None:
+    """Fetch a copy beside the folder and have it appear whole; what was torn before goes."""
+    for left in folder.parent.glob(f"{digest}.*.torn"):
+        shutil.rmtree(left, ignore_errors=True)
+    torn = folder.with_name(f"{digest}.{uuid.uuid4().hex}.torn")
+    torn.mkdir()
+    try:
+        _fetch(uri, torn, digest, read_manifest)
+        shutil.rmtree(folder, ignore_errors=True)
+        torn.rename(folder)
+    finally:
+        shutil.rmtree(torn, ignore_errors=True)
+
+
+def _fetch(uri: str, folder: Path, digest: str, read_manifest: ReadManifest) -> None:
+    """Download and verify; raises ArtefactError."""
+    try:
+        _copy(uri, folder, MANIFEST)
+        files = read_manifest(str(folder), digest).files
+        for name in plain_names(files):
+            _copy(uri, folder, name)
+    except ArtefactError:
+        raise
+    except Exception:  # every object store's client has exceptions of its own
+        raise ArtefactError(
+            "cannot be fetched; check the path, the credentials, and the room in "
+            f"{folder.parent} (${CACHE} names another place)"
+        ) from None
+    verify(str(folder), files)
+
+
+def _copy(uri: str, folder: Path, name: str) -> None:
+    source = FileSystems.open(f"{uri}/{name}", compression_type=CompressionTypes.UNCOMPRESSED)
+    with source as stream, open(folder / name, "wb") as sink:
+        shutil.copyfileobj(stream, sink, 1 << 22)
+
+
+def _cache() -> Path:
+    """A folder of this user's own, where nobody else can put an artefact."""
+    for place in _places():
+        try:
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if _is_own(place):
+            return place
+    raise ArtefactError(
+        f"cannot be kept anywhere; set ${CACHE} to a folder that you, and nobody else, can write to"
+    )
+
+
+def _is_own(place: Path) -> bool:
+    """Whether nobody but this user can write to a folder."""
+    # A link in a shared temporary folder may be anybody's, and be turned at any time.
+    found = place.lstat() if place.parent == _temporary() else place.stat()
+    safe = stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o022
+    return safe and found.st_uid == os.getuid() and os.access(place, os.W_OK)
+
+
+def scratch(name: str) -> Path:
+    """A temporary folder that an earlier run of this user may have left, and nobody else.
+
+    Raises InputError if it is somebody else's, or cannot be made.
+    """
+    place = _temporary() / f"quietcorpus-{os.getuid()}-{name}"
+    try:
+        place.mkdir(mode=0o700, exist_ok=True)
+        if _is_own(place):
+            return place
+    except OSError:  # a link that leads nowhere, a file, no room
+        pass
+    raise InputError(
+        f"{place}: cannot be a folder that you, and nobody else, can write to; delete it, or set "
+        "TMPDIR to another place"
+    )
+
+
+def _places() -> list[Path]:
+    if named := os.environ.get(CACHE):
+        return [Path(named)]
+    temporary = _temporary() / f"quietcorpus-{os.getuid()}"
+    try:
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:  # a container's user may have no home
+        return [temporary]
+    return [home / "quietcorpus", temporary]
+
+
+def _temporary() -> Path:
+    return Path(tempfile.gettempdir())

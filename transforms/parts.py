@@ -1,0 +1,38 @@
+"""Which parts of a corpus a sum holds: none may be in it twice, and none may lack.
+
+A part that an engine delivers twice doubles what each of its documents adds to a sum, and with it
+the sensitivity for which noise was calibrated. So every partial sum carries the numbers of the
+parts that it holds, to where noise is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from quietcorpus.transforms.errors import StageError
+
+Parts = tuple[int, ...]
+"""The numbers of the parts (splits of the corpus, or shards of users) that a sum holds."""
+
+
+def joined(held: Iterable[Parts]) -> Parts:
+    """The parts of several sums together; raises StageError if one of them is in two."""
+    parts = tuple(part for own in held for part in own)
+    if len(set(parts)) < len(parts):
+        raise doubled("a part")
+    return parts
+
+
+def require_all(parts: Parts, count: int) -> None:
+    """Raise StageError unless these are the parts 0 .. count - 1, each once."""
+    joined([parts])
+    if sorted(parts) != list(range(count)):
+        raise StageError(
+            f"the engine lost a part: {len(set(parts) & set(range(count)))} of {count} are there; "
+            "run again, on another engine if that repeats"
+        )
+
+
+def doubled(what: str) -> StageError:
+    """The failure of a run in which something was delivered twice."""
+    return StageError(f"the engine doubled {what}; run again, on another engine if that repeats")

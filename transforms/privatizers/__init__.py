@@ -1,0 +1,1 @@
+"""A document in, a released row out: one privatizer for each kind of release."""

@@ -1,0 +1,147 @@
+"""The per-document path of a bag-of-words release: batches in, released rows out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from quietcorpus.indexes import tokenizer
+from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.mechanisms.bag_of_words import Accounting, BagOfWords, add_noise
+from quietcorpus.mechanisms.bags import Bags, clip, dense, permute
+from quietcorpus.mechanisms.decompression import Decompression
+from quietcorpus.mechanisms.keystream import Addresses, ReleaseKey
+from quietcorpus.transforms.codebook import Codebook
+from quietcorpus.transforms.privatizers.rows import Released, document_addresses, identified
+from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS, Documents
+from quietcorpus.transforms.shards import ROW_GROUP_ROWS
+
+_ENTRIES_AT_ONCE = 1 << 22
+_SPREAD_LANE = 254  # of the stage's keystream, which the noise does not use
+
+
+@dataclass(frozen=True)
+class BagOfWordsParameters:
+    """What the spec says of the documents' mechanism, before the vocabulary's size is known.
+
+    Attributes:
+        with_bins: whether rows hold what the mechanism made, too: the noisy count of every bin.
+    """
+
+    precision: int
+    epsilon: Fraction
+    accounting: Accounting
+    with_bins: bool = False
+
+    @property
+    def fields(self) -> tuple[pa.Field, ...]:
+        """The columns, lists of integers all."""
+        names = ("terms", "counts", *(("bins",) if self.with_bins else ()))
+        return tuple(pa.field(name, pa.list_(pa.int32())) for name in names)
+
+    def mechanism(self, vocabulary_size: int, bins: int) -> BagOfWords:
+        """The mechanism for a vocabulary and a map of these sizes."""
+        return BagOfWords(self.precision, self.epsilon, vocabulary_size, bins, self.accounting)
+
+    def privatizer(self, key: ReleaseKey, side: Codebook) -> BagPrivatizer:
+        """The path for one worker, once the codebook is made."""
+        return BagPrivatizer(self, side, key)
+
+
+class BagPrivatizer:
+    """Batches of documents in, tables of noisy bags out."""
+
+    def __init__(
+        self, parameters: BagOfWordsParameters, codebook: Codebook, key: ReleaseKey
+    ) -> None:
+        self._codebook = codebook
+        mechanism = parameters.mechanism(len(codebook.vocabulary), codebook.size)
+        self._noise = mechanism.noise()
+        # Sizes follow from the noise alone: what is published in one piece must not tell how
+        # long the texts in it are.
+        expected = max(mechanism.expected_noise_terms, codebook.size * parameters.with_bins)
+        self._with_bins = parameters.with_bins
+        self.row_group_rows = int(np.clip(_ENTRIES_AT_ONCE // expected, 64, ROW_GROUP_ROWS))
+        self.documents_at_once = min(self.row_group_rows, BATCH_DOCUMENTS)
+        self._stream = key.stage(
+            "documents",
+            1,
+            **mechanism.stage_parameters,
+            codebook=codebook.digest,
+            tokenizer=tokenizer.LAW,
+        )
+        self._decompression = (
+            Decompression(codebook.bins, codebook.weights, codebook.size)
+            if codebook.weights is not None and codebook.compresses
+            else None
+        )
+
+    def release(self, documents: Documents) -> Released:
+        """The released rows, in input order, under fresh ids."""
+        tokens = tokenize(documents.texts)
+        offsets, terms = self._codebook.vocabulary.look_up(tokens)
+        addresses = document_addresses(self._stream, documents, offsets, terms)
+        size, bins = self._codebook.size, self._codebook.bins
+        noisy = add_noise(self._noise, size, self._stream, addresses, offsets, bins[terms])
+        bags = clip(noisy)
+        if self._decompression is not None:
+            bags = self._decompression.expand(bags, self.words(addresses))
+        columns = as_lists(bags)
+        if self._with_bins:
+            columns["bins"] = _as_rows(dense(noisy, size))
+        rows = identified(self._stream, addresses, columns)
+        return Released(rows, len(tokens.starts), len(terms) > 0)
+
+    def words(self, addresses: Addresses) -> Callable[[int], npt.NDArray[np.uint64]]:
+        """Random words for the decompression of a batch, from a lane of its first document."""
+        used = 0
+
+        def draw(count: int) -> npt.NDArray[np.uint64]:
+            nonlocal used
+            blocks = -(-count // 2)
+            raw = self._stream.blocks(addresses[:1], blocks, lane=_SPREAD_LANE, start=used)
+            used += blocks
+            return raw.view("<u8")[0, :count]
+
+        return draw
+
+    def take(self, rows: pa.Table, order: npt.NDArray[np.int64]) -> pa.Table:
+        """The rows in another order; Arrow takes three times as long to permute lists."""
+        terms, counts = (rows[name].combine_chunks() for name in ("terms", "counts"))
+        bags = permute(
+            Bags(
+                terms.offsets.to_numpy().astype(np.int64),
+                terms.values.to_numpy(),
+                counts.values.to_numpy(),
+            ),
+            order,
+        )
+        lists = as_lists(bags)
+        if self._with_bins:
+            values = rows["bins"].combine_chunks().values.to_numpy()
+            lists["bins"] = _as_rows(values.reshape(len(rows), self._codebook.size)[order])
+        taken = rows.drop_columns([*lists]).take(pa.array(order))
+        for name, column in lists.items():
+            taken = taken.append_column(name, column)
+        return taken
+
+
+def _as_rows(counts: npt.NDArray[np.int32]) -> pa.ListArray:
+    """Rows of equal lengths as list<int32>."""
+    rows, size = counts.shape
+    offsets = pa.array(np.arange(rows + 1, dtype=np.int32) * size)
+    return pa.ListArray.from_arrays(offsets, pa.array(counts.ravel()))
+
+
+def as_lists(bags: Bags) -> dict[str, pa.ListArray]:
+    """Bags as the columns `terms` and `counts`, list<int32> both."""
+    offsets = pa.array(bags.offsets, pa.int32())
+    return {
+        "terms": pa.ListArray.from_arrays(offsets, bags.entries),
+        "counts": pa.ListArray.from_arrays(offsets, bags.counts),
+    }

@@ -1,0 +1,88 @@
+"""The baseline that users ask for: text privatised word by word, then encoded, then averaged.
+
+Meehan, Mrini and Chaudhuri: Sentence-level privacy for document embeddings (ACL 2022), the baseline
+`MDP` of section 5. Theirs keeps the private text's division into sentences, which depends on its
+words and is protected by nothing. Here the released words are encoded in runs of one length, so
+that all that follows their replacement is post-processing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from quietcorpus.indexes.recoder import means
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.transforms.artefacts.encoder import Encoder, EncoderSource
+from quietcorpus.transforms.privatizers.rows import Privatizer, Released
+from quietcorpus.transforms.privatizers.sentences import (
+    SentencePrivatizer,
+    embedding_field,
+    fixed_lists,
+)
+from quietcorpus.transforms.privatizers.words import WordPrivatizer, WordsParameters
+from quietcorpus.transforms.reading.documents import Documents
+
+RUN_WORDS = 20
+"""Words that are encoded together: about as many as a sentence has."""
+
+
+@dataclass(frozen=True)
+class EmbeddedWordsParameters:
+    """What the documents' mechanism is, and all that its output law depends on but the key.
+
+    Attributes:
+        words: how words are replaced.
+        most_runs: of a document's runs of words, how many count, from its beginning.
+        encoder: of runs.
+        dimensions: the length of its embeddings.
+    """
+
+    words: WordsParameters
+    most_runs: int
+    encoder: EncoderSource
+    dimensions: int
+
+    @property
+    def fields(self) -> tuple[pa.Field, ...]:
+        """The embedding."""
+        return (embedding_field(self.dimensions),)
+
+    def privatizer(self, key: ReleaseKey, side: None = None) -> EmbeddedWordsPrivatizer:
+        """The path for one worker; fetches the index and loads the encoder."""
+        return EmbeddedWordsPrivatizer(
+            self.words.privatizer(key), self.encoder.open(), self.most_runs
+        )
+
+
+class EmbeddedWordsPrivatizer(Privatizer):
+    """Releases the mean embedding of a document's words, all of which were replaced first."""
+
+    row_group_rows = SentencePrivatizer.row_group_rows
+    documents_at_once = SentencePrivatizer.documents_at_once
+
+    def __init__(self, words: WordPrivatizer, encoder: Encoder, most_runs: int) -> None:
+        self._words = words
+        self._encoder = encoder
+        self._most_runs = most_runs
+
+    def release(self, documents: Documents) -> Released:
+        """The released rows, in input order, under fresh ids.
+
+        A document of no released word gets zeros.
+        """
+        # What a release of words of this id and key would hold, ids and all, and no more than it.
+        released = self._words.release(documents)
+        runs = [_runs(text)[: self._most_runs] for text in released.rows["text"].to_pylist()]
+        offsets = np.cumsum([0, *map(len, runs)], dtype=np.int64)
+        embeddings = self._encoder.encode([run for of_one in runs for run in of_one])
+        column = fixed_lists(means(embeddings, offsets).astype(np.float32))
+        place = released.rows.schema.get_field_index("text")
+        return released._replace(rows=released.rows.set_column(place, "embedding", column))
+
+
+def _runs(text: str) -> list[str]:
+    words = text.split()
+    return [" ".join(words[i : i + RUN_WORDS]) for i in range(0, len(words), RUN_WORDS)]

@@ -1,0 +1,227 @@
+"""The per-document path of a sentence-private release: batches in, rows of embeddings out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from quietcorpus.indexes.candidates import Candidates
+from quietcorpus.indexes.sentences import NAME, split
+from quietcorpus.mechanisms.deep_candidate import (
+    DeepCandidate,
+    Depths,
+    Similarities,
+    Utility,
+    on_grid,
+    project,
+)
+from quietcorpus.mechanisms.guarantees import SentencePrivacy
+from quietcorpus.mechanisms.keystream import Addresses, Keystream, ReleaseKey
+from quietcorpus.mechanisms.truncation import Box, NoisyMeans, Truncation
+from quietcorpus.transforms.artefacts.candidates import CandidatesSource
+from quietcorpus.transforms.artefacts.encoder import Encoder, EncoderSource
+from quietcorpus.transforms.privatizers.rows import (
+    Privatizer,
+    Released,
+    document_addresses,
+    identified,
+)
+from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS, Documents
+
+SENTENCES_ROW_GROUP_ROWS = BATCH_DOCUMENTS
+
+Embeddings = npt.NDArray[np.float32]
+"""A sentence a row, float32 (total, d)."""
+
+
+class SentenceMechanism(StrEnum):
+    """The mechanisms that release an embedding of each document."""
+
+    DEEP_CANDIDATE = "deep-candidate"
+    TRUNCATION = "truncation"
+    MADLIB = "madlib"
+
+
+def embedding_field(dimensions: int) -> pa.Field:
+    """The column of released embeddings."""
+    return pa.field("embedding", pa.list_(pa.float32(), dimensions))
+
+
+@dataclass(frozen=True)
+class SentencesParameters:
+    """What the documents' mechanism is, and all that its output law depends on but the key.
+
+    Attributes:
+        mechanism: which one; Madlib has parameters of its own (`privatizers.embedded_words`).
+        epsilon: of one sentence.
+        utility: of deep-candidate: what makes a candidate a good one.
+        projections: of deep-candidate by depth: how many of the candidates' are used.
+        most_sentences: of a document's, how many count, from its beginning.
+        candidates: where they are, and all that was learnt from public documents.
+        encoder: of sentences.
+        dimensions: the length of its embeddings.
+    """
+
+    mechanism: SentenceMechanism
+    epsilon: Fraction
+    utility: Utility
+    projections: int
+    most_sentences: int
+    candidates: CandidatesSource
+    encoder: EncoderSource
+    dimensions: int
+
+    @property
+    def fields(self) -> tuple[pa.Field, ...]:
+        """The candidate's number, where one is drawn, and the embedding."""
+        embedding = embedding_field(self.dimensions)
+        if self.mechanism is SentenceMechanism.TRUNCATION:
+            return (embedding,)
+        return (pa.field("candidate", pa.int32()), embedding)
+
+    @property
+    def law(self) -> DeepCandidate | Truncation:
+        """The mechanism."""
+        if self.mechanism is SentenceMechanism.TRUNCATION:
+            return Truncation(self.epsilon, self.dimensions)
+        return DeepCandidate(self.epsilon, self.utility, self.projections)
+
+    @property
+    def guarantee(self) -> SentencePrivacy:
+        """What holds for one document."""
+        return self.law.guarantee
+
+    def privatizer(self, key: ReleaseKey, side: None = None) -> SentencePrivatizer:
+        """The path for one worker; fetches the candidates and loads the encoder."""
+        return SentencePrivatizer(self, self.candidates.open(), self.encoder.open(), key)
+
+
+class SentencePrivatizer(Privatizer):
+    """Releases a public document's embedding, or a noisy one, in the place of each document's."""
+
+    row_group_rows = SENTENCES_ROW_GROUP_ROWS
+    documents_at_once = 128  # fewer would leave more of the encoder's batches half empty
+
+    def __init__(
+        self,
+        parameters: SentencesParameters,
+        candidates: Candidates,
+        encoder: Encoder,
+        key: ReleaseKey,
+    ) -> None:
+        self._most = parameters.most_sentences
+        self._language = candidates.manifest.language
+        self._encoder = encoder
+        self._stream = key.stage(
+            "sentences",
+            1,
+            **parameters.law.stage_parameters,
+            most_sentences=parameters.most_sentences,
+            candidates=parameters.candidates.digest,
+            encoder=parameters.encoder.digest,
+            splitter=NAME,
+        )
+        self._mechanism: _Mechanism = (
+            _Truncated(parameters.law, candidates)
+            if isinstance(parameters.law, Truncation)
+            else _Drawn(parameters.law, candidates)
+        )
+
+    def release(self, documents: Documents) -> Released:
+        """The released rows, in input order, under fresh ids."""
+        sentences = split(documents.texts.to_pylist(), self._most, self._language)
+        embeddings = self._encoder.encode(sentences.texts)
+        inputs = self._mechanism.inputs(embeddings, sentences.offsets)
+        # The address stands for all that the draw depends on, whose change changes all of it.
+        bounds = np.arange(len(inputs) + 1, dtype=np.int64) * inputs.shape[1]
+        addresses = document_addresses(self._stream, documents, bounds, inputs.ravel())
+        columns = self._mechanism.columns(inputs, self._stream, addresses)
+        rows = identified(self._stream, addresses, columns)
+        return Released(rows, len(sentences.texts), bool(sentences.texts))
+
+
+class _Mechanism(Protocol):
+    def inputs(
+        self, embeddings: Embeddings, offsets: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int32]:
+        """All that a document's output depends on but the key, a row each."""
+
+    def columns(
+        self, inputs: npt.NDArray[np.int32], stream: Keystream, addresses: Addresses
+    ) -> dict[str, pa.Array]:
+        """The released columns."""
+
+
+class _Drawn:
+    """A candidate, drawn by its utility."""
+
+    def __init__(self, mechanism: DeepCandidate, candidates: Candidates) -> None:
+        self._sampler = mechanism.sampler
+        self._embeddings = candidates.embeddings
+        self._utilities = utilities(mechanism.utility, mechanism.projections, candidates)
+
+    def inputs(
+        self, embeddings: Embeddings, offsets: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int32]:
+        return self._utilities(embeddings, offsets)
+
+    def columns(
+        self, inputs: npt.NDArray[np.int32], stream: Keystream, addresses: Addresses
+    ) -> dict[str, pa.Array]:
+        drawn = self._sampler.draw(inputs, stream, addresses)
+        return {
+            "candidate": pa.array(drawn, pa.int32()),
+            "embedding": fixed_lists(self._embeddings[drawn]),
+        }
+
+
+class _Truncated:
+    """The noisy mean of clipped embeddings; inputs are the number of sentences, and their sums."""
+
+    def __init__(self, mechanism: Truncation, candidates: Candidates) -> None:
+        self._box = Box(*candidates.box)
+        self._means = NoisyMeans(mechanism, self._box)
+
+    def inputs(
+        self, embeddings: Embeddings, offsets: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int32]:
+        sums = self._box.sums(embeddings, offsets)
+        return np.column_stack([np.diff(offsets), sums]).astype(np.int32)
+
+    def columns(
+        self, inputs: npt.NDArray[np.int32], stream: Keystream, addresses: Addresses
+    ) -> dict[str, pa.Array]:
+        lengths, sums = inputs[:, 0].astype(np.int64), inputs[:, 1:].astype(np.int64)
+        released = self._means.release(sums, lengths, stream, addresses)
+        return {"embedding": fixed_lists(released)}
+
+
+def utilities(
+    utility: Utility, projections: int, candidates: Candidates
+) -> Callable[[Embeddings, npt.NDArray[np.int64]], npt.NDArray[np.int32]]:
+    """From sentence embeddings (total, d) and documents' offsets to utilities, int32 (n, m)."""
+    if utility is Utility.SIMILARITY:
+        centre = candidates.centre
+        own = on_grid(candidates.embeddings - centre)
+        similarities = Similarities(own, *candidates.manifest.cosines)
+        return lambda embeddings, offsets: similarities.utilities(
+            on_grid(embeddings - centre), offsets
+        )
+    recoder, directions = candidates.recoder, candidates.projections[:projections]
+    depths = Depths(project(candidates.recoded, directions), utility)
+    return lambda embeddings, offsets: depths.utilities(
+        project(recoder.recode(embeddings), directions), offsets
+    )
+
+
+def fixed_lists(rows: npt.NDArray[np.float32]) -> pa.FixedSizeListArray:
+    """A row each, as values of `embedding_field`."""
+    values = pa.array(np.ascontiguousarray(rows).ravel(), pa.float32())
+    return pa.FixedSizeListArray.from_arrays(values, rows.shape[1])

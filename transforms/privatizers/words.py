@@ -1,0 +1,162 @@
+"""The per-document path of a word-level release: batches in, rows of privatised text out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from quietcorpus.indexes import tokenizer
+from quietcorpus.indexes.artefact import WordIndex
+from quietcorpus.indexes.euclidean import EuclideanSearch
+from quietcorpus.indexes.hamming import HammingSearch
+from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.mechanisms import brr, madlib
+from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
+from quietcorpus.mechanisms.guarantees import MetricPrivacy
+from quietcorpus.mechanisms.keystream import Addresses, ReleaseKey
+from quietcorpus.mechanisms.madlib import Madlib
+from quietcorpus.mechanisms.uniform import uniform
+from quietcorpus.transforms.artefacts.word_index import IndexSource
+from quietcorpus.transforms.privatizers.rows import (
+    Privatizer,
+    Released,
+    document_addresses,
+    identified,
+)
+from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS, Documents
+
+WORDS_ROW_GROUP_ROWS = BATCH_DOCUMENTS  # texts may be long, and a row group lies in memory
+_WORDS_AT_ONCE = 1 << 9
+_DRAW_LANE = 254  # of the stage's keystream, for words that are out of the vocabulary
+
+
+class WordMechanism(StrEnum):
+    """The mechanisms that release text word by word."""
+
+    MADLIB = "madlib"
+    BRR = "brr"
+
+
+@dataclass(frozen=True)
+class WordsParameters:
+    """What the documents' mechanism is, and all that its output law depends on but the key.
+
+    Attributes:
+        mechanism: which one.
+        epsilon: per unit of distance.
+        per: `word`, or `document` where its words share epsilon equally.
+        out_of_vocabulary: whether a word that the index lacks is left out or drawn uniformly.
+        index: where the words, their vectors and their codes are.
+    """
+
+    mechanism: WordMechanism
+    epsilon: Fraction
+    per: Literal["word", "document"]
+    out_of_vocabulary: Literal["drop", "draw"]
+    index: IndexSource
+
+    fields = (pa.field("text", pa.large_string()),)  # texts of a row group may exceed 2 GB
+
+    def guarantee(self, index: WordIndex) -> MetricPrivacy:
+        """What holds for the words of one document."""
+        sizes = index.manifest
+        if self.mechanism is WordMechanism.MADLIB:
+            metric = Madlib(sizes.dimensions, self.epsilon).metric
+        else:
+            metric = BinaryRandomizedResponse(sizes.bits, self.epsilon).metric
+        return MetricPrivacy(metric, self.epsilon, self.per)
+
+    def privatizer(self, key: ReleaseKey, side: None = None) -> WordPrivatizer:
+        """The path for one worker; fetches and maps the index."""
+        return WordPrivatizer(self, self.index.open(), key)
+
+
+class WordPrivatizer(Privatizer):
+    """Replaces every word of a document by the word nearest to its noisy vector or code."""
+
+    row_group_rows = WORDS_ROW_GROUP_ROWS
+    documents_at_once = 64  # more would not be faster, and would show progress more rarely
+
+    def __init__(self, parameters: WordsParameters, index: WordIndex, key: ReleaseKey) -> None:
+        self._parameters = parameters
+        self._index = index
+        self._stream = key.stage(
+            "words",
+            1,
+            mechanism=parameters.mechanism,
+            epsilon=parameters.epsilon,
+            per=parameters.per,
+            out_of_vocabulary=parameters.out_of_vocabulary,
+            index=parameters.index.digest,
+            tokenizer=tokenizer.LAW,
+        )
+        self._draws = parameters.out_of_vocabulary == "draw"
+        self._euclidean = self._hamming = None
+        if parameters.mechanism is WordMechanism.MADLIB:
+            self._euclidean = EuclideanSearch(index.vectors)
+        else:
+            self._hamming = HammingSearch(index.codes)
+
+    def release(self, documents: Documents) -> Released:
+        """The released rows, in input order, under fresh ids."""
+        tokens = tokenize(documents.texts)
+        offsets, words = self._index.vocabulary.look_up(tokens, unknown=self._draws)
+        # The address stands for the words, whose change therefore changes all of the noise.
+        addresses = document_addresses(self._stream, documents, offsets, words)
+        epsilons, which = self._epsilons(offsets)
+        parts = self._stream.parts(addresses, offsets)
+        released = np.empty(len(words), dtype=np.int32)
+        for start in range(0, len(words), _WORDS_AT_ONCE):
+            some = slice(start, start + _WORDS_AT_ONCE)
+            released[some] = self._replace(words[some], epsilons, which[some], parts[some])
+        rows = identified(self._stream, addresses, {"text": self._joined(offsets, released)})
+        return Released(rows, len(tokens.starts), bool((words >= 0).any()))
+
+    def _epsilons(
+        self, offsets: npt.NDArray[np.int64]
+    ) -> tuple[list[Fraction], npt.NDArray[np.int64]]:
+        """The epsilons in use, and for each word the position of its own."""
+        lengths = np.diff(offsets)
+        epsilon = self._parameters.epsilon
+        if self._parameters.per == "word":
+            return [epsilon], np.zeros(lengths.sum(), dtype=np.int64)
+        distinct, which = np.unique(lengths, return_inverse=True)
+        shares = [epsilon / max(1, length) for length in distinct.tolist()]
+        return shares, np.repeat(which, lengths)
+
+    def _replace(
+        self,
+        words: npt.NDArray[np.int32],
+        epsilons: list[Fraction],
+        which: npt.NDArray[np.int64],
+        addresses: Addresses,
+    ) -> npt.NDArray[np.int32]:
+        """The released word of each, ids both; -1 stands for a word that the index lacks."""
+        known = words >= 0
+        released = np.empty_like(words)
+        size = len(self._index.vocabulary)
+        released[~known] = uniform(size, self._stream, addresses[~known], lane=_DRAW_LANE)
+        words, which, addresses = words[known], which[known], addresses[known]
+        if self._euclidean is not None:
+            vectors = self._index.vectors[words]
+            queries = madlib.perturb(vectors, epsilons, which, self._stream, addresses)
+            released[known] = self._euclidean.nearest(queries)
+        elif self._hamming is not None:
+            codes = brr.flip(self._index.codes[words], epsilons, which, self._stream, addresses)
+            released[known] = self._hamming.nearest(codes)
+        return released
+
+    def _joined(
+        self, offsets: npt.NDArray[np.int64], words: npt.NDArray[np.int32]
+    ) -> pa.LargeStringArray:
+        """Each document's words with single spaces between them."""
+        spelled = self._index.vocabulary.terms.take(pa.array(words)).cast(pa.string())
+        lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), spelled)
+        return pc.binary_join(lists, " ").cast(pa.large_string())

@@ -1,0 +1,123 @@
+"""A corpus that names an id column holds every document once: the check.
+
+A document that appears twice is released twice, and its passages are then protected at twice the
+stated epsilon. Identifiers are compared by keyed 128-bit digests, in batches, not one by one.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.pvalue import TaggedOutput
+
+from quietcorpus.mechanisms.keystream import Addresses, Keystream, ReleaseKey
+from quietcorpus.transforms.errors import InputError, StageError, redacted
+from quietcorpus.transforms.parts import joined
+from quietcorpus.transforms.reading.documents import Documents
+from quietcorpus.transforms.sealed import seal, unseal
+
+TAG = "identifiers"
+DIGEST_BYTES = 16
+DIGEST = f"V{DIGEST_BYTES}"
+_PLAIN = CompressionTypes.UNCOMPRESSED
+_BUCKET_BITS = 6
+_Part = tuple[int, bytes]
+"""The number of a unit of work, and digests."""
+
+
+class Identifiers:
+    """The digests of the ids that one unit of work has read."""
+
+    def __init__(self, column: str | None, key: ReleaseKey, part: int) -> None:
+        """`part` is the number of the unit of work."""
+        self._column = column
+        self._part = part
+        self._stream: Keystream | None = None if column is None else key.identifying(column)
+        self._digests: list[Addresses] = []
+
+    def add(self, documents: Documents) -> None:
+        """Note the ids of a batch."""
+        if self._column is None or self._stream is None or not len(documents.rows):
+            return
+        values = documents.columns[self._column].cast(pa.large_string()).to_pylist()
+        raw = (b"" if value is None else b"=" + value.encode() for value in values)
+        self._digests.append(self._stream.addresses("", [0] * len(values), raw))
+
+    def outputs(self) -> Iterator[TaggedOutput]:
+        """(bucket, (part, digests)) pairs, so that the buckets can be compared apart."""
+        if not self._digests:
+            return
+        digests = np.concatenate(self._digests)
+        buckets = digests[:, 0] >> np.uint64(64 - _BUCKET_BITS)
+        for bucket in np.unique(buckets):
+            yield TaggedOutput(
+                TAG, (int(bucket), (self._part, digests[buckets == bucket].tobytes()))
+            )
+
+
+class RefuseRepeated(beam.PTransform):
+    """Fails the job if any identifier occurs twice; keeps the digests in a folder, if one is given.
+
+    They are 16 bytes each, sorted, a sealed file for each bucket and attempt, which is named by the
+    bucket.
+    """
+
+    def __init__(
+        self, column: str, key: Callable[[], ReleaseKey], folder: str | None = None
+    ) -> None:
+        super().__init__()
+        self._column = column
+        self._key = key
+        self._folder = folder
+
+    def expand(self, digests: beam.PCollection[tuple[int, _Part]]) -> beam.PCollection[int]:
+        return (
+            digests
+            | beam.GroupByKey()
+            | beam.ParDo(_Compare(self._column, self._key, self._folder))
+        )
+
+
+def kept(folder: str, key: ReleaseKey) -> bytes:
+    """The digests that `RefuseRepeated` kept, sorted; what an attempt left half-written is not."""
+    (found,) = FileSystems.match([f"{folder}/*"])
+    parts = []
+    for metadata in found.metadata_list:
+        with FileSystems.open(metadata.path, compression_type=_PLAIN) as file:
+            sealed = file.read()
+        with suppress(StageError):
+            parts.append(unseal(sealed, metadata.path, key))
+    return np.unique(np.frombuffer(b"".join(parts), dtype=DIGEST)).tobytes()
+
+
+class _Compare(beam.DoFn):
+    def __init__(self, column: str, key: Callable[[], ReleaseKey], folder: str | None) -> None:
+        self._column = column
+        self._key = key
+        self._folder = folder
+
+    @redacted
+    def process(self, bucket: tuple[int, Iterable[_Part]]) -> Iterator[int]:
+        parts = list(bucket[1])
+        joined((part,) for part, _ in parts)  # what the engine doubled is no fault of the corpus
+        digests = np.frombuffer(b"".join(own for _, own in parts), dtype=DIGEST)
+        different = np.unique(digests)
+        repeated = len(digests) - len(different)
+        if repeated:
+            raise InputError(
+                f"input.id: the column {self._column!r} repeats values (at least {repeated} "
+                "times): a repeated document is released twice and protected half as well; keep "
+                "each document once, or name no id column"
+            )
+        if self._folder is not None:
+            uri = f"{self._folder}/{bucket[0]:02d}.{uuid.uuid4().hex}"
+            with FileSystems.create(uri, compression_type=_PLAIN) as file:
+                file.write(seal(different.tobytes(), uri, self._key()))
+        yield len(digests)

@@ -1,0 +1,237 @@
+"""Reading the formats that are read record by record: JSON Lines, CSV and text.
+
+Such a file is one split. Columns that are kept become strings: JSON values that are not strings
+are written as JSON.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import csv
+import gzip
+import io
+import itertools
+import zlib
+from collections.abc import Callable, Collection, Iterator
+from typing import IO, Any, cast
+
+import numpy as np
+import orjson
+import pyarrow as pa
+from apache_beam.io.filesystem import BeamIOError, CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.reading.documents import (
+    BATCH_BYTES,
+    BATCH_DOCUMENTS,
+    Corpus,
+    Documents,
+    Reject,
+)
+
+_LARGEST_FIELD = 1 << 28
+_ENDLESS = ("unexpected end of data", f"field larger than field limit ({_LARGEST_FIELD})")
+_FIRST_RECORDS = 1000
+_UNREADABLE = (OSError, EOFError, zlib.error, BeamIOError)
+
+Record = tuple[str, dict[str, str | None]] | str
+"""The text and the other columns of a record, or the reason why it is rejected."""
+
+
+class _Rejected(Exception):
+    """Carries the reason for a rejection."""
+
+
+def columns_of(uri: str, name: str, wanted: Collection[str]) -> list[str] | None:
+    """The columns of a CSV file, or those that the first records of JSON Lines have; else None.
+
+    JSON records may each have other columns, so they are looked through for all that are wanted.
+    """
+    with _opened(uri) as stream:
+        if name == "csv":
+            return _csv_header(stream, uri)
+        found: dict[str, None] = {}
+        for line in itertools.islice(
+            _lines(stream) if name == "json lines" else (), _FIRST_RECORDS
+        ):
+            with contextlib.suppress(_Rejected):
+                found |= dict.fromkeys(_json_object(line))
+            if found.keys() >= set(wanted):
+                break
+    return list(found) or None
+
+
+def read(uri: str, name: str, corpus: Corpus) -> Iterator[Documents]:
+    """The documents of a file, in batches of at most 1,024 and about 32 MB of text."""
+    records = {"json lines": _json_records, "csv": _csv_records, "text": _text_records}[name]
+    with _opened(uri) as stream:
+        yield from _batched(uri, records(stream, corpus, uri), corpus)
+
+
+class _opened:
+    """A file's decompressed bytes; damage surfaces as an InputError that names the file."""
+
+    def __init__(self, uri: str) -> None:
+        self._uri = uri
+
+    def __enter__(self) -> IO[bytes]:
+        try:
+            raw = FileSystems.open(self._uri, compression_type=CompressionTypes.UNCOMPRESSED)
+        except Exception:  # every object store's client has exceptions of its own
+            raise InputError(
+                f"input.path: {self._uri} cannot be opened; check the path and the permissions"
+            ) from None
+        self._raw = raw
+        if self._uri.lower().endswith(".gz"):
+            return cast(IO[bytes], gzip.GzipFile(fileobj=raw))
+        if self._uri.lower().endswith(".zst"):
+            # Unlike the zstandard package, Arrow tells a truncated file from a whole one.
+            reader = pa.CompressedInputStream(pa.PythonFile(raw, "r"), "zstd")
+            return io.BufferedReader(cast(Any, reader), 1 << 20)
+        return cast(IO[bytes], raw)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._raw.close()
+        if kind is not None and issubclass(kind, _UNREADABLE):
+            raise InputError(
+                f"input.path: {self._uri} cannot be decompressed or read to its end; it is "
+                "truncated or damaged: write it again"
+            ) from None
+
+
+def _batched(uri: str, records: Iterator[Record], corpus: Corpus) -> Iterator[Documents]:
+    rows: list[int] = []
+    texts: list[str] = []
+    columns: list[dict[str, str | None]] = []
+    rejects: list[Reject] = []
+    size = 0
+
+    def batch() -> Documents:
+        fields = {name: [record[name] for record in columns] for name in corpus.columns}
+        table = pa.table({name: pa.array(values, pa.string()) for name, values in fields.items()})
+        return Documents(
+            uri, np.array(rows, dtype=np.int64), pa.array(texts, pa.large_string()), table, rejects
+        )
+
+    for row, record in enumerate(records):
+        if isinstance(record, str):
+            rejects.append(Reject(uri, row, record))
+        else:
+            rows.append(row)
+            texts.append(record[0])
+            columns.append(record[1])
+            size += len(record[0])
+        if len(rows) + len(rejects) == BATCH_DOCUMENTS or size >= BATCH_BYTES:
+            yield batch()
+            rows, texts, columns, rejects, size = [], [], [], [], 0
+    if rows or rejects:
+        yield batch()
+
+
+def _each(items: Iterator[Any], parse: Callable[[Any], Record]) -> Iterator[Record]:
+    for item in items:
+        try:
+            yield parse(item)
+        except _Rejected as rejection:
+            yield str(rejection)
+
+
+def _lines(stream: IO[bytes]) -> Iterator[bytes]:
+    """The lines, without the byte order mark that some programs put before the first."""
+    for number, line in enumerate(stream):
+        yield line.removeprefix(codecs.BOM_UTF8) if number == 0 else line
+
+
+def _json_object(line: bytes) -> dict[str, Any]:
+    try:
+        record = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        raise _Rejected("the line is not valid JSON in UTF-8") from None
+    if not isinstance(record, dict):
+        raise _Rejected("the line is not a JSON object")
+    return record
+
+
+def _json_records(stream: IO[bytes], corpus: Corpus, _: str) -> Iterator[Record]:
+    def parse(line: bytes) -> Record:
+        record = _json_object(line)
+        if corpus.text not in record:
+            raise _Rejected("the text is missing")
+        text = record[corpus.text]
+        if text is None:
+            raise _Rejected("the text is null")
+        if not isinstance(text, str):
+            raise _Rejected("the text is not a string")
+        return text, {name: _as_string(record.get(name)) for name in corpus.columns}
+
+    return _each((line for line in _lines(stream) if line.strip()), parse)
+
+
+def _as_string(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else orjson.dumps(value).decode()
+
+
+def _csv_rows(stream: IO[bytes], uri: str) -> Iterator[list[str] | None]:
+    """Rows of fields; None for a row that is not CSV. Bytes that are not UTF-8 are surrogates.
+
+    Raises InputError where a quote is never closed: all that follows it would be one field.
+    """
+    csv.field_size_limit(_LARGEST_FIELD)
+    with io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="") as text:
+        reader = csv.reader(text, strict=True)
+        while True:
+            try:
+                yield next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                if str(error) in _ENDLESS:
+                    raise InputError(
+                        f"input.path: {uri} has a quote that is never closed; mend it"
+                    ) from None
+                yield None
+
+
+def _csv_header(stream: IO[bytes], uri: str) -> list[str]:
+    """The column names; raises InputError if one is given twice."""
+    names = next(_csv_rows(stream, uri), None) or []
+    if len(set(names)) < len(names):
+        raise InputError(
+            f"input.path: {uri} begins with a row that repeats a value; give its columns names"
+        )
+    return names
+
+
+def _csv_body(rows: Iterator[list[str] | None]) -> Iterator[list[str] | None]:
+    """The rows, less the blank lines, as every CSV reader leaves them out."""
+    return (row for row in rows if row != [])
+
+
+def _csv_records(stream: IO[bytes], corpus: Corpus, uri: str) -> Iterator[Record]:
+    rows = _csv_rows(stream, uri)
+    header = next(rows, None) or []
+
+    def parse(fields: list[str] | None) -> Record:
+        if fields is None or len(fields) != len(header):
+            raise _Rejected("the row has not as many fields as the header, or is not CSV")
+        try:
+            for value in fields:
+                value.encode()
+        except UnicodeEncodeError:
+            raise _Rejected("the row is not valid UTF-8") from None
+        record = dict(zip(header, fields, strict=True))
+        return record[corpus.text], {name: record[name] for name in corpus.columns}
+
+    return _each(_csv_body(rows), parse)
+
+
+def _text_records(stream: IO[bytes], corpus: Corpus, _: str) -> Iterator[Record]:
+    def parse(line: bytes) -> Record:
+        try:
+            return line.rstrip(b"\r\n").decode(), {}
+        except UnicodeDecodeError:
+            raise _Rejected("the line is not valid UTF-8") from None
+
+    return _each(_lines(stream), parse)

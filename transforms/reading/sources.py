@@ -1,0 +1,145 @@
+"""A corpus on storage: which splits it has, and reading them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pyarrow as pa
+from apache_beam.io.filesystem import BeamIOError, FileMetadata
+from apache_beam.io.filesystems import FileSystems
+
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.reading import parquet_files, records
+from quietcorpus.transforms.reading.documents import (
+    Corpus,
+    Documents,
+    FileState,
+    Plan,
+    Split,
+    missing_column,
+)
+
+FORMATS = {
+    ".parquet": "parquet",
+    ".jsonl": "json lines",
+    ".ndjson": "json lines",
+    ".csv": "csv",
+    ".txt": "text",
+    ".cor": "text",
+}
+COMPRESSIONS = (".gz", ".zst")
+_FOOTERS_AT_ONCE = 16
+
+
+def file_format(uri: str) -> str:
+    """A file's format by its extension; raises InputError for an unknown one."""
+    name = uri.lower()
+    for compression in COMPRESSIONS:
+        if name.endswith(compression) and not name.endswith(".parquet" + compression):
+            name = name.removesuffix(compression)
+    for extension, name_of_format in FORMATS.items():
+        if name.endswith(extension):
+            return name_of_format
+    raise InputError(
+        f"input.path: {uri} has no known extension; use one of {', '.join(FORMATS)}, "
+        f"all but .parquet optionally with {' or '.join(COMPRESSIONS)}"
+    )
+
+
+def plan(corpus: Corpus) -> Plan:
+    """List the splits, checking every file's columns; raises InputError where something is off."""
+    files = [metadata for metadata in _match(corpus.pattern) if not _is_empty(metadata)]
+    if not files:
+        raise InputError(f"input.path: {corpus.pattern} holds no documents: every file is empty")
+    with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
+        # Before anything of them is read: what changes from here on is seen by `states`.
+        found = tuple(pool.map(_state, files))
+        planned = list(pool.map(lambda metadata: _plan_file(metadata.path, corpus), files))
+    schema = planned[0].schema
+    for metadata, other in zip(files, planned, strict=True):
+        if other.schema != schema:
+            key = next(k for k, n in corpus.others if other.schema.field(n) != schema.field(n))
+            raise InputError(
+                f"{key}: {metadata.path} has other column types than {files[0].path}; "
+                "write all files with one schema"
+            )
+    splits = [split for part in planned for split in part.splits]
+    if not splits:
+        raise InputError(f"input.path: {corpus.pattern} holds no documents")
+    numbered = [replace(split, number=number) for number, split in enumerate(splits)]
+    return Plan(numbered, schema, found)
+
+
+def states(corpus: Corpus) -> tuple[FileState, ...]:
+    """The files of a corpus as they are now, as a plan tells them."""
+    files = [metadata for metadata in _match(corpus.pattern) if not _is_empty(metadata)]
+    with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
+        return tuple(pool.map(_state, files))
+
+
+def _is_folder(path: str) -> bool:
+    return "://" not in path and os.path.isdir(path)
+
+
+def _is_empty(metadata: FileMetadata) -> bool:
+    """Whether a file holds nothing; an empty Parquet or compressed file is a damaged one."""
+    whole = (".parquet", *COMPRESSIONS)
+    return metadata.size_in_bytes == 0 and not metadata.path.lower().endswith(whole)
+
+
+def _match(pattern: str) -> list[FileMetadata]:
+    try:
+        (result,) = FileSystems.match([pattern])
+    except BeamIOError:
+        raise InputError(
+            f"input.path: {pattern} cannot be listed; check the path and the credentials"
+        ) from None
+    except ValueError as error:
+        raise InputError(f"input.path: {pattern} cannot be opened: {error}") from None
+    if not result.metadata_list:
+        raise InputError(f"input.path: no file matches {pattern}; check the path or the glob")
+    if [metadata.path for metadata in result.metadata_list] == [pattern] and _is_folder(pattern):
+        raise InputError(f"input.path: {pattern} is a folder; give a glob, such as {pattern}/*")
+    return sorted(result.metadata_list, key=lambda metadata: metadata.path)
+
+
+def _state(metadata: FileMetadata) -> FileState:
+    try:
+        if "://" in metadata.path:
+            checksum = str(FileSystems.checksum(metadata.path))
+        else:  # times of change are set back by tools that copy; this one is the kernel's own
+            status = os.stat(metadata.path)
+            checksum = f"{status.st_ino}-{status.st_ctime_ns}"
+    except Exception:  # every object store's client has exceptions of its own
+        raise InputError(
+            f"input.path: {metadata.path} cannot be read; check the path and the credentials"
+        ) from None
+    return FileState(
+        metadata.path, metadata.size_in_bytes, metadata.last_updated_in_seconds, checksum
+    )
+
+
+def _plan_file(uri: str, corpus: Corpus) -> Plan:
+    name = file_format(uri)
+    if name == "parquet":
+        return parquet_files.plan(uri, corpus)
+    if name == "text" and corpus.others:
+        key, column = corpus.others[0]
+        raise InputError(f"{key}: {uri} is plain text and has no column {column!r}; give Parquet")
+    columns = records.columns_of(uri, name, [corpus.text, *corpus.columns])
+    if columns is not None:
+        for key, column in [("input.text", corpus.text), *corpus.others]:
+            if column not in columns:
+                raise InputError(missing_column(key, column, uri))
+    schema = pa.schema([(column, pa.string()) for column in corpus.columns])
+    return Plan([Split(uri, name)], schema)
+
+
+def read(split: Split, corpus: Corpus) -> Iterator[Documents]:
+    """The documents of a split, in order, in batches that depend on the file alone."""
+    if split.format == "parquet":
+        return parquet_files.read(split, corpus)
+    return records.read(split.uri, split.format, corpus)

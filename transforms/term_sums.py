@@ -1,0 +1,52 @@
+"""Sums over the terms of a corpus, before noise: in buckets, each with the parts that it holds."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+
+import apache_beam as beam
+
+from quietcorpus.transforms.parts import Parts, joined
+
+BUCKETS = 64
+"""Terms are summed apart by their hash; every part of the corpus has a say in every bucket."""
+
+TermSums = tuple[dict[str, int], Parts]
+"""Exact sums by term, and the parts whose documents or users they are of."""
+
+
+def bucketed(sums: Mapping[str, int], part: int) -> Iterator[tuple[int, TermSums]]:
+    """One part's sums as (bucket, sums) pairs, of the buckets without a term of it too."""
+    buckets: list[dict[str, int]] = [{} for _ in range(BUCKETS)]
+    for term, own in sums.items():
+        buckets[zlib.crc32(term.encode()) % BUCKETS][term] = own
+    for number, terms in enumerate(buckets):
+        yield number, (terms, (part,))
+
+
+_Total = tuple[dict[str, int], list[int]]
+
+
+class AddTermSums(beam.CombineFn):
+    """Adds the sums of a bucket; raises StageError if a part is there twice."""
+
+    def create_accumulator(self) -> _Total:
+        return {}, []
+
+    def add_input(self, total: _Total, more: TermSums) -> _Total:
+        terms, parts = total
+        for term, own in more[0].items():
+            terms[term] = terms.get(term, 0) + own
+        parts.extend(more[1])
+        return total
+
+    def merge_accumulators(self, totals: Iterable[_Total]) -> _Total:
+        merged = self.create_accumulator()
+        for terms, parts in totals:
+            self.add_input(merged, (terms, tuple(parts)))
+        return merged
+
+    def extract_output(self, total: _Total) -> TermSums:
+        terms, parts = total
+        return terms, joined([tuple(parts)])

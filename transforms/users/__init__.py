@@ -1,0 +1,1 @@
+"""A corpus by its users: what each contributes, and sums over all of them."""

@@ -1,0 +1,208 @@
+"""The co-occurrence counts of a corpus, released once: clipped by user, summed, noised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from quietcorpus.indexes import tokenizer
+from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.mechanisms.clipped_sum import ClippedSum, clipped
+from quietcorpus.mechanisms.cooccurrence import Cells, cells_of, contribution
+from quietcorpus.mechanisms.encoding import Value
+from quietcorpus.mechanisms.keystream import BLOCK_BYTES, ReleaseKey
+from quietcorpus.transforms.errors import InputError, redacted
+from quietcorpus.transforms.parts import Parts, doubled, joined
+from quietcorpus.transforms.shards import Written, write_tables
+from quietcorpus.transforms.users.training_shards import shard_of
+from quietcorpus.transforms.users.users import Share, Users, words_of
+from quietcorpus.transforms.vocabulary import KeySource
+
+FOLDER = "cooccurrences"
+_SCHEMA = pa.schema([pa.field("count", pa.int64())])
+MOST_WORDS = 20_000
+"""All pairs of a vocabulary's words are noised, and held by the launcher."""
+_CELLS_A_BLOCK = 1 << 21
+_CELLS_HELD = 1 << 22
+
+_Sparse = tuple[bytes, bytes, Parts]
+"""Distinct cells, ascending, and their sums, int64 both; and the shards whose users they are of."""
+
+
+@dataclass(frozen=True)
+class Cooccurrences:
+    """What is counted, and under which noise.
+
+    Attributes:
+        window: the largest distance of two words that make a pair.
+        most: of each group of users, the norm of a user's counts in whole numbers.
+        mechanism: adds the noise.
+        users: how they were told apart and bounded.
+    """
+
+    window: int
+    most: tuple[int, ...]
+    mechanism: ClippedSum
+    users: Users
+
+    @property
+    def stage_parameters(self) -> dict[str, Value]:
+        """What counts and noise depend on, for their stages."""
+        return {
+            "window": self.window,
+            "most": self.most,
+            "noise_multiplier": self.mechanism.noise_multiplier,
+            "users": self.users.stage_parameters,
+        }
+
+    def clipped(
+        self, user: bytes, share: Share, size: int, key: ReleaseKey
+    ) -> tuple[Cells, npt.NDArray[np.int64]]:
+        """A user's counts in whole numbers, over `size` words: those that are not zero."""
+        texts = words_of(share)
+        cells, values = contribution(texts, self.window, size)
+        stream = key.stage("clipping", 1, **self.stage_parameters, words=size)
+        address = stream.addresses(user.hex(), [share[0]], [b"".join(raw for _, raw in share[1])])
+        blocks = stream.blocks(address, -(-len(cells) * 2 // BLOCK_BYTES), lane=0)
+        dither = blocks.view("<u2")[0, : len(cells)]
+        whole = clipped(values, dither, self.most[share[0]])
+        return cells[whole != 0], whole[whole != 0].astype(np.int64)
+
+
+class ReleaseCooccurrences(beam.PTransform):
+    """(digest, `Share`) pairs in, out a `Written` file of noisy counts for every block of cells."""
+
+    def __init__(
+        self,
+        counting: Cooccurrences,
+        vocabulary: beam.pvalue.AsSingleton,
+        shards: int,
+        key: KeySource,
+        staging: str,
+    ) -> None:
+        super().__init__()
+        self._counting = counting
+        self._vocabulary = vocabulary
+        self._shards = shards
+        self._key = key
+        self._staging = staging
+
+    def expand(self, shares: beam.PCollection[tuple[bytes, Share]]) -> beam.PCollection[Written]:
+        shards = self._shards
+        counted = (
+            shares
+            | "by shard" >> beam.Map(lambda user: (shard_of(user[0], shards), user))
+            | beam.GroupByKey()
+            | "count pairs" >> beam.ParDo(_CountPairs(self._counting, self._key), self._vocabulary)
+        )
+        # Every block is released, also one in which nobody has a pair.
+        all_blocks = (
+            shares.pipeline
+            | "no pairs" >> beam.Create([None])
+            | "blocks" >> beam.FlatMap(_empty_blocks, self._vocabulary)
+        )
+        return (
+            (counted, all_blocks)
+            | beam.Flatten()
+            | "over all users" >> beam.CombinePerKey(_added)
+            | "noise"
+            >> beam.ParDo(_AddNoise(self._counting, self._key, self._staging), self._vocabulary)
+        )
+
+
+def refuse_large(words: int) -> None:
+    """Raise InputError for a vocabulary of too many words."""
+    if words > MOST_WORDS:
+        raise InputError(
+            f"mechanism.vocabulary: {words} words have too many pairs; give at most {MOST_WORDS}, "
+            "or take method: sgd"
+        )
+
+
+def _empty_blocks(_: None, vocabulary: Vocabulary) -> Iterator[tuple[int, _Sparse]]:
+    refuse_large(len(vocabulary))
+    for number in range(-(-cells_of(len(vocabulary)) // _CELLS_A_BLOCK)):
+        yield number, (b"", b"", ())
+
+
+class _CountPairs(beam.DoFn):
+    """(block, sums of its cells) for the users of one shard."""
+
+    def __init__(self, counting: Cooccurrences, key: KeySource) -> None:
+        self._counting = counting
+        self._key = key
+
+    @redacted
+    def process(
+        self, shard: tuple[int, Iterable[tuple[bytes, Share]]], vocabulary: Vocabulary
+    ) -> Iterator[tuple[int, _Sparse]]:
+        key = self._key()
+        parts: list[tuple[Cells, npt.NDArray[np.int64]]] = []
+        held, most = 0, _CELLS_HELD
+        seen: set[bytes] = set()
+        for user, share in shard[1]:
+            if user in seen:
+                raise doubled("a user")
+            seen.add(user)
+            parts.append(self._counting.clipped(user, share, len(vocabulary), key))
+            held += len(parts[-1][0])
+            if held > most:
+                parts = [_summed(parts)]
+                held = len(parts[0][0])
+                most = max(_CELLS_HELD, 2 * held)  # else every user would have them sorted again
+        cells, sums = _summed(parts)
+        blocks = cells // _CELLS_A_BLOCK
+        for number in np.unique(blocks):
+            own = blocks == number
+            yield int(number), (cells[own].tobytes(), sums[own].tobytes(), (shard[0],))
+
+
+def _summed(
+    parts: Sequence[tuple[Cells, npt.NDArray[np.int64]]],
+) -> tuple[Cells, npt.NDArray[np.int64]]:
+    cells, where = np.unique(np.concatenate([c for c, _ in parts]), return_inverse=True)
+    sums = np.zeros(len(cells), dtype=np.int64)
+    np.add.at(sums, where, np.concatenate([s for _, s in parts]))
+    return cells, sums
+
+
+def _added(parts: Iterable[_Sparse]) -> _Sparse:
+    listed = list(parts)
+    arrays = [(np.frombuffer(c, np.int64), np.frombuffer(s, np.int64)) for c, s, _ in listed]
+    cells, sums = _summed([(np.empty(0, np.int64), np.empty(0, np.int64)), *arrays])
+    return cells.tobytes(), sums.tobytes(), joined(own for _, _, own in listed)
+
+
+class _AddNoise(beam.DoFn):
+    """The file of one block: the noisy counts of all its cells, in order."""
+
+    def __init__(self, counting: Cooccurrences, key: KeySource, staging: str) -> None:
+        self._counting = counting
+        self._key = key
+        self._staging = staging
+
+    @redacted
+    def process(self, block: tuple[int, _Sparse], vocabulary: Vocabulary) -> Iterator[Written]:
+        number, (cells, counted, _) = block
+        first = number * _CELLS_A_BLOCK
+        size = min(_CELLS_A_BLOCK, cells_of(len(vocabulary)) - first)
+        sums = np.zeros((1, size), dtype=np.int64)
+        sums[0, np.frombuffer(cells, np.int64) - first] = np.frombuffer(counted, np.int64)
+        key = self._key()
+        stream = key.stage(
+            "cooccurrences",
+            1,
+            **self._counting.stage_parameters,
+            vocabulary=vocabulary.digest,
+            tokenizer=tokenizer.LAW,
+        )
+        address = stream.addresses("block", [number], [cells + counted])
+        noisy = self._counting.mechanism.release(sums, stream, address)[0]
+        table = pa.table([pa.array(noisy)], schema=_SCHEMA)
+        path = f"{FOLDER}/block-{number:05d}.parquet"
+        yield write_tables([table], _SCHEMA, path, self._staging, key)

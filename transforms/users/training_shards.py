@@ -1,0 +1,120 @@
+"""Users' texts as sealed Parquet shards, which the launcher trains on; never released."""
+
+from __future__ import annotations
+
+import io
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from quietcorpus.mechanisms.sampled_users import Texts
+from quietcorpus.transforms.errors import redacted
+from quietcorpus.transforms.parts import doubled
+from quietcorpus.transforms.reading.parquet_files import table_in
+from quietcorpus.transforms.shards import Written, write_content
+from quietcorpus.transforms.users.users import Share, words_of
+from quietcorpus.transforms.vocabulary import KeySource
+
+FOLDER = "training"
+SCHEMA = pa.schema(
+    [
+        pa.field("user", pa.binary(16)),
+        pa.field("group", pa.int32()),
+        pa.field("texts", pa.list_(pa.list_(pa.int32()))),
+    ]
+)
+_WORDS_A_SHARD = 1 << 24
+_MOST_SHARDS = 1 << 12
+
+
+def shards_for(users: int, words: int) -> int:
+    """The number of shards for about so many users of at most so many words, public figures."""
+    return max(1, min(_MOST_SHARDS, -(-users * words // _WORDS_A_SHARD)))
+
+
+def shard_of(user: bytes, shards: int) -> int:
+    """The shard of a user, by the user's digest."""
+    return zlib.crc32(user) % shards
+
+
+class WriteTrainingShards(beam.PTransform):
+    """(digest, `Share`) pairs in, a `Written` file for every shard out, users by digest."""
+
+    def __init__(self, shards: int, key: KeySource, staging: str) -> None:
+        super().__init__()
+        self._shards = shards
+        self._key = key
+        self._staging = staging
+
+    def expand(self, shares: beam.PCollection[tuple[bytes, Share]]) -> beam.PCollection[Written]:
+        shards = self._shards
+        return (
+            shares
+            | "by shard" >> beam.Map(lambda user: (shard_of(user[0], shards), user))
+            | beam.GroupByKey()
+            | "write shards" >> beam.ParDo(_Write(shards, self._key, self._staging))
+        )
+
+
+class _Write(beam.DoFn):
+    def __init__(self, shards: int, key: KeySource, staging: str) -> None:
+        self._shards = shards
+        self._key = key
+        self._staging = staging
+
+    @redacted
+    def process(self, shard: tuple[int, Iterable[tuple[bytes, Share]]]) -> Iterator[Written]:
+        number, users = shard
+        path = f"{FOLDER}/part-{number:05d}-of-{self._shards:05d}.parquet"
+        listed = sorted(users)
+        content = io.BytesIO()
+        pq.write_table(_table(listed), content, compression="zstd")
+        # How many users there are is private.
+        yield write_content(content.getvalue(), 0, path, self._staging, self._key())
+
+
+def read_shards(contents: Iterable[bytes]) -> Texts:
+    """The users of some shards, from the bytes of their files, one after another.
+
+    Raises StageError if a user is there twice: what the engine doubled would count double.
+    """
+    parts = [_texts(table_in(content)) for content in contents]
+    found = Texts.joined([_texts(SCHEMA.empty_table()), *parts])
+    if len(np.unique(found.addresses, axis=0)) < len(found):
+        raise doubled("a user")
+    return found
+
+
+def _texts(table: pa.Table) -> Texts:
+    users, texts = (table[name].combine_chunks() for name in ("user", "texts"))
+    inner = texts.values
+    return Texts(
+        np.frombuffer(b"".join(users.to_pylist()), dtype="<u8").reshape(-1, 2),
+        table["group"].to_numpy(),
+        texts.offsets.to_numpy().astype(np.int64),
+        inner.offsets.to_numpy().astype(np.int64),
+        inner.values.to_numpy(),
+    )
+
+
+def _table(users: Sequence[tuple[bytes, Share]]) -> pa.Table:
+    columns = [
+        pa.array([digest for digest, _ in users], SCHEMA.field("user").type),
+        pa.array([share[0] for _, share in users], pa.int32()),
+        _lists([words_of(share) for _, share in users]),
+    ]
+    return pa.table(columns, schema=SCHEMA)
+
+
+def _lists(texts: Sequence[Sequence[np.ndarray]]) -> pa.ListArray:
+    """Users' texts as a column, without a Python object for a word."""
+    of_users = np.cumsum([0, *map(len, texts)], dtype=np.int32)
+    flat = [text for own in texts for text in own]
+    of_texts = np.cumsum([0, *map(len, flat)], dtype=np.int32)
+    words = pa.array(np.concatenate([*flat, np.empty(0, np.int32)]).astype(np.int32))
+    inner = pa.ListArray.from_arrays(pa.array(of_texts), words)
+    return pa.ListArray.from_arrays(pa.array(of_users), inner)

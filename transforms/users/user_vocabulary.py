@@ -1,0 +1,198 @@
+"""A vocabulary selected privately from what users write: each user has one bounded say in it."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from apache_beam.pvalue import TaggedOutput
+
+from quietcorpus.indexes import tokenizer
+from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.vocabulary import distinct_tokens
+from quietcorpus.mechanisms.keystream import Keystream
+from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
+from quietcorpus.transforms.errors import redacted
+from quietcorpus.transforms.metrics import Progress
+from quietcorpus.transforms.parts import doubled
+from quietcorpus.transforms.reading.documents import Corpus, Split
+from quietcorpus.transforms.reading.sources import read
+from quietcorpus.transforms.shards import TALLIES, Tally
+from quietcorpus.transforms.term_sums import TermSums, bucketed
+from quietcorpus.transforms.users.training_shards import shard_of
+from quietcorpus.transforms.users.users import NO_BUDGET, Users
+from quietcorpus.transforms.vocabulary import KeySource, Threshold
+
+_WORDS_HELD = 1 << 20
+
+_Words = tuple[int, dict[str, int]]
+"""The number of a user's group, and the user's words, each with its priority."""
+
+
+class SelectUserVocabulary(beam.PTransform):
+    """Splits in; out, tagged, `vocabulary` (one `Vocabulary`) and `tallies`.
+
+    The vocabulary is the words whose noisy weight over all users is enough. A split that is read
+    twice gives its users no word that they have not, so that what must be there once is a user.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        users: Users,
+        selection: UserVocabulary,
+        key: KeySource,
+        shards: int,
+    ) -> None:
+        """`shards` is into how many parts users are divided, by their digests."""
+        super().__init__()
+        self._corpus = corpus
+        self._users = users
+        self._selection = selection
+        self._key = key
+        self._shards = shards
+
+    def expand(self, splits: beam.PCollection[Split]) -> dict[str, beam.PCollection]:
+        count = self._shards
+        words = splits | "words of users" >> beam.ParDo(
+            _ReadWords(self._corpus, self._users, self._selection.words, self._key)
+        ).with_outputs(TALLIES, main="words")
+        bounded = (
+            words.words
+            | "bound" >> beam.CombinePerKey(BoundWords(self._selection.words))
+            | "by shard" >> beam.Map(lambda user: (shard_of(user[0], count), user))
+        )
+        # Every shard has a say, also one in which nobody is.
+        shards = (
+            splits.pipeline
+            | "nobody" >> beam.Create(range(count))
+            | "shards" >> beam.Map(lambda number: (number, None))
+        )
+        weights = (
+            (bounded, shards)
+            | beam.Flatten()
+            | beam.GroupByKey()
+            | "weigh" >> beam.ParDo(_Weigh(self._selection))
+        )
+        threshold = Threshold(
+            self._selection, self._key, {"users": self._users.stage_parameters}, count
+        )
+        return {"vocabulary": weights | threshold, TALLIES: words[TALLIES]}
+
+
+class _ReadWords(beam.DoFn):
+    """(digest, words) for every user of a split: in parts, if it has many words."""
+
+    def __init__(self, corpus: Corpus, users: Users, most: int, key: KeySource) -> None:
+        self._corpus = corpus
+        self._users = users
+        self._bound = BoundWords(most)
+        self._key = key
+        self._progress = Progress("vocabulary")
+
+    @redacted
+    def process(self, split: Split) -> Iterator[object]:
+        key = self._key()
+        stream = key.stage(
+            "words of users", 1, **self._users.stage_parameters, tokenizer=tokenizer.LAW
+        )
+        found: dict[bytes, set[str]] = defaultdict(set)
+        groups: dict[bytes, int] = {}
+        held = 0
+        for documents in read(split, self._corpus):
+            tokens = tokenize(documents.texts)
+            self._progress.count(documents, len(tokens.starts))
+            numbers = self._users.numbers(documents)
+            words = _by_text(*distinct_tokens(tokens))
+            for user, number, own in zip(
+                self._users.digests(documents, key), numbers, words, strict=True
+            ):
+                if user is not None:
+                    found[user].update(own)
+                    groups[user] = min(groups.get(user, number), number)
+                    held += len(own) + 1
+            if held > _WORDS_HELD:
+                yield from self._prioritised(found, groups, stream)
+                found.clear()
+                groups.clear()
+                held = 0
+        yield from self._prioritised(found, groups, stream)
+        yield TaggedOutput(TALLIES, Tally.of_pass("vocabulary", split))
+
+    def _prioritised(
+        self, found: Mapping[bytes, set[str]], groups: Mapping[bytes, int], stream: Keystream
+    ) -> Iterator[tuple[bytes, _Words]]:
+        for user, words in found.items():
+            all_words = _priorities(user, sorted(words), stream)
+            yield user, self._bound.compact((groups[user], all_words))
+
+
+def _by_text(
+    words: pa.Array, offsets: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]
+) -> Iterator[list[str]]:
+    listed = words.take(pa.array(numbers)).to_pylist()
+    return (listed[a:b] for a, b in itertools.pairwise(offsets.tolist()))
+
+
+def _priorities(user: bytes, words: list[str], stream: Keystream) -> dict[str, int]:
+    """An order of a user's words that depends on the user and the key alone."""
+    raw = (word.encode() for word in words)
+    drawn = stream.addresses(user.hex(), [0] * len(words), raw)[:, 0]
+    return dict(zip(words, drawn.tolist(), strict=True))
+
+
+class BoundWords(beam.CombineFn):
+    """A user's words of the first priorities, at most so many."""
+
+    def __init__(self, words: int) -> None:
+        self._words = words
+
+    def create_accumulator(self) -> _Words:
+        return 1 << 30, {}
+
+    def add_input(self, share: _Words, more: _Words) -> _Words:
+        share[1].update(more[1])
+        joined = min(share[0], more[0]), share[1]
+        return self.compact(joined) if len(joined[1]) > 2 * self._words else joined
+
+    def merge_accumulators(self, shares: Iterable[_Words]) -> _Words:
+        merged = self.create_accumulator()
+        for share in shares:
+            merged = self.compact(self.add_input(merged, share))
+        return merged
+
+    def compact(self, share: _Words) -> _Words:
+        first = sorted(share[1].items(), key=lambda word: (word[1], word[0]))
+        return share[0], dict(first[: self._words])
+
+    def extract_output(self, share: _Words) -> _Words:
+        return self.compact(share)
+
+
+class _Weigh(beam.DoFn):
+    """The weights of the words of a shard's users, by bucket."""
+
+    def __init__(self, selection: UserVocabulary) -> None:
+        self._selection = selection
+
+    @redacted
+    def process(
+        self, shard: tuple[int, Iterable[tuple[bytes, _Words] | None]]
+    ) -> Iterator[tuple[int, TermSums]]:
+        number, users = shard
+        weights: dict[str, int] = defaultdict(int)
+        seen: set[bytes] = set()
+        for user, (group, words) in filter(None, users):
+            if user in seen:
+                raise doubled("a user")
+            seen.add(user)
+            if group != NO_BUDGET and words:
+                weight = self._selection.weight(len(words))
+                for word in words:
+                    weights[word] += weight
+        yield from bucketed(weights, number)

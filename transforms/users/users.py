@@ -1,0 +1,258 @@
+"""A corpus by its users: whose documents are whose, and how much of them each user contributes.
+
+Guarantees about users need that each has one bounded part in a release, wherever in the corpus the
+user's documents lie. Users are told apart by keyed digests: their names never leave the reader.
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from quietcorpus.indexes import tokenizer
+from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.mechanisms.encoding import Value
+from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
+from quietcorpus.transforms.errors import redacted
+from quietcorpus.transforms.metrics import Progress
+from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
+from quietcorpus.transforms.reading.identifiers import TAG, Identifiers
+from quietcorpus.transforms.reading.sources import read
+from quietcorpus.transforms.shards import TALLIES, RejectLog, Seen, Tally
+from quietcorpus.transforms.vocabulary import KeySource
+
+NO_BUDGET = -1
+_BYTES = 4  # of a term's number
+_TEXTS_HELD = 1 << 12
+_NUMBER = re.compile(r"\+?[0-9]{1,400}(\.[0-9]{0,400})?([eE][+-]?[0-9]{1,4})?")
+_BYTES_HELD, _BYTES_OF_A_TEXT = 1 << 26, 64
+
+Text = tuple[int, bytes]
+"""A document: its priority among its user's, and the numbers of its known words, int32."""
+Share = tuple[int, list[Text]]
+"""What a user contributes: the number of the user's group, and documents by priority."""
+
+
+@dataclass(frozen=True)
+class Users:
+    """How users are told apart, and what each may contribute.
+
+    Attributes:
+        column: whose values name them; documents without one, or with "", contribute nothing.
+        tokens: the known words that a user contributes at most.
+        group_column: whose values name a user's group, or None if all users are of one.
+        groups: from the smallest budget on. A user whose documents name several has the first of
+            them; one whose documents name any other has no budget, and contributes nothing.
+        levels: of the groups, if `group_column` has numbers instead of their names: the group is
+            that of the largest level which is not above the number.
+    """
+
+    column: str
+    tokens: int
+    group_column: str | None = None
+    groups: tuple[str, ...] = ("",)
+    levels: tuple[Decimal, ...] = ()
+
+    @property
+    def stage_parameters(self) -> dict[str, Value]:
+        """How users are told apart and bounded, for the stages that depend on it."""
+        return {
+            "column": self.column,
+            "tokens": self.tokens,
+            "group_column": self.group_column,
+            "groups": self.groups,
+            "levels": self.levels,
+        }
+
+    def digests(self, documents: Documents, key: ReleaseKey) -> list[bytes | None]:
+        """A batch's users, 16 bytes each; None for a document without one."""
+        stream = key.stage("users", 1)
+        values = _strings(documents, self.column)
+        digests = stream.addresses("", [0] * len(values), ((v or "").encode() for v in values))
+        return [
+            digest.tobytes() if value else None
+            for value, digest in zip(values, digests, strict=True)
+        ]
+
+    def numbers(self, documents: Documents) -> list[int]:
+        """The number of each document's group, or `NO_BUDGET`."""
+        if self.group_column is None:
+            return [0] * len(documents.rows)
+        values = _strings(documents, self.group_column)
+        if self.levels:
+            return [self._level(value) for value in values]
+        known = {name: number for number, name in enumerate(self.groups)}
+        return [NO_BUDGET if value is None else known.get(value, NO_BUDGET) for value in values]
+
+    def _level(self, value: str | None) -> int:
+        # Decimal itself takes "1_0", "Infinity" and other languages' digits.
+        if value is None or not _NUMBER.fullmatch(value):
+            return NO_BUDGET
+        return bisect.bisect_right(self.levels, Decimal(value)) - 1
+
+
+def _strings(documents: Documents, column: str) -> list[str | None]:
+    found: list[str | None] = documents.columns[column].cast(pa.large_string()).to_pylist()
+    return found
+
+
+class GatherUsers(beam.PTransform):
+    """Splits in; out, tagged, `shares` ((digest, `Share`) pairs), `tallies` and `identifiers`."""
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        users: Users,
+        vocabulary: beam.pvalue.AsSingleton,
+        key: KeySource,
+        rejects: RejectLog,
+    ) -> None:
+        super().__init__()
+        self._corpus = corpus
+        self._users = users
+        self._vocabulary = vocabulary
+        self._key = key
+        self._rejects = rejects
+
+    def expand(self, splits: beam.PCollection[Split]) -> dict[str, beam.PCollection]:
+        read_shares = splits | "read" >> beam.ParDo(
+            _ReadShares(self._corpus, self._users, self._key, self._rejects), self._vocabulary
+        ).with_outputs(TALLIES, TAG, main="shares")
+        shares = (
+            read_shares.shares
+            | "bound" >> beam.CombinePerKey(BoundShare(self._users.tokens))
+            | "with a budget" >> beam.Filter(_has_budget)
+        )
+        return {"shares": shares, TALLIES: read_shares[TALLIES], TAG: read_shares[TAG]}
+
+
+class _ReadShares(beam.DoFn):
+    """(digest, `Share`) for every user of a split: in parts, if it has much text."""
+
+    def __init__(self, corpus: Corpus, users: Users, key: KeySource, rejects: RejectLog) -> None:
+        self._corpus = corpus
+        self._users = users
+        self._key = key
+        self._rejects = rejects
+        self._progress = Progress("gathering")
+
+    @redacted
+    def process(self, split: Split, vocabulary: Vocabulary) -> Iterator[object]:
+        key = self._key()
+        stream = key.stage(
+            "texts of users",
+            1,
+            **self._users.stage_parameters,
+            vocabulary=vocabulary.digest,
+            tokenizer=tokenizer.LAW,
+        )
+        seen = Seen(Identifiers(self._corpus.id, key, split.number), Tally.of_pass("users", split))
+        bound = BoundShare(self._users.tokens)
+        shares: dict[bytes, Share] = defaultdict(bound.create_accumulator)
+        held = 0
+        for documents in read(split, self._corpus):
+            tokens = tokenize(documents.texts)
+            offsets, terms = vocabulary.look_up(tokens)
+            self._progress.count(documents, len(tokens.starts))
+            seen.add(documents)
+            seen.add_words(known=len(terms) > 0)
+            users = self._users.digests(documents, key)
+            texts = self._texts(offsets, terms, users, stream)
+            numbers = self._users.numbers(documents)
+            for user, number, text in zip(users, numbers, texts, strict=True):
+                if user is not None:
+                    shares[user] = bound.add_input(shares[user], (number, [text]))
+                    held += len(text[1]) + _BYTES_OF_A_TEXT
+            if held > _BYTES_HELD:
+                yield from shares.items()
+                shares.clear()
+                held = 0
+        self._rejects.write(seen.rejects, split.name)
+        yield from shares.items()
+        yield from seen.outputs()
+
+    def _texts(
+        self,
+        offsets: npt.NDArray[np.int64],
+        terms: npt.NDArray[np.int32],
+        users: list[bytes | None],
+        stream: Keystream,
+    ) -> list[Text]:
+        """The batch's documents, each cut to what a user contributes at most."""
+        raw = [
+            terms[a : min(b, a + self._users.tokens)].astype("<i4").tobytes()
+            for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+        ]
+        owned = ((user or b"") + own for user, own in zip(users, raw, strict=True))
+        priorities = stream.addresses("", [0] * len(raw), owned)[:, 0] >> np.uint64(1)
+        return list(zip(priorities.tolist(), raw, strict=True))
+
+
+class BoundShare(beam.CombineFn):
+    """A user's documents in the order of their priorities, up to so many known words in all.
+
+    Priorities are keyed digests of the user and the text, so that which documents count depends on
+    the user's own alone, and not on how the corpus is divided: what stands before a document in the
+    whole order stands before it wherever it is met.
+    """
+
+    def __init__(self, tokens: int) -> None:
+        self._tokens = tokens
+
+    def create_accumulator(self) -> Share:
+        return np.iinfo(np.int32).max, []
+
+    def add_input(self, share: Share, more: Share) -> Share:
+        group, texts = share
+        texts.extend(text for text in more[1] if text[1])
+        # Up to `tokens` texts of a word each are kept: compacting must be rare beside that.
+        if len(texts) > max(_TEXTS_HELD, 2 * self._tokens):
+            texts = self._begun(texts)
+        return min(group, more[0]), texts
+
+    def merge_accumulators(self, shares: Iterable[Share]) -> Share:
+        merged = self.create_accumulator()
+        for share in shares:
+            merged = self.add_input(merged, share)
+        return merged
+
+    def compact(self, share: Share) -> Share:
+        return share[0], self._begun(share[1])
+
+    def extract_output(self, share: Share) -> Share:
+        """The last document is cut, so that no more than `tokens` are left."""
+        group, texts = self.compact(share)
+        excess = sum(len(raw) for _, raw in texts) - self._tokens * _BYTES
+        if excess > 0:
+            priority, raw = texts[-1]
+            texts[-1] = priority, raw[:-excess]
+        return group, texts
+
+    def _begun(self, texts: list[Text]) -> list[Text]:
+        """The documents that begin within the first so many words."""
+        kept, size = [], 0
+        for text in sorted(texts):
+            if size >= self._tokens * _BYTES:
+                break
+            kept.append(text)
+            size += len(text[1])
+        return kept
+
+
+def _has_budget(user: tuple[bytes, Share]) -> bool:
+    return user[1][0] != NO_BUDGET and bool(user[1][1])
+
+
+def words_of(share: Share) -> list[npt.NDArray[np.int32]]:
+    """The documents of a share as term numbers, int32."""
+    return [np.frombuffer(raw, dtype="<i4") for _, raw in share[1]]
