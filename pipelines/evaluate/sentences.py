@@ -22,7 +22,7 @@ from quietcorpus.pipelines.evaluate.study import FOLDS, Study, Views, attacks, c
 from quietcorpus.pipelines.kinds.prepare import prepare
 from quietcorpus.pipelines.kinds.sentences import SentencesKind
 from quietcorpus.pipelines.kinds.sentences_by_words import EmbeddedWordsKind
-from quietcorpus.pipelines.spec.mechanisms import SentencesSpec
+from quietcorpus.pipelines.spec.sentences import SentencesSpec
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.transforms.artefacts.encoder import Encoder
 from quietcorpus.transforms.privatizers.rows import Privatizer

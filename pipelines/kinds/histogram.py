@@ -15,7 +15,7 @@ from quietcorpus.pipelines.kinds.job import Job, refuse_repeated, splits_of
 from quietcorpus.pipelines.kinds.kind import Account, Kind
 from quietcorpus.pipelines.kinds.limited_precision import WHOSE, VocabularyStep, not_protected
 from quietcorpus.pipelines.kinds.manifest import WriteManifest
-from quietcorpus.pipelines.spec.mechanisms import HistogramSpec
+from quietcorpus.pipelines.spec.histogram import HistogramSpec
 from quietcorpus.pipelines.storage.files import rows_of
 from quietcorpus.pipelines.storage.layout import VOCABULARY
 from quietcorpus.transforms.errors import redacted

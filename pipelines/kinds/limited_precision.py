@@ -12,7 +12,7 @@ from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending
 from quietcorpus.mechanisms.histogram import ThresholdedVocabulary
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.kinds.job import Job
-from quietcorpus.pipelines.spec.mechanisms import LimitedPrecisionSpec
+from quietcorpus.pipelines.spec.limited_precision import LimitedPrecisionSpec
 from quietcorpus.transforms.artefacts.artefacts import Artefact
 from quietcorpus.transforms.reading.documents import Split
 from quietcorpus.transforms.shards import TALLIES, Tally

@@ -10,9 +10,11 @@ from quietcorpus.pipelines.kinds.kind import Kind
 from quietcorpus.pipelines.kinds.sentences import SentencesKind
 from quietcorpus.pipelines.kinds.sentences_by_words import EmbeddedWordsKind
 from quietcorpus.pipelines.kinds.words import WordsKind
+from quietcorpus.pipelines.spec.bags import BagOfWordsSpec
 from quietcorpus.pipelines.spec.embeddings import EmbeddingMethod, WordEmbeddingsSpec
-from quietcorpus.pipelines.spec.mechanisms import BagOfWordsSpec, HistogramSpec, WordsSpec
+from quietcorpus.pipelines.spec.histogram import HistogramSpec
 from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.pipelines.spec.words import WordsSpec
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.sentences import SentenceMechanism
 

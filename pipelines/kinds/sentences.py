@@ -16,7 +16,7 @@ from quietcorpus.mechanisms.guarantees import SentencePrivacy, Spending, round_u
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.kinds.job import Job, release_documents
 from quietcorpus.pipelines.kinds.kind import Account, Kind
-from quietcorpus.pipelines.spec.mechanisms import SentencesSpec
+from quietcorpus.pipelines.spec.sentences import SentencesSpec
 from quietcorpus.pipelines.storage import places
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import EncoderSource

@@ -15,7 +15,8 @@ from quietcorpus.pipelines.kinds.job import Job, release_documents
 from quietcorpus.pipelines.kinds.kind import Account, Kind
 from quietcorpus.pipelines.kinds.sentences import on_the_card, public_artefacts
 from quietcorpus.pipelines.kinds.words import WordsKind
-from quietcorpus.pipelines.spec.mechanisms import SentencesSpec, WordsSpec
+from quietcorpus.pipelines.spec.sentences import SentencesSpec
+from quietcorpus.pipelines.spec.words import WordsSpec
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.privatizers.embedded_words import RUN_WORDS, EmbeddedWordsParameters
 from quietcorpus.transforms.privatizers.words import WordMechanism

@@ -17,8 +17,8 @@ from quietcorpus.pipelines.card.weakness import Weakness, of_guarantee, of_words
 from quietcorpus.pipelines.kinds.job import Job, release_documents
 from quietcorpus.pipelines.kinds.kind import Account, Kind
 from quietcorpus.pipelines.kinds.word_meaning import explain
-from quietcorpus.pipelines.spec.mechanisms import MatchedEpsilon, WordsSpec
 from quietcorpus.pipelines.spec.values import LARGEST_EPSILON
+from quietcorpus.pipelines.spec.words import MatchedEpsilon, WordsSpec
 from quietcorpus.pipelines.storage import places
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.errors import InputError

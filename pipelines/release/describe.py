@@ -15,7 +15,7 @@ from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.weakness import Weakness
 from quietcorpus.pipelines.environment.version import software
 from quietcorpus.pipelines.kinds.kind import Account, Kind
-from quietcorpus.pipelines.spec.mechanisms import HistogramSpec
+from quietcorpus.pipelines.spec.histogram import HistogramSpec
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.pipelines.storage import places
 from quietcorpus.transforms.release import released_names

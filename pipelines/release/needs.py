@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.pipelines.storage.places import root
 from quietcorpus.pipelines.storage.reachable import Need, require
@@ -20,16 +19,8 @@ def _needs(spec: Spec) -> Iterator[Need]:
     yield Need("output", spec.output, "list")
     yield Need("output", spec.output, "write")
     yield Need("input.path", root(spec.input.path), "list")
-    vocabulary = getattr(spec.mechanism, "vocabulary", None)
-    if vocabulary and vocabulary.public:
-        yield Need("mechanism.vocabulary.public", vocabulary.public, "read")
-    embedding = getattr(getattr(spec.mechanism, "compression", None), "embedding", None)
-    if embedding:
-        yield Need("mechanism.compression.embedding.public", embedding.public, "read")
-    if index := getattr(spec.mechanism, "index", None):
-        yield Need("mechanism.index", f"{index}/{MANIFEST}", "read")
-    if candidates := getattr(spec.mechanism, "candidates", None):
-        yield Need("mechanism.candidates", f"{candidates}/{MANIFEST}", "read")
+    for key, uri in spec.mechanism.sources():
+        yield Need(f"mechanism.{key}", uri, "read")
     if spec.rejects:
         yield Need("rejects.path", f"{spec.rejects.path}/{spec.release}", "write")
     if spec.ledger:

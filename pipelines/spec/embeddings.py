@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from fractions import Fraction
 from typing import Annotated, Literal
@@ -10,6 +11,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from quietcorpus.mechanisms.guarantees import ceiling
+from quietcorpus.pipelines.spec.mechanism import MechanismSpec
 from quietcorpus.pipelines.spec.values import Column, Count, Delta, Epsilon, Strict
 from quietcorpus.pipelines.spec.vocabulary import UserVocabularySpec
 
@@ -91,7 +93,7 @@ class TrainingSpec(Strict):
         return self
 
 
-class WordEmbeddingsSpec(Strict):
+class WordEmbeddingsSpec(MechanismSpec):
     """`kind: word-embeddings`."""
 
     kind: Literal["word-embeddings"]
@@ -176,3 +178,25 @@ class WordEmbeddingsSpec(Strict):
         return [("mechanism.user", self.user)] + (
             [("mechanism.budgets.column", self.budgets.column)] if self.budgets else []
         )
+
+    @property
+    def resumable(self) -> bool:
+        """Whether vectors are trained step by step."""
+        return self.method is EmbeddingMethod.SGD
+
+    def check_columns(self, text: str, keep: Sequence[str]) -> None:
+        """Refuse kept columns, and users or groups that the text would name."""
+        if keep:
+            raise PydanticCustomError(
+                "keep", "input.keep: word embeddings have no rows of documents; drop it"
+            )
+        for key, column in self.columns:
+            if column == text:
+                named = "users" if key == "mechanism.user" else "their groups"
+                raise PydanticCustomError(
+                    "text", f"{key}: {column!r} is the text; name the column of {named}"
+                )
+
+    def sources(self) -> Iterator[tuple[str, str]]:
+        """The public vocabulary, if there is one."""
+        yield from self.vocabulary.sources()

@@ -10,31 +10,39 @@ from typing import Any
 import pydantic
 from pydantic import BaseModel
 
-from quietcorpus.pipelines.spec.mechanisms import KINDS, TAGS
+from quietcorpus.pipelines import registry
+from quietcorpus.pipelines.spec.mechanism import UNKNOWN_KIND, MechanismSpec, block_of
+from quietcorpus.pipelines.spec.words import TAGS
 
 _TOO_LONG = 10**40
 _ALIKE = 0.75  # of difflib's ratio: less would take another kind's `precision` for `epsilon`
 
 
-def one_line(error: pydantic.ValidationError, whole: type[BaseModel]) -> str:
-    """Tell the first error of a spec, of the model `whole`, as `key: value problem; remedy`."""
+def one_line(error: pydantic.ValidationError, whole: type[BaseModel], content: Any) -> str:
+    """Tell the first error of a spec as `key: value problem; remedy`.
+
+    Args:
+        error: the errors.
+        whole: the model.
+        content: what was checked against it.
+    """
     errors = error.errors(include_url=False)
     # A key that is misspelt is unknown, and the right one missing: the first says more.
     first = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
     key = ".".join(_keys(first["loc"]))
     value, kind, message = first["input"], first["type"], first["msg"]
     if kind == "extra_forbidden":
-        allowed = _allowed(first["loc"][:-1], whole)
+        allowed = _allowed(first["loc"][:-1], whole, content)
         meant = _meant(str(first["loc"][-1]), allowed)
         return f"{key}: unknown key{meant} allowed here: {', '.join(allowed)}"
     if kind == "missing":
         return f"{key}: missing; give it a value"
-    if kind in ("union_tag_invalid", "union_tag_not_found"):
-        given = value.get("kind") if isinstance(value, dict) else value
-        meant = _meant(str(given), KINDS)
-        return f"{key}.kind: {shown(given)} is not a kind{meant} give one of {', '.join(KINDS)}"
+    if kind == UNKNOWN_KIND:
+        given, known = value.get("kind"), [*registry.names()]
+        meant = _meant(str(given), known)
+        return f"{key}.kind: {shown(given)} is not a kind{meant} give one of {', '.join(known)}"
     if kind in ("model_type", "model_attributes_type"):
-        keys = ", ".join(_allowed(first["loc"], whole))
+        keys = ", ".join(_allowed(first["loc"], whole, content))
         return f"{key or 'the spec'}: {shown(value)} is not a mapping; give the keys {keys}"
     if isinstance(value, dict | BaseModel) and not message.startswith("is "):
         # A message that begins with a key of its own goes on where this one ends.
@@ -65,23 +73,21 @@ def _lowered(message: str) -> str:
     return message if message.startswith("is ") else f"is not allowed: {message}"
 
 
-def _is_tag(number: int, part: object) -> bool:
-    """Whether pydantic put a part into the place of an error, beside the spec's own keys."""
-    return part in TAGS or (number == 1 and part in KINDS)  # a key may be called like a kind
-
-
 def _keys(location: tuple[Any, ...]) -> list[str]:
-    """The spec's own keys at the place of an error; what is wrong with a key is its owner's."""
+    """Return the spec's own keys in pydantic's place of an error.
+
+    A union's tag is none of them, and an error of a key itself belongs to the mapping.
+    """
     own = location[:-2] if location[-1:] == ("[key]",) else location
-    return [str(part) for number, part in enumerate(own) if not _is_tag(number, part)]
+    return [str(part) for part in own if part not in TAGS]
 
 
-def _allowed(location: tuple[Any, ...], whole: type[BaseModel]) -> list[str]:
-    """The keys of the model at `location`."""
+def _allowed(location: tuple[Any, ...], whole: type[BaseModel], content: Any) -> list[str]:
+    """Return the keys of the model at `location` of a spec's content."""
     model: Any = whole
-    for number, part in enumerate(location):
-        if _is_tag(number, part):
-            model = {**KINDS, **TAGS}[part]
+    for part in location:
+        if part in TAGS:
+            model = TAGS[part]
             continue
         annotation = model.model_fields[part].annotation
         options = [annotation, *getattr(annotation, "__args__", ())]
@@ -89,4 +95,6 @@ def _allowed(location: tuple[Any, ...], whole: type[BaseModel]) -> list[str]:
         model = next(
             (o for o in options if isinstance(o, type) and issubclass(o, BaseModel)), model
         )
+        if model is MechanismSpec:
+            model = block_of(content[part]["kind"])
     return list(model.model_fields)

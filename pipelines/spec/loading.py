@@ -43,7 +43,7 @@ def _checked(content: Any, name: str) -> Spec:
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
     except pydantic.ValidationError as error:
-        raise InputError(f"{name}: {one_line(error, Spec)}") from None
+        raise InputError(f"{name}: {one_line(error, Spec, content)}") from None
 
 
 def _change(content: Any, key: str, value: str) -> None:

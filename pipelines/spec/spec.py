@@ -13,8 +13,7 @@ import pydantic
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from quietcorpus.pipelines.spec.embeddings import EmbeddingMethod, WordEmbeddingsSpec
-from quietcorpus.pipelines.spec.mechanisms import MechanismSpec
+from quietcorpus.pipelines.spec.mechanism import AnyMechanism
 from quietcorpus.pipelines.spec.values import Column, Disjoint, Location, Strict
 from quietcorpus.pipelines.storage.places import inside, root
 from quietcorpus.transforms.reading.documents import Corpus
@@ -90,7 +89,7 @@ class Spec(Strict):
     release: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
     input: InputSpec
     output: Location
-    mechanism: Annotated[MechanismSpec, Field(discriminator="kind")]
+    mechanism: AnyMechanism
     rejects: RejectsSpec | None = None
     checkpoints: Location | None = None
     ledger: Annotated[LedgerSpec, BeforeValidator(_path_alone)] | None = None
@@ -99,8 +98,8 @@ class Spec(Strict):
     def corpus(self) -> Corpus:
         """The corpus in the transforms' terms."""
         given = self.input
-        also = getattr(self.mechanism, "columns", ())
-        return Corpus(given.path, given.text, given.id, given.keep, tuple(also))
+        also = tuple(self.mechanism.columns)
+        return Corpus(given.path, given.text, given.id, given.keep, also)
 
     @property
     def disjoint(self) -> Disjoint | None:
@@ -111,10 +110,8 @@ class Spec(Strict):
 
     @model_validator(mode="after")
     def _of_the_kind(self) -> Spec:
-        if isinstance(self.mechanism, WordEmbeddingsSpec):
-            self._check_users(self.mechanism)
-        trained = getattr(self.mechanism, "method", None) is EmbeddingMethod.SGD
-        if self.checkpoints is not None and not trained:
+        self.mechanism.check_columns(self.input.text, self.input.keep)
+        if self.checkpoints is not None and not self.mechanism.resumable:
             raise PydanticCustomError(
                 "checkpoints", "checkpoints: is for word embeddings with `method: sgd` alone"
             )
@@ -152,18 +149,6 @@ class Spec(Strict):
                 "output", f"output: {self.output} is a whole bucket; name a path inside it"
             )
         return self
-
-    def _check_users(self, mechanism: WordEmbeddingsSpec) -> None:
-        if self.input.keep:
-            raise PydanticCustomError(
-                "keep", "input.keep: word embeddings have no rows of documents; drop it"
-            )
-        for key, column in mechanism.columns:
-            if column == self.input.text:
-                whose = "users" if key == "mechanism.user" else "their groups"
-                raise PydanticCustomError(
-                    "text", f"{key}: {column!r} is the text; name the column of {whose}"
-                )
 
     def _check_apart(self, key: str, path: str) -> None:
         for place, name in ((self.output, "output"), (root(self.input.path), "input")):

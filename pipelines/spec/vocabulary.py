@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import Field, model_validator
@@ -30,6 +31,11 @@ class VocabularySpec(Strict):
                 "one", "give exactly one of `public: PATH` and `private: {epsilon, delta}`"
             )
         return self
+
+    def sources(self) -> Iterator[tuple[str, str]]:
+        """The public list, if it is one, with its key in the mechanism's block."""
+        if self.public:
+            yield "vocabulary.public", self.public
 
 
 class PrivateUserVocabulary(PrivateVocabulary):

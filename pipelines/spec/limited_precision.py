@@ -1,0 +1,45 @@
+"""The keys that the kinds under limited-precision local privacy share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Literal
+
+from pydantic import model_validator
+from pydantic_core import PydanticCustomError
+
+from quietcorpus.mechanisms.geometric import MINIMUM_RATE
+from quietcorpus.pipelines.spec.mechanism import MechanismSpec
+from quietcorpus.pipelines.spec.values import Count, Epsilon
+from quietcorpus.pipelines.spec.vocabulary import VocabularySpec
+
+
+class LimitedPrecisionSpec(MechanismSpec):
+    """The block of a kind under limited-precision local privacy."""
+
+    precision: Count
+    epsilon: Epsilon
+    vocabulary: VocabularySpec
+    tokenizer: Literal["unicode-words-v1"] = "unicode-words-v1"
+
+    def _rates(self) -> dict[str, Fraction]:
+        private = self.vocabulary.private
+        return {"epsilon": self.epsilon} | (
+            {"vocabulary.private.epsilon": private.epsilon} if private else {}
+        )
+
+    @model_validator(mode="after")
+    def _enough_epsilon(self) -> LimitedPrecisionSpec:
+        for key, epsilon in self._rates().items():
+            if epsilon / self.precision < MINIMUM_RATE:
+                raise PydanticCustomError(
+                    "rate",
+                    f"{key}: {float(epsilon):g} over a precision of {self.precision} is less than "
+                    f"{float(MINIMUM_RATE):g} a token: such noise drowns everything; raise epsilon",
+                )
+        return self
+
+    def sources(self) -> Iterator[tuple[str, str]]:
+        """The public vocabulary, if there is one."""
+        yield from self.vocabulary.sources()

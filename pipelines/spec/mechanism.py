@@ -1,0 +1,74 @@
+"""The mechanism block of a spec, of whatever kind: the registry knows the class by `kind`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from pydantic import BeforeValidator, GetJsonSchemaHandler, SerializeAsAny
+from pydantic_core import CoreSchema, PydanticCustomError
+
+from quietcorpus.pipelines import registry
+from quietcorpus.pipelines.spec.values import Strict
+
+UNKNOWN_KIND = "unknown_kind"
+"""The type of the error of a block whose kind is not registered."""
+
+
+class MechanismSpec(Strict):
+    """The mechanism block of one kind of release.
+
+    Attributes:
+        copies_columns: whether the columns of `input.keep` and `input.id` reach the release.
+    """
+
+    if TYPE_CHECKING:
+        kind: str  # a field of each block, at a place of its own among the keys
+    copies_columns: ClassVar[bool] = True
+
+    @property
+    def resumable(self) -> bool:
+        """Whether a run may go on from checkpoints."""
+        return False
+
+    @property
+    def columns(self) -> list[tuple[str, str]]:
+        """The columns that are read besides the text, each with its key."""
+        return []
+
+    def check_columns(self, text: str, keep: Sequence[str]) -> None:
+        """Raise PydanticCustomError for columns of the input that this kind cannot use."""
+
+    def sources(self) -> Iterator[tuple[str, str]]:
+        """The public files that are read, each with its key in this block."""
+        return iter(())
+
+
+def block_of(kind: str) -> type[MechanismSpec]:
+    """The class of a kind's block."""
+    found: type[MechanismSpec] = registry.part(kind, "block")
+    return found
+
+
+def _by_kind(value: object) -> object:
+    if isinstance(value, MechanismSpec):
+        return value
+    if not isinstance(value, dict):
+        raise PydanticCustomError("block", "is not a mapping; give the keys kind, and its own")
+    kind = value.get("kind")
+    if not registry.is_registered(kind):
+        raise PydanticCustomError(UNKNOWN_KIND, "is not a kind")
+    return block_of(kind).model_validate(value)
+
+
+class _EveryKind:
+    """The JSON Schema of a block: one of the registered kinds'."""
+
+    def __get_pydantic_json_schema__(
+        self, _: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        blocks = [handler(block_of(name).__pydantic_core_schema__) for name in registry.names()]
+        return {"oneOf": blocks, "discriminator": {"propertyName": "kind"}}
+
+
+AnyMechanism = Annotated[SerializeAsAny[MechanismSpec], BeforeValidator(_by_kind), _EveryKind()]
