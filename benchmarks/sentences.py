@@ -94,8 +94,8 @@ def path(reviews: str, candidates: str, documents: int) -> None:
     texts = (
         pq.read_table(reviews, columns=["text"])["text"].combine_chunks().cast(pa.large_string())
     )
-    source = CandidatesSource.found("--candidates", candidates)
-    found = EncoderSource.found("--encoder", PACKAGED)
+    source = CandidatesSource.resolve("--candidates", candidates)
+    found = EncoderSource.resolve("--encoder", PACKAGED)
     encoder = Timed(found.open())
     size = SentencePrivatizer.documents_at_once
     batches = [

@@ -94,7 +94,7 @@ class Experiment:
         self.offsets = np.cumsum([0, *map(len, sentences)])
         kept = store / f"embeddings-{documents}.npy"
         if not kept.exists():
-            encoder = EncoderSource.found("--encoder", PACKAGED).open()
+            encoder = EncoderSource.resolve("--encoder", PACKAGED).open()
             np.save(kept, encoder.encode([one for some in sentences for one in some]))
         self.embeddings = np.load(kept, mmap_mode="r")
         assert len(self.embeddings) == self.offsets[-1]
@@ -133,7 +133,7 @@ class Experiment:
 
     def _replaced(self, epsilon: Fraction, most: int, draw: int, *, shared: bool) -> np.ndarray:
         """What is released where words are replaced, and runs of them then encoded."""
-        encoder = EncoderSource.found("--encoder", PACKAGED)
+        encoder = EncoderSource.resolve("--encoder", PACKAGED)
         if shared:
             distance = self.words.open().manifest.distances["euclidean"]["mean"]
             epsilon /= Fraction(distance) * WORDS_A_SENTENCE
@@ -192,8 +192,8 @@ def main() -> None:
     given = parser.parse_args()
     output = Path(given.output)
     output.mkdir(parents=True, exist_ok=True)
-    source = CandidatesSource.found("--candidates", given.candidates)
-    words = IndexSource.found("--words", given.words)
+    source = CandidatesSource.resolve("--candidates", given.candidates)
+    words = IndexSource.resolve("--words", given.words)
     experiment = Experiment(given.reviews, source, words, given.documents, output)
     store = output / "utility-sentences.json"
     results: dict[str, list[float]] = json.loads(store.read_text()) if store.exists() else {}

@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("--output", required=True)
     parser.add_argument("--draws", type=int, default=2)
     given = parser.parse_args()
-    experiment = Experiment(given.reviews, IndexSource.found("--index", given.index))
+    experiment = Experiment(given.reviews, IndexSource.resolve("--index", given.index))
     store = Path(given.output) / "utility-words.json"
     results = json.loads(store.read_text()) if store.exists() else {}
 

@@ -20,37 +20,41 @@ class KindParts:
 
     Attributes:
         block: the spec's mechanism block, a `spec.mechanism.MechanismSpec`.
-        format: the files of a release, a `card.formats.ReleaseFormat`.
+        mechanism: the card's block, with the files of a release, a `card.mechanism.Mechanism`.
         resolve: a function of the checked block and a number of processes that finds the artefacts
             and returns a `kinds.kind.Kind`.
         audits: a function of that `Kind` that returns its audits (`evaluation.audits.findings`).
         study: the measures of an evaluation, an `evaluate.study.Study`.
+        check: a function of an output and its card that raises InputError if the release is not as
+            the card says, beyond files, columns and the sum of the budget; None if that is all.
     """
 
     block: str
-    format: str
+    mechanism: str
     resolve: str
     audits: str
     study: str
+    check: str | None = None
 
     @classmethod
-    def of_module(cls, module: str, name: str) -> KindParts:
+    def of_module(cls, module: str, name: str, *, checked: bool = False) -> KindParts:
         """The parts of a kind whose modules and classes are called alike in every wing."""
         return cls(
             block=f"{_PIPELINES}.spec.{module}:{name}Spec",
-            format=f"{_PIPELINES}.card.{module}:{name}Format",
+            mechanism=f"{_PIPELINES}.card.{module}:{name}Mechanism",
             resolve=f"{_PIPELINES}.kinds.{module}:resolve",
             audits=f"{_PIPELINES}.audit.{module}:audits",
             study=f"{_PIPELINES}.evaluate.{module}:{name}Study",
+            check=f"{_PIPELINES}.card.{module}:check" if checked else None,
         )
 
 
 _KINDS = {
     "bag-of-words": KindParts.of_module("bags", "BagOfWords"),
     "histogram": KindParts.of_module("histogram", "Histogram"),
-    "words": KindParts.of_module("words", "Words"),
-    "sentence-embeddings": KindParts.of_module("sentences", "Sentences"),
-    "word-embeddings": KindParts.of_module("embeddings", "WordEmbeddings"),
+    "words": KindParts.of_module("words", "Words", checked=True),
+    "sentence-embeddings": KindParts.of_module("sentences", "Sentences", checked=True),
+    "word-embeddings": KindParts.of_module("embeddings", "WordEmbeddings", checked=True),
 }
 
 
@@ -72,5 +76,6 @@ def names() -> Iterator[str]:
 
 
 def part(kind: str, name: str) -> Any:
-    """Import a part of a kind, by its name in `KindParts`."""
-    return pkgutil.resolve_name(getattr(_KINDS[kind], name))
+    """Import a part of a kind, by its name in `KindParts`; None if the kind has no such part."""
+    place = getattr(_KINDS[kind], name)
+    return None if place is None else pkgutil.resolve_name(place)

@@ -294,7 +294,7 @@ def calibrate_words(
     grid, exact_eta, exact_share = _exact_numbers(epsilons), _exact(eta), _exact(share)
     unchanged = None if unchanged_at_most is None else _exact(unchanged_at_most)
     with stores():
-        opened = IndexSource.found("INDEX", absolute(index)).open()
+        opened = IndexSource.resolve("INDEX", absolute(index)).open()
         given = None
         if weights is not None:
             given = job.read_weights("--weights", fspath(weights), opened.vocabulary)
@@ -410,8 +410,8 @@ def calibrate_sentences(
 
     with stores():
         return job.calibrate(
-            CandidatesSource.found("CANDIDATES", absolute(candidates)),
-            EncoderSource.found("--encoder", encoder),
+            CandidatesSource.resolve("CANDIDATES", absolute(candidates)),
+            EncoderSource.resolve("--encoder", encoder),
             Corpus(absolute(source), text),
             _exact_numbers(epsilons),
             documents=documents,

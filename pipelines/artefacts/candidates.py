@@ -79,7 +79,7 @@ def build(
             "quietcorpus: scikit-learn is not installed; install the extra [candidates]"
         )
     check_output(output)
-    found = EncoderSource.found("--encoder", encoder)
+    found = EncoderSource.resolve("--encoder", encoder)
     generator = np.random.default_rng(seed)
     wanted = candidates + max(candidates // _HELD, _LEAST_HELD)
     if clusters >= wanted:

@@ -55,7 +55,7 @@ def build(
     if seed < 0:
         raise InputError(f"--seed: {seed} is not allowed; give a whole number from 0 on")
     check_output(output)
-    found = Artefact.found("SOURCE", source)
+    found = Artefact.resolve("SOURCE", source)
     vectors = _read(source)
     if not np.linalg.norm(vectors.values.astype(np.float64), axis=1).max() <= LONGEST_VECTOR:
         raise InputError(
@@ -115,7 +115,7 @@ def make(
 def show(uri: str, words: list[str]) -> list[str]:
     """The lines that `index show` prints; raises InputError for an index that cannot be used."""
     FileSystems.set_options(PipelineOptions([]))
-    index = IndexSource.found("INDEX", absolute(uri)).open()
+    index = IndexSource.resolve("INDEX", absolute(uri)).open()
     manifest = asdict(index.manifest)
     files = manifest.pop("files")
     lines = [f"{key:<13} {_shown(value)}" for key, value in manifest.items() if value is not None]

@@ -12,14 +12,8 @@ from dataclasses import asdict
 from typing import Any
 
 from quietcorpus.evaluation.audits.findings import Exact, Sampled, run
-from quietcorpus.pipelines.audit import bags, sentences, words
-from quietcorpus.pipelines.kinds.bags import BagOfWordsKind
-from quietcorpus.pipelines.kinds.histogram import HistogramKind
-from quietcorpus.pipelines.kinds.kind import Kind
+from quietcorpus.pipelines import registry
 from quietcorpus.pipelines.kinds.prepare import prepare
-from quietcorpus.pipelines.kinds.sentences import SentencesKind
-from quietcorpus.pipelines.kinds.sentences_by_words import EmbeddedWordsKind
-from quietcorpus.pipelines.kinds.words import WordsKind
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout, places
@@ -58,7 +52,7 @@ def audit(
         _refuse_release(output)
         storage.refuse_existing(output)
     with storage.staging_area(output) if output is not None else nullcontext("") as staging:
-        findings = run(audits_of(prepare(spec)), draws, confidence)
+        findings = run(audits_of(spec), draws, confidence)
         content = {
             "schema_version": SCHEMA_VERSION,
             "spec": spec.release,
@@ -72,21 +66,10 @@ def audit(
     return content
 
 
-def audits_of(kind: Kind) -> list[Exact | Sampled]:
-    """The audits of a kind's mechanisms."""
-    if isinstance(kind, BagOfWordsKind):
-        return bags.of_bags(kind)
-    if isinstance(kind, HistogramKind):
-        return bags.of_histograms(kind)
-    if isinstance(kind, WordsKind | EmbeddedWordsKind):
-        # What follows the words is post-processing.
-        return words.of_words(kind if isinstance(kind, WordsKind) else kind.words)
-    if isinstance(kind, SentencesKind):
-        return sentences.of_sentences(kind)
-    # This imports what is not installed with every quietcorpus, and `prepare` has found.
-    from quietcorpus.pipelines.audit import embeddings
-
-    return embeddings.of_users(kind)
+def audits_of(spec: Spec) -> list[Exact | Sampled]:
+    """Return the audits of the mechanisms of a spec; raises InputError for one that cannot run."""
+    found: list[Exact | Sampled] = registry.part(spec.mechanism.kind, "audits")(prepare(spec))
+    return found
 
 
 def lines(content: Mapping[str, Any]) -> Iterator[str]:

@@ -1,40 +1,35 @@
-"""Audits of bags of words and of histograms."""
+"""Audits of bags of words."""
 
 from __future__ import annotations
 
 import itertools
-from fractions import Fraction
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.evaluation.audits.exact import noise_masses, shift_loss
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.bag_of_words import add_noise
 from quietcorpus.mechanisms.geometric import DenseNoise, SparseNoise
 from quietcorpus.mechanisms.guarantees import round_up
-from quietcorpus.mechanisms.histogram import Histogram
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.audit.inputs import fresh_stream, made_up_words, released, stage, telling
+from quietcorpus.pipelines.audit.histogram import exact_law, of_histogram, share_of
+from quietcorpus.pipelines.audit.inputs import fresh_stream, made_up_words, released, telling
 from quietcorpus.pipelines.audit.vocabulary import of_vocabulary
 from quietcorpus.pipelines.kinds.bags import BagOfWordsKind
-from quietcorpus.pipelines.kinds.histogram import HistogramKind
 from quietcorpus.transforms.codebook import Codebook
 from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters
 
 _BINS = 4
 _TERMS_A_BIN = 16  # at most
 _PRIVATE_SIZE = 1 << 10  # of a vocabulary that is selected in the run
-_REACH = 1 << 13  # of the outcomes whose probabilities are computed
-_BEYOND = 16
 _TOKENS = 1 << 22  # of all documents that are drawn for one audit, about
 
 
-def of_bags(kind: BagOfWordsKind) -> list[Exact | Sampled]:
-    """All stages of `kind: bag-of-words`."""
+def audits(kind: BagOfWordsKind) -> list[Exact | Sampled]:
+    """Return the audits of all stages."""
     bins = kind.spec.compression.size
     size = kind.vocabulary.size or max(bins or 0, _PRIVATE_SIZE)
     histogram = kind.histogram
@@ -43,12 +38,6 @@ def of_bags(kind: BagOfWordsKind) -> list[Exact | Sampled]:
         *(of_histogram(histogram) if histogram else []),
         *of_documents(kind.parameters, size, bins or size),
     ]
-
-
-def of_histograms(kind: HistogramKind) -> list[Exact | Sampled]:
-    """All stages of `kind: histogram`."""
-    selection = kind.vocabulary.selection
-    return [*(of_vocabulary(selection) if selection else []), *of_histogram(kind.histogram)]
 
 
 def of_documents(parameters: BagOfWordsParameters, size: int, bins: int) -> list[Exact | Sampled]:
@@ -62,12 +51,12 @@ def of_documents(parameters: BagOfWordsParameters, size: int, bins: int) -> list
     codebook = codebook_of(min(_TERMS_A_BIN, max(1, round(size / bins))))
     small = parameters.mechanism(len(codebook.bins), codebook.size)
     audits: list[Exact | Sampled] = [
-        _exact("documents: the noise's law", guarantee.epsilon, guarantee.precision, noise)
+        exact_law("documents: the noise's law", guarantee.epsilon, guarantee.precision, noise)
     ]
     epsilon, most = small.guarantee.epsilon, guarantee.precision
     for tokens in sorted({telling(float(epsilon), most), most}):
         stated = round_up(epsilon * tokens / most)
-        about = _share(tokens, most)
+        about = share_of(tokens, most)
         draws = max(1000, _TOKENS // tokens)
         audits.append(
             Sampled(
@@ -92,25 +81,6 @@ def of_documents(parameters: BagOfWordsParameters, size: int, bins: int) -> list
                     most=draws,
                 )
             )
-    return audits
-
-
-def of_histogram(histogram: Histogram) -> list[Exact | Sampled]:
-    """The noise on a corpus's counts, and their release."""
-    epsilon, most = histogram.guarantee.epsilon, histogram.precision
-    audits: list[Exact | Sampled] = [
-        _exact("histogram: the noise's law", epsilon, most, histogram.noise(1))
-    ]
-    for tokens in sorted({telling(float(epsilon), most), most}):
-        about = _share(tokens, most)
-        audits.append(
-            Sampled(
-                f"histogram: {about}",
-                round_up(epsilon * tokens / most),
-                f"Counts were released of corpora, one of which had {tokens} more of a term.",
-                partial(epsilon_at_least, partial(counts_released, histogram), 0, tokens),
-            )
-        )
     return audits
 
 
@@ -156,27 +126,5 @@ def documents_noised(
     return matrix.reshape(count, -1)
 
 
-def counts_released(histogram: Histogram, more: int, count: int) -> npt.NDArray[np.int64]:
-    """Noisy counts of terms in pairs, of which the second had `more`: int64 (count, 2)."""
-    stream = stage()
-    return histogram.release(np.tile(np.array([0, more]), count), stream).reshape(count, 2)
-
-
-def _share(tokens: int, most: int) -> str:
-    noun = "token" if most == 1 else "tokens"
-    return f"{most} {noun}" if tokens == most else f"{tokens} of {most} {noun}"
-
-
 def _words(count: int) -> str:
     return "1 word" if count == 1 else f"{count} words"
-
-
-def _exact(name: str, epsilon: Fraction, precision: int, noise: DenseNoise | SparseNoise) -> Exact:
-    reach = min(precision + _BEYOND, _REACH)
-    return Exact(
-        name,
-        round_up(epsilon),
-        f"Probabilities were compared of outcomes from {-reach} to {reach}, as the sampler has "
-        "them.",
-        lambda: shift_loss(noise_masses(noise, reach), precision),
-    )

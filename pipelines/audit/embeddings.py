@@ -19,9 +19,9 @@ from quietcorpus.mechanisms.user_training import Training
 from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
 from quietcorpus.pipelines.audit.inputs import fresh_stream, stage
 from quietcorpus.pipelines.audit.vocabulary import any_selected, terms_selected
-from quietcorpus.pipelines.kinds.embeddings import Writers
 from quietcorpus.pipelines.kinds.embeddings_counted import CountedEmbeddingsKind
 from quietcorpus.pipelines.kinds.embeddings_trained import TrainedEmbeddingsKind
+from quietcorpus.pipelines.kinds.embeddings_users import UserCorpus
 from quietcorpus.pipelines.kinds.kind import Kind
 
 _DELTA = Fraction(1, 100)
@@ -34,8 +34,8 @@ Course = tuple[Fraction, Fraction, int]
 """A user's sampling rate, the noise multiplier and the number of steps."""
 
 
-def of_users(kind: Kind) -> list[Exact | Sampled]:
-    """All stages of `kind: word-embeddings`, by either method."""
+def audits(kind: Kind) -> list[Exact | Sampled]:
+    """Return the audits of all stages, by either method."""
     if isinstance(kind, CountedEmbeddingsKind):
         return of_counted(kind)
     assert isinstance(kind, TrainedEmbeddingsKind)
@@ -48,7 +48,7 @@ def of_trained(kind: TrainedEmbeddingsKind) -> list[Exact | Sampled]:
     noise = training.mechanism.deviation / STEPS
     courses = {g.name: (g.rate, noise, min(g.steps, kind.until)) for g in schedule.groups}
     return [
-        *of_choice(kind.writers),
+        *of_choice(kind.corpus),
         *of_accounting(kind.spendings[-1].guarantee, courses),
         of_sums("a step's sums", training.mechanism, partial(step_released, training)),
     ]
@@ -56,14 +56,14 @@ def of_trained(kind: TrainedEmbeddingsKind) -> list[Exact | Sampled]:
 
 def of_counted(kind: CountedEmbeddingsKind) -> list[Exact | Sampled]:
     """The vocabulary, the accounting of every group, and the noisy counts."""
-    mechanism, names = kind.counting.mechanism, kind.writers.budgets
+    mechanism, names = kind.counting.mechanism, kind.corpus.budgets
     courses = {
         name: (Fraction(1), mechanism.deviation / most, 1)
         for name, most in zip(names, kind.counting.most, strict=True)
         if most
     }
     return [
-        *of_choice(kind.writers),
+        *of_choice(kind.corpus),
         *of_accounting(kind.spendings[-1].guarantee, courses),
         of_sums("the counts", mechanism, partial(sums_released, mechanism)),
     ]
@@ -105,9 +105,9 @@ def of_sums(
     )
 
 
-def of_choice(writers: Writers) -> list[Exact | Sampled]:
+def of_choice(corpus: UserCorpus) -> list[Exact | Sampled]:
     """A vocabulary that users chose: the noise on their weights, and words of one user alone."""
-    selection = writers.selection
+    selection = corpus.selection
     if selection is None:
         return []
     noise = selection.noise.deviation / STEPS

@@ -23,8 +23,11 @@ from quietcorpus.mechanisms.exact import Bounds
 from quietcorpus.mechanisms.exponential import ExponentialMechanism
 from quietcorpus.mechanisms.guarantees import round_up
 from quietcorpus.mechanisms.truncation import STEPS, Box, NoisyMeans, Truncation
+from quietcorpus.pipelines.audit import words
 from quietcorpus.pipelines.audit.inputs import LOSS, fresh_stream, telling
+from quietcorpus.pipelines.kinds.kind import Kind
 from quietcorpus.pipelines.kinds.sentences import SentencesKind
+from quietcorpus.pipelines.kinds.sentences_by_words import EmbeddedWordsKind
 from quietcorpus.transforms.privatizers.sentences import utilities
 
 _SENTENCES = 4  # of a made-up document
@@ -38,8 +41,11 @@ _CLOSE = 1e-9
 _DIMENSIONS = 2  # of an audit by draws: in many, no event tells much
 
 
-def of_sentences(kind: SentencesKind) -> list[Exact | Sampled]:
-    """The draw of a candidate, or the noise on a mean."""
+def audits(kind: Kind) -> list[Exact | Sampled]:
+    """Return the audits of the draw of a candidate, of the noise on a mean, or of words."""
+    if isinstance(kind, EmbeddedWordsKind):  # what follows the words is post-processing
+        return words.audits(kind.words)
+    assert isinstance(kind, SentencesKind)
     law, candidates = kind.parameters.law, kind.parameters.candidates.open()
     if isinstance(law, Truncation):
         return of_truncation(law, Box(*candidates.box))

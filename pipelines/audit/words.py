@@ -31,8 +31,8 @@ _PRODUCTS = 1 << 38  # of coordinates, or of bits, that searches for nearest wor
 _LEAST = 1000  # draws, whatever they cost
 
 
-def of_words(kind: WordsKind) -> list[Exact | Sampled]:
-    """The noise on words at the run's epsilon, and releases of documents of a word."""
+def audits(kind: WordsKind) -> list[Exact | Sampled]:
+    """Return the audits of the noise on words, and of releases of documents of one word."""
     index = kind.index
     epsilon = kind.parameters.guarantee(index).epsilon
     if kind.parameters.mechanism is WordMechanism.MADLIB:

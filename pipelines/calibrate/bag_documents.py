@@ -164,5 +164,5 @@ def documents_of(
         return Drawn.of(histogram, documents, seed)
     if source is None or vocabulary is None:
         raise InputError("SOURCE: give public documents and a --vocabulary, or a --histogram")
-    words = load(Artefact.found("--vocabulary", vocabulary))
+    words = load(Artefact.resolve("--vocabulary", vocabulary))
     return PublicTexts.read(Corpus(source, text), words, documents, seed)

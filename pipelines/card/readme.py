@@ -10,22 +10,24 @@ from quietcorpus.mechanisms.guarantees import ceiling
 from quietcorpus.pipelines.card.model import (
     Artefact,
     Card,
-    LimitedPrecisionParameters,
     Meaning,
+    Reconstruction,
+    Spread,
+)
+from quietcorpus.pipelines.card.parameters import (
+    LimitedPrecisionParameters,
     MetricParameters,
     Parameters,
-    Reconstruction,
     SentenceParameters,
-    Spread,
     UserParameters,
     costs,
-    named,
 )
+from quietcorpus.pipelines.card.statements import named
 
 
 def render(card: Card) -> str:
     """The text of a release's README."""
-    mechanism = card.mechanism
+    mechanism = card.mechanism.model_dump(mode="json", exclude_none=True)
     total = card.guarantee.parameters
     parts = [
         _front_matter(card),
@@ -101,33 +103,12 @@ def _front_matter(card: Card) -> str:
     )
 
 
-_DATA = {
-    "bag-of-words": "`terms` (term ids, ascending) and `counts` (a positive count for each)",
-    "words": "`text`, the released words with single spaces between them",
-    "sentence-embeddings": "`embedding`, and, where that is a public candidate's, its number "
-    "`candidate`",
-}
-_FILES = {
-    "vocabulary.parquet": "`term_id`, `term`, `weight`: the private histogram's noisy count of "
-    "the term in the corpus; it may be negative, and is empty where no histogram is released",
-    "compression.parquet": "`term_id`, `bin`: the public compression map",
-    "vectors.parquet": "`word`, `vector`: the word embeddings",
-    "vectors.txt": "the same in word2vec's text format, which gensim opens",
-    "vectors.bin": "the same in word2vec's binary format",
-    "index": "the same as a word index for releases of `kind: words`; it is private, and what it "
-    "cost is added to theirs",
-}
-
-
 def _contents(card: Card) -> str:
     names = dict.fromkeys(file.path.split("/")[0] for file in card.files)
-    rows = f"one row a document: `id`, the kept columns, {_DATA.get(card.mechanism['kind'])}"
-    if "include" in card.mechanism:
-        rows += (
-            "; and `bins`, the noisy count of every bin as the mechanism released it, which may be "
-            "negative; `terms` and `counts` are made from these at no cost"
-        )
-    lines = [f"- `{name}`: {(_FILES | {'data': rows})[name]}\n" for name in names]
+    said = {path.split("/")[0]: file.meaning for path, file in card.mechanism.files.items()}
+    if "data" in said:
+        said["data"] = f"one row a document: `id`, the kept columns, {said['data']}"
+    lines = [f"- `{name}`: {said[name]}\n" for name in names]
     if card.columns:
         lines.append(f"- copied as they are: {named(card.columns, card.id_column, '`')}\n")
     return "".join(lines)

@@ -172,7 +172,7 @@ def reconstruct(
 
 
 def _print_card(card: Card) -> None:
-    from quietcorpus.pipelines.card.model import costs, total_cost
+    from quietcorpus.pipelines.card.parameters import costs, total_cost
 
     stages = [f"{stage.stage} {costs(stage.parameters)}" for stage in card.budget.stages]
     click.echo(f"documents {card.counts.documents:,} ({card.counts.rejected:,} records rejected)")

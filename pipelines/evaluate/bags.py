@@ -27,6 +27,7 @@ from quietcorpus.evaluation.topics import (
 from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.pipelines.card.bags import BagOfWordsMechanism
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.evaluate.corpus import Sample, Strings
 from quietcorpus.pipelines.evaluate.draws import Bins, Draw, drawn
@@ -34,6 +35,7 @@ from quietcorpus.pipelines.evaluate.results import Observation
 from quietcorpus.pipelines.evaluate.study import (
     FOLDS,
     Study,
+    Subject,
     Views,
     attacks,
     classified,
@@ -55,7 +57,7 @@ _BASELINE_DOCUMENTS = 1000
 _LONGEST = 0.95
 
 
-class BagStudy(Study):
+class BagOfWordsStudy(Study):
     """Bags of words over the vocabulary of the release.
 
     A redraw takes the vocabulary as it was released; its histogram, of the whole corpus, and its
@@ -66,6 +68,11 @@ class BagStudy(Study):
         {"precision", "epsilon", "histogram_epsilon", "accounting"}
         | {f"compression.{key}" for key in ("method", "size")}
     )
+
+    @classmethod
+    def of(cls, subject: Subject) -> BagOfWordsStudy:
+        """The study of a release."""
+        return cls(subject.release, subject.card, subject.sample)
 
     def __init__(self, output: str, card: Card, sample: Sample) -> None:
         self._sample = sample
@@ -202,7 +209,8 @@ def _own_bins(output: str, card: Card, terms: int) -> Bins:
     of = np.arange(terms, dtype=np.int32)
     if any(file.path == COMPRESSION for file in card.files):
         of = storage.read_table(f"{output}/{COMPRESSION}")["bin"].to_numpy().astype(np.int32)
-    return Bins(of, card.mechanism["bins"])
+    assert isinstance(card.mechanism, BagOfWordsMechanism)
+    return Bins(of, card.mechanism.bins)
 
 
 def _some(counts: sp.csr_array, seed: int) -> sp.csr_array:

@@ -25,7 +25,7 @@ from quietcorpus.pipelines.evaluate.corpus import Sample
 from quietcorpus.pipelines.evaluate.draws import Draw
 from quietcorpus.pipelines.evaluate.in_memory import held
 from quietcorpus.pipelines.evaluate.results import Observation, membership_found
-from quietcorpus.pipelines.evaluate.study import FOLDS, Study, classified, labelled
+from quietcorpus.pipelines.evaluate.study import FOLDS, Study, Subject, classified, labelled
 from quietcorpus.pipelines.release.release import release
 from quietcorpus.pipelines.spec.embeddings import EmbeddingMethod, WordEmbeddingsSpec
 from quietcorpus.pipelines.spec.spec import InputSpec, Spec
@@ -49,7 +49,7 @@ class _TooFew(Exception):
     """So few users make no release under this spec."""
 
 
-class EmbeddingStudy(Study):
+class WordEmbeddingsStudy(Study):
     """Vectors of the words of the release, against vectors learnt from the sample as it is.
 
     A redraw trains anew on the whole corpus.
@@ -59,6 +59,14 @@ class EmbeddingStudy(Study):
         {"method", "epsilon", "delta", "dimensions", "window", "tokens"}
         | {f"training.{key}" for key in ("steps", "lot", "negatives", "clip", "learning_rate")}
     )
+    of_documents = False
+    of_authors = False  # whoever writes once is a user, too
+
+    @classmethod
+    def of(cls, subject: Subject) -> WordEmbeddingsStudy:
+        """The study of a release."""
+        described = None if subject.spec is None else subject.described
+        return cls(subject.release, subject.sample, described)
 
     def __init__(self, output: str, sample: Sample, spec: Spec | None) -> None:
         self._sample = sample

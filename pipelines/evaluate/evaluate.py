@@ -13,7 +13,7 @@ from importlib.metadata import version
 from typing import Any
 
 from quietcorpus.pipelines.audit.audit import audit
-from quietcorpus.pipelines.card.model import total_cost
+from quietcorpus.pipelines.card.parameters import total_cost
 from quietcorpus.pipelines.environment.version import environment_digest, software
 from quietcorpus.pipelines.evaluate import results, sweep
 from quietcorpus.pipelines.evaluate.evaluation import Evaluation
@@ -41,7 +41,6 @@ _NEEDED = (
     ("jinja2", "jinja2"),
 )
 _DRAWS = 3
-_OF_DOCUMENTS = ("bag-of-words", "words", "sentence-embeddings")
 
 
 @dataclass(frozen=True)
@@ -195,7 +194,7 @@ def _content(
         "release": {
             "id": card.release,
             "card_sha256": evaluation.digest,
-            "kind": card.mechanism["kind"],
+            "kind": card.mechanism.kind,
             "created": card.created,
             "cost": total_cost(card.budget.total),
             "statement": card.guarantee.statement,
@@ -237,7 +236,7 @@ def _notes(evaluation: Evaluation) -> list[str]:
         notes.append(
             "No spec was given: the release is the only draw, and no mean has an interval."
         )
-    of_documents = evaluation.card.mechanism["kind"] in _OF_DOCUMENTS
+    of_documents = evaluation.measures.of_documents
     if evaluation.columns.label is None:
         also = ", and membership was not inferred" if of_documents else ""
         notes.append(f"No label was named: nothing was classified{also}.")

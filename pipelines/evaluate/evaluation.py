@@ -11,15 +11,12 @@ from typing import Any
 import numpy as np
 
 from quietcorpus.evaluation.calibration import limited
+from quietcorpus.pipelines import registry
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.verify import verify
-from quietcorpus.pipelines.evaluate.bags import BagStudy
 from quietcorpus.pipelines.evaluate.corpus import Columns, Sample, sample
 from quietcorpus.pipelines.evaluate.draws import Draw, released
-from quietcorpus.pipelines.evaluate.embeddings import EmbeddingStudy
-from quietcorpus.pipelines.evaluate.histogram import HistogramStudy
 from quietcorpus.pipelines.evaluate.results import Measured, Observation, Setting
-from quietcorpus.pipelines.evaluate.sentences import SentenceStudy
 from quietcorpus.pipelines.evaluate.study import (
     LEAST_OF_AUTHOR,
     LEAST_OF_CLASS,
@@ -27,21 +24,12 @@ from quietcorpus.pipelines.evaluate.study import (
     authors,
     labelled,
 )
-from quietcorpus.pipelines.evaluate.words import WordStudy
 from quietcorpus.pipelines.release.existing import whole_difference
 from quietcorpus.pipelines.spec.loading import load_spec
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.errors import InputError, redacted
-
-_STUDIES: dict[str, type[Study]] = {
-    "bag-of-words": BagStudy,
-    "histogram": HistogramStudy,
-    "words": WordStudy,
-    "sentence-embeddings": SentenceStudy,
-    "word-embeddings": EmbeddingStudy,
-}
 
 
 @dataclass(frozen=True)
@@ -114,15 +102,13 @@ class Evaluation:
     @cached_property
     def study(self) -> Study:
         """The kind's measures; raises InputError for a kind that lacks its spec."""
-        kind = self.card.mechanism["kind"]
-        if kind == "bag-of-words":
-            return BagStudy(self.release, self.card, self.sample)
-        if kind == "histogram":
-            return HistogramStudy(self.release, self.sample)
-        if kind == "word-embeddings":
-            return EmbeddingStudy(self.release, self.sample, self.described if self.spec else None)
-        of = WordStudy if kind == "words" else SentenceStudy
-        return of(self.described, self.sample)
+        return self.measures.of(self)
+
+    @property
+    def measures(self) -> type[Study]:
+        """The class of the study."""
+        found: type[Study] = registry.part(self.card.mechanism.kind, "study")
+        return found
 
     @cached_property
     def own(self) -> Draw:
@@ -157,7 +143,7 @@ class Evaluation:
     def at(self, setting: Setting) -> Spec:
         """The spec under a setting; raises InputError for one that is not allowed."""
         assert self.spec is not None
-        swept = _STUDIES[self.card.mechanism["kind"]].swept
+        swept = self.measures.swept
         for key, _ in setting:
             if key not in swept:
                 raise InputError(
@@ -200,8 +186,8 @@ class Evaluation:
                     f"{LEAST_OF_CLASS} documents or more among {len(self.sample):,}; name "
                     "another column, or leave it out"
                 )
-        of_words = self.card.mechanism["kind"] == "word-embeddings"  # whose users may write once
-        if self.sample.users is not None and not of_words and authors(self.sample.users) is None:
+        users = self.sample.users if self.measures.of_authors else None
+        if users is not None and authors(users) is None:
             raise InputError(
                 f"--user: the column {self.columns.user!r} has fewer than two authors of "
                 f"{LEAST_OF_AUTHOR} documents or more among {len(self.sample):,}; name another "
@@ -212,7 +198,7 @@ class Evaluation:
     def described(self) -> Spec:
         """The spec of the release; raises InputError if there is none, or it is another's."""
         if self.spec is None:
-            kind = self.card.mechanism["kind"]
+            kind = self.card.mechanism.kind
             raise InputError(
                 f"--spec: missing; evaluating {kind} needs the artefacts that the spec names"
             )

@@ -12,7 +12,7 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.evaluate.corpus import Sample
 from quietcorpus.pipelines.evaluate.draws import Draw
 from quietcorpus.pipelines.evaluate.results import Observation
-from quietcorpus.pipelines.evaluate.study import Study
+from quietcorpus.pipelines.evaluate.study import Study, Subject
 from quietcorpus.pipelines.kinds.histogram import HistogramKind
 from quietcorpus.pipelines.kinds.prepare import prepare
 from quietcorpus.pipelines.spec.spec import Spec
@@ -30,6 +30,12 @@ class HistogramStudy(Study):
     """
 
     swept = frozenset({"precision", "epsilon"})
+    of_documents = False
+
+    @classmethod
+    def of(cls, subject: Subject) -> HistogramStudy:
+        """The study of a release."""
+        return cls(subject.release, subject.sample)
 
     def __init__(self, output: str, sample: Sample) -> None:
         table = storage.read_table(f"{output}/{VOCABULARY}")

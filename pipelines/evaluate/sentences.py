@@ -18,7 +18,15 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.evaluate.corpus import Sample, Strings
 from quietcorpus.pipelines.evaluate.draws import Draw, drawn
 from quietcorpus.pipelines.evaluate.results import Observation
-from quietcorpus.pipelines.evaluate.study import FOLDS, Study, Views, attacks, classified, labelled
+from quietcorpus.pipelines.evaluate.study import (
+    FOLDS,
+    Study,
+    Subject,
+    Views,
+    attacks,
+    classified,
+    labelled,
+)
 from quietcorpus.pipelines.kinds.prepare import prepare
 from quietcorpus.pipelines.kinds.sentences import SentencesKind
 from quietcorpus.pipelines.kinds.sentences_by_words import EmbeddedWordsKind
@@ -36,10 +44,15 @@ _BANDS = ((1, 3), (4, 7), (8, 15), (16, 10**9))
 _LEAST_OF_BAND = 30
 
 
-class SentenceStudy(Study):
+class SentencesStudy(Study):
     """Documents as the mean of their sentences' embeddings, and as the released embedding."""
 
     swept = frozenset({"epsilon", "utility", "projections"})
+
+    @classmethod
+    def of(cls, subject: Subject) -> SentencesStudy:
+        """The study of a release."""
+        return cls(subject.described, subject.sample)
 
     def __init__(self, spec: Spec, sample: Sample) -> None:
         self._sample = sample

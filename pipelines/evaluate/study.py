@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from quietcorpus.evaluation.attacks.authorship import attributed, prolific
 from quietcorpus.evaluation.attacks.linkage import Score, linked
 from quietcorpus.evaluation.attacks.membership import membership
 from quietcorpus.evaluation.classification import Scores, posteriors
+from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.evaluate.corpus import Sample, Strings
 from quietcorpus.pipelines.evaluate.draws import Draw
 from quietcorpus.pipelines.evaluate.results import Observation, membership_found, share_found
@@ -25,18 +26,50 @@ MOST_AUTHORS, LEAST_OF_AUTHOR = 50, 10
 LEAST_OF_CLASS = 4 * FOLDS
 
 
+class Subject(Protocol):
+    """A release that is evaluated."""
+
+    @property
+    def release(self) -> str:
+        """The place of the release."""
+
+    @property
+    def spec(self) -> str | None:
+        """The file that describes the release, if it is there."""
+
+    @property
+    def card(self) -> Card:
+        """The card."""
+
+    @property
+    def sample(self) -> Sample:
+        """The documents that all draws are of."""
+
+    @property
+    def described(self) -> Spec:
+        """The checked spec; raises InputError if there is none."""
+
+
 class Study(Protocol):
     """The measures of one kind of release on one sample.
 
     Attributes:
         swept: the keys of the mechanism's block that a redraw follows.
+        of_documents: whether the release has a row for each document, which attacks are about.
+        of_authors: whether authors who wrote much are needed, where users are named.
         notes: what cannot be measured here, and why.
         own: the release, for a kind that has no rows of documents.
     """
 
     own: Draw | None = None
     swept: ClassVar[frozenset[str]]
+    of_documents: ClassVar[bool] = True
+    of_authors: ClassVar[bool] = True
     notes: list[str]
+
+    @classmethod
+    def of(cls, subject: Subject) -> Self:
+        """The study of a release; raises InputError for one that lacks the spec it needs."""
 
     def redraw(self, spec: Spec) -> Draw:
         """A fresh draw of what a spec describes."""

@@ -28,6 +28,7 @@ from quietcorpus.pipelines.evaluate.draws import Draw, drawn
 from quietcorpus.pipelines.evaluate.results import Observation, share_found
 from quietcorpus.pipelines.evaluate.study import (
     Study,
+    Subject,
     Views,
     attacks,
     classified,
@@ -47,10 +48,15 @@ _DRAWS = 300_000
 Words = npt.NDArray[np.int32]
 
 
-class WordStudy(Study):
+class WordsStudy(Study):
     """Documents as the words that the index knows, before and after."""
 
     swept = frozenset({"epsilon", "document_epsilon", "mechanism"})
+
+    @classmethod
+    def of(cls, subject: Subject) -> WordsStudy:
+        """The study of a release."""
+        return cls(subject.described, subject.sample)
 
     def __init__(self, spec: Spec, sample: Sample) -> None:
         self._sample = sample

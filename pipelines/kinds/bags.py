@@ -13,6 +13,7 @@ from quietcorpus.mechanisms.bag_of_words import Accounting, BagOfWords
 from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending, compose, round_up
 from quietcorpus.mechanisms.histogram import Histogram
 from quietcorpus.pipelines.card import model as card
+from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.kinds.job import Job, release_documents, splits_of
 from quietcorpus.pipelines.kinds.kind import Account, Kind
 from quietcorpus.pipelines.kinds.limited_precision import WHOSE, VocabularyStep, not_protected
@@ -41,14 +42,14 @@ class BagOfWordsKind(Kind):
     has_documents = True
 
     @classmethod
-    def found(cls, spec: BagOfWordsSpec) -> BagOfWordsKind:
+    def resolve(cls, spec: BagOfWordsSpec) -> BagOfWordsKind:
         """Raises InputError for artefacts that cannot be used, or more bins than terms."""
-        vocabulary = VocabularyStep.found(spec)
+        vocabulary = VocabularyStep.resolve(spec)
         bins, given = spec.compression.size, spec.compression.embedding
         if vocabulary.size is not None and bins is not None:
             check_size(bins, vocabulary.size)
         key = "mechanism.compression.embedding.public"
-        return cls(spec, vocabulary, Artefact.found(key, given.public) if given else None)
+        return cls(spec, vocabulary, Artefact.resolve(key, given.public) if given else None)
 
     @property
     def passes(self) -> int:
@@ -58,7 +59,9 @@ class BagOfWordsKind(Kind):
     @property
     def artefacts(self) -> Sequence[card.Artefact]:
         """The public ones."""
-        vectors = [card.public_artefact("embedding", self.embedding)] if self.embedding else []
+        vectors = (
+            [statements.public_artefact("embedding", self.embedding)] if self.embedding else []
+        )
         return [*self.vocabulary.artefacts, *vectors]
 
     @property
@@ -138,7 +141,7 @@ class BagOfWordsKind(Kind):
             "bins": documents.bins,
             "noise_rate": str(documents.rate),
         }
-        limits = [*not_protected(total), card.row_places(ROW_GROUP_ROWS)]
+        limits = [*not_protected(total), statements.row_places(ROW_GROUP_ROWS)]
         return Account(spendings, total, resolved, limits, figure)
 
 
@@ -170,3 +173,8 @@ class _WriteCodebook(beam.DoFn):
             numbers = pa.array(range(len(codebook.bins)), pa.int32())
             bins = pa.table({"term_id": numbers, "bin": pa.array(codebook.bins)})
             yield write_tables([bins], bins.schema, COMPRESSION, self._staging, self._key())
+
+
+def resolve(spec: BagOfWordsSpec, _: int = 1) -> BagOfWordsKind:
+    """Prepare a release; raises InputError for artefacts that cannot be used."""
+    return BagOfWordsKind.resolve(spec)

@@ -16,7 +16,12 @@ from quietcorpus.mechanisms.factorisation import factorise
 from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy, compose
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card.weakness import Weakness, of_left_out
-from quietcorpus.pipelines.kinds.embeddings import Writers, staged_table, versions_of, words_in
+from quietcorpus.pipelines.kinds.embeddings_users import (
+    UserCorpus,
+    staged_table,
+    versions_of,
+    words_in,
+)
 from quietcorpus.pipelines.kinds.job import Job
 from quietcorpus.pipelines.kinds.kind import Account, Kind
 from quietcorpus.pipelines.spec.embeddings import WordEmbeddingsSpec
@@ -40,37 +45,37 @@ _LEAST_ON_NOISE = 1_000
 class CountedEmbeddingsKind(Kind):
     """The kind, with its noise and its users' norms solved."""
 
-    writers: Writers
+    corpus: UserCorpus
     counting: Cooccurrences
 
     has_documents = False
 
     @classmethod
-    def found(cls, spec: WordEmbeddingsSpec) -> CountedEmbeddingsKind:
+    def resolve(cls, spec: WordEmbeddingsSpec) -> CountedEmbeddingsKind:
         """Raises InputError for a vocabulary or a budget that cannot be used."""
-        writers = Writers.found(spec)
-        refuse_large(writers.size or 0)
-        budgets = writers.budgets
+        corpus = UserCorpus.resolve(spec)
+        refuse_large(corpus.size or 0)
+        budgets = corpus.budgets
         try:
-            noise = noise_multiplier_for(max(budgets.values()), writers.delta, Fraction(1), 1)
+            noise = noise_multiplier_for(max(budgets.values()), corpus.delta, Fraction(1), 1)
         except ValueError as error:
-            raise InputError(f"{writers.key}: {error}") from None
-        shares = [share_for(epsilon, writers.delta, noise) for epsilon in budgets.values()]
+            raise InputError(f"{corpus.key}: {error}") from None
+        shares = [share_for(epsilon, corpus.delta, noise) for epsilon in budgets.values()]
         most = tuple(int(share * STEPS) for share in shares)
-        writers.warn_of_idle(name for name, own in zip(budgets, most, strict=True) if not own)
-        made = cls(writers, Cooccurrences(spec.window, most, ClippedSum(noise), writers.users))
-        writers.refuse_few(made.on_noise, _LEAST_ON_NOISE)
+        corpus.warn_of_idle(name for name, own in zip(budgets, most, strict=True) if not own)
+        made = cls(corpus, Cooccurrences(spec.window, most, ClippedSum(noise), corpus.users))
+        corpus.refuse_few(made.on_noise, _LEAST_ON_NOISE)
         return made
 
     @property
     def on_noise(self) -> float:
         """Users to a standard deviation of the noise, in units of what one of them adds."""
-        return float(self.writers.spec.users / self.counting.mechanism.noise_multiplier)
+        return float(self.corpus.spec.users / self.counting.mechanism.noise_multiplier)
 
     @property
     def passes(self) -> int:
         """How often every document is read."""
-        return 1 + (self.writers.selection is not None)
+        return 1 + (self.corpus.selection is not None)
 
     @property
     def computing(self) -> str:
@@ -80,19 +85,19 @@ class CountedEmbeddingsKind(Kind):
     @property
     def artefacts(self) -> Sequence[card.Artefact]:
         """The vocabulary, if it is public."""
-        return self.writers.artefacts
+        return self.corpus.artefacts
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
         """Add the job to a pipeline: everything but the factorisation."""
-        words, gathered = self.writers.gathered(pipeline, job)
+        words, gathered = self.corpus.gathered(pipeline, job)
         files = gathered["shares"] | "cooccurrences" >> ReleaseCooccurrences(
-            self.counting, words, self.writers.shards, job.key, job.staging
+            self.counting, words, self.corpus.shards, job.key, job.staging
         )
-        self.writers.write(pipeline, job, words, gathered, files)
+        self.corpus.write(pipeline, job, words, gathered, files)
 
     def check(self, tally: Tally) -> None:
         """Refuse a corpus in another language than the vocabulary's."""
-        self.writers.check(tally)
+        self.corpus.check(tally)
 
     def finish(self, job: Job, files: Sequence[Written]) -> Sequence[Written]:
         """Factorise the noisy counts, and write the vectors of the words that they support."""
@@ -103,8 +108,8 @@ class CountedEmbeddingsKind(Kind):
         if len(counts) != cells_of(len(words)):
             raise StageError("the engine lost or doubled a block of counts; run again")
         deviation = float(self.counting.mechanism.deviation)
-        found = factorise(counts, deviation, len(words), self.writers.spec.dimensions)
-        dimensions = self.writers.spec.dimensions
+        found = factorise(counts, deviation, len(words), self.corpus.spec.dimensions)
+        dimensions = self.corpus.spec.dimensions
         if found.supported.sum() < 2:
             raise InputError(
                 "mechanism.vocabulary: no pair of its words stands out of the noise; give fewer "
@@ -116,19 +121,19 @@ class CountedEmbeddingsKind(Kind):
                 f"mechanism.dimensions: {dimensions} are too few for any two words; give more"
             )
         listed = [word for word, own in zip(words, kept, strict=True) if own]
-        return self.writers.publish(job, listed, found.vectors[kept], self.spendings)
+        return self.corpus.publish(job, listed, found.vectors[kept], self.spendings)
 
     @property
     def spendings(self) -> list[Spending[UserPrivacy]]:
         """What each stage cost."""
         noise = self.counting.mechanism.noise_multiplier
         spent = {
-            name: epsilon_of(Fraction(1), noise * STEPS / most, 1, self.writers.delta)
+            name: epsilon_of(Fraction(1), noise * STEPS / most, 1, self.corpus.delta)
             if most
             else Fraction(0)
-            for name, most in zip(self.writers.budgets, self.counting.most, strict=True)
+            for name, most in zip(self.corpus.budgets, self.counting.most, strict=True)
         }
-        return self.writers.spendings("cooccurrences", spent)
+        return self.corpus.spendings("cooccurrences", spent)
 
     @property
     def cost(self) -> UserPrivacy:
@@ -138,7 +143,7 @@ class CountedEmbeddingsKind(Kind):
     @property
     def weaknesses(self) -> Sequence[Weakness]:
         """What makes its guarantee mean little, and its users too few."""
-        return self.writers.weaknesses(self.cost, self.on_noise, _LEAST_ON_NOISE)
+        return self.corpus.weaknesses(self.cost, self.on_noise, _LEAST_ON_NOISE)
 
     def shown(self, made: Sequence[Written], files: Sequence[Written]) -> Sequence[Weakness]:
         """Whether the noisy counts leave out much of the vocabulary."""
@@ -147,7 +152,7 @@ class CountedEmbeddingsKind(Kind):
     @property
     def whose(self) -> str:
         """What a user is says the column."""
-        return self.writers.whose
+        return self.corpus.whose
 
     def account(self, files: Sequence[Written]) -> Account:
         """What the counts cost."""
@@ -156,7 +161,7 @@ class CountedEmbeddingsKind(Kind):
         resolved = {
             "vocabulary_size": storage.rows_of(files, TABLE),
             "noise_multiplier": str(self.counting.mechanism.noise_multiplier),
-            "norms": dict(zip(self.writers.budgets, self.counting.most, strict=True)),
+            "norms": dict(zip(self.corpus.budgets, self.counting.most, strict=True)),
             "software": self.computing,
         }
-        return Account(spendings, total, resolved, self.writers.not_protected)
+        return Account(spendings, total, resolved, self.corpus.not_protected)

@@ -17,6 +17,7 @@ from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.artefacts import word_index
 from quietcorpus.pipelines.card import model as card
+from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.pipelines.storage.layout import BINARY, INDEX, TABLE, TEXT
 from quietcorpus.transforms.errors import InputError
@@ -45,7 +46,9 @@ def write_embeddings(
         write_tables([terms], terms.schema, layout.VOCABULARY, staging, key),
         write_content(as_text(words, vectors), rows, TEXT, staging, key),
         write_content(binary, rows, BINARY, staging, key),
-        *_index(WordVectors(list(words), vectors), card.stated(promise), binary, staging, key),
+        *_index(
+            WordVectors(list(words), vectors), statements.stated(promise), binary, staging, key
+        ),
     ]
     return sorted(written, key=lambda file: file.path)
 

@@ -18,7 +18,7 @@ from quietcorpus.mechanisms.user_training import Training
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card.weakness import Weakness
 from quietcorpus.pipelines.environment import processor
-from quietcorpus.pipelines.kinds.embeddings import Writers, versions_of, words_in
+from quietcorpus.pipelines.kinds.embeddings_users import UserCorpus, versions_of, words_in
 from quietcorpus.pipelines.kinds.job import Job
 from quietcorpus.pipelines.kinds.kind import Account, Kind
 from quietcorpus.pipelines.kinds.training import Course
@@ -39,7 +39,7 @@ _LEAST_ON_NOISE = 5_000
 class TrainedEmbeddingsKind(Kind):
     """The kind, with its noise and its users' sampling rates solved."""
 
-    writers: Writers
+    corpus: UserCorpus
     given: TrainingSpec
     schedule: Schedule
     lot: int
@@ -47,7 +47,7 @@ class TrainedEmbeddingsKind(Kind):
     has_documents = False
 
     @classmethod
-    def found(cls, spec: WordEmbeddingsSpec, workers: int) -> TrainedEmbeddingsKind:
+    def resolve(cls, spec: WordEmbeddingsSpec, workers: int) -> TrainedEmbeddingsKind:
         """Raises InputError for a vocabulary or a budget that cannot be used.
 
         And where that many processes cannot train, for want of PyTorch or Ray.
@@ -58,24 +58,24 @@ class TrainedEmbeddingsKind(Kind):
                 "[training], or take method: cooccurrence"
             )
         check_installed(workers)
-        writers = Writers.found(spec)
-        _refuse_large(writers.size or 0, spec.dimensions)
+        corpus = UserCorpus.resolve(spec)
+        _refuse_large(corpus.size or 0, spec.dimensions)
         given = spec.training
         assert given is not None
         assert given.lot is not None
         try:
             schedule = Schedule.solved(
-                writers.budgets,
-                writers.delta,
+                corpus.budgets,
+                corpus.delta,
                 Fraction(given.lot, spec.users),
                 given.steps,
                 leave=given.participation == "steps",
             )
         except ValueError as error:
-            raise InputError(f"{writers.key}: {error}") from None
-        writers.warn_of_idle(group.name for group in schedule.groups if not group.steps)
-        made = cls(writers, given, schedule, given.lot)
-        writers.refuse_few(made.on_noise, _LEAST_ON_NOISE)
+            raise InputError(f"{corpus.key}: {error}") from None
+        corpus.warn_of_idle(group.name for group in schedule.groups if not group.steps)
+        made = cls(corpus, given, schedule, given.lot)
+        corpus.refuse_few(made.on_noise, _LEAST_ON_NOISE)
         return made
 
     @property
@@ -89,7 +89,7 @@ class TrainedEmbeddingsKind(Kind):
     @property
     def passes(self) -> int:
         """How often every document is read."""
-        return 1 + (self.writers.selection is not None)
+        return 1 + (self.corpus.selection is not None)
 
     @property
     def computing(self) -> str:
@@ -105,30 +105,30 @@ class TrainedEmbeddingsKind(Kind):
     @property
     def artefacts(self) -> Sequence[card.Artefact]:
         """The vocabulary, if it is public."""
-        return self.writers.artefacts
+        return self.corpus.artefacts
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
         """Add the job to a pipeline: everything but the training."""
-        words, gathered = self.writers.gathered(pipeline, job)
+        words, gathered = self.corpus.gathered(pipeline, job)
         files = gathered["shares"] | "shards" >> WriteTrainingShards(
-            self.writers.shards, job.key, job.staging
+            self.corpus.shards, job.key, job.staging
         )
-        self.writers.write(pipeline, job, words, gathered, files)
+        self.corpus.write(pipeline, job, words, gathered, files)
 
     def check(self, tally: Tally) -> None:
         """Refuse a corpus in another language than the vocabulary's."""
-        self.writers.check(tally)
+        self.corpus.check(tally)
 
     def finish(self, job: Job, files: Sequence[Written]) -> Sequence[Written]:
         """Train, and write the vectors."""
         words = words_in(files, job.key())
-        _refuse_large(len(words), self.writers.spec.dimensions)
+        _refuse_large(len(words), self.corpus.spec.dimensions)
         shards = sorted((f for f in files if f.path.startswith(f"{FOLDER}/")), key=lambda f: f.path)
         course = Course(
             self.training,
             self.schedule,
-            self.writers.before,
-            self.writers.users.stage_parameters,
+            self.corpus.before,
+            self.corpus.users.stage_parameters,
             self.until,
             words,
             job.spec.checkpoints,
@@ -138,7 +138,7 @@ class TrainedEmbeddingsKind(Kind):
             self.computing,
         )
         state = course.run(shards, job.key)
-        return self.writers.publish(job, words, state.model.words, self.spendings)
+        return self.corpus.publish(job, words, state.model.words, self.spendings)
 
     @property
     def until(self) -> int:
@@ -148,7 +148,7 @@ class TrainedEmbeddingsKind(Kind):
     @property
     def training(self) -> Training:
         """How steps are taken."""
-        spec, given = self.writers.spec, self.given
+        spec, given = self.corpus.spec, self.given
         settings = SkipGram(spec.dimensions, spec.window, given.negatives, given.clip)
         noise = ClippedSum(self.schedule.noise_multiplier)
         return Training(settings, noise, float(self.lot), given.learning_rate)
@@ -157,7 +157,7 @@ class TrainedEmbeddingsKind(Kind):
     def spendings(self) -> list[Spending[UserPrivacy]]:
         """What each stage cost."""
         spent = {g.name: self.schedule.spent(g, self.until) for g in self.schedule.groups}
-        return self.writers.spendings("training", spent)
+        return self.corpus.spendings("training", spent)
 
     @property
     def cost(self) -> UserPrivacy:
@@ -167,12 +167,12 @@ class TrainedEmbeddingsKind(Kind):
     @property
     def weaknesses(self) -> Sequence[Weakness]:
         """What makes its guarantee mean little, and its users too few."""
-        return self.writers.weaknesses(self.cost, self.on_noise, _LEAST_ON_NOISE)
+        return self.corpus.weaknesses(self.cost, self.on_noise, _LEAST_ON_NOISE)
 
     @property
     def whose(self) -> str:
         """What a user is says the column."""
-        return self.writers.whose
+        return self.corpus.whose
 
     def account(self, files: Sequence[Written]) -> Account:
         """What the steps that were taken cost."""
@@ -194,9 +194,7 @@ class TrainedEmbeddingsKind(Kind):
                 for group in self.schedule.groups
             ],
         }
-        return Account(
-            spendings, total, resolved, self.writers.not_protected, self._papers_figure()
-        )
+        return Account(spendings, total, resolved, self.corpus.not_protected, self._papers_figure())
 
     def _papers_figure(self) -> card.PapersFigure:
         schedule = self.schedule

@@ -37,9 +37,9 @@ class HistogramKind(Kind):
     has_documents = False
 
     @classmethod
-    def found(cls, spec: HistogramSpec) -> HistogramKind:
+    def resolve(cls, spec: HistogramSpec) -> HistogramKind:
         """Raises InputError for a vocabulary that cannot be used."""
-        return cls(spec, VocabularyStep.found(spec))
+        return cls(spec, VocabularyStep.resolve(spec))
 
     @property
     def passes(self) -> int:
@@ -105,3 +105,8 @@ class _Write(beam.DoFn):
     def process(self, weights: Counts, vocabulary: Vocabulary) -> Iterator[Written]:
         table = vocabulary_table(vocabulary, weights)
         yield write_tables([table], table.schema, VOCABULARY, self._staging, self._key())
+
+
+def resolve(spec: HistogramSpec, _: int = 1) -> HistogramKind:
+    """Prepare a release; raises InputError for artefacts that cannot be used."""
+    return HistogramKind.resolve(spec)

@@ -11,6 +11,7 @@ from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending
 from quietcorpus.mechanisms.histogram import ThresholdedVocabulary
 from quietcorpus.pipelines.card import model as card
+from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.kinds.job import Job
 from quietcorpus.pipelines.spec.limited_precision import LimitedPrecisionSpec
 from quietcorpus.transforms.artefacts.artefacts import Artefact
@@ -34,14 +35,14 @@ class VocabularyStep:
     size: int | None
 
     @classmethod
-    def found(cls, spec: LimitedPrecisionSpec) -> VocabularyStep:
+    def resolve(cls, spec: LimitedPrecisionSpec) -> VocabularyStep:
         """The step as it can be before anything runs; raises InputError for an unusable list."""
         private = spec.vocabulary.private
         if private is not None:
             selected = ThresholdedVocabulary(spec.precision, private.epsilon, private.delta)
             return cls(None, selected, None)
         assert spec.vocabulary.public is not None
-        artefact = Artefact.found("mechanism.vocabulary.public", spec.vocabulary.public)
+        artefact = Artefact.resolve("mechanism.vocabulary.public", spec.vocabulary.public)
         return cls(artefact, None, len(load(artefact)))
 
     @property
@@ -57,7 +58,7 @@ class VocabularyStep:
     @property
     def artefacts(self) -> list[card.Artefact]:
         """The list, if it is public."""
-        return [card.public_artefact("vocabulary", self.public)] if self.public else []
+        return [statements.public_artefact("vocabulary", self.public)] if self.public else []
 
     def build(
         self, pipeline: beam.Pipeline, splits: beam.PCollection[Split], job: Job

@@ -11,15 +11,14 @@ import apache_beam as beam
 
 from quietcorpus.indexes.candidates import Manifest
 from quietcorpus.mechanisms.deep_candidate import Utility
-from quietcorpus.mechanisms.exponential import LARGEST_SET
 from quietcorpus.mechanisms.guarantees import SentencePrivacy, Spending, round_up
 from quietcorpus.pipelines.card import model as card
+from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.kinds.job import Job, release_documents
 from quietcorpus.pipelines.kinds.kind import Account, Kind
+from quietcorpus.pipelines.kinds.sentence_artefacts import on_the_card, public_artefacts
+from quietcorpus.pipelines.kinds.sentences_by_words import EmbeddedWordsKind
 from quietcorpus.pipelines.spec.sentences import SentencesSpec
-from quietcorpus.pipelines.storage import places
-from quietcorpus.transforms.artefacts.candidates import CandidatesSource
-from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.sentences import (
     SENTENCES_ROW_GROUP_ROWS,
@@ -45,7 +44,7 @@ class SentencesKind(Kind):
     has_documents = True
 
     @classmethod
-    def found(cls, spec: SentencesSpec) -> SentencesKind:
+    def resolve(cls, spec: SentencesSpec) -> SentencesKind:
         """Raises InputError for candidates or an encoder that cannot be used, or not together."""
         source, encoder, manifest = public_artefacts(spec)
         projections = spec.projections or min(_PROJECTIONS, manifest.projections)
@@ -144,41 +143,12 @@ class SentencesKind(Kind):
             "function of its sentence alone; workers see to that, shape by shape, by encoding "
             "sentences at every place of a batch, beside others and beside blanks, and encode one "
             "by one where it does not hold",
-            card.row_places(SENTENCES_ROW_GROUP_ROWS),
+            statements.row_places(SENTENCES_ROW_GROUP_ROWS),
         ]
 
 
-def public_artefacts(spec: SentencesSpec) -> tuple[CandidatesSource, EncoderSource, Manifest]:
-    """The candidates, the encoder that they were made with, and what the candidates say.
-
-    Raises InputError for candidates that are not public, are too many, or had another encoder.
-    """
-    source = CandidatesSource.found("mechanism.candidates", spec.candidates)
-    manifest = source.open().manifest
-    if manifest.provenance != "public":
-        raise InputError(
-            f"mechanism.candidates: {spec.candidates} was made from private data, and nothing "
-            "here accounts for that; build candidates from public documents"
-        )
-    if manifest.candidates > LARGEST_SET:
-        raise InputError(
-            f"mechanism.candidates: {spec.candidates} has {manifest.candidates}; build at most "
-            f"{LARGEST_SET}"
-        )
-    encoder = EncoderSource.found("mechanism.encoder", spec.encoder)
-    encoder.check(manifest.encoder)
-    return source, encoder, manifest
-
-
-def on_the_card(candidates: CandidatesSource, encoder: EncoderSource) -> list[card.Artefact]:
-    """Public candidates, and their encoder."""
-    found = (
-        ("candidates", candidates.uri, candidates.digest),
-        ("encoder", encoder.name, encoder.digest),
-    )
-    return [
-        card.Artefact(
-            name=name, uri=places.without_folders(uri), digest=digest, provenance="public"
-        )
-        for name, uri, digest in found
-    ]
+def resolve(spec: SentencesSpec, _: int = 1) -> Kind:
+    """Prepare a release; raises InputError for artefacts that cannot be used, or not together."""
+    if spec.mechanism is SentenceMechanism.MADLIB:
+        return EmbeddedWordsKind.resolve(spec)
+    return SentencesKind.resolve(spec)

@@ -13,7 +13,7 @@ from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card.weakness import Weakness
 from quietcorpus.pipelines.kinds.job import Job, release_documents
 from quietcorpus.pipelines.kinds.kind import Account, Kind
-from quietcorpus.pipelines.kinds.sentences import on_the_card, public_artefacts
+from quietcorpus.pipelines.kinds.sentence_artefacts import on_the_card, public_artefacts
 from quietcorpus.pipelines.kinds.words import WordsKind
 from quietcorpus.pipelines.spec.sentences import SentencesSpec
 from quietcorpus.pipelines.spec.words import WordsSpec
@@ -38,11 +38,11 @@ class EmbeddedWordsKind(Kind):
     has_documents = True
 
     @classmethod
-    def found(cls, spec: SentencesSpec) -> EmbeddedWordsKind:
+    def resolve(cls, spec: SentencesSpec) -> EmbeddedWordsKind:
         """Raises InputError for artefacts or an epsilon that cannot be used, or not together."""
         assert spec.index is not None
         source, encoder, manifest = public_artefacts(spec)
-        words = WordsKind.found(
+        words = WordsKind.resolve(
             WordsSpec.model_construct(  # its values were checked as this spec's
                 kind="words",
                 mechanism=WordMechanism.MADLIB,

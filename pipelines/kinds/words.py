@@ -13,6 +13,7 @@ from quietcorpus.indexes.artefact import WordIndex
 from quietcorpus.mechanisms.guarantees import MetricPrivacy, Spending, round_up
 from quietcorpus.pipelines.artefacts.distances import matched
 from quietcorpus.pipelines.card import model as card
+from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.card.weakness import Weakness, of_guarantee, of_words
 from quietcorpus.pipelines.kinds.job import Job, release_documents
 from quietcorpus.pipelines.kinds.kind import Account, Kind
@@ -42,9 +43,9 @@ class WordsKind(Kind):
     has_documents = True
 
     @classmethod
-    def found(cls, spec: WordsSpec) -> WordsKind:
+    def resolve(cls, spec: WordsSpec) -> WordsKind:
         """Raises InputError for an index or an epsilon that cannot be used."""
-        source = IndexSource.found("mechanism.index", spec.index)
+        source = IndexSource.resolve("mechanism.index", spec.index)
         index = source.open()
         parameters = WordsParameters(
             spec.mechanism,
@@ -124,7 +125,7 @@ class WordsKind(Kind):
             "words that are far apart: the loss grows with their distance, see what epsilon means",
             "a document's words together beyond the sum of their losses: the longer a document, "
             "the more a reader learns of its subject, its language and its author",
-            card.row_places(WORDS_ROW_GROUP_ROWS),
+            statements.row_places(WORDS_ROW_GROUP_ROWS),
         ]
         if self.spec.mechanism == "madlib":
             lines.append(
@@ -164,3 +165,8 @@ def _epsilon(spec: WordsSpec, index: WordIndex) -> Fraction:
             f"at least {float(_SMALLEST_EPSILON):g}"
         )
     return found
+
+
+def resolve(spec: WordsSpec, _: int = 1) -> WordsKind:
+    """Prepare a release; raises InputError for artefacts that cannot be used."""
+    return WordsKind.resolve(spec)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from quietcorpus.pipelines.card.model import parameters
+from quietcorpus.pipelines.card.parameters import parameters
 from quietcorpus.pipelines.ledger.caps import Cost, Terms
 from quietcorpus.pipelines.ledger.disjoint import Partition
 from quietcorpus.pipelines.ledger.journal import Damaged, Journal

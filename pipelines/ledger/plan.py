@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from quietcorpus.mechanisms.guarantees import ceiling
-from quietcorpus.pipelines.card.model import parameters, total_cost
+from quietcorpus.pipelines.card.parameters import parameters, total_cost
 from quietcorpus.pipelines.kinds.prepare import prepare
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.holding import request

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import pydantic
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
 
-from quietcorpus.pipelines.card.model import Parameters, parameters
+from quietcorpus.pipelines.card.parameters import Parameters, parameters
 from quietcorpus.pipelines.ledger.caps import Cap, Charge, Cost
 from quietcorpus.pipelines.ledger.disjoint import Partition, Sort
 from quietcorpus.pipelines.spec.values import Disjoint

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from quietcorpus.mechanisms.guarantees import ceiling, round_up
-from quietcorpus.pipelines.card.model import total_cost
+from quietcorpus.pipelines.card.parameters import total_cost
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.caps import NOTHING, Charge, UserCap
 from quietcorpus.pipelines.ledger.records import (

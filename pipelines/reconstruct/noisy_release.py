@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from quietcorpus.mechanisms.decompression import Decompression
 from quietcorpus.mechanisms.noisy_counts import decay_of
+from quietcorpus.pipelines.card.bags import BagOfWordsMechanism
 from quietcorpus.pipelines.card.model import Card, File
 from quietcorpus.pipelines.card.verify import verify
 from quietcorpus.pipelines.storage import files as storage
@@ -34,6 +35,7 @@ class NoisyRelease:
     Attributes:
         output: where the release is, absolute.
         card: its card.
+        mechanism: the card's block.
         digest: the SHA-256 of `release.json`, and so of all that is in the release.
         of: int32 (V,), the bin of each term.
         weights: int64 (V,), the private histogram; None if there is none.
@@ -41,6 +43,7 @@ class NoisyRelease:
 
     output: str
     card: Card
+    mechanism: BagOfWordsMechanism
     digest: str
     of: npt.NDArray[np.int32]
     weights: npt.NDArray[np.int64] | None
@@ -49,7 +52,8 @@ class NoisyRelease:
     def open(cls, path: str) -> NoisyRelease:
         """Check every file of a release; raises InputError for one that this cannot work with."""
         card = verify(path)
-        if BINS not in card.mechanism.get("include", []):
+        mechanism = card.mechanism
+        if not (isinstance(mechanism, BagOfWordsMechanism) and mechanism.includes_bins):
             raise InputError(
                 f"{path}: holds no noisy bins, and nothing better can be made of what was clipped; "
                 "release with `include: [bins]` in a mechanism of the kind bag-of-words"
@@ -57,7 +61,7 @@ class NoisyRelease:
         if card.counts.documents == 0:
             raise InputError(f"{path}: holds no documents, so that there is nothing to reconstruct")
         try:
-            found = cls._read(card, absolute(path))
+            found = cls._read(card, mechanism, absolute(path))
             broken = not found._is_whole()
         except (ArithmeticError, KeyError, TypeError, ValueError):  # Arrow's own are ValueErrors
             broken = True
@@ -73,7 +77,7 @@ class NoisyRelease:
         return found
 
     @classmethod
-    def _read(cls, card: Card, output: str) -> NoisyRelease:
+    def _read(cls, card: Card, mechanism: BagOfWordsMechanism, output: str) -> NoisyRelease:
         digest = hashlib.sha256(storage.read_bytes(f"{output}/{layout.CARD}")).hexdigest()
         vocabulary = storage.read_table(f"{output}/{layout.VOCABULARY}")
         weights = vocabulary["weight"]
@@ -84,7 +88,14 @@ class NoisyRelease:
             else np.arange(len(vocabulary))
         )
         known = weights.null_count == 0  # or all are null
-        return cls(output, card, digest, of.astype(np.int32), weights.to_numpy() if known else None)
+        return cls(
+            output,
+            card,
+            mechanism,
+            digest,
+            of.astype(np.int32),
+            weights.to_numpy() if known else None,
+        )
 
     def _is_whole(self) -> bool:
         return (
@@ -105,12 +116,12 @@ class NoisyRelease:
     @property
     def size(self) -> int:
         """K, the number of bins."""
-        return int(self.card.mechanism["bins"])
+        return self.mechanism.bins
 
     @property
     def rate(self) -> Fraction:
         """Of the noise: its law's decay is exp(-rate)."""
-        return Fraction(self.card.mechanism["noise_rate"])
+        return Fraction(self.mechanism.noise_rate)
 
     @property
     def decay(self) -> float:

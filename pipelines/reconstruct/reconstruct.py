@@ -124,11 +124,10 @@ def _card(source: NoisyRelease, files: list[Written], created: str, found: Fitte
         starts=len(found.fits),
         passes=found.passes,
     )
-    mechanism = {key: value for key, value in source.card.mechanism.items() if key != "include"}
     return source.card.model_copy(
         update={
             "created": created,
-            "mechanism": mechanism,
+            "mechanism": source.mechanism.model_copy(update={"include": None}),
             "reconstruction": made,
             "files": [CardFile(path=f.path, sha256=f.sha256, rows=f.rows) for f in files],
             "software": software(),

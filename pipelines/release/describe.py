@@ -11,11 +11,12 @@ from pydantic import BaseModel
 from quietcorpus.indexes.tokenizer import DESCRIPTION
 from quietcorpus.mechanisms.guarantees import UserPrivacy, round_up
 from quietcorpus.pipelines.card import model as card
+from quietcorpus.pipelines.card import statements
+from quietcorpus.pipelines.card.mechanism import class_of
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.weakness import Weakness
 from quietcorpus.pipelines.environment.version import software
 from quietcorpus.pipelines.kinds.kind import Account, Kind
-from quietcorpus.pipelines.spec.histogram import HistogramSpec
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.pipelines.storage import places
 from quietcorpus.transforms.release import released_names
@@ -42,9 +43,9 @@ def describe(
     return Card(
         release=spec.release,
         created=created,
-        mechanism=stated(spec) | resolved,
-        guarantee=card.guarantee(account.total, limits, kind.artefacts),
-        budget=card.budget(account.spendings, account.total, kind.artefacts),
+        mechanism=class_of(spec.mechanism.kind).model_validate(stated(spec) | resolved),
+        guarantee=statements.guarantee(account.total, limits, kind.artefacts),
+        budget=statements.budget(account.spendings, account.total, kind.artefacts),
         papers_figure=account.papers_figure,
         meaning=account.meaning,
         ledger=counted,
@@ -66,7 +67,7 @@ def stated(spec: Spec) -> dict[str, Any]:
 
 def kept(spec: Spec) -> dict[str, str]:
     """The input's columns that are copied, by their names in the data files, if there are any."""
-    return {} if isinstance(spec.mechanism, HistogramSpec) else released_names(spec.corpus)
+    return released_names(spec.corpus) if spec.mechanism.copies_columns else {}
 
 
 def _resolved(value: Any) -> Any:
@@ -122,7 +123,7 @@ def _of_documents(spec: Spec) -> list[str]:
     """What it gives away where the unit lies within one document."""
     unique = "checked by the id column" if spec.input.id else "not checked: no id column is named"
     columns = kept(spec)
-    names = card.named(list(columns), columns.get("id"))
+    names = statements.named(list(columns), columns.get("id"))
     copied = [f"the columns {names}: copied as they are, and joinable with other data"]
     return [
         *(copied if columns else []),

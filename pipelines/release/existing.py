@@ -84,8 +84,9 @@ def _difference(card: Card, spec: Spec) -> str | None:
     if _partition(card.ledger) != _asked(spec):
         return "other ledger"
     block = json.loads(json.dumps(stated(spec)))
+    found = card.mechanism.model_dump(mode="json", exclude_none=True)
     for name in [*type(spec.mechanism).model_fields, *block]:
-        if not _agrees(card.mechanism, name, block.get(name)):
+        if not _agrees(found, name, block.get(name)):
             return f"other mechanism.{name}"
     return None
 

@@ -58,7 +58,7 @@ def _by_kind(value: object) -> object:
     kind = value.get("kind")
     if not registry.is_registered(kind):
         raise PydanticCustomError(UNKNOWN_KIND, "is not a kind")
-    return block_of(kind).model_validate(value)
+    return block_of(str(kind)).model_validate(value)
 
 
 class _EveryKind:

@@ -53,7 +53,7 @@ def embeddings(workspace: Workspace, output: str = "out") -> npt.NDArray[np.floa
 
 
 def encoded(texts: list[str]) -> npt.NDArray[np.float32]:
-    return EncoderSource.found("encoder", PACKAGED).open().encode(texts)
+    return EncoderSource.resolve("encoder", PACKAGED).open().encode(texts)
 
 
 def runs(text: str) -> list[str]:
@@ -136,7 +136,7 @@ def test_the_card(
     digests = {artefact["name"]: artefact["digest"] for artefact in card["artefacts"]}
     assert digests == {
         "candidates": hashlib.sha256((candidates / "manifest.json").read_bytes()).hexdigest(),
-        "encoder": EncoderSource.found("encoder", PACKAGED).digest,
+        "encoder": EncoderSource.resolve("encoder", PACKAGED).digest,
         "index": hashlib.sha256((word_index / "manifest.json").read_bytes()).hexdigest(),
     }
     said = card["mechanism"]

@@ -23,7 +23,7 @@ from test_canary import contents
 
 from quietcorpus.pipelines.evaluate import embeddings as study_of_embeddings
 from quietcorpus.pipelines.evaluate.corpus import Columns, Sample, sample
-from quietcorpus.pipelines.evaluate.embeddings import EmbeddingStudy
+from quietcorpus.pipelines.evaluate.embeddings import WordEmbeddingsStudy
 from quietcorpus.pipelines.release.release import release as real_release
 from quietcorpus.pipelines.spec.embeddings import WordEmbeddingsSpec
 from quietcorpus.pipelines.spec.loading import load_spec
@@ -247,7 +247,7 @@ def test_releases_of_few_users(
     monkeypatch.chdir(workspace.folder)  # of which the spec's paths are
     spec = load_spec("spec.yaml")
     few = sample(spec.input.path, Columns(user="author"), 60, secrets.randbits(32))
-    study = EmbeddingStudy(str(workspace.output), few, spec)
+    study = WordEmbeddingsStudy(str(workspace.output), few, spec)
     draw = study.redraw(spec)
     made: list[tuple[Spec, pa.Table]] = []
 

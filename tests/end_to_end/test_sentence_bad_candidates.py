@@ -142,7 +142,7 @@ def test_an_encoder_that_cannot_be_loaded(
     # Candidates that claim to have been made with it. Kills: a traceback of the library's.
     (folder := workspace.folder / "model").mkdir()
     (folder / "config.json").write_text("{}")
-    digest = EncoderSource.found("encoder", str(folder)).digest
+    digest = EncoderSource.resolve("encoder", str(folder)).digest
     edit(copy, lambda manifest: manifest["encoder"].update(sha256=digest))
     message = refusal(workspace, sentences(candidates=str(copy), encoder=str(folder)))
     assert message == (

@@ -24,14 +24,14 @@ def test_another_encoder(
     workspace: Workspace, sentences: Sentences, candidates: Path, mechanism: str
 ) -> None:
     # Kills: a name, or a number of dimensions, taken for the encoder itself.
-    packaged = EncoderSource.found("encoder", PACKAGED)
+    packaged = EncoderSource.resolve("encoder", PACKAGED)
     model = Path(os.path.realpath(packaged_folder()))
     other = workspace.folder / "model"
     shutil.copytree(model, other, copy_function=os.symlink)
     # Another place, and what a download leaves there, make no other encoder.
     (other / ".cache").mkdir()
     (other / ".cache" / "note").write_text("fetched today")
-    assert EncoderSource.found("encoder", str(other)).digest == packaged.digest
+    assert EncoderSource.resolve("encoder", str(other)).digest == packaged.digest
     config = other / "config.json"
     content = config.read_text()
     config.unlink()

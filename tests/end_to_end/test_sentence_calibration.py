@@ -34,8 +34,8 @@ def public(workspace: Workspace, lee_texts: list[str]) -> Path:
 
 def outcomes(candidates: Path, public: Path) -> dict[tuple[Utility, int | None, Fraction], Outcome]:
     found = calibrate(
-        CandidatesSource.found("CANDIDATES", str(candidates)),
-        EncoderSource.found("--encoder", PACKAGED),
+        CandidatesSource.resolve("CANDIDATES", str(candidates)),
+        EncoderSource.resolve("--encoder", PACKAGED),
         Corpus(str(public)),
         EPSILONS,
         documents=DOCUMENTS,
@@ -50,10 +50,10 @@ def test_what_is_expected_is_the_mean_over_the_law(
     # From the definitions. Kills: a law at another rate, depths of other documents, cosines that
     # are not from the centre, a mean over candidates.
     found = outcomes(candidates, public)
-    opened = CandidatesSource.found("CANDIDATES", str(candidates)).open()
+    opened = CandidatesSource.resolve("CANDIDATES", str(candidates)).open()
     texts = [text for text in lee_texts[PUBLIC_TEXTS:] if len(split([text], 9, "en").texts) >= 7]
     sentences = split(texts[:DOCUMENTS], 5, "en")
-    embeddings = EncoderSource.found("--encoder", PACKAGED).open().encode(sentences.texts)
+    embeddings = EncoderSource.resolve("--encoder", PACKAGED).open().encode(sentences.texts)
     for utility, projections in ((Utility.SIMILARITY, None), (Utility.DEPTH, 20)):
         law = DeepCandidate(EPSILONS[1], utility, projections or 1)
         values = utilities(utility, projections or 1, opened)(embeddings, sentences.offsets)

@@ -160,7 +160,7 @@ def released(made: WordPrivatizer, texts: list[str], first_row: int = 0) -> list
 
 @pytest.fixture
 def source(word_index: Path) -> IndexSource:
-    return IndexSource.found("mechanism.index", str(word_index))
+    return IndexSource.resolve("mechanism.index", str(word_index))
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -225,7 +225,7 @@ def test_an_index_is_part_of_the_parameters(
     manifest = json.loads((word_index / "manifest.json").read_text())
     (tmp_path / "manifest.json").unlink()
     (tmp_path / "manifest.json").write_text(json.dumps(manifest | {"seed": 99}))
-    other = IndexSource.found("mechanism.index", str(tmp_path))
+    other = IndexSource.resolve("mechanism.index", str(tmp_path))
     assert released(privatizer(other, "madlib"), [TEXT]) != released(
         privatizer(source, "madlib"), [TEXT]
     )
@@ -234,7 +234,7 @@ def test_an_index_is_part_of_the_parameters(
 def test_a_worker_refuses_what_it_does_not_find(tmp_path: Path, word_index: Path) -> None:
     for path in word_index.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
-    found = IndexSource.found("mechanism.index", str(tmp_path))
+    found = IndexSource.resolve("mechanism.index", str(tmp_path))
     (tmp_path / "codes.npy").write_bytes(b"")
     with pytest.raises(InputError, match=r"mechanism.index: .* is damaged: codes.npy is not"):
         found.open()

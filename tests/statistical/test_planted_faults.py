@@ -57,7 +57,7 @@ from quietcorpus.pipelines.audit import words as audit_words
 from quietcorpus.pipelines.audit.inputs import made_up_words
 from quietcorpus.pipelines.audit.vocabulary import of_vocabulary
 from quietcorpus.pipelines.audit.word_noise import of_flips, of_noise
-from quietcorpus.pipelines.kinds.embeddings import Writers
+from quietcorpus.pipelines.kinds.embeddings_users import UserCorpus
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters
 from quietcorpus.transforms.privatizers.rows import Released
@@ -125,7 +125,7 @@ def user_choice() -> UserVocabulary:
 
 
 def user_selection() -> Audits:
-    return embeddings.of_choice(Writers(None, None, user_choice(), None))  # type: ignore[arg-type]
+    return embeddings.of_choice(UserCorpus(None, None, user_choice(), None))  # type: ignore[arg-type]
 
 
 def words_of(

@@ -29,7 +29,7 @@ class Artefact:
     digest: str
 
     @classmethod
-    def found(cls, key: str, uri: str) -> Artefact:
+    def resolve(cls, key: str, uri: str) -> Artefact:
         """The artefact as it is now; raises InputError if it cannot be read."""
         digest = hashlib.sha256()
         try:

@@ -66,7 +66,7 @@ class EncoderSource:
     software: str
 
     @classmethod
-    def found(cls, key: str, name: str) -> EncoderSource:
+    def resolve(cls, key: str, name: str) -> EncoderSource:
         """The encoder as it is now; raises InputError if there is none, or nothing to run it."""
         for module in ("sentence_transformers", "sentencex"):
             if importlib.util.find_spec(module) is None:

@@ -72,10 +72,10 @@ class FolderSource(Generic[Opened]):
     kind: ClassVar[FolderKind[Any]]
 
     @classmethod
-    def found(cls, key: str, uri: str) -> Self:
+    def resolve(cls, key: str, uri: str) -> Self:
         """The artefact as it is now; raises InputError if there is none."""
         try:
-            return cls(key, uri, Artefact.found(key, f"{uri}/{MANIFEST}").digest)
+            return cls(key, uri, Artefact.resolve(key, f"{uri}/{MANIFEST}").digest)
         except InputError:
             raise InputError(
                 f"{key}: {uri} is no {cls.kind.noun}: it has no {MANIFEST} that can be read; make "

@@ -105,7 +105,7 @@ def index(workspace: Workspace, word_index: Path) -> Path:
 
 def refusal(spec: Any) -> str:
     with pytest.raises(InputError) as raised:
-        WordsKind.found(spec)
+        WordsKind.resolve(spec)
     assert "\n" not in str(raised.value)
     return str(raised.value)
 
@@ -117,7 +117,7 @@ def test_an_epsilon_that_leaves_nothing(spec: Callable[..., Any], index: Path) -
         matching = {"matching": {"mechanism": "madlib", "epsilon": 1e-6}}
         found = refusal(spec(**{"epsilon": ..., key: matching}))
         assert found.startswith(f"mechanism.{key}: ")
-    assert WordsKind.found(spec(epsilon=1e-6)).parameters.epsilon == Fraction(1, 10**6)
+    assert WordsKind.resolve(spec(epsilon=1e-6)).parameters.epsilon == Fraction(1, 10**6)
 
 
 def test_an_epsilon_that_matching_makes_absurd(spec: Callable[..., Any], index: Path) -> None:
@@ -172,7 +172,7 @@ def test_any_manifest_is_good_or_refused_before_the_run(
             place[last] = junk
             path.write_text(json.dumps(content))
             try:
-                kind = WordsKind.found(matching)
+                kind = WordsKind.resolve(matching)
                 assert kind.artefacts
                 assert kind.parameters.epsilon > 0
                 for mechanism in (MADLIB, BRR):

@@ -16,8 +16,14 @@ from ruamel.yaml import YAML
 
 from quietcorpus.mechanisms.guarantees import SentencePrivacy
 from quietcorpus.pipelines.card import model as card
-from quietcorpus.pipelines.card import readme
-from quietcorpus.pipelines.card.model import Card, LimitedPrecisionParameters, SentenceParameters
+from quietcorpus.pipelines.card import readme, statements
+from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.parameters import (
+    LimitedPrecisionParameters,
+    SentenceParameters,
+    costs,
+    parameters,
+)
 from quietcorpus.pipelines.card.verify import verify
 
 if TYPE_CHECKING:
@@ -187,6 +193,9 @@ def changed(place: str, value: Any) -> Callable[[dict[str, Any]], None]:
         changed("schema_version", 2),
         changed("note", "x"),
         changed("files.0.sha256", "00"),
+        changed("mechanism.kind", "essays"),
+        changed("mechanism.vocabulary_size", "many"),
+        changed("mechanism.note", "x"),
         changed("files.0.path", "a b"),
         changed("files.0.rows", -1),
         changed("counts.tokens", 5),
@@ -261,15 +270,15 @@ def test_the_numbers_of_sentence_privacy_come_back() -> None:
     # Kills: an epsilon that is rounded down or to a float, the first definition that happens to
     # fit the numbers.
     promised = SentencePrivacy(Fraction(1, 3))
-    numbers = card.parameters(promised)
+    numbers = parameters(promised)
     assert isinstance(numbers, SentenceParameters)
     assert numbers.guarantee == promised
     assert Fraction(numbers.epsilon) >= Fraction(1, 3)
-    assert card.costs(numbers) == "epsilon 0.333334 a sentence"
+    assert costs(numbers) == "epsilon 0.333334 a sentence"
     parts = {"parameters": numbers.model_dump(mode="json")}
     content = SENTENCES_EXAMPLE | {"guarantee": SENTENCES_EXAMPLE["guarantee"] | parts}
     assert Card.model_validate(content).guarantee.parameters == numbers
-    said = card.statement(promised)
+    said = statements.statement(promised)
     assert "at most exp(0.333334), and replacing a of them by one of at most exp(a * 0.3" in said
     text = readme.render(Card.model_validate(content))
     assert "| definition | d, epsilon 0.333334 a sentence |" in text
@@ -282,7 +291,14 @@ EXAMPLE: dict[str, Any] = {
     "schema_version": 1,
     "release": "example",
     "created": "2026-11-21T12:00:00+00:00",
-    "mechanism": {"kind": "histogram"},
+    "mechanism": {
+        "precision": 1,
+        "epsilon": 1.0,
+        "vocabulary": {"public": "vocabulary.txt"},
+        "tokenizer": "unicode-words-v1",
+        "kind": "histogram",
+        "vocabulary_size": 8,
+    },
     "guarantee": {
         "definition": "d",
         "adjacency": "a",
@@ -302,7 +318,16 @@ EXAMPLE: dict[str, Any] = {
 METRIC = {"metric": "m", "epsilon": 3.0, "epsilon_exact": "3", "per": "word"}
 SPREAD = {"least": 0.0, "low": 0.1, "median": 0.5, "high": 1.0, "largest": 1.0}
 WORDS_EXAMPLE = EXAMPLE | {
-    "mechanism": {"kind": "words"},
+    "mechanism": {
+        "kind": "words",
+        "mechanism": "madlib",
+        "epsilon": 10.0,
+        "index": "index",
+        "out_of_vocabulary": "drop",
+        "tokenizer": "unicode-words-v1",
+        "epsilon_exact": "10",
+        "words": 8,
+    },
     "guarantee": EXAMPLE["guarantee"] | {"parameters": METRIC},
     "budget": {"stages": [{"stage": "documents", "parameters": METRIC}], "total": METRIC},
     "meaning": {
@@ -334,7 +359,18 @@ WORDS_EXAMPLE = EXAMPLE | {
 }
 SENTENCE = {"epsilon": 10.0, "epsilon_exact": "10"}
 SENTENCES_EXAMPLE = EXAMPLE | {
-    "mechanism": {"kind": "sentence-embeddings"},
+    "mechanism": {
+        "kind": "sentence-embeddings",
+        "mechanism": "truncation",
+        "epsilon": 10.0,
+        "candidates": "candidates",
+        "encoder": "encoder",
+        "most_sentences": 4,
+        "epsilon_exact": "10",
+        "dimensions": 384,
+        "encoder_precision": "float32",
+        "encoder_software": "torch",
+    },
     "guarantee": EXAMPLE["guarantee"] | {"parameters": SENTENCE},
     "budget": {"stages": [{"stage": "documents", "parameters": SENTENCE}], "total": SENTENCE},
     "artefacts": [

@@ -21,8 +21,9 @@ from quietcorpus.mechanisms.guarantees import (
     UserPrivacy,
     compose,
 )
-from quietcorpus.pipelines.card.model import Card, budget, stated
-from quietcorpus.pipelines.card.model import guarantee as guarantee_part
+from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.statements import budget, stated
+from quietcorpus.pipelines.card.statements import guarantee as guarantee_part
 from quietcorpus.pipelines.card.verify import verify
 
 
@@ -161,7 +162,7 @@ CARDS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     ),
     "another kind": (
         lambda c: c["mechanism"].update(kind="words"),
-        "no such file belongs to a release",
+        "not a release card of version 1: mechanism.mechanism: ",
     ),
     "no method": (lambda c: c["mechanism"].pop("method"), "release.json: "),
     "an inherited cost": (

@@ -22,8 +22,9 @@ from quietcorpus.mechanisms.guarantees import (
     SentencePrivacy,
     Spending,
 )
-from quietcorpus.pipelines.card.model import Card, budget
-from quietcorpus.pipelines.card.model import guarantee as guarantee_part
+from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.statements import budget
+from quietcorpus.pipelines.card.statements import guarantee as guarantee_part
 from quietcorpus.pipelines.card.verify import verify
 from quietcorpus.transforms.errors import InputError
 
@@ -123,7 +124,7 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "another mechanism": (card(lambda c: c["mechanism"].update(mechanism="brr")), PROMISE),
     "a mechanism of no name": (
         card(lambda c: c["mechanism"].update(mechanism=["madlib"])),
-        PROMISE,
+        "not a release card of version 1: mechanism.mechanism: ",
     ),
     "another epsilon in words": (
         card(lambda c: c["mechanism"].update(epsilon=1.0)),

@@ -27,7 +27,7 @@ from quietcorpus.mechanisms.guarantees import (
     UserPrivacy,
 )
 from quietcorpus.mechanisms.madlib import Madlib
-from quietcorpus.pipelines.card.model import parameters
+from quietcorpus.pipelines.card.parameters import parameters
 from quietcorpus.pipelines.ledger import tables
 from quietcorpus.pipelines.ledger.book import Ledger, Request
 from quietcorpus.pipelines.ledger.caps import Charge, Cost, Terms

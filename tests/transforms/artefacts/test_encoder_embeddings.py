@@ -109,7 +109,7 @@ def test_the_launchers_processor_sets_the_precision(
     described = tmp_path / "cpuinfo"
     described.write_text(f"flags : {flags}\n")
     monkeypatch.setattr(module, "_PROCESSOR", described)
-    source = EncoderSource.found(KEY, str(small_folder))
+    source = EncoderSource.resolve(KEY, str(small_folder))
     assert source.precision == precision
     described.write_text("flags : fpu\n")
     with caplog.at_level("WARNING", logger="quietcorpus"):
@@ -118,4 +118,4 @@ def test_the_launchers_processor_sets_the_precision(
     assert source.arithmetic.startswith(precision)
     assert bool(caplog.records) == (precision == "bfloat16")
     described.unlink()
-    assert EncoderSource.found(KEY, str(small_folder)).precision == "float32"
+    assert EncoderSource.resolve(KEY, str(small_folder)).precision == "float32"

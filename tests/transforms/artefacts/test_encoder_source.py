@@ -32,15 +32,15 @@ def refusal(action: Callable[[], Any]) -> str:
 def test_a_model_that_changed_is_refused(small_folder: Path, tmp_path: Path) -> None:
     """Kills: a digest of names, of some files or of the first folder alone; of hidden files."""
     folder = shutil.copytree(small_folder, tmp_path / "model")
-    source = EncoderSource.found(KEY, str(folder))
-    assert source.digest == EncoderSource.found(KEY, str(small_folder)).digest
+    source = EncoderSource.resolve(KEY, str(folder))
+    assert source.digest == EncoderSource.resolve(KEY, str(small_folder)).digest
     (folder / ".cache" / "download").mkdir(parents=True)
     (folder / ".cache" / "download" / "model.lock").write_text("x")
     (folder / ".gitattributes").write_text("*")
-    assert EncoderSource.found(KEY, str(folder)) == source
+    assert EncoderSource.resolve(KEY, str(folder)) == source
 
     def refused() -> None:
-        assert EncoderSource.found(KEY, str(folder)).digest != source.digest
+        assert EncoderSource.resolve(KEY, str(folder)).digest != source.digest
         assert refusal(source.open) == (
             f"{KEY}: {folder} is not the model that the release began with, or has changed since; "
             "workers need the same one"
@@ -73,7 +73,7 @@ def test_a_folder_that_is_no_model(small_folder: Path, tmp_path: Path, damage: s
     if damage == "half the weights":
         content = (small_folder / "model.safetensors").read_bytes()
         (folder / "model.safetensors").write_bytes(content[: len(content) // 2])
-    assert refusal(EncoderSource.found(KEY, str(folder)).open) == (
+    assert refusal(EncoderSource.resolve(KEY, str(folder)).open) == (
         f"{KEY}: {folder} is not a model of sentence-transformers that can be loaded"
     )
 
@@ -87,7 +87,7 @@ def test_a_model_with_parts_outside_its_digest(
     modules = json.loads((folder / "modules.json").read_text())
     modules[-1]["path"] = place
     (folder / "modules.json").write_text(json.dumps(modules))
-    source = EncoderSource.found(KEY, str(folder))
+    source = EncoderSource.resolve(KEY, str(folder))
     assert refusal(source.open).endswith(
         "is not a model of sentence-transformers that can be loaded"
     )
@@ -100,7 +100,7 @@ from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.errors import InputError
 for name in sys.argv[1:]:
     try:
-        EncoderSource.found("mechanism.encoder", name)
+        EncoderSource.resolve("mechanism.encoder", name)
     except InputError as error:
         print(error)
 """
@@ -137,7 +137,7 @@ def test_without_a_library_the_remedy_is_named(
 
     monkeypatch.setattr(importlib.util, "find_spec", without)
     for name in (PACKAGED, "/no/such/folder"):
-        assert refusal(lambda name=name: EncoderSource.found(KEY, name)) == (  # type: ignore[misc]
+        assert refusal(lambda name=name: EncoderSource.resolve(KEY, name)) == (  # type: ignore[misc]
             f"{KEY}: {package} is not installed; install the extra [sentences]"
         )
 
@@ -146,7 +146,7 @@ def test_without_a_library_the_remedy_is_named(
 def test_embeddings_that_are_not_finite_are_not_released(tmp_path: Path, weight: float) -> None:
     """Kills: NaN that goes on to be a depth, a candidate's number and a release."""
     folder = make_small(tmp_path / "broken", weight)
-    encoder = EncoderSource.found(KEY, str(folder)).open()
+    encoder = EncoderSource.resolve(KEY, str(folder)).open()
     message = f"{KEY}: {folder} gives embeddings that are not finite numbers"
     assert refusal(lambda: encoder.encode(["It rains."])) == message
     assert refusal(lambda: encoder.encode(["", of_tokens(8), of_tokens(120)])) == message

@@ -488,7 +488,7 @@ def test_what_is_not_in_the_store(
     assert names_in(cache) == [f"{stored.digest}.lock"]
     for uri in (stored.uri, "s3://absent/index", "foo://bucket/index", str(cache)):
         with pytest.raises(InputError, match=r"^mechanism\.index: .* is no index: it has no manif"):
-            IndexSource.found("mechanism.index", uri)
+            IndexSource.resolve("mechanism.index", uri)
 
 
 def test_credentials_that_do_not_open_it(

@@ -200,8 +200,8 @@ def test_where_candidates_lie_changes_nothing(what: str, key: ReleaseKey, tmp_pa
     their draws. Kills: the URI or the encoder's name in place of the digest.
     """
     save(str(tmp_path), some_candidates(384))
-    source = CandidatesSource.found("mechanism.candidates", str(tmp_path))
-    encoder = EncoderSource.found("mechanism.encoder", PACKAGED)
+    source = CandidatesSource.resolve("mechanism.candidates", str(tmp_path))
+    encoder = EncoderSource.resolve("mechanism.encoder", PACKAGED)
     given = parameters(what, candidates=source, encoder=encoder, dimensions=384)
     batch = documents("It rains. The match goes on! Why?", "", "Nobody came.")
     rows = given.privatizer(key).release(batch).rows

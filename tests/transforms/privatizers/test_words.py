@@ -302,7 +302,7 @@ def test_where_an_index_lies_changes_nothing(
     # Saved, found and mapped, as a worker does it; a moved index repeats its noise. Kills: the URI
     # in place of the digest, or a path that needs arrays which can be written to.
     artefact.save(str(tmp_path), ALIKE.manifest, ALIKE.vocabulary, ALIKE.vectors, ALIKE.codes)
-    source = IndexSource.found("mechanism.index", str(tmp_path))
+    source = IndexSource.resolve("mechanism.index", str(tmp_path))
     given = parameters(mechanism, Fraction(1), index=source, out_of_vocabulary="draw")
     mapped = given.privatizer(key)
     text = LONG + " zebra"

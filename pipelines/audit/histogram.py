@@ -1,0 +1,73 @@
+"""Audits of histograms."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from quietcorpus.evaluation.audits.exact import noise_masses, shift_loss
+from quietcorpus.evaluation.audits.findings import Exact, Sampled
+from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
+from quietcorpus.mechanisms.geometric import DenseNoise, SparseNoise
+from quietcorpus.mechanisms.guarantees import round_up
+from quietcorpus.mechanisms.histogram import Histogram
+from quietcorpus.pipelines.audit.inputs import stage, telling
+from quietcorpus.pipelines.audit.vocabulary import of_vocabulary
+from quietcorpus.pipelines.kinds.histogram import HistogramKind
+
+_REACH = 1 << 13  # of the outcomes whose probabilities are computed
+_BEYOND = 16
+
+
+def audits(kind: HistogramKind) -> list[Exact | Sampled]:
+    """Return the audits of all stages."""
+    selection = kind.vocabulary.selection
+    return [*(of_vocabulary(selection) if selection else []), *of_histogram(kind.histogram)]
+
+
+def of_histogram(histogram: Histogram) -> list[Exact | Sampled]:
+    """The noise on a corpus's counts, and their release."""
+    epsilon, most = histogram.guarantee.epsilon, histogram.precision
+    audits: list[Exact | Sampled] = [
+        exact_law("histogram: the noise's law", epsilon, most, histogram.noise(1))
+    ]
+    for tokens in sorted({telling(float(epsilon), most), most}):
+        about = share_of(tokens, most)
+        audits.append(
+            Sampled(
+                f"histogram: {about}",
+                round_up(epsilon * tokens / most),
+                f"Counts were released of corpora, one of which had {tokens} more of a term.",
+                partial(epsilon_at_least, partial(counts_released, histogram), 0, tokens),
+            )
+        )
+    return audits
+
+
+def counts_released(histogram: Histogram, more: int, count: int) -> npt.NDArray[np.int64]:
+    """Noisy counts of terms in pairs, of which the second had `more`: int64 (count, 2)."""
+    stream = stage()
+    return histogram.release(np.tile(np.array([0, more]), count), stream).reshape(count, 2)
+
+
+def share_of(tokens: int, most: int) -> str:
+    """Tell how many of the protected tokens an audit adds."""
+    noun = "token" if most == 1 else "tokens"
+    return f"{most} {noun}" if tokens == most else f"{tokens} of {most} {noun}"
+
+
+def exact_law(
+    name: str, epsilon: Fraction, precision: int, noise: DenseNoise | SparseNoise
+) -> Exact:
+    """Return the audit that compares the probabilities of the noise itself."""
+    reach = min(precision + _BEYOND, _REACH)
+    return Exact(
+        name,
+        round_up(epsilon),
+        f"Probabilities were compared of outcomes from {-reach} to {reach}, as the sampler has "
+        "them.",
+        lambda: shift_loss(noise_masses(noise, reach), precision),
+    )

@@ -1,0 +1,183 @@
+"""The mechanism of `kind: word-embeddings` on the card, and the files of such a release.
+
+They hold the same vectors in several forms, and an index that tells what they cost.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import logging
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+
+from quietcorpus.indexes import artefact
+from quietcorpus.indexes.folder import MANIFEST
+from quietcorpus.indexes.vectors import VectorsError, read
+from quietcorpus.pipelines.card.histogram import VOCABULARY_FORMAT
+from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
+from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.parameters import Part, UserParameters
+from quietcorpus.pipelines.card.statements import stated
+from quietcorpus.pipelines.storage import files as storage
+from quietcorpus.pipelines.storage import layout
+from quietcorpus.pipelines.storage.layout import BINARY, INDEX, TABLE, TEXT
+from quietcorpus.transforms.artefacts.word_index import IndexSource
+from quietcorpus.transforms.errors import InputError
+
+_LOGGER = logging.getLogger("quietcorpus.verify")
+_FILES = {
+    TABLE: FileFormat("`word`, `vector`: the word embeddings", ("word", "vector")),
+    layout.VOCABULARY: VOCABULARY_FORMAT,
+    TEXT: FileFormat("the same in word2vec's text format, which gensim opens"),
+    BINARY: FileFormat("the same in word2vec's binary format"),
+    **dict.fromkeys(
+        (f"{INDEX}/{name}" for name in (MANIFEST, *artefact.FILES)),
+        FileFormat(
+            "the same as a word index for releases of `kind: words`; it is private, and what it "
+            "cost is added to theirs"
+        ),
+    ),
+}
+
+
+class TrainedGroup(Part):
+    """The training of the users of one group."""
+
+    name: str
+    budget_left_for_training: float
+    sampling_rate: str
+    last_step: int
+
+
+class WordEmbeddingsMechanism(Mechanism):
+    """A release of word embeddings."""
+
+    kind: Literal["word-embeddings"]
+    method: Literal["sgd", "cooccurrence"]
+    user: str
+    users: int
+    epsilon: float | None = None
+    budgets: dict[str, Any] | None = None
+    delta: float
+    vocabulary: dict[str, Any]
+    tokens: int
+    dimensions: int
+    window: int
+    few_users: str | None = None
+    training: dict[str, Any] | None = None
+    tokenizer: str
+    vocabulary_size: int
+    noise_multiplier: str
+    norms: dict[str, int] | None = None
+    steps_taken: int | None = None
+    lot: int | None = None
+    software: str
+    groups: list[TrainedGroup] | None = None
+
+    @property
+    def promise(self) -> Promise:
+        """User-level privacy."""
+        return Promise(UserParameters)
+
+    @property
+    def files(self) -> Mapping[str, FileFormat]:
+        """The vectors in four forms, and the vocabulary."""
+        return _FILES
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """All of them."""
+        return tuple(_FILES)
+
+
+def check(output: str, card: Card) -> None:
+    """Check that all files agree, what the noise costs, and that the index tells it.
+
+    Raises InputError.
+    """
+    mechanism = card.mechanism
+    assert isinstance(mechanism, WordEmbeddingsMechanism)
+    _check_vocabulary(f"{output}/{layout.CARD}", mechanism, card)
+    _check_cost(f"{output}/{layout.CARD}", mechanism, card)
+    _check_vectors(output, card)
+
+
+def _check_cost(uri: str, mechanism: WordEmbeddingsMechanism, card: Card) -> None:
+    """What was drawn with the card's own noise must cost what it says, by the accountant here."""
+    if importlib.util.find_spec("dp_accounting") is None:
+        _LOGGER.warning("epsilon is not computed again: dp-accounting is not installed")
+        return
+    from quietcorpus.mechanisms.accounting import epsilon_of
+
+    stage = card.budget.stages[-1].parameters
+    assert isinstance(stage, UserParameters)
+    delta = Fraction(stage.delta_exact)
+    stated = {group.name: group.epsilon_exact for group in stage.groups}
+    try:
+        found = {
+            name: epsilon_of(rate, noise, steps, delta)
+            for name, rate, noise, steps in _drawn(mechanism)
+        }
+        agree = all(
+            found[name] <= Fraction(stated.get(name, stage.epsilon_exact)) for name in found
+        )
+    except (KeyError, TypeError, ValueError, ArithmeticError):
+        found, agree = {}, False
+    if not found or not agree or (stated and stated.keys() != found.keys()):
+        raise InputError(f"{uri}: budget: the noise that the card tells costs more than it says")
+
+
+def _check_vocabulary(uri: str, mechanism: WordEmbeddingsMechanism, card: Card) -> None:
+    """A vocabulary costs what the mechanism's block says: a public one nothing."""
+    before = [stage.parameters for stage in card.budget.stages[:-1]]
+    spent = [(p.epsilon, p.delta, p.groups) for p in before if isinstance(p, UserParameters)]
+    try:
+        private = mechanism.vocabulary.get("private")
+        agree = spent == ([(private["epsilon"], private["delta"], [])] if private else [])
+    except (AttributeError, KeyError, TypeError):
+        agree = False
+    if not agree:
+        raise InputError(f"{uri}: budget: the vocabulary costs other than the mechanism says")
+
+
+def _drawn(
+    mechanism: WordEmbeddingsMechanism,
+) -> Iterator[tuple[str, Fraction, Fraction, int]]:
+    """Yield the name, sampling rate, noise multiplier and number of steps of each group."""
+    # It needs what is not installed everywhere.
+    from quietcorpus.mechanisms.clipped_sum import STEPS
+
+    noise = Fraction(mechanism.noise_multiplier)
+    for group in mechanism.groups or ():
+        yield group.name, Fraction(group.sampling_rate), noise, group.last_step
+    for name, norm in (mechanism.norms or {}).items():
+        steps = int(norm > 0)
+        yield name, Fraction(1), noise * STEPS / max(norm, 1), steps
+
+
+def _check_vectors(output: str, card: Card) -> None:
+    """Raise InputError unless all files hold the same vectors, and the index tells its cost."""
+    index = IndexSource.resolve("index", f"{output}/{INDEX}").open()
+    table, terms = (storage.read_table(f"{output}/{name}") for name in (TABLE, layout.VOCABULARY))
+    words = table["word"].to_pylist()
+    values = np.array(table["vector"].to_pylist(), dtype=np.float32)
+    found: list[tuple[str, list[str], Any]] = [
+        (INDEX, index.vocabulary.terms.to_pylist(), index.vectors),
+        (layout.VOCABULARY, terms["term"].to_pylist(), values),
+    ]
+    for path in (TEXT, BINARY):
+        content = storage.read_bytes(f"{output}/{path}")
+        try:
+            vectors = read(path, {path: io.BytesIO(content)}.__getitem__)
+        except VectorsError as error:
+            raise InputError(f"{output}/{path}: {error}") from None
+        found.append((path, vectors.words, vectors.values))
+    for path, own, vectors in found:
+        if own != words or not np.array_equal(vectors, values):
+            raise InputError(f"{output}/{path}: not the words and vectors of {TABLE}")
+    if (index.manifest.provenance, index.manifest.guarantee) != ("private", stated(card.guarantee)):
+        raise InputError(f"{output}/{INDEX}: does not say what it cost as {layout.CARD} does")

@@ -1,0 +1,96 @@
+"""The mechanism of a release on its card: the spec's block as it was run, and what the run found.
+
+Each kind has a class, which also knows the files of such a release. The registry finds it by
+`kind`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+from pydantic import BeforeValidator, GetJsonSchemaHandler, SerializeAsAny
+from pydantic_core import CoreSchema, PydanticCustomError
+
+from quietcorpus.pipelines import registry
+from quietcorpus.pipelines.card.parameters import Parameters, Part
+
+UNKNOWN_KIND = "unknown_kind"
+"""The type of the error of a card whose kind is not registered."""
+
+
+class Promise(NamedTuple):
+    """The form of a guarantee: the class of its parameters, and the metric if it has one."""
+
+    parameters: type[Parameters]
+    metric: str | None = None
+
+
+class FileFormat(NamedTuple):
+    """A file of a release.
+
+    Attributes:
+        meaning: a line of the release's README.
+        columns: of the table, but for copied ones; None for a file that is no Parquet table.
+    """
+
+    meaning: str
+    columns: tuple[str, ...] | None = None
+
+
+class Mechanism(Part):
+    """The mechanism of a release, with what its parameters were resolved to."""
+
+    if TYPE_CHECKING:
+        kind: str  # a field of each class, at a place of its own among the keys
+
+    @property
+    def promise(self) -> Promise | None:
+        """The form of guarantee that this mechanism gives; None for an unknown mechanism."""
+        raise NotImplementedError
+
+    @property
+    def files(self) -> Mapping[str, FileFormat]:
+        """The files that a release may have, by their paths.
+
+        `data` stands for all files in the folder of that name, which have a row for each document.
+        """
+        raise NotImplementedError
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The paths of files that every release has, besides those of `data`."""
+        return ()
+
+
+def _by_kind(value: object) -> object:
+    if isinstance(value, Mechanism):
+        return value
+    kind = value.get("kind") if isinstance(value, dict) else None
+    if not registry.is_registered(kind):
+        known = ", ".join(registry.names())
+        raise PydanticCustomError(
+            UNKNOWN_KIND,
+            "{kind} is no kind of release that is known here; they are {known}",
+            {"kind": repr(kind), "known": known},
+        )
+    return class_of(str(kind)).model_validate(value)
+
+
+def class_of(kind: str) -> type[Mechanism]:
+    """The class of a kind's mechanism."""
+    found: type[Mechanism] = registry.part(kind, "mechanism")
+    return found
+
+
+class _EveryKind:
+    """The JSON Schema of a mechanism: one of the registered kinds'."""
+
+    def __get_pydantic_json_schema__(
+        self, _: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        classes = [handler(class_of(name).__pydantic_core_schema__) for name in registry.names()]
+        return {"oneOf": classes, "discriminator": {"propertyName": "kind"}}
+
+
+AnyMechanism = Annotated[SerializeAsAny[Mechanism], BeforeValidator(_by_kind), _EveryKind()]

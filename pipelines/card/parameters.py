@@ -1,0 +1,175 @@
+"""The numbers of a guarantee on a card.
+
+Privacy parameters are given twice: as a float that never understates them, and as the exact
+rational.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from quietcorpus.mechanisms.guarantees import (
+    Guarantee,
+    LimitedPrecision,
+    MetricPrivacy,
+    SentencePrivacy,
+    UserPrivacy,
+    ceiling,
+    round_up,
+)
+
+
+class Part(BaseModel):
+    """A part of a card; unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class LimitedPrecisionParameters(Part):
+    """The numbers of limited-precision local privacy."""
+
+    precision: int = Field(gt=0, description="N: how far two bags may be apart, in L1")
+    epsilon: float = Field(ge=0, description="epsilon, rounded up")
+    epsilon_exact: str = Field(description="epsilon as a rational, p/q")
+    delta: float = Field(ge=0, lt=1, description="delta, rounded up")
+    delta_exact: str = Field(description="delta as a rational, p/q")
+
+    @classmethod
+    def of(cls, guarantee: LimitedPrecision) -> LimitedPrecisionParameters:
+        """The numbers of `guarantee`."""
+        return cls(
+            precision=guarantee.precision,
+            epsilon=round_up(guarantee.epsilon),
+            epsilon_exact=str(guarantee.epsilon),
+            delta=round_up(guarantee.delta),
+            delta_exact=str(guarantee.delta),
+        )
+
+    @property
+    def guarantee(self) -> LimitedPrecision:
+        """The guarantee with these numbers."""
+        return LimitedPrecision(
+            self.precision, Fraction(self.epsilon_exact), Fraction(self.delta_exact)
+        )
+
+
+class MetricParameters(Part):
+    """The numbers of metric differential privacy."""
+
+    metric: str = Field(description="how far apart two words are")
+    epsilon: float = Field(gt=0, description="epsilon per unit of distance, rounded up")
+    epsilon_exact: str = Field(description="epsilon as a rational, p/q")
+    per: Literal["word", "document"] = Field(
+        description="whether epsilon is every word's own, or shared equally by a document's words"
+    )
+
+    @classmethod
+    def of(cls, guarantee: MetricPrivacy) -> MetricParameters:
+        """The numbers of `guarantee`."""
+        return cls(
+            metric=guarantee.metric,
+            epsilon=round_up(guarantee.epsilon),
+            epsilon_exact=str(guarantee.epsilon),
+            per=guarantee.per,
+        )
+
+    @property
+    def guarantee(self) -> MetricPrivacy:
+        """The guarantee with these numbers."""
+        return MetricPrivacy(self.metric, Fraction(self.epsilon_exact), self.per)
+
+
+class SentenceParameters(Part):
+    """The numbers of sentence-level privacy."""
+
+    epsilon: float = Field(gt=0, description="epsilon of one sentence, rounded up")
+    epsilon_exact: str = Field(description="epsilon as a rational, p/q")
+
+    @classmethod
+    def of(cls, guarantee: SentencePrivacy) -> SentenceParameters:
+        """The numbers of `guarantee`."""
+        return cls(epsilon=round_up(guarantee.epsilon), epsilon_exact=str(guarantee.epsilon))
+
+    @property
+    def guarantee(self) -> SentencePrivacy:
+        """The guarantee with these numbers."""
+        return SentencePrivacy(Fraction(self.epsilon_exact))
+
+
+class GroupParameters(Part):
+    """The numbers of the users of one group."""
+
+    name: str
+    epsilon: float = Field(ge=0, description="epsilon of the group's users, rounded up")
+    epsilon_exact: str = Field(description="epsilon as a rational, p/q")
+
+
+class UserParameters(Part):
+    """The numbers of user-level privacy."""
+
+    epsilon: float = Field(ge=0, description="epsilon of any user, rounded up")
+    epsilon_exact: str = Field(description="epsilon as a rational, p/q")
+    delta: float = Field(gt=0, lt=1, description="delta, rounded up")
+    delta_exact: str = Field(description="delta as a rational, p/q")
+    groups: list[GroupParameters] = Field(
+        description="of the users of each group, where they have budgets of their own"
+    )
+
+    @classmethod
+    def of(cls, guarantee: UserPrivacy) -> UserParameters:
+        """The numbers of `guarantee`."""
+        return cls(
+            epsilon=round_up(guarantee.epsilon),
+            epsilon_exact=str(guarantee.epsilon),
+            delta=round_up(guarantee.delta),
+            delta_exact=str(guarantee.delta),
+            groups=[
+                GroupParameters(name=name, epsilon=round_up(own), epsilon_exact=str(own))
+                for name, own in guarantee.groups
+            ],
+        )
+
+    @property
+    def guarantee(self) -> UserPrivacy:
+        """The guarantee with these numbers."""
+        groups = tuple((group.name, Fraction(group.epsilon_exact)) for group in self.groups)
+        return UserPrivacy(Fraction(self.epsilon_exact), Fraction(self.delta_exact), groups)
+
+
+Parameters = LimitedPrecisionParameters | MetricParameters | SentenceParameters | UserParameters
+
+
+def parameters(guarantee: Guarantee) -> Parameters:
+    """The numbers of a guarantee."""
+    match guarantee:
+        case LimitedPrecision():
+            return LimitedPrecisionParameters.of(guarantee)
+        case MetricPrivacy():
+            return MetricParameters.of(guarantee)
+        case SentencePrivacy():
+            return SentenceParameters.of(guarantee)
+        case UserPrivacy():
+            return UserParameters.of(guarantee)
+
+
+def costs(parameters: Parameters) -> str:
+    """Epsilon, and delta if there is one, in words; rounded up."""
+    epsilon = f"epsilon {ceiling(Fraction(parameters.epsilon_exact))}"
+    match parameters:
+        case MetricParameters():
+            shared = " shared by a document's words" if parameters.per == "document" else ""
+            return f"{epsilon} * d a word{shared}"
+        case SentenceParameters():
+            return f"{epsilon} a sentence"
+        case LimitedPrecisionParameters() | UserParameters():
+            delta = Fraction(parameters.delta_exact)
+            return epsilon + (f", delta {ceiling(delta)}" if delta else "")
+
+
+def total_cost(total: Parameters) -> str:
+    """What a release costs in all, in words, with the precision that it is at."""
+    at = f" at N = {total.precision}" if isinstance(total, LimitedPrecisionParameters) else ""
+    return costs(total) + at

@@ -1,0 +1,76 @@
+"""The mechanism of `kind: sentence-embeddings` on the card, and the files of such a release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from quietcorpus.mechanisms.madlib import Madlib
+from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
+from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.parameters import MetricParameters, SentenceParameters
+from quietcorpus.pipelines.card.words import check_epsilon, check_words
+from quietcorpus.pipelines.storage import layout
+from quietcorpus.transforms.errors import InputError
+
+_ROW = "`embedding`, and, where that is a public candidate's, its number `candidate`"
+_PROMISES = {
+    "deep-candidate": Promise(SentenceParameters),
+    "truncation": Promise(SentenceParameters),
+    "madlib": Promise(MetricParameters, Madlib.metric),
+}
+
+
+class SentencesMechanism(Mechanism):
+    """A release of an embedding of each document."""
+
+    kind: Literal["sentence-embeddings"]
+    mechanism: str
+    epsilon: float
+    candidates: str
+    encoder: str
+    index: str | None = None
+    utility: str | None = None
+    most_sentences: int
+    epsilon_exact: str
+    words: int | None = None
+    tokenizer: str | None = None
+    out_of_vocabulary: str | None = None
+    run_words: int | None = None
+    dimensions: int
+    splitter: str | None = None
+    language: str | None = None
+    candidates_most_sentences: int | None = None
+    encoder_precision: str
+    encoder_software: str
+    candidates_number: int | None = None
+    projections: int | None = None
+
+    @property
+    def promise(self) -> Promise | None:
+        """Sentence-level privacy, or metric privacy by words; None for an unknown mechanism."""
+        return _PROMISES.get(self.mechanism)
+
+    @property
+    def files(self) -> Mapping[str, FileFormat]:
+        """Rows of documents; a drawn candidate has a number."""
+        drawn = ["candidate"] if self.mechanism == "deep-candidate" else []
+        return {"data": FileFormat(_ROW, ("id", *drawn, "embedding"))}
+
+
+def check(output: str, card: Card) -> None:
+    """Refuse what is drawn or clipped by something private: nothing accounts for it.
+
+    Raises InputError.
+    """
+    mechanism = card.mechanism
+    assert isinstance(mechanism, SentencesMechanism)
+    uri = f"{output}/{layout.CARD}"
+    found = {artefact.name: artefact.provenance for artefact in card.artefacts[:2]}
+    if found != {"candidates": "public", "encoder": "public"}:
+        raise InputError(f"{uri}: artefacts: not public candidates and a public encoder")
+    if mechanism.mechanism == "madlib":
+        check_words(uri, card, card.artefacts[2:])
+    elif len(card.artefacts) > len(found):
+        raise InputError(f"{uri}: artefacts: more than candidates and an encoder")
+    check_epsilon(uri, card, mechanism.epsilon, mechanism.epsilon_exact)

@@ -1,0 +1,143 @@
+"""The sentences of a card: its guarantee in words, its limits, what is copied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from quietcorpus.mechanisms.guarantees import (
+    Guarantee,
+    LimitedPrecision,
+    MetricPrivacy,
+    SentencePrivacy,
+    Spending,
+    UserPrivacy,
+    ceiling,
+)
+from quietcorpus.pipelines.card.model import Artefact, Budget, GuaranteePart, Stage
+from quietcorpus.pipelines.card.parameters import parameters
+from quietcorpus.pipelines.storage.places import without_folders
+from quietcorpus.transforms.artefacts import artefacts
+
+
+def budget(
+    spendings: Sequence[Spending[Any]], total: Guarantee, artefacts: Sequence[Artefact]
+) -> Budget:
+    """The budget part of a card."""
+    return Budget(
+        stages=[Stage(stage=s.stage, parameters=parameters(s.guarantee)) for s in spendings],
+        total=parameters(total),
+        inherited=inherited(artefacts),
+    )
+
+
+def inherited(artefacts: Sequence[Artefact]) -> list[dict[str, Any]]:
+    """The guarantees under which private artefacts were made."""
+    return [{"artefact": a.name, **a.guarantee} for a in artefacts if a.guarantee is not None]
+
+
+def guarantee(
+    total: Guarantee, not_protected: Sequence[str], artefacts: Sequence[Artefact]
+) -> GuaranteePart:
+    """The guarantee part of a card."""
+    return GuaranteePart(
+        definition=total.definition,
+        adjacency=total.adjacency,
+        unit=total.unit,
+        parameters=parameters(total),
+        statement=statement(total, artefacts),
+        not_protected=list(not_protected),
+    )
+
+
+def statement(total: Guarantee, artefacts: Sequence[Artefact] = ()) -> str:
+    """The guarantee in one sentence, and one more for each private artefact."""
+    match total:
+        case LimitedPrecision():
+            own = _precision_statement(total)
+        case MetricPrivacy():
+            own = _metric_statement(total)
+        case SentencePrivacy():
+            own = _sentence_statement(total)
+        case UserPrivacy():
+            own = _user_statement(total)
+    extra = (
+        f" This takes the {a.name} as given; it was made from private data, whose cost comes on "
+        f"top: {a.guarantee.get('statement')}"
+        for a in artefacts
+        if a.guarantee is not None
+    )
+    return own + "".join(extra)
+
+
+def _precision_statement(total: LimitedPrecision) -> str:
+    delta = f", up to a chance of {ceiling(total.delta)}" if total.delta else ""
+    return (
+        f"Two versions of a document ({_changes(total.precision)}) make any outcome of this "
+        f"release equally likely within a factor of exp({ceiling(total.epsilon)}){delta}, "
+        "whatever a reader knows already but the key."
+    )
+
+
+def _metric_statement(total: MetricPrivacy) -> str:
+    document = total.per == "document"
+    shared = ", divided by the number of words of its released text" if document else ""
+    return (
+        "Replacing any words of a document by others of the vocabulary makes any outcome of this "
+        f"release likelier by a factor of at most exp({ceiling(total.epsilon)} * d), where d is "
+        f"the sum, over the replaced words{shared}, of the {total.metric}, whatever a reader "
+        "knows already but the key."
+    )
+
+
+def _sentence_statement(total: SentencePrivacy) -> str:
+    return (
+        "Replacing one sentence of a document, as the splitter finds them, by another makes any "
+        f"outcome of this release likelier by a factor of at most exp({ceiling(total.epsilon)}), "
+        f"and replacing a of them by one of at most exp(a * {ceiling(total.epsilon)}), whatever a "
+        "reader knows already but the key."
+    )
+
+
+def _user_statement(total: UserPrivacy) -> str:
+    groups = "; ".join(f"exp({ceiling(epsilon)}) for {name}" for name, epsilon in total.groups)
+    return (
+        "Taking part with all of one's documents, or with none, makes any outcome of this release "
+        f"equally likely within a factor of exp({ceiling(total.epsilon)}), up to a chance of "
+        f"{ceiling(total.delta)}, whatever a reader knows already but the key, and apart from the "
+        "numbers of documents and of unreadable records on its card"
+        f"{f' (by groups of users: {groups})' if groups else ''}."
+    )
+
+
+def _changes(precision: int) -> str:
+    replaced = f" or {precision // 2} replaced" if precision > 1 else ""
+    words = "word" if precision == 1 else "words"
+    return f"at most {precision} {words} added or removed{replaced}"
+
+
+def public_artefact(name: str, found: artefacts.Artefact) -> Artefact:
+    """A public file that went in."""
+    uri = without_folders(found.uri)
+    return Artefact(name=name, uri=uri, digest=found.digest, provenance="public")
+
+
+def named(columns: Sequence[str], id_column: str | None, mark: str = "") -> str:
+    """The names of copied columns, for people, each between two marks."""
+    own = f" (the input's {mark}{id_column}{mark})" if id_column != "id" else ""
+    return ", ".join(f"{mark}{name}{mark}{own if name == 'id' else ''}" for name in columns)
+
+
+def row_places(rows: int) -> str:
+    """What the order of rows gives away, where they are shuffled in groups of this many."""
+    return (
+        "roughly where in the input a row comes from: rows are shuffled within a row group of "
+        f"at most {rows:,} rows, and the last one of a file may hold few"
+    )
+
+
+def stated(promise: GuaranteePart) -> dict[str, Any]:
+    """What an index says of the guarantee under which its vectors were made."""
+    return promise.model_dump(
+        mode="json", include={"definition", "unit", "parameters", "statement"}
+    )

@@ -1,0 +1,268 @@
+"""What both ways to word embeddings share: users, their vocabulary, the files, the limits."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from functools import cached_property
+from importlib.metadata import version
+
+import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy, compose
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
+from quietcorpus.pipelines.card import model as card
+from quietcorpus.pipelines.card import statements
+from quietcorpus.pipelines.card.weakness import Weakness, of_guarantee, of_noise, of_users
+from quietcorpus.pipelines.kinds.embeddings_files import write_embeddings
+from quietcorpus.pipelines.kinds.job import Job, refuse_repeated, splits_of
+from quietcorpus.pipelines.kinds.manifest import WriteManifest
+from quietcorpus.pipelines.spec.embeddings import WordEmbeddingsSpec
+from quietcorpus.pipelines.storage import layout
+from quietcorpus.transforms.artefacts.artefacts import Artefact
+from quietcorpus.transforms.errors import InputError, redacted
+from quietcorpus.transforms.reading.identifiers import TAG
+from quietcorpus.transforms.reading.parquet_files import table_in
+from quietcorpus.transforms.shards import TALLIES, Tally, Written, staged_content, write_tables
+from quietcorpus.transforms.users.training_shards import shards_for
+from quietcorpus.transforms.users.user_vocabulary import SelectUserVocabulary
+from quietcorpus.transforms.users.users import GatherUsers, Users
+from quietcorpus.transforms.vocabulary import KeySource, load, vocabulary_table
+
+_LOGGER = logging.getLogger("quietcorpus.embeddings")
+
+
+@dataclass(frozen=True)
+class UserCorpus:
+    """Who writes, in which words: the part of a release that depends on no method.
+
+    Attributes:
+        spec: the mechanism block.
+        public: the vocabulary, if it is a public list.
+        selection: its private selection, if not.
+        size: of the public list.
+    """
+
+    spec: WordEmbeddingsSpec
+    public: Artefact | None
+    selection: UserVocabulary | None
+    size: int | None
+
+    @classmethod
+    def resolve(cls, spec: WordEmbeddingsSpec) -> UserCorpus:
+        """Raises InputError for a vocabulary that cannot be used."""
+        private = spec.vocabulary.private
+        if private is not None:
+            try:
+                selection = UserVocabulary(private.words, private.epsilon, private.delta)
+            except ValueError as error:
+                raise InputError(f"mechanism.vocabulary.private: {error}") from None
+            return cls(spec, None, selection, None)
+        assert spec.vocabulary.public is not None
+        public = Artefact.resolve("mechanism.vocabulary.public", spec.vocabulary.public)
+        return cls(spec, public, None, len(load(public)))
+
+    @cached_property
+    def budgets(self) -> dict[str, Fraction]:
+        """What each group's users may spend after the vocabulary, from the least on.
+
+        The one group of users without budgets of their own is called "".
+        """
+        given = self.spec.budgets.of_groups if self.spec.budgets else {"": self.spec.epsilon}
+        left = {name: epsilon - self.before for name, epsilon in given.items() if epsilon}
+        return dict(sorted(left.items(), key=lambda item: (item[1], item[0])))
+
+    @property
+    def before(self) -> Fraction:
+        """What the vocabulary costs every user."""
+        return self.selection.epsilon if self.selection else Fraction(0)
+
+    @property
+    def key(self) -> str:
+        """The spec's key of the budgets."""
+        return f"mechanism.{self.spec.key}"
+
+    def warn_of_idle(self, groups: Iterable[str]) -> None:
+        """Tell that these groups' budgets keep their users out of what is learnt."""
+        for name in groups:
+            _LOGGER.warning(
+                "%s: %s: so little that its users contribute nothing to the vectors; raise it, or "
+                "lower the largest",
+                self.key,
+                name,
+            )
+
+    @property
+    def delta(self) -> Fraction:
+        """What is left of delta after the vocabulary."""
+        return self.spec.delta - (self.selection.delta if self.selection else 0)
+
+    @property
+    def users(self) -> Users:
+        """How users are told apart and bounded."""
+        groups, budgets = tuple(self.budgets), self.spec.budgets
+        if budgets is None:
+            return Users(self.spec.user, self.spec.tokens, None, groups)
+        # What users must have at least: rounding takes no budget for more than it is.
+        up = Context(prec=50, rounding=ROUND_CEILING)
+        numbers = [budgets.of_groups[name] for name in groups] if budgets.levels else []
+        levels = tuple(up.divide(Decimal(n.numerator), Decimal(n.denominator)) for n in numbers)
+        return Users(self.spec.user, self.spec.tokens, budgets.column, groups, levels)
+
+    @property
+    def shards(self) -> int:
+        """The number of parts in which users are worked on, from public figures alone."""
+        return shards_for(self.spec.users, self.spec.tokens)
+
+    @property
+    def artefacts(self) -> Sequence[card.Artefact]:
+        """The vocabulary, if it is public."""
+        return [statements.public_artefact("vocabulary", self.public)] if self.public else []
+
+    def gathered(
+        self, pipeline: beam.Pipeline, job: Job
+    ) -> tuple[beam.pvalue.AsSingleton, dict[str, beam.PCollection]]:
+        """The vocabulary, and what `GatherUsers` yields."""
+        splits = splits_of(pipeline, job)
+        if self.selection is None:
+            listed = pipeline | "public vocabulary" >> beam.Create([self.public])
+            vocabulary, read = listed | "load" >> beam.Map(load), []
+        else:
+            selected = splits | "vocabulary" >> SelectUserVocabulary(
+                job.corpus, self.users, self.selection, job.key, self.shards
+            )
+            vocabulary, read = selected["vocabulary"], [selected[TALLIES]]
+        words = beam.pvalue.AsSingleton(vocabulary)
+        gathered = splits | "users" >> GatherUsers(
+            job.corpus, self.users, words, job.key, job.rejects
+        )
+        refuse_repeated(gathered[TAG], job)
+        tallies = (gathered[TALLIES], *read) | "tallies" >> beam.Flatten()
+        return words, {**gathered, TALLIES: tallies}
+
+    def write(
+        self,
+        pipeline: beam.Pipeline,
+        job: Job,
+        words: beam.pvalue.AsSingleton,
+        gathered: Mapping[str, beam.PCollection],
+        files: beam.PCollection[Written],
+    ) -> None:
+        """Write the manifest of the files for `finish`, and of the vocabulary."""
+        once = pipeline | "once" >> beam.Create([None])
+        table = once | "write vocabulary" >> beam.ParDo(
+            _WriteVocabulary(job.staging, job.key), words
+        )
+        (files, gathered[TALLIES], table) | "manifest" >> WriteManifest(job.staging, job.key)
+
+    def check(self, tally: Tally) -> None:
+        """Refuse a corpus in another language than the vocabulary's."""
+        if not tally.known:
+            raise InputError(
+                "mechanism.vocabulary: no document has a word of it; check input.text and the "
+                "vocabulary's language"
+            )
+
+    @property
+    def whose(self) -> str:
+        """What a user is says the column."""
+        return f"users of the column {self.spec.user}"
+
+    def spendings(self, stage: str, spent: Mapping[str, Fraction]) -> list[Spending[UserPrivacy]]:
+        """What the vocabulary cost, and what a stage cost the users of each group."""
+        groups = tuple(spent.items()) if self.spec.budgets else ()
+        own = Spending(stage, UserPrivacy(max(spent.values()), self.delta, groups))
+        before = [Spending("vocabulary", self.selection.guarantee)] if self.selection else []
+        return [*before, own]
+
+    def publish(
+        self,
+        job: Job,
+        words: Sequence[str],
+        vectors: npt.NDArray[np.float32],
+        spendings: Sequence[Spending[UserPrivacy]],
+    ) -> list[Written]:
+        """Write the vectors of words, float32 (n, d), in every form."""
+        total = compose(spendings)
+        promise = statements.guarantee(total, self.not_protected, self.artefacts)
+        return write_embeddings(words, vectors, promise, job.staging, job.key())
+
+    def refuse_few(self, on_noise: float, least: int) -> None:
+        """Raise InputError for too few users for the noise, unless the spec accepts them.
+
+        Args:
+            on_noise: users to a standard deviation of it.
+            least: what the method needs of them.
+        """
+        for said, remedy in of_noise(self.spec.users, on_noise, least):
+            if self.spec.few_users is None:
+                raise InputError(f"mechanism.users: {said}; {remedy}, or say `few_users: accept`")
+
+    def weaknesses(self, total: UserPrivacy, on_noise: float, least: int) -> list[Weakness]:
+        """What makes a total mean little for so many users, and these for the noise."""
+        users = self.spec.users
+        return [
+            *of_users(total.delta, users),
+            *of_guarantee(total, self.artefacts),
+            *of_noise(users, on_noise, least),
+        ]
+
+    @property
+    def not_protected(self) -> list[str]:
+        """What a reader may learn."""
+        lines = [
+            "the number of documents and of unreadable records, which this card states",
+            "what a person writes under several names: each name is a user of its own",
+            "what other users write about a person",
+            "whether there is a release: a corpus without a word of the vocabulary, with too many "
+            "unreadable records, or with an identifier twice, makes none",
+            "anything from whoever runs the release and sees the text",
+        ]
+        if self.spec.budgets:
+            none = (
+                "names no listed group"
+                if self.spec.budgets.epsilon
+                else "has no number, or one below the least level,"
+            )
+            lines.append(
+                f"who has no budget: users any of whose documents {none} have no part in the "
+                "release; a user of several groups has the least budget of them"
+            )
+        return lines
+
+
+def versions_of(*packages: str) -> str:
+    """What of these is installed here."""
+    return ", ".join(f"{name} {version(name)}" for name in packages)
+
+
+def words_in(files: Sequence[Written], key: ReleaseKey) -> list[str]:
+    """The words of the vocabulary that the pipeline wrote."""
+    (listed,) = (file for file in files if file.path == layout.VOCABULARY)
+    words: list[str] = staged_table(listed, key)["term"].to_pylist()
+    return words
+
+
+def staged_table(file: Written, key: ReleaseKey) -> pa.Table:
+    """The table of a staged Parquet file."""
+    return table_in(b"".join(staged_content(file, key)))
+
+
+class _WriteVocabulary(beam.DoFn):
+    def __init__(self, staging: str, key: KeySource) -> None:
+        self._staging = staging
+        self._key = key
+
+    @redacted
+    def process(self, _: None, vocabulary: Vocabulary) -> Iterator[Written]:
+        table = vocabulary_table(vocabulary, None)
+        path = layout.VOCABULARY
+        yield write_tables([table], table.schema, path, self._staging, self._key())

@@ -1,0 +1,48 @@
+"""The public artefacts that every release of sentence embeddings names."""
+
+from __future__ import annotations
+
+from quietcorpus.indexes.candidates import Manifest
+from quietcorpus.mechanisms.exponential import LARGEST_SET
+from quietcorpus.pipelines.card import model as card
+from quietcorpus.pipelines.spec.sentences import SentencesSpec
+from quietcorpus.pipelines.storage import places
+from quietcorpus.transforms.artefacts.candidates import CandidatesSource
+from quietcorpus.transforms.artefacts.encoder import EncoderSource
+from quietcorpus.transforms.errors import InputError
+
+
+def public_artefacts(spec: SentencesSpec) -> tuple[CandidatesSource, EncoderSource, Manifest]:
+    """The candidates, the encoder that they were made with, and what the candidates say.
+
+    Raises InputError for candidates that are not public, are too many, or had another encoder.
+    """
+    source = CandidatesSource.resolve("mechanism.candidates", spec.candidates)
+    manifest = source.open().manifest
+    if manifest.provenance != "public":
+        raise InputError(
+            f"mechanism.candidates: {spec.candidates} was made from private data, and nothing "
+            "here accounts for that; build candidates from public documents"
+        )
+    if manifest.candidates > LARGEST_SET:
+        raise InputError(
+            f"mechanism.candidates: {spec.candidates} has {manifest.candidates}; build at most "
+            f"{LARGEST_SET}"
+        )
+    encoder = EncoderSource.resolve("mechanism.encoder", spec.encoder)
+    encoder.check(manifest.encoder)
+    return source, encoder, manifest
+
+
+def on_the_card(candidates: CandidatesSource, encoder: EncoderSource) -> list[card.Artefact]:
+    """Public candidates, and their encoder."""
+    found = (
+        ("candidates", candidates.uri, candidates.digest),
+        ("encoder", encoder.name, encoder.digest),
+    )
+    return [
+        card.Artefact(
+            name=name, uri=places.without_folders(uri), digest=digest, provenance="public"
+        )
+        for name, uri, digest in found
+    ]
