@@ -7,7 +7,6 @@ making a release no evaluation.
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +23,7 @@ class KindParts:
         resolve: a function of the checked block and a number of processes that finds the artefacts
             and returns a `kinds.kind.Kind`.
         audits: a function of that `Kind` that returns its audits (`evaluation.audits.findings`).
-        study: the measures of an evaluation, an `evaluate.study.Study`.
+        study: the measures of an evaluation, an `evaluate.study.Study`; None if there are none.
         check: a function of an output and its card that raises InputError if the release is not as
             the card says, beyond files, columns and the sum of the budget; None if that is all.
     """
@@ -33,7 +32,7 @@ class KindParts:
     mechanism: str
     resolve: str
     audits: str
-    study: str
+    study: str | None = None
     check: str | None = None
 
     @classmethod
@@ -70,9 +69,9 @@ def is_registered(kind: object) -> bool:
     return isinstance(kind, str) and kind in _KINDS
 
 
-def names() -> Iterator[str]:
+def names() -> tuple[str, ...]:
     """The names of all kinds, in the order in which they were listed."""
-    return iter(_KINDS)
+    return tuple(_KINDS)
 
 
 def part(kind: str, name: str) -> Any:

@@ -38,7 +38,7 @@ def one_line(error: pydantic.ValidationError, whole: type[BaseModel], content: A
     if kind == "missing":
         return f"{key}: missing; give it a value"
     if kind == UNKNOWN_KIND:
-        given, known = value.get("kind"), [*registry.names()]
+        given, known = value.get("kind"), registry.names()
         meant = _meant(str(given), known)
         return f"{key}.kind: {shown(given)} is not a kind{meant} give one of {', '.join(known)}"
     if kind in ("model_type", "model_attributes_type"):
