@@ -138,8 +138,17 @@ def ray_folder() -> Iterator[Path]:
 
 
 def without_rays_words(text: str) -> str:
-    """What was said, less what Ray says of having been told to be silent."""
-    return re.sub(r"(?m)^\[.* logging\.cc:\d+: Set ray log level .*\n", "", text)
+    """Return what the command said, less the lines that Ray's and gRPC's C++ parts write.
+
+    They begin with a time and a process in brackets, with a level and a date as glog writes them,
+    or announce that they come before the log is set up. No setting silences all of them.
+    """
+    return re.sub(
+        r"(?m)^(\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|[IWEF]\d{4} \d\d:\d\d:\d\d"
+        r"|WARNING: All log messages before absl).*\n",
+        "",
+        text,
+    )
 
 
 def not_installed(workspace: Workspace, module: str) -> dict[str, str | None]:

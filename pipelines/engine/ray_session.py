@@ -26,24 +26,38 @@ def ray_session(missing: str, count: int, *, private: bool = False) -> Iterator[
         private: whether work on private text will be done in it: then the cluster is always our
             own. What is put into Ray's store must be encrypted all the same: that may be a file.
     """
-    # What a run does is nobody else's business.
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # it warns of what it does itself
-    try:
-        import ray
-    except ImportError:
-        raise InputError(missing) from None
-    ours = not ray.is_initialized()
-    if private and not ours:
-        raise InputError("--workers: this process uses a Ray cluster already; disconnect from it")
-    if ours:
-        with _same_sigterm():
-            _start(ray, count, private=private)
+    with _environment_of_ray():
+        try:
+            import ray
+        except ImportError:
+            raise InputError(missing) from None
+        ours = not ray.is_initialized()
+        if private and not ours:
+            raise InputError(
+                "--workers: this process uses a Ray cluster already; disconnect from it"
+            )
+        if ours:
+            with _same_sigterm():
+                _start(ray, count, private=private)
     try:
         yield ray
     finally:
         if ours:
             ray.shutdown()
+
+
+@contextlib.contextmanager
+def _environment_of_ray() -> Iterator[None]:
+    """Keep Ray silent and its statistics at home while it starts; then restore the environment."""
+    before = dict(os.environ)
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # it warns of what it does itself
+    try:
+        yield
+    finally:
+        for name in os.environ.keys() - before.keys():
+            del os.environ[name]
+        os.environ.update(before)
 
 
 @contextlib.contextmanager
