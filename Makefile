@@ -155,7 +155,7 @@ bench: $(VENV)/.bench $(VECTORS) build/peer build/wide.npz
 RUNNING := PYTHONPATH=.:tests:benchmarks PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python
 
 faults: $(VENV)/.test spark
-	$(RUNNING) benchmarks/faults.py --corpus $(BENCH_REVIEWS) --output docs/faults.md
+	$(RUNNING) benchmarks/faults.py --corpus $(BENCH_REVIEWS) --output docs/measurements/faults.md
 
 # 4,000 races of 32 processes for one cap (an hour or two).
 races: $(VENV)/.test
@@ -165,12 +165,12 @@ soak: $(VENV)/.test spark
 	$(RUNNING) benchmarks/soak.py --corpus $(BENCH_REVIEWS) --pin
 
 utility: $(VENV)/.bench
-	$(BIN)/python benchmarks/utility.py --corpus $(BENCH_CORPUS) --output docs/utility.md
+	$(BIN)/python benchmarks/utility.py --corpus $(BENCH_CORPUS) --output docs/measurements/bags-of-words.md
 
 reconstruction: $(VENV)/.bench
-	$(RUNNING) benchmarks/reconstruction.py --output docs/reconstruction.md
-	$(RUNNING) benchmarks/known_topics.py --output docs/reconstruction.md
-	$(RUNNING) benchmarks/reconstruction_scale.py --output docs/reconstruction.md
+	$(RUNNING) benchmarks/reconstruction.py --output docs/measurements/reconstruction.md
+	$(RUNNING) benchmarks/known_topics.py --output docs/measurements/reconstruction.md
+	$(RUNNING) benchmarks/reconstruction_scale.py --output docs/measurements/reconstruction.md
 
 utility-words: demo-words $(VENV)/.bench
 	$(BIN)/python benchmarks/utility_words.py --reviews $(BENCH_REVIEWS) \
