@@ -6,7 +6,7 @@ BENCH_CORPUS ?= ../shared/data/cfpb_complaints.parquet
 BENCH_REVIEWS ?= ../shared/data/imdb_reviews.parquet
 BENCH_COMMITS ?= ../shared/data/commit_messages.parquet
 
-.PHONY: help demo demo-words test check links bench utility utility-words clean
+.PHONY: help demo demo-words test check docs links bench utility utility-words clean
 .PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release airflow
 .PHONY: azurite vnu chromium clusters faults races soak utility-embeddings reconstruction
 
@@ -15,6 +15,7 @@ help:
 	@echo "make demo-words  sentences before and after, word by word, at three epsilons"
 	@echo "make test     all tests"
 	@echo "make check    formatting, lint, types, layers"
+	@echo "make docs     the documentation as a site, in build/docs"
 	@echo "make clusters what the tests need to run on Spark, Flink, Airflow and Azure's emulator"
 	@echo "make spark-up | flink-up       a cluster on this machine (spark-down, flink-down stop it)"
 	@echo "make spark-release SPEC=...    a release on it; make flink-release likewise"
@@ -53,6 +54,11 @@ check: $(VENV)/.check links
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	cd build/links && $(abspath $(BIN))/lint-imports --config ../../pyproject.toml
+
+docs: $(VENV)/.docs
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --nitpicky --fresh-env \
+		--builder html docs build/docs
+	@echo "build/docs/index.html"
 
 # The packages as they are called once they are installed, for what does not ask setuptools.
 links:
