@@ -8,7 +8,7 @@ BENCH_COMMITS ?= ../shared/data/commit_messages.parquet
 
 .PHONY: help demo demo-words test check docs links bench utility utility-words clean
 .PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release airflow
-.PHONY: azurite vnu chromium clusters faults races soak utility-embeddings reconstruction
+.PHONY: azurite vnu chromium clusters faults races soak utility-embeddings reconstruction release-dry
 
 help:
 	@echo "make demo     a real corpus becomes a release"
@@ -16,6 +16,7 @@ help:
 	@echo "make test     all tests"
 	@echo "make check    formatting, lint, types, layers"
 	@echo "make docs     the documentation as a site, in build/docs"
+	@echo "make release-dry  a version of the software, all but its tag and upload"
 	@echo "make clusters what the tests need to run on Spark, Flink, Airflow and Azure's emulator"
 	@echo "make spark-up | flink-up       a cluster on this machine (spark-down, flink-down stop it)"
 	@echo "make spark-release SPEC=...    a release on it; make flink-release likewise"
@@ -59,6 +60,9 @@ docs: $(VENV)/.docs
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --nitpicky --fresh-env \
 		--builder html docs build/docs
 	@echo "build/docs/index.html"
+
+release-dry: $(VENV)/.test $(VENV)/.release
+	.ci/release-dry $(BIN)/python
 
 # The packages as they are called once they are installed, for what does not ask setuptools.
 links:
