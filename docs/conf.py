@@ -20,6 +20,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_click",
     "schema_keys",
+    "verbatim_help",
 ]
 exclude_patterns = ["_ext", "_static"]
 myst_enable_extensions = ["attrs_inline", "deflist"]
@@ -27,6 +28,7 @@ myst_heading_anchors = 3
 
 # Docstrings are written as Markdown is: `name`, not ``name``.
 default_role = "code"
+highlight_language = "text"
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"

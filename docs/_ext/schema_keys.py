@@ -1,4 +1,4 @@
-"""A Sphinx directive that lists the keys of a JSON Schema, so that the pages cannot drift from it.
+"""Sphinx extensions: lists of the keys of a JSON Schema, so that the pages cannot drift from it.
 
     ```{schema-keys} spec.schema.json
     ```
@@ -10,13 +10,17 @@ An argument after the file names a part: a key (`input`), or the block of a kind
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
+
+_SHORT = 22  # characters: a number with its interval
 
 
 class SchemaKeys(SphinxDirective):
@@ -74,7 +78,7 @@ def _entries(whole: dict[str, Any], block: dict[str, Any], prefix: str) -> Itera
     for key, schema in block["properties"].items():
         path = f"{prefix}{key}"
         told = _resolved(whole, schema)
-        values = "; or ".join(_values(whole, schema))
+        values = "; or ".join(dict.fromkeys(_values(whole, schema)))
         need = "**required**" if key in required else _default(told)
         meaning = _sentence(told.get("description") or "")
         yield [f"`{path}`", f": {', '.join(filter(None, (values, need)))}", "", f"  {meaning}", ""]
@@ -82,8 +86,16 @@ def _entries(whole: dict[str, Any], block: dict[str, Any], prefix: str) -> Itera
             continue  # each kind has a list of its own
         lists = [one["items"] for one in _choices(whole, schema) if "items" in one]
         for inner, mark in [(schema, "."), *((item, "[].") for item in lists)]:
-            for within in _blocks(whole, inner):
+            blocks = _blocks(whole, inner)
+            for within in blocks:
+                if len(blocks) > 1:  # the same key may mean another thing in another block
+                    yield [f"`{path}` *as {_words(within['title'])}*", ": one of these blocks", ""]
                 yield from _entries(whole, within, f"{path}{mark}")
+
+
+def _words(title: str) -> str:
+    """Return the words of a class's name."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", title).lower()
 
 
 def _values(whole: dict[str, Any], schema: dict[str, Any]) -> Iterator[str]:
@@ -142,7 +154,20 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}" if text else ""
 
 
+class UnbrokenNumbers(SphinxPostTransform):
+    """The class `unbroken` for short cells of tables: a phone scrolls rather than breaks them."""
+
+    default_priority = 900
+
+    def run(self, **_: Any) -> None:
+        """Mark the cells."""
+        for entry in self.document.findall(nodes.entry):
+            if len(entry.astext()) <= _SHORT:
+                entry["classes"].append("unbroken")
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Add the directive."""
+    """Add the directive and the transform."""
     app.add_directive("schema-keys", SchemaKeys)
+    app.add_post_transform(UnbrokenNumbers)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
