@@ -6,15 +6,17 @@ BENCH_CORPUS ?= ../shared/data/cfpb_complaints.parquet
 BENCH_REVIEWS ?= ../shared/data/imdb_reviews.parquet
 BENCH_COMMITS ?= ../shared/data/commit_messages.parquet
 
-.PHONY: help demo demo-words test check links bench utility utility-words clean
+.PHONY: help demo demo-words test check docs links bench utility utility-words clean
 .PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release airflow
-.PHONY: azurite vnu chromium clusters faults races soak utility-embeddings reconstruction
+.PHONY: azurite vnu chromium clusters faults races soak utility-embeddings reconstruction release-dry
 
 help:
 	@echo "make demo     a real corpus becomes a release"
 	@echo "make demo-words  sentences before and after, word by word, at three epsilons"
 	@echo "make test     all tests"
 	@echo "make check    formatting, lint, types, layers"
+	@echo "make docs     the documentation as a site, in build/docs"
+	@echo "make release-dry  a version of the software, all but its tag and upload"
 	@echo "make clusters what the tests need to run on Spark, Flink, Airflow and Azure's emulator"
 	@echo "make spark-up | flink-up       a cluster on this machine (spark-down, flink-down stop it)"
 	@echo "make spark-release SPEC=...    a release on it; make flink-release likewise"
@@ -53,6 +55,14 @@ check: $(VENV)/.check links
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	cd build/links && $(abspath $(BIN))/lint-imports --config ../../pyproject.toml
+
+docs: $(VENV)/.docs
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --nitpicky --fresh-env \
+		--builder html docs build/docs
+	@echo "build/docs/index.html"
+
+release-dry: $(VENV)/.test $(VENV)/.release
+	.ci/release-dry $(BIN)/python
 
 # The packages as they are called once they are installed, for what does not ask setuptools.
 links:
@@ -155,7 +165,7 @@ bench: $(VENV)/.bench $(VECTORS) build/peer build/wide.npz
 RUNNING := PYTHONPATH=.:tests:benchmarks PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python
 
 faults: $(VENV)/.test spark
-	$(RUNNING) benchmarks/faults.py --corpus $(BENCH_REVIEWS) --output docs/faults.md
+	$(RUNNING) benchmarks/faults.py --corpus $(BENCH_REVIEWS) --output docs/measurements/faults.md
 
 # 4,000 races of 32 processes for one cap (an hour or two).
 races: $(VENV)/.test
@@ -165,12 +175,12 @@ soak: $(VENV)/.test spark
 	$(RUNNING) benchmarks/soak.py --corpus $(BENCH_REVIEWS) --pin
 
 utility: $(VENV)/.bench
-	$(BIN)/python benchmarks/utility.py --corpus $(BENCH_CORPUS) --output docs/utility.md
+	$(BIN)/python benchmarks/utility.py --corpus $(BENCH_CORPUS) --output docs/measurements/bags-of-words.md
 
 reconstruction: $(VENV)/.bench
-	$(RUNNING) benchmarks/reconstruction.py --output docs/reconstruction.md
-	$(RUNNING) benchmarks/known_topics.py --output docs/reconstruction.md
-	$(RUNNING) benchmarks/reconstruction_scale.py --output docs/reconstruction.md
+	$(RUNNING) benchmarks/reconstruction.py --output docs/measurements/reconstruction.md
+	$(RUNNING) benchmarks/known_topics.py --output docs/measurements/reconstruction.md
+	$(RUNNING) benchmarks/reconstruction_scale.py --output docs/measurements/reconstruction.md
 
 utility-words: demo-words $(VENV)/.bench
 	$(BIN)/python benchmarks/utility_words.py --reviews $(BENCH_REVIEWS) \

@@ -1,4 +1,6 @@
-"""What becomes of a release when something breaks in the middle of it: the table of docs/faults.md.
+"""What becomes of a release when something breaks in the middle of it.
+
+The output is docs/measurements/faults.md.
 
     make faults
 

@@ -6,7 +6,8 @@ topic is found as far as it overlaps with the fitted topic that is nearest: one 
 variation distance. As in LPLP's first experiment 100 words go into 10 bins; the other corpora are
 larger. Finished rows are kept under build/, so that a run goes on.
 
-    PYTHONPATH=. python benchmarks/known_topics.py --seeds 3 --output docs/reconstruction.md
+    PYTHONPATH=. python benchmarks/known_topics.py --seeds 3 \\
+        --output docs/measurements/reconstruction.md
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ a label is learnt from them (LSA of 100 dimensions, logistic regression, release
 The control is a corpus of the same lengths, redrawn from the words' frequencies: it has no topics,
 and neither may its reconstruction. Finished rows are kept under build/, so that a run goes on.
 
-    PYTHONPATH=. python benchmarks/reconstruction.py --seeds 3 --output docs/reconstruction.md
+    PYTHONPATH=. python benchmarks/reconstruction.py --seeds 3 \\
+        --output docs/measurements/reconstruction.md
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ Ten thousand documents of known topics are written down again and again, release
 command with fresh noise (1,000 words in 100 bins, N = 1, epsilon 2), and reconstructed by the real
 command. The largest size needs about 20 GB of disk for a while.
 
-    PYTHONPATH=. python benchmarks/reconstruction_scale.py --output docs/reconstruction.md
+    PYTHONPATH=. python benchmarks/reconstruction_scale.py \\
+        --output docs/measurements/reconstruction.md
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The demo: 300 news texts become a release, and three of them are shown before and after.
+"""The demo: 300 news texts become a release; the corpus's words and one text, before and after.
 
 Both texts come with gensim: the corpus is its Lee collection, and the public vocabulary is the
 most frequent words of another text, a hundred encyclopedia articles.
@@ -30,7 +30,9 @@ ROOT = Path(__file__).resolve().parents[1]
 TEXTS = Path(gensim.__file__).parent / "test" / "test_data"
 ENCYCLOPEDIA = "enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
 TERMS = 2000
-SHOWN = 3
+COMMON = 200  # of these, the first say nothing of the news
+SHOWN = 12
+WIDTH = 300
 
 
 def main() -> None:
@@ -51,7 +53,7 @@ def main() -> None:
 
 
 def prepare(root: Path) -> list[str]:
-    """Write what the specs in this folder read, below `root`/build/demo; returns the documents."""
+    """Write what the specs in this folder read, below `root`/build/demo; return the documents."""
     folder = root / "build" / "demo"
     folder.mkdir(parents=True, exist_ok=True)
     documents = (TEXTS / "lee_background.cor").read_text("utf-8").splitlines()
@@ -66,25 +68,36 @@ def prepare(root: Path) -> list[str]:
 
 
 def frequent_words(texts: list[str]) -> list[str]:
-    """The most frequent words of three letters and more."""
-    tokens = tokenize(pa.array(texts))
-    spans = zip(tokens.starts, tokens.ends, strict=True)
-    words = (bytes(tokens.data[start:end]).decode() for start, end in spans)
-    counts = Counter(word for word in words if len(word) > 2)
+    """Return the most frequent words of three letters and more."""
+    counts = Counter(word for word in words_of(texts) if len(word) > 2)
     return [word for word, _ in counts.most_common(TERMS)]
 
 
+def words_of(texts: list[str]) -> list[str]:
+    """Return all words of some texts, as the tokenizer finds them."""
+    tokens = tokenize(pa.array(texts))
+    spans = zip(tokens.starts, tokens.ends, strict=True)
+    return [bytes(tokens.data[start:end]).decode() for start, end in spans]
+
+
 def show(documents: list[str], output: Path) -> None:
-    """Print a few documents and what the release says of them."""
-    terms = pq.read_table(output / "vocabulary.parquet")["term"].to_pylist()
-    rows = {row["id"]: row for row in pq.read_table(output / "data").to_pylist()}
-    for number in range(SHOWN):
-        row = rows[f"lee-{number:03d}"]
-        counted = sorted(zip(row["counts"], row["terms"], strict=True), reverse=True)
-        words = " ".join(f"{terms[term]}:{count}" for count, term in counted)
-        for title, text in (("before", documents[number]), ("after", words)):
-            print(textwrap.shorten(f"{title:7}{text}", 300, placeholder=" ..."))
-        print()
+    """Print what the release tells of the corpus, and of one document."""
+    vocabulary = pq.read_table(output / "vocabulary.parquet")
+    terms, weights = (vocabulary[name].to_pylist() for name in ("term", "weight"))
+    exact = Counter(words_of(documents))
+    common = set((output.parents[1] / "vocabulary.txt").read_text("utf-8").split()[:COMMON])
+    telling = [row for row in zip(weights, terms, strict=True) if row[1] not in common]
+    print(f"The corpus's own words, without the {COMMON} most frequent ones of an encyclopedia:\n")
+    print(f"{'word':15}{'before':>8}{'after':>8}")
+    for weight, term in sorted(telling, reverse=True)[:SHOWN]:
+        print(f"{term:15}{exact[term]:8,}{weight:8,.0f}")
+    print("\nOne text, of which little but noise is left: that is what N and epsilon protect.\n")
+    (row,) = (row for row in pq.read_table(output / "data").to_pylist() if row["id"] == "lee-000")
+    counted = sorted(zip(row["counts"], row["terms"], strict=True), reverse=True)
+    words = " ".join(f"{terms[term]}:{count}" for count, term in counted)
+    for title, text in (("before", documents[0]), ("after", words)):
+        print(textwrap.shorten(f"{title:7}{text}", WIDTH, placeholder=" ..."))
+    print()
 
 
 if __name__ == "__main__":

@@ -68,6 +68,9 @@ def show(documents: list[str], outputs: dict[int, str]) -> None:
         epsilon: {row["id"]: row["text"] for row in pq.read_table(ROOT / path / "data").to_pylist()}
         for epsilon, path in outputs.items()
     }
+    for epsilon, path in outputs.items():
+        print(f"epsilon = {epsilon:<4}{meaning(ROOT / path)}")
+    print()
     for number in range(SHOWN):
         lines = {"before": documents[number]}
         for epsilon, texts in released.items():
@@ -75,6 +78,18 @@ def show(documents: list[str], outputs: dict[int, str]) -> None:
         for title, text in lines.items():
             print(f"{title:14}{textwrap.shorten(text, 240, placeholder=' ...')}")
         print()
+
+
+def meaning(release: Path) -> str:
+    """Return what the card says that epsilon does to the typical word of the index."""
+    told = json.loads((release / "release.json").read_text("utf-8"))["meaning"]
+    (typical,) = told["typical"]
+    unchanged, among = (typical[name]["median"] for name in ("unchanged", "set_size"))
+    return (
+        f"the median word comes back unchanged with a chance of {unchanged:.2f}, and hides "
+        f"among about {among:.0f} words; two words at the mean distance are told apart within a "
+        f"factor of exp({told['loss_at_mean']:.0f})"
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """One quietcorpus release per data interval.
 
 The task renders a spec template for the interval, runs `quietcorpus release` on it, and streams
-the command's log lines into its own. docs/schedules.md says how to set it up; in short:
+the command's log lines into its own. docs/guides/schedules.md says how to set it up; in short:
 
 - Airflow Variables (or AIRFLOW_VAR_<NAME> in the workers' environment):
   quietcorpus_template, the spec template; quietcorpus_command (default: quietcorpus on PATH);

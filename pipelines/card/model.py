@@ -1,6 +1,6 @@
 """The release card: what a release is, what it promises and what it does not.
 
-`release.json` is this model; its JSON Schema is `docs/release.schema.json`.
+`release.json` is this model; its JSON Schema is `docs/reference/release.schema.json`.
 """
 
 from __future__ import annotations

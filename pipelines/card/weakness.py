@@ -1,7 +1,7 @@
 """What makes a guarantee mean little: warned of before a run, and said first on its card.
 
 Everything is judged from public figures: budgets, the index, the number of users that the spec
-states. docs/privacy.md gives the reason for every threshold.
+states. docs/explanation/privacy.md gives the reason for every threshold.
 """
 
 from __future__ import annotations

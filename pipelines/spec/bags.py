@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
 from quietcorpus.indexes.compression import Method
@@ -18,15 +18,22 @@ from quietcorpus.pipelines.spec.values import Count, Epsilon, Location, Strict
 class PublicArtefact(Strict):
     """A public artefact."""
 
-    public: Location
+    public: Annotated[
+        Location, Field(description="public word vectors, in word2vec's or GloVe's text format")
+    ]
 
 
 class CompressionSpec(Strict):
     """The compression map."""
 
-    method: Annotated[Method, Field(strict=False)]
-    size: Count | None = None
-    embedding: PublicArtefact | None = None
+    method: Annotated[Method, Field(strict=False, description="how words are shared out to bins")]
+    size: Annotated[
+        Count | None, Field(description="the number of bins K; for every method but `none`")
+    ] = None
+    embedding: Annotated[
+        PublicArtefact | None,
+        Field(description="word vectors; for `embedding-cluster` and `embedding-disperse` alone"),
+    ] = None
 
     @model_validator(mode="after")
     def _complete(self) -> CompressionSpec:
@@ -51,11 +58,29 @@ def _of_bins(value: object) -> object:
 class BagOfWordsSpec(LimitedPrecisionSpec):
     """`kind: bag-of-words`."""
 
-    kind: Literal["bag-of-words"]
-    histogram_epsilon: Epsilon | None = None
-    accounting: Annotated[Accounting, Field(strict=False)] = Accounting.TIGHT
-    compression: CompressionSpec
-    include: Annotated[list[str], BeforeValidator(_of_bins)] | None = None
+    kind: Annotated[
+        Literal["bag-of-words"], Field(description="release the words of each document, counted")
+    ]
+    histogram_epsilon: Annotated[
+        Epsilon | None,
+        Field(
+            description="the privacy budget of the corpus's histogram, by which the words of a bin "
+            "are drawn; required unless the compression method is `none`"
+        ),
+    ] = None
+    accounting: Annotated[
+        Accounting,
+        Field(
+            strict=False,
+            description="`tight` states the least epsilon that is proved; `per-entry` is the "
+            "paper's and needs a public vocabulary",
+        ),
+    ] = Accounting.TIGHT
+    compression: Annotated[CompressionSpec, Field(description="the map from words to bins")]
+    include: Annotated[
+        Annotated[list[str], BeforeValidator(_of_bins), WithJsonSchema({"const": ["bins"]})] | None,
+        Field(description="`[bins]` adds the noisy counts to every row, at no further cost"),
+    ] = None
 
     def _rates(self) -> dict[str, Fraction]:
         histogram = self.histogram_epsilon

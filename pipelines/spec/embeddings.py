@@ -7,12 +7,12 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from quietcorpus.mechanisms.guarantees import ceiling
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec
-from quietcorpus.pipelines.spec.values import Column, Count, Delta, Epsilon, Strict
+from quietcorpus.pipelines.spec.values import Column, Count, Delta, Epsilon, Strict, at_most
 from quietcorpus.pipelines.spec.vocabulary import UserVocabularySpec
 
 MOST_TOKENS = 10_000  # of a user: training holds all pairs of their words in memory
@@ -47,9 +47,22 @@ def _by_group(value: object) -> object:
 class GroupBudgets(Strict):
     """What the users of each group may spend: of groups by name, or by the numbers of a column."""
 
-    column: Column
-    epsilon: Annotated[dict[str, Epsilon], BeforeValidator(_by_group)] | None = None
-    levels: Annotated[list[Epsilon], Field(min_length=1, max_length=MOST_GROUPS)] | None = None
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": ["epsilon"]}, {"required": ["levels"]}]}
+    )
+
+    column: Annotated[Column, Field(description="the column that names a document's group")]
+    epsilon: Annotated[
+        Annotated[dict[str, Epsilon], BeforeValidator(_by_group)] | None,
+        Field(description="the budget of each group, by its name; others have no part"),
+    ] = None
+    levels: Annotated[
+        Annotated[list[Epsilon], Field(min_length=1, max_length=MOST_GROUPS)] | None,
+        Field(
+            description="public budgets, for a column of numbers: a user has the largest that is "
+            "not above any of the user's numbers"
+        ),
+    ] = None
 
     @model_validator(mode="after")
     def _one_kind(self) -> GroupBudgets:
@@ -74,13 +87,41 @@ class GroupBudgets(Strict):
 class TrainingSpec(Strict):
     """How `method: sgd` trains."""
 
-    steps: Annotated[Count, Field(le=MOST_STEPS)] = 100
-    lot: Count | None = None
-    negatives: Annotated[Count, Field(le=100)] = 1
-    clip: Annotated[float, Field(ge=1e-6, lt=1e6)] = 0.1
-    learning_rate: Annotated[float, Field(gt=0, le=1000)] = 0.03
-    stop_after: Count | None = None
-    participation: Literal["rates", "steps"] = "rates"
+    steps: Annotated[Count, at_most(MOST_STEPS, "how many")] = 100
+    lot: Annotated[
+        Count | None,
+        Field(description="how many users are expected in a step; a tenth of `users` by default"),
+    ] = None
+    negatives: Annotated[
+        Count,
+        at_most(
+            100,
+            "the weight of a pair's negative samples beside the pair: their number, in word2vec",
+        ),
+    ] = 1
+    clip: Annotated[
+        float,
+        Field(
+            ge=1e-6,
+            lt=1e6,
+            description="the L2 norm that the gradient of a user's text is clipped to",
+        ),
+    ] = 0.1
+    learning_rate: Annotated[float, Field(gt=0, le=1000, description="of Adam")] = 0.03
+    stop_after: Annotated[
+        Count | None,
+        Field(
+            description="end after so many steps, at a smaller epsilon; a number that no result "
+            "of the training has influenced"
+        ),
+    ] = None
+    participation: Annotated[
+        Literal["rates", "steps"],
+        Field(
+            description="users of a smaller budget are sampled less often, or as often as others "
+            "until the next step would pass their budget"
+        ),
+    ] = "rates"
 
     @model_validator(mode="after")
     def _ends(self) -> TrainingSpec:
@@ -96,20 +137,46 @@ class TrainingSpec(Strict):
 class WordEmbeddingsSpec(MechanismSpec):
     """`kind: word-embeddings`."""
 
-    kind: Literal["word-embeddings"]
-    method: Annotated[EmbeddingMethod, Field(strict=False)]
-    user: Column
-    users: Annotated[Count, Field(le=MOST_USERS)]
-    epsilon: Epsilon | None = None
-    budgets: GroupBudgets | None = None
-    delta: Delta
-    vocabulary: UserVocabularySpec
-    tokens: Annotated[Count, Field(le=MOST_TOKENS)] = 1_000
-    dimensions: Annotated[Count, Field(le=MOST_DIMENSIONS)] = 100
-    window: Annotated[Count, Field(le=20)] = 5
-    few_users: Literal["accept"] | None = None
-    training: TrainingSpec | None = None
-    tokenizer: Literal["unicode-words-v1"] = "unicode-words-v1"
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": ["epsilon"]}, {"required": ["budgets"]}]}
+    )
+
+    kind: Annotated[
+        Literal["word-embeddings"], Field(description="release a vector for every word")
+    ]
+    method: Annotated[
+        EmbeddingMethod,
+        Field(
+            strict=False,
+            description="`cooccurrence` releases noisy counts once, `sgd` trains step by step",
+        ),
+    ]
+    user: Annotated[Column, Field(description="the column that names a document's user")]
+    users: Annotated[
+        Count,
+        at_most(MOST_USERS, "about how many users there are: a public number"),
+    ]
+    epsilon: Annotated[
+        Epsilon | None, Field(description="the privacy budget of every user, in all")
+    ] = None
+    budgets: Annotated[
+        GroupBudgets | None, Field(description="a privacy budget for each group of users")
+    ] = None
+    delta: Annotated[Delta, Field(description="well below 1 / users")]
+    vocabulary: Annotated[UserVocabularySpec, Field(description="the words that have vectors")]
+    tokens: Annotated[
+        Count, at_most(MOST_TOKENS, "how many known words of a user count, at most")
+    ] = 1_000
+    dimensions: Annotated[Count, at_most(MOST_DIMENSIONS, "of the vectors")] = 100
+    window: Annotated[Count, at_most(20, "how many words apart two words of a pair may be")] = 5
+    few_users: Annotated[
+        Literal["accept"] | None,
+        Field(description="release even if there are too few users for the noise"),
+    ] = None
+    training: Annotated[TrainingSpec | None, Field(description="for `method: sgd` alone")] = None
+    tokenizer: Annotated[
+        Literal["unicode-words-v1"], Field(description="how text is split into words")
+    ] = "unicode-words-v1"
 
     @model_validator(mode="after")
     def _one_budget(self) -> WordEmbeddingsSpec:

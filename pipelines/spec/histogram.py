@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
 
 from quietcorpus.pipelines.spec.limited_precision import LimitedPrecisionSpec
 
@@ -10,5 +12,7 @@ from quietcorpus.pipelines.spec.limited_precision import LimitedPrecisionSpec
 class HistogramSpec(LimitedPrecisionSpec):
     """`kind: histogram`."""
 
-    kind: Literal["histogram"]
+    kind: Annotated[
+        Literal["histogram"], Field(description="release how often the corpus holds each word")
+    ]
     copies_columns: ClassVar[bool] = False

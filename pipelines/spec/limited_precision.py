@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from quietcorpus.mechanisms.geometric import MINIMUM_RATE
@@ -18,10 +18,24 @@ from quietcorpus.pipelines.spec.vocabulary import VocabularySpec
 class LimitedPrecisionSpec(MechanismSpec):
     """The block of a kind under limited-precision local privacy."""
 
-    precision: Count
-    epsilon: Epsilon
-    vocabulary: VocabularySpec
-    tokenizer: Literal["unicode-words-v1"] = "unicode-words-v1"
+    precision: Annotated[
+        Count,
+        Field(
+            description="N: adding or removing N words of a document, or replacing N / 2 of them, "
+            "is hidden"
+        ),
+    ]
+    epsilon: Annotated[
+        Epsilon,
+        Field(
+            description="the privacy budget of the documents' counts (of the histogram, for `kind: "
+            "histogram`) at N; other stages add theirs"
+        ),
+    ]
+    vocabulary: Annotated[VocabularySpec, Field(description="the words that are counted")]
+    tokenizer: Annotated[
+        Literal["unicode-words-v1"], Field(description="how text is split into words")
+    ] = "unicode-words-v1"
 
     def _rates(self) -> dict[str, Fraction]:
         private = self.vocabulary.private

@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.mechanisms.deep_candidate import Utility
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec
-from quietcorpus.pipelines.spec.values import Count, Epsilon, Location
+from quietcorpus.pipelines.spec.values import Count, Epsilon, Location, at_most
 from quietcorpus.transforms.artefacts.encoder import PACKAGED
 from quietcorpus.transforms.privatizers.sentences import SentenceMechanism
 
@@ -21,15 +21,45 @@ MOST_SENTENCES = 1_024  # of a document: what a worker encodes at a time must fi
 class SentencesSpec(MechanismSpec):
     """`kind: sentence-embeddings`."""
 
-    kind: Literal["sentence-embeddings"]
-    mechanism: Annotated[SentenceMechanism, Field(strict=False)]
-    epsilon: Epsilon
-    candidates: Location
-    encoder: Annotated[str, Field(min_length=1)] = PACKAGED
-    index: Location | None = None
-    utility: Annotated[Utility, Field(strict=False)] | None = None
-    projections: Count | None = None
-    most_sentences: Annotated[Count, Field(le=MOST_SENTENCES)] = 64
+    kind: Annotated[
+        Literal["sentence-embeddings"], Field(description="release an embedding of each document")
+    ]
+    mechanism: Annotated[
+        SentenceMechanism,
+        Field(
+            strict=False,
+            description="`deep-candidate` draws a public document; `truncation` and `madlib` are "
+            "baselines",
+        ),
+    ]
+    epsilon: Annotated[
+        Epsilon,
+        Field(description="of one sentence; for `madlib`, of one word, per unit of distance"),
+    ]
+    candidates: Annotated[
+        Location,
+        Field(description="public documents, as `quietcorpus index build-candidates` makes them"),
+    ]
+    encoder: Annotated[
+        str,
+        Field(
+            min_length=1,
+            description="a sentence-transformers model, by name or path; the candidates' own",
+        ),
+    ] = PACKAGED
+    index: Annotated[Location | None, Field(description="a word index; for `madlib` alone")] = None
+    utility: Annotated[
+        Annotated[Utility, Field(strict=False)] | None,
+        Field(description="how well a candidate stands for a document; for `deep-candidate` alone"),
+    ] = None
+    projections: Annotated[
+        Count | None,
+        Field(description="the number of public directions; for `deep-candidate` by depth alone"),
+    ] = None
+    most_sentences: Annotated[
+        Count,
+        at_most(MOST_SENTENCES, "how many sentences of a document count, at most"),
+    ] = 64
 
     @model_validator(mode="after")
     def _of_the_mechanism(self) -> SentencesSpec:

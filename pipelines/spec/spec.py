@@ -7,7 +7,7 @@ read as the exact decimal that was written.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import pydantic
 from pydantic import BeforeValidator, Field, model_validator
@@ -22,10 +22,22 @@ from quietcorpus.transforms.reading.documents import Corpus
 class InputSpec(Strict):
     """Where the documents are."""
 
-    path: Location
-    text: Column = "text"
-    id: Column | None = None
-    keep: tuple[Column, ...] = ()
+    path: Annotated[
+        Location,
+        Field(description="a file or a glob, on this machine or in an object store"),
+    ]
+    text: Annotated[Column, Field(description="the column that holds the text")] = "text"
+    id: Annotated[
+        Column | None,
+        Field(
+            description="the column that holds a unique id; released only if it is kept, and "
+            "compared by a ledger with partitions"
+        ),
+    ] = None
+    keep: Annotated[
+        tuple[Column, ...],
+        Field(description="columns that are copied as they are: nothing protects them"),
+    ] = ()
 
     @pydantic.field_validator("keep", mode="before")
     @classmethod
@@ -52,23 +64,30 @@ class InputSpec(Strict):
 class RejectsSpec(Strict):
     """Where unreadable records are noted, and how many of them the job tolerates."""
 
-    path: Location
-    max_share: Annotated[float, Field(ge=0, le=1)] = 0.01
+    path: Annotated[
+        Location,
+        Field(description="a restricted place for positions and reasons, never content"),
+    ]
+    max_share: Annotated[
+        float, Field(ge=0, le=1, description="the largest share of records; more fail the run")
+    ] = 0.01
 
 
 class LedgerSpec(Strict):
-    """Where it is counted what the corpus's releases cost together.
+    """The ledger that counts what the releases of a corpus cost together."""
 
-    Attributes:
-        path: of the ledger.
-        partition: the part of the corpus that these documents are, such as an interval's date.
-        disjoint: the publisher's declaration that no other partition has any of them, which is
-            believed; for a corpus without an id column, by which that would be checked.
-    """
-
-    path: Location
-    partition: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")] | None = None
-    disjoint: Literal["declared"] | None = None
+    path: Annotated[Location, Field(description="where the ledger is")]
+    partition: Annotated[
+        Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")] | None,
+        Field(description="the part of the corpus that these documents are, such as a date"),
+    ] = None
+    disjoint: Annotated[
+        Literal["declared"] | None,
+        Field(
+            description="the publisher's declaration that no other partition has any of these "
+            "documents; for a corpus without `input.id`"
+        ),
+    ] = None
 
     @model_validator(mode="after")
     def _of_a_partition(self) -> LedgerSpec:
@@ -79,6 +98,10 @@ class LedgerSpec(Strict):
         return self
 
 
+def _or_a_path(schema: dict[str, Any]) -> None:
+    schema["anyOf"].append({"type": "string"})
+
+
 def _path_alone(value: object) -> object:
     return {"path": value} if isinstance(value, str) else value
 
@@ -86,13 +109,34 @@ def _path_alone(value: object) -> object:
 class Spec(Strict):
     """A release."""
 
-    release: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
-    input: InputSpec
-    output: Location
-    mechanism: AnyMechanism
-    rejects: RejectsSpec | None = None
-    checkpoints: Location | None = None
-    ledger: Annotated[LedgerSpec, BeforeValidator(_path_alone)] | None = None
+    release: Annotated[
+        str,
+        Field(
+            pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$",
+            description="the id of the release; unique within a ledger",
+        ),
+    ]
+    input: Annotated[InputSpec, Field(description="the corpus")]
+    output: Annotated[
+        Location, Field(description="a folder of its own, or a prefix of an object store")
+    ]
+    mechanism: Annotated[
+        AnyMechanism, Field(description="the kind of release and its privacy parameters")
+    ]
+    rejects: Annotated[
+        RejectsSpec | None, Field(description="what to do about unreadable records")
+    ] = None
+    checkpoints: Annotated[
+        Location | None,
+        Field(description="a restricted place from which a killed training goes on; for `sgd`"),
+    ] = None
+    ledger: Annotated[
+        Annotated[LedgerSpec, BeforeValidator(_path_alone)] | None,
+        Field(
+            description="what counts the releases of this corpus; its path, or a block",
+            json_schema_extra=_or_a_path,
+        ),
+    ] = None
 
     @property
     def corpus(self) -> Corpus:

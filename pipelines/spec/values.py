@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+)
 from pydantic_core import PydanticCustomError
 
 from quietcorpus.pipelines.storage.places import absolute
@@ -60,13 +67,35 @@ def _place(value: str) -> str:
     return absolute(value)
 
 
-Epsilon = Annotated[Fraction, BeforeValidator(_exact), AfterValidator(_of_use)]
-Delta = Annotated[Fraction, BeforeValidator(_exact), AfterValidator(_probability)]
-Count = Annotated[int, BeforeValidator(_count)]
-Location = Annotated[str, AfterValidator(_place)]
+# The JSON Schemas say what a YAML file may hold; the validators above decide.
+Epsilon = Annotated[
+    Fraction,
+    BeforeValidator(_exact),
+    AfterValidator(_of_use),
+    WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": LARGEST_EPSILON}),
+]
+Delta = Annotated[
+    Fraction,
+    BeforeValidator(_exact),
+    AfterValidator(_probability),
+    WithJsonSchema({"type": "number", "minimum": float(_LEAST_DELTA), "exclusiveMaximum": 1}),
+]
+Count = Annotated[
+    int,
+    BeforeValidator(_count),
+    WithJsonSchema({"type": "integer", "minimum": 1, "maximum": LARGEST_COUNT}),
+]
+Location = Annotated[
+    str, AfterValidator(_place), WithJsonSchema({"type": "string", "pattern": r"\S"})
+]
 Column = Annotated[str, Field(min_length=1)]
 Disjoint = Literal["compared", "declared", "unknown"]
 """How it is known that partitions share no document: by their ids, by the publisher, or not."""
+
+
+def at_most(limit: int, description: str) -> Any:
+    """Return a field for a `Count` of at most `limit`, which its JSON Schema says as well."""
+    return Field(le=limit, description=description, json_schema_extra={"maximum": limit})
 
 
 class Strict(BaseModel):

@@ -5,24 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from quietcorpus.pipelines.spec.values import Count, Delta, Epsilon, Location, Strict
+from quietcorpus.pipelines.spec.values import Count, Delta, Epsilon, Location, Strict, at_most
 
 
 class PrivateVocabulary(Strict):
     """A vocabulary selected from the corpus."""
 
-    epsilon: Epsilon
-    delta: Delta
+    epsilon: Annotated[Epsilon, Field(description="what the selection costs")]
+    delta: Annotated[Delta, Field(description="what the selection costs in delta")]
 
 
 class VocabularySpec(Strict):
     """Exactly one of a public list and a private selection."""
 
-    public: Location | None = None
-    private: PrivateVocabulary | None = None
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": ["public"]}, {"required": ["private"]}]}
+    )
+
+    public: Annotated[
+        Location | None,
+        Field(
+            description="a public list of words: a text file with one word a line, or Parquet with "
+            "a column `term`"
+        ),
+    ] = None
+    private: Annotated[
+        PrivateVocabulary | None, Field(description="select the words from the corpus, privately")
+    ] = None
 
     @model_validator(mode="after")
     def _one(self) -> VocabularySpec:
@@ -41,10 +53,15 @@ class VocabularySpec(Strict):
 class PrivateUserVocabulary(PrivateVocabulary):
     """A vocabulary selected by users, each of whom has a say of at most so many words."""
 
-    words: Annotated[Count, Field(le=100_000)] = 100
+    words: Annotated[
+        Count, at_most(100_000, "how many distinct words of each user count, at most")
+    ] = 100
 
 
 class UserVocabularySpec(VocabularySpec):
     """Exactly one of a public list and a private selection by users."""
 
-    private: PrivateUserVocabulary | None = None
+    private: Annotated[
+        PrivateUserVocabulary | None,
+        Field(description="select the words from the users' texts, privately"),
+    ] = None

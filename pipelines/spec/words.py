@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
 from quietcorpus.indexes.folder import MANIFEST
@@ -17,15 +17,18 @@ from quietcorpus.transforms.privatizers.words import WordMechanism
 class Matching(Strict):
     """Another mechanism, and the epsilon that it would be run at."""
 
-    mechanism: Annotated[WordMechanism, Field(strict=False)]
-    epsilon: Epsilon
-    by: Literal["mean", "maximum"] = "mean"
+    mechanism: Annotated[WordMechanism, Field(strict=False, description="the other mechanism")]
+    epsilon: Annotated[Epsilon, Field(description="its epsilon per unit of its distance")]
+    by: Annotated[
+        Literal["mean", "maximum"],
+        Field(description="which distance between two words the two are compared at"),
+    ] = "mean"
 
 
 class MatchedEpsilon(Strict):
     """An epsilon that is as private as another mechanism's, by the privacy ratio."""
 
-    matching: Matching
+    matching: Annotated[Matching, Field(description="the other mechanism and its epsilon")]
 
 
 def _is_matched(value: object) -> str:
@@ -41,13 +44,38 @@ WordEpsilon = Annotated[
 class WordsSpec(MechanismSpec):
     """`kind: words`."""
 
-    kind: Literal["words"]
-    mechanism: Annotated[WordMechanism, Field(strict=False)]
-    epsilon: WordEpsilon | None = None
-    document_epsilon: WordEpsilon | None = None
-    index: Location
-    out_of_vocabulary: Literal["drop", "draw"] = "drop"
-    tokenizer: Literal["unicode-words-v1"] = "unicode-words-v1"
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": ["epsilon"]}, {"required": ["document_epsilon"]}]}
+    )
+
+    kind: Annotated[Literal["words"], Field(description="release text, each word replaced")]
+    mechanism: Annotated[
+        WordMechanism,
+        Field(
+            strict=False,
+            description="`madlib` adds noise to a word's vector, `brr` flips bits of its code",
+        ),
+    ]
+    epsilon: Annotated[
+        WordEpsilon | None,
+        Field(
+            description="of every word, per unit of distance; or as private as another mechanism"
+        ),
+    ] = None
+    document_epsilon: Annotated[
+        WordEpsilon | None,
+        Field(description="of every document, per unit of distance, shared equally by its words"),
+    ] = None
+    index: Annotated[
+        Location, Field(description="a word index, as `quietcorpus index build` makes it")
+    ]
+    out_of_vocabulary: Annotated[
+        Literal["drop", "draw"],
+        Field(description="leave out a word that the index lacks, or put a random word there"),
+    ] = "drop"
+    tokenizer: Annotated[
+        Literal["unicode-words-v1"], Field(description="how text is split into words")
+    ] = "unicode-words-v1"
 
     @model_validator(mode="after")
     def _one_epsilon(self) -> WordsSpec:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Changes = Callable[..., dict[str, Any]]
 
-SCHEMA = Path(__file__).parents[2] / "docs" / "release.schema.json"
+SCHEMA = Path(__file__).parents[2] / "docs" / "reference" / "release.schema.json"
 MOST = 4  # runs of a document, in the fixture
 INPUT = {"path": "input/texts.jsonl", "keep": ["article"]}
 

@@ -17,7 +17,7 @@ from quietcorpus.indexes import artefact
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
-SCHEMA = Path(__file__).parents[2] / "docs" / "release.schema.json"
+SCHEMA = Path(__file__).parents[2] / "docs" / "reference" / "release.schema.json"
 Words = Callable[..., dict[str, Any]]
 
 

@@ -35,7 +35,7 @@ from quietcorpus.mechanisms.guarantees import ceiling
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
-SCHEMA = Path(__file__).parents[2] / "docs" / "release.schema.json"
+SCHEMA = Path(__file__).parents[2] / "docs" / "reference" / "release.schema.json"
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "sgd": ("sgd", {}),
     "sgd-groups": ("sgd", {"budgets": {"column": "team", "epsilon": {"gold": 8, "silver": 3}}}),

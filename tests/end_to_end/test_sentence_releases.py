@@ -22,7 +22,7 @@ from quietcorpus.transforms.artefacts.encoder import PACKAGED
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
-SCHEMA = Path(__file__).parents[2] / "docs" / "release.schema.json"
+SCHEMA = Path(__file__).parents[2] / "docs" / "reference" / "release.schema.json"
 DIMENSIONS = 384
 
 

@@ -27,7 +27,7 @@ from quietcorpus.indexes.tokenizer import tokenize
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
-SCHEMA = Path(__file__).parents[2] / "docs" / "release.schema.json"
+SCHEMA = Path(__file__).parents[2] / "docs" / "reference" / "release.schema.json"
 EPSILON = {"madlib": 20, "brr": 0.4}  # at which a good part of the words comes back unchanged
 POLICY = {"madlib": "drop", "brr": "draw"}
 INPUT = {"path": "input/*.parquet", "keep": ["article"]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -54,7 +55,9 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel of the copy, as `pip install .` makes one."""
+    """A wheel of the copy, as `pip install .` makes one; or that of `make release-dry`."""
+    if "QUIETCORPUS_WHEEL" in os.environ:
+        return Path(os.environ["QUIETCORPUS_WHEEL"])
     folder = tmp_path_factory.mktemp("wheel")
     subprocess.run([*BUILT_BY, str(folder), "--wheel", str(checkout)], check=True)
     (found,) = folder.iterdir()
@@ -69,6 +72,18 @@ def test_a_wheel_holds_one_package(wheel: Path) -> None:
     version = wheel.name.split("-")[1]
     metadata = {f"quietcorpus-{version}.dist-info/{name}" for name in METADATA}
     assert names == installed() | metadata
+
+
+def test_an_sdist_holds_what_a_build_needs(checkout: Path, tmp_path: Path) -> None:
+    # Kills: a package that a wheel has and an sdist lacks, and tests and notes that are shipped.
+    given = os.environ.get("QUIETCORPUS_SDIST")
+    if given is None:
+        subprocess.run([*BUILT_BY, str(tmp_path), "--sdist", str(checkout)], check=True)
+    (built,) = [Path(given)] if given else tmp_path.iterdir()
+    with tarfile.open(built) as archive:
+        names = {info.name.partition("/")[2] for info in archive if info.isfile()}
+    ours = {name for name in names if not name.startswith("quietcorpus.egg-info/")}
+    assert ours == sources() | BUILD | {"PKG-INFO", "setup.cfg"}
 
 
 def test_the_setup_file_ships_what_a_build_needs(

@@ -29,7 +29,7 @@ from quietcorpus.pipelines.card.verify import verify
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
-SCHEMA = Path(__file__).parents[3] / "docs" / "release.schema.json"
+SCHEMA = Path(__file__).parents[3] / "docs" / "reference" / "release.schema.json"
 BAG = {
     "mechanism.compression": {"method": "frequency", "size": 2},
     "mechanism.histogram_epsilon": 0.3,

@@ -314,7 +314,7 @@ def test_a_partition_without_its_ground_is_refused(
 
 def test_the_schema_is_the_documented_one() -> None:
     # Kills: a schema that was not written again after a change.
-    path = Path(__file__).parents[3] / "docs" / "ledger.schema.json"
+    path = Path(__file__).parents[3] / "docs" / "reference" / "ledger.schema.json"
     assert path.read_text() == json.dumps(schema(), indent=2) + "\n"
 
 

@@ -11,8 +11,8 @@ from quietcorpus.pipelines.spec.loading import load_spec
 
 ROOT = Path(__file__).resolve().parents[3]
 BLOCKS = [
-    pytest.param(block, id=f"{path.name}-{number}")
-    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    pytest.param(block, id=f"{path.stem}-{number}")
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     for number, block in enumerate(re.findall(r"```yaml\n(.*?)```", path.read_text(), re.DOTALL))
     if "release:" in block and "mechanism:" in block
 ]

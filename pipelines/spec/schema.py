@@ -1,0 +1,35 @@
+"""The JSON Schema of a spec, for editors: `python -m quietcorpus.pipelines.spec.schema` prints it.
+
+A spec that it refuses is refused by `quietcorpus release`. The reverse does not hold: rules between
+keys, such as that an output lies outside the input, are the models' alone.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic.json_schema import GenerateJsonSchema
+
+from quietcorpus.pipelines.spec.spec import Spec
+
+
+class _Untitled(GenerateJsonSchema):
+    """A schema without the title that pydantic makes of every key."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        """Leave titles to the models."""
+        return False
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of a spec.
+
+    It is of draft 7, the latest that all YAML language servers understand.
+    """
+    content = {"$schema": "http://json-schema.org/draft-07/schema#"}
+    return content | Spec.model_json_schema(schema_generator=_Untitled)
+
+
+if __name__ == "__main__":
+    print(json.dumps(schema(), indent=2))
