@@ -30,7 +30,7 @@ _NUMBERS = 4
 _WORDS_AT_MOST = 8
 _TAIL_BITS = 256
 
-Course = tuple[Fraction, Fraction, int]
+Composition = tuple[Fraction, Fraction, int]
 """A user's sampling rate, the noise multiplier and the number of steps."""
 
 
@@ -69,7 +69,7 @@ def of_counted(kind: CountedEmbeddingsKind) -> list[Exact | Sampled]:
     ]
 
 
-def of_accounting(guarantee: UserPrivacy, courses: dict[str, Course]) -> list[Exact | Sampled]:
+def of_accounting(guarantee: UserPrivacy, courses: dict[str, Composition]) -> list[Exact | Sampled]:
     """What is stated of each group's users, against a second account of the noise that runs."""
     stated = dict(guarantee.groups) or {"": guarantee.epsilon}
     delta = guarantee.delta

@@ -30,7 +30,7 @@ from quietcorpus.mechanisms.factors import Prior
 from quietcorpus.mechanisms.noisy_counts import decay_of
 from quietcorpus.pipelines.calibrate.bag_documents import TOPICS, Documents
 from quietcorpus.pipelines.reconstruct.documents import drawn, stretch_of
-from quietcorpus.pipelines.reconstruct.fit import Kept, fit
+from quietcorpus.pipelines.reconstruct.fit import SavedFactors, fit
 from quietcorpus.pipelines.reconstruct.workers import workers
 from quietcorpus.pipelines.terminal.steps import shown
 from quietcorpus.transforms.errors import InputError
@@ -217,7 +217,7 @@ def _simulated(
         workers("local", _Noisy(noisy), lambda: Path(folder), lambda _: None) as crew,
     ):
         seed = int(generator.integers(2**63))
-        fitted = fit(crew, prior, decay, seed, Kept(Path(folder, "factors.npz")))
+        fitted = fit(crew, prior, decay, seed, SavedFactors(Path(folder, "factors.npz")))
         act = partial(
             drawn,
             rows=slice(0, len(noisy)),

@@ -116,7 +116,7 @@ class Counts(Part):
     rejected: int = Field(ge=0)
 
 
-class Counted(Part):
+class LedgerEntry(Part):
     """Where the ledger of the corpus counts this release."""
 
     reservation: int = Field(ge=1, description="the number of the record that reserved its budget")
@@ -162,7 +162,7 @@ class Card(Part):
     budget: Budget
     papers_figure: PapersFigure | None = None
     meaning: Meaning | None = None
-    ledger: Counted | None = None
+    ledger: LedgerEntry | None = None
     reconstruction: Reconstruction | None = None
     artefacts: list[Artefact]
     counts: Counts

@@ -71,11 +71,11 @@ def release(
       quietcorpus release spec.yaml --runner=DataflowRunner --project=... --region=...
     """
 
-    aftermath = _NOT_PUBLISHED
+    failure_note = _NOT_PUBLISHED
 
     def published() -> None:
-        nonlocal aftermath
-        aftermath = "; the release may be published: run again, with --if-exists=ok"
+        nonlocal failure_note
+        failure_note = "; the release may be published: run again, with --if-exists=ok"
 
     def run() -> tuple[str, Card] | None:
         configure_logging(log_level)
@@ -97,12 +97,12 @@ def release(
             return None
         return loaded.output, card
 
-    done = guarded(run, lambda: aftermath)
+    done = guarded(run, lambda: failure_note)
     if done is None:
         click.echo("graph     valid; nothing was run, and nothing was published")
         return
     output, card = done
-    existed = aftermath == _NOT_PUBLISHED
+    existed = failure_note == _NOT_PUBLISHED
     click.echo(f"release   {output}{' (complete already; nothing was done)' if existed else ''}")
     _print_card(card)
 
@@ -149,11 +149,11 @@ def reconstruct(
     it was.
     """
 
-    aftermath = "; nothing was published, and the same command goes on from here"
+    failure_note = "; nothing was published, and the same command goes on from here"
 
     def published() -> None:
-        nonlocal aftermath
-        aftermath = "; the release may be published: see whether `quietcorpus verify` finds it"
+        nonlocal failure_note
+        failure_note = "; the release may be published: see whether `quietcorpus verify` finds it"
 
     def run() -> Card:
         configure_logging("INFO")
@@ -166,7 +166,7 @@ def reconstruct(
             on_publishing=published,
         )
 
-    card = guarded(run, lambda: aftermath)
+    card = guarded(run, lambda: failure_note)
     click.echo(f"release   {output}")
     _print_card(card)
 

@@ -66,7 +66,7 @@ def prepare(options: PipelineOptions) -> None:
             _check_spark(options)
 
 
-def meaning(options: PipelineOptions, failure: str) -> InputError | StageError | None:
+def explain_failure(options: PipelineOptions, failure: str) -> InputError | StageError | None:
     """What a person can mend about a cluster, out of the text of a failure."""
     if _NO_WORKER.search(failure):
         program = (_command(options) or "").partition(" ")[0]  # its arguments may be secrets

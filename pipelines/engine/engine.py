@@ -89,7 +89,7 @@ class Engine:
         except GraphIsValid:
             raise
         except Exception as error:
-            raise clusters.meaning(self._options, str(error)) or translated(error) from None
+            raise clusters.explain_failure(self._options, str(error)) or translated(error) from None
 
     def _run_remotely(self, build: Callable[[beam.Pipeline], None]) -> None:
         pipeline = beam.Pipeline(options=self._options)

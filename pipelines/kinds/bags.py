@@ -16,7 +16,7 @@ from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.kinds.job import Job, release_documents, splits_of
 from quietcorpus.pipelines.kinds.kind import Account, Kind
-from quietcorpus.pipelines.kinds.limited_precision import WHOSE, VocabularyStep, not_protected
+from quietcorpus.pipelines.kinds.limited_precision import UNIT_SCOPE, VocabularyStep, not_protected
 from quietcorpus.pipelines.spec.bags import BagOfWordsSpec
 from quietcorpus.pipelines.storage.files import rows_of
 from quietcorpus.pipelines.storage.layout import COMPRESSION, VOCABULARY
@@ -38,7 +38,7 @@ class BagOfWordsKind(Kind):
     embedding: Artefact | None
 
     computing = ""
-    whose = WHOSE
+    unit_scope = UNIT_SCOPE
     has_documents = True
 
     @classmethod

@@ -150,9 +150,9 @@ class CountedEmbeddingsKind(Kind):
         return of_left_out(storage.rows_of(files, TABLE), storage.rows_of(made, layout.VOCABULARY))
 
     @property
-    def whose(self) -> str:
+    def unit_scope(self) -> str:
         """What a user is says the column."""
-        return self.corpus.whose
+        return self.corpus.unit_scope
 
     def account(self, files: Sequence[Written]) -> Account:
         """What the counts cost."""

@@ -21,7 +21,7 @@ from quietcorpus.pipelines.environment import processor
 from quietcorpus.pipelines.kinds.embeddings_users import UserCorpus, versions_of, words_in
 from quietcorpus.pipelines.kinds.job import Job
 from quietcorpus.pipelines.kinds.kind import Account, Kind
-from quietcorpus.pipelines.kinds.training import Course
+from quietcorpus.pipelines.kinds.training import TrainingRun
 from quietcorpus.pipelines.kinds.training_workers import check_installed
 from quietcorpus.pipelines.spec.embeddings import TrainingSpec, WordEmbeddingsSpec
 from quietcorpus.pipelines.storage.files import rows_of
@@ -124,7 +124,7 @@ class TrainedEmbeddingsKind(Kind):
         words = words_in(files, job.key())
         _refuse_large(len(words), self.corpus.spec.dimensions)
         shards = sorted((f for f in files if f.path.startswith(f"{FOLDER}/")), key=lambda f: f.path)
-        course = Course(
+        course = TrainingRun(
             self.training,
             self.schedule,
             self.corpus.before,
@@ -170,9 +170,9 @@ class TrainedEmbeddingsKind(Kind):
         return self.corpus.weaknesses(self.cost, self.on_noise, _LEAST_ON_NOISE)
 
     @property
-    def whose(self) -> str:
+    def unit_scope(self) -> str:
         """What a user is says the column."""
-        return self.corpus.whose
+        return self.corpus.unit_scope
 
     def account(self, files: Sequence[Written]) -> Account:
         """What the steps that were taken cost."""

@@ -172,7 +172,7 @@ class UserCorpus:
             )
 
     @property
-    def whose(self) -> str:
+    def unit_scope(self) -> str:
         """What a user is says the column."""
         return f"users of the column {self.spec.user}"
 

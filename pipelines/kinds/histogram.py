@@ -13,7 +13,7 @@ from quietcorpus.mechanisms.histogram import Counts, Histogram
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.kinds.job import Job, refuse_repeated, splits_of
 from quietcorpus.pipelines.kinds.kind import Account, Kind
-from quietcorpus.pipelines.kinds.limited_precision import WHOSE, VocabularyStep, not_protected
+from quietcorpus.pipelines.kinds.limited_precision import UNIT_SCOPE, VocabularyStep, not_protected
 from quietcorpus.pipelines.kinds.manifest import WriteManifest
 from quietcorpus.pipelines.spec.histogram import HistogramSpec
 from quietcorpus.pipelines.storage.files import rows_of
@@ -33,7 +33,7 @@ class HistogramKind(Kind):
     vocabulary: VocabularyStep
 
     computing = ""
-    whose = WHOSE
+    unit_scope = UNIT_SCOPE
     has_documents = False
 
     @classmethod

@@ -65,7 +65,7 @@ class Kind(Protocol):
         """What a run costs in all; raises InputError if that is not known before it."""
 
     @property
-    def whose(self) -> str:
+    def unit_scope(self) -> str:
         """What the unit of protection depends on: an index, a splitter, a column; often nothing."""
         return ""
 

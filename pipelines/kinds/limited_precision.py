@@ -73,7 +73,7 @@ class VocabularyStep:
         return selected["vocabulary"], [selected[TALLIES]]
 
 
-WHOSE = f"tokens of {NAME}"
+UNIT_SCOPE = f"tokens of {NAME}"
 """What a token is says the tokenizer."""
 
 

@@ -105,7 +105,7 @@ class SentencesKind(Kind):
         return self.guarantee
 
     @property
-    def whose(self) -> str:
+    def unit_scope(self) -> str:
         """What a sentence is says the splitter."""
         return f"sentences of {self.manifest.splitter}, {self.manifest.language}"
 

@@ -80,9 +80,9 @@ class EmbeddedWordsKind(Kind):
         return self.words.cost
 
     @property
-    def whose(self) -> str:
+    def unit_scope(self) -> str:
         """How far words are apart is the index's."""
-        return self.words.whose
+        return self.words.unit_scope
 
     @property
     def weaknesses(self) -> Sequence[Weakness]:

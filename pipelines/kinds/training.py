@@ -33,7 +33,7 @@ _LOGGER = logging.getLogger("quietcorpus.training")
 
 
 @dataclass(frozen=True)
-class Course:
+class TrainingRun:
     """A training of a release.
 
     Attributes:

@@ -27,7 +27,7 @@ def simulator(mechanism: WordMechanism, index: WordIndex) -> Simulator:
     return BrrSimulator(index.codes)
 
 
-def explain(parameters: WordsParameters, index: WordIndex) -> Meaning:
+def explain_epsilon(parameters: WordsParameters, index: WordIndex) -> Meaning:
     """What the release's epsilon means for the words of its index."""
     mean, maximum = (
         distance(index.manifest, parameters.mechanism, by) for by in ("mean", "maximum")

@@ -17,7 +17,7 @@ from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.card.weakness import Weakness, of_guarantee, of_words
 from quietcorpus.pipelines.kinds.job import Job, release_documents
 from quietcorpus.pipelines.kinds.kind import Account, Kind
-from quietcorpus.pipelines.kinds.word_meaning import explain
+from quietcorpus.pipelines.kinds.word_meaning import explain_epsilon
 from quietcorpus.pipelines.spec.values import LARGEST_EPSILON
 from quietcorpus.pipelines.spec.words import MatchedEpsilon, WordsSpec
 from quietcorpus.pipelines.storage import places
@@ -55,7 +55,7 @@ class WordsKind(Kind):
             source,
         )
         # Public data alone, so it need not wait for the end of a long run.
-        return cls(spec, parameters, index, explain(parameters, index))
+        return cls(spec, parameters, index, explain_epsilon(parameters, index))
 
     @property
     def artefacts(self) -> Sequence[card.Artefact]:
@@ -89,7 +89,7 @@ class WordsKind(Kind):
         return self.parameters.guarantee(self.index)
 
     @property
-    def whose(self) -> str:
+    def unit_scope(self) -> str:
         """How far words are apart is the index's."""
         return self.parameters.index.digest
 

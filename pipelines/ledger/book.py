@@ -157,7 +157,7 @@ class Ledger:
             "output": request.output,
             "partition": part and part.name,
             "guarantee": parameters(request.cost.guarantee).model_dump(),
-            "whose": request.cost.whose,
+            "whose": request.cost.unit_scope,
             "compared": part and part.sort.key,
             "disjoint": part and part.sort.disjoint,
             "identifier": part and part.sort.column,

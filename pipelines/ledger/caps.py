@@ -78,12 +78,12 @@ class Cost:
 
     Attributes:
         guarantee: of the whole release.
-        whose: what the unit depends on besides the definition: the digest of the index for a
+        unit_scope: what the unit depends on besides the definition: the digest of the index for a
             metric, the splitter for sentences, the column for users; empty for bags of words.
     """
 
     guarantee: Guarantee
-    whose: str = ""
+    unit_scope: str = ""
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class MetricCap(_Cap):
         if not isinstance(own, MetricPrivacy):
             return None
         mine = (_METRICS[self.metric], self.per, self.index)
-        return Charge(own.epsilon) if (own.metric, own.per, cost.whose) == mine else None
+        return Charge(own.epsilon) if (own.metric, own.per, cost.unit_scope) == mine else None
 
 
 class SentenceCap(_Cap):

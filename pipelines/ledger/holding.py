@@ -21,7 +21,7 @@ _LOGGER = logging.getLogger("quietcorpus.ledger")
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldReservation:
     """A reservation that this run holds.
 
     Attributes:
@@ -40,10 +40,10 @@ class Held:
         return self.reservation.created.isoformat(timespec="seconds")
 
     @property
-    def on_the_card(self) -> card.Counted:
+    def on_the_card(self) -> card.LedgerEntry:
         """What the card says of it."""
         found = self.reservation
-        return card.Counted(
+        return card.LedgerEntry(
             reservation=found.number,
             record_sha256=digest(found.to_bytes()),
             partition=found.partition,
@@ -72,7 +72,7 @@ def foresee(spec: Spec, kind: Kind) -> None:
         ledger.foresee(request(spec, kind, "0" * 32))
 
 
-def hold(spec: Spec, kind: Kind, key: ReleaseKey, identity: str) -> Held | None:
+def hold(spec: Spec, kind: Kind, key: ReleaseKey, identity: str) -> HeldReservation | None:
     """Reserve what a release costs; None for a spec without a ledger.
 
     Raises InputError if the cap would be passed, or the ledger cannot be used.
@@ -91,7 +91,7 @@ def hold(spec: Spec, kind: Kind, key: ReleaseKey, identity: str) -> Held | None:
             ledger.state.caps[charged.account].title,
             reservation.number,
         )
-    return Held(ledger, reservation, identity)
+    return HeldReservation(ledger, reservation, identity)
 
 
 def partition(spec: Spec, key: ReleaseKey | None = None) -> Partition | None:
@@ -115,5 +115,5 @@ def request(spec: Spec, kind: Kind, run: str) -> Request:
         spec.input.path,
         spec.output,
         partition(spec),
-        Cost(kind.cost, kind.whose),
+        Cost(kind.cost, kind.unit_scope),
     )

@@ -122,12 +122,12 @@ class State:
         return charges
 
     def spend(
-        self, charges: Sequence[Charged], partition: Partition | None, whose: str = ""
+        self, charges: Sequence[Charged], partition: Partition | None, unit_scope: str = ""
     ) -> None:
         """Add charges to their accounts."""
         for charged in charges:
             self.spent[charged.account][alone(partition)] += charged.charge
-            self.units[charged.account][whose] += 1
+            self.units[charged.account][unit_scope] += 1
         if partition is not None:
             self.sorts[partition.sort] += 1
 
@@ -139,12 +139,12 @@ class State:
                 "level privacy adds up over them; leave it out"
             )
         if not isinstance(cap, MetricCap):
-            others = {whose for whose, count in self.units[account].items() if count}
-            others -= {cost.whose}
+            others = {scope for scope, count in self.units[account].items() if count}
+            others -= {cost.unit_scope}
             if others:
                 raise InputError(
                     f"ledger: {cap.title}: its releases are about {', '.join(sorted(others))}, and "
-                    f"this one is about {cost.whose}; these do not add: open another ledger"
+                    f"this one is about {cost.unit_scope}; these do not add: open another ledger"
                 )
 
     def _check_room(self, charged: Charged, partition: Partition | None) -> None:
@@ -204,6 +204,6 @@ class State:
 def _described(cost: Cost) -> str:
     """A guarantee's kind, in words."""
     guarantee = cost.guarantee
-    details = [getattr(guarantee, "metric", ""), cost.whose]
+    details = [getattr(guarantee, "metric", ""), cost.unit_scope]
     said = ", ".join(detail for detail in details if detail)
     return f"{guarantee.definition}{f' ({said})' if said else ''}"

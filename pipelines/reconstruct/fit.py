@@ -55,7 +55,7 @@ class Fitted(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Kept:
+class SavedFactors:
     """Where the factors are kept after every pass.
 
     Attributes:
@@ -82,7 +82,7 @@ class Kept:
         os.replace(path, self.path)
 
 
-def fit(workers: Workers, prior: Prior, decay: float, seed: int, kept: Kept) -> Fitted:
+def fit(workers: Workers, prior: Prior, decay: float, seed: int, kept: SavedFactors) -> Fitted:
     """Fit the model to the documents of all workers, from where an earlier run left off.
 
     Args:

@@ -14,12 +14,12 @@ _LOGGER = logging.getLogger("quietcorpus.progress")
 _LOG_EVERY_SECONDS = 10.0
 
 
-Told = Callable[[int], object]
+Advance = Callable[[int], object]
 """Is called with the number of documents that one more step is done for."""
 
 
 @contextmanager
-def progress(total: int, *, quiet: bool) -> Iterator[Told]:
+def progress(total: int, *, quiet: bool) -> Iterator[Advance]:
     """Show how many of `total` steps are done; one is of one document."""
     if not quiet and sys.stderr.isatty():
         with tqdm(total=total, unit=" documents", unit_scale=True, file=sys.stderr) as bar:
@@ -28,11 +28,11 @@ def progress(total: int, *, quiet: bool) -> Iterator[Told]:
         return
     done, logged = 0, time.monotonic()
 
-    def told(documents: int) -> None:
+    def advance(documents: int) -> None:
         nonlocal done, logged
         done += documents
         if time.monotonic() - logged >= _LOG_EVERY_SECONDS:
             logged = time.monotonic()
             _LOGGER.info("reconstructing: %.0f %% done", 100 * done / total)
 
-    yield told
+    yield advance

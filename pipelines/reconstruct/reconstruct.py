@@ -19,7 +19,7 @@ from quietcorpus.pipelines.card.model import Card, Reconstruction
 from quietcorpus.pipelines.card.model import File as CardFile
 from quietcorpus.pipelines.environment.version import environment_digest, software
 from quietcorpus.pipelines.reconstruct.documents import documents
-from quietcorpus.pipelines.reconstruct.fit import PASSES, Fitted, Kept, fit
+from quietcorpus.pipelines.reconstruct.fit import PASSES, Fitted, SavedFactors, fit
 from quietcorpus.pipelines.reconstruct.noisy_release import NoisyRelease
 from quietcorpus.pipelines.reconstruct.part import Part
 from quietcorpus.pipelines.reconstruct.progress import progress
@@ -27,7 +27,7 @@ from quietcorpus.pipelines.reconstruct.workers import Engine, Workers, workers
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.pipelines.storage.places import inside
-from quietcorpus.pipelines.storage.publishing import area
+from quietcorpus.pipelines.storage.publishing import open_staging
 from quietcorpus.transforms.artefacts.folders import scratch
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.shards import Written
@@ -41,7 +41,7 @@ def reconstruct(
     path: str,
     output: str,
     factors: int,
-    begins: Callable[[], None],
+    on_publishing: Callable[[], None],
     *,
     engine: Engine,
     quiet: bool,
@@ -52,7 +52,7 @@ def reconstruct(
         path: of the release, whose files are all checked.
         output: where the new one will be.
         factors: of the low-rank model.
-        begins: is called when the release may exist from then on.
+        on_publishing: is called when the release may exist from then on.
         engine: who works, see `workers`.
         quiet: log lines for progress even on a terminal.
 
@@ -67,22 +67,22 @@ def reconstruct(
     run = hashlib.sha256(f"{source.digest} {factors} {environment_digest()}".encode()).hexdigest()
     mine = partial(scratch, f"reconstruct-{run[:32]}")
     with (
-        area(output, source.card.release, run[:32]) as place,
+        open_staging(output, source.card.release, run[:32]) as place,
         _locked(mine(), path) as folder,
-        progress(source.documents * _STEPS, quiet=quiet) as told,
-        workers(engine, source, mine, told) as crew,
+        progress(source.documents * _STEPS, quiet=quiet) as advance,
+        workers(engine, source, mine, advance) as crew,
     ):
-        prior, kept = _prior(source, crew, factors), Kept(folder / _KEPT)
+        prior, kept = _prior(source, crew, factors), SavedFactors(folder / _KEPT)
         found = fit(crew, prior, source.decay, source.seed, kept)
         files = list(source.tables_of_terms(place.staging))
         for written in documents(crew, source, found, place.staging, source.seed):
             files.append(written)
-            told(written.rows)
+            advance(written.rows)
         card = _card(source, files, place.created, found)
         text = readme.render(card)
         digest = hashlib.sha256(text.encode()).hexdigest()
         card = card.model_copy(update={"readme_sha256": digest})
-        place.publish(files, {layout.README: text, layout.CARD: card.to_json()}, begins)
+        place.publish(files, {layout.README: text, layout.CARD: card.to_json()}, on_publishing)
         for _ in crew.each(Part.clear):
             pass
         shutil.rmtree(folder, ignore_errors=True)

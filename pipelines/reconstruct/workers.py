@@ -18,7 +18,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from quietcorpus.evaluation.calibration import limited
 from quietcorpus.pipelines.engine.ray_session import ray_session
 from quietcorpus.pipelines.reconstruct.part import Part, Source
-from quietcorpus.pipelines.reconstruct.progress import Told
+from quietcorpus.pipelines.reconstruct.progress import Advance
 from quietcorpus.transforms.errors import StageError
 
 Engine = Literal["local", "ray"]
@@ -55,7 +55,7 @@ class Workers(Protocol):
 
 @contextlib.contextmanager
 def workers(
-    engine: Engine, source: Source, folder: Callable[[], Path], told: Told
+    engine: Engine, source: Source, folder: Callable[[], Path], advance: Advance
 ) -> Iterator[Workers]:
     """Workers that have read the noisy counts; raises InputError where Ray is not there.
 
@@ -67,24 +67,26 @@ def workers(
             cluster need this version of quietcorpus, and see the release by the same name.
         source: of the noisy counts.
         folder: finds one on a worker's machine, for what it holds.
-        told: is told of the documents that a task is done for.
+        advance: is called with the number of documents that a task is done for.
     """
     processors = len(os.sched_getaffinity(0))
     if engine == "ray":
         missing = "--engine: ray is not installed; install the extra [ray], or leave --engine out"
         with limited(), ray_session(missing, processors) as ray:
-            yield _Actors(ray, source, folder, told)
+            yield _Actors(ray, source, folder, advance)
         return
     with limited(), ThreadPoolExecutor(processors) as pool:
         try:
-            yield _Threads(pool, source, folder(), told)
+            yield _Threads(pool, source, folder(), advance)
         finally:  # after Ctrl-C, too: what was begun ends, what was not is dropped
             pool.shutdown(cancel_futures=True)
 
 
 class _Threads:
-    def __init__(self, pool: ThreadPoolExecutor, source: Source, folder: Path, told: Told) -> None:
-        self._pool, self._told = pool, told
+    def __init__(
+        self, pool: ThreadPoolExecutor, source: Source, folder: Path, advance: Advance
+    ) -> None:
+        self._pool, self._advance = pool, advance
         self.rows = [file.rows for file in source.files]
         self._parts = list(
             pool.map(lambda number: Part(source, number, folder), range(len(source.files)))
@@ -99,7 +101,7 @@ class _Threads:
         def batches() -> Iterator[np.ndarray]:
             for rows, own in zip(part.batches, islice(found, len(part.batches)), strict=True):
                 yield own
-                self._told(rows.stop - rows.start)
+                self._advance(rows.stop - rows.start)
 
         total = _sum(batches())
         task.done(part)
@@ -110,8 +112,10 @@ class _Threads:
 
 
 class _Actors:
-    def __init__(self, ray: Any, source: Source, folder: Callable[[], Path], told: Told) -> None:
-        self._ray, self._told = ray, told
+    def __init__(
+        self, ray: Any, source: Source, folder: Callable[[], Path], advance: Advance
+    ) -> None:
+        self._ray, self._advance = ray, advance
         self.rows = [file.rows for file in source.files]
         count = min(len(self.rows), max(1, int(ray.cluster_resources().get("CPU", 1))))
         actor, shared = ray.remote(num_cpus=1)(_Actor), ray.put(source)
@@ -137,7 +141,7 @@ class _Actors:
         for rows, one in zip(self.rows, self._results(found), strict=True):
             yield one
             if method == "total":
-                self._told(rows)
+                self._advance(rows)
 
     def _results(self, found: Sequence[Any]) -> Iterator[Any]:
         try:

@@ -29,7 +29,7 @@ def describe(
     files: Sequence[Written],
     tally: Tally,
     created: str,
-    counted: card.Counted | None = None,
+    counted: card.LedgerEntry | None = None,
     shown: Iterable[Weakness] = (),
 ) -> Card:
     """The card of a release that was begun at a time (UTC, ISO 8601) and wrote these files.

@@ -10,7 +10,7 @@ import pydantic
 from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
-from quietcorpus.pipelines.card.model import Card, Counted
+from quietcorpus.pipelines.card.model import Card, LedgerEntry
 from quietcorpus.pipelines.kinds.prepare import prepare
 from quietcorpus.pipelines.release.describe import kept, stated
 from quietcorpus.pipelines.spec.spec import Spec
@@ -91,7 +91,7 @@ def _difference(card: Card, spec: Spec) -> str | None:
     return None
 
 
-def _partition(counted: Counted | None) -> tuple[str | None, ...] | None:
+def _partition(counted: LedgerEntry | None) -> tuple[str | None, ...] | None:
     """How a card's ledger counts it."""
     if counted is None:
         return None

@@ -18,14 +18,14 @@ from quietcorpus.pipelines.kinds.job import Job
 from quietcorpus.pipelines.kinds.kind import Kind
 from quietcorpus.pipelines.kinds.manifest import read_manifest
 from quietcorpus.pipelines.kinds.prepare import prepare
-from quietcorpus.pipelines.ledger.holding import Held, foresee, hold
+from quietcorpus.pipelines.ledger.holding import HeldReservation, foresee, hold
 from quietcorpus.pipelines.release import existing, kept_columns
 from quietcorpus.pipelines.release.describe import describe
 from quietcorpus.pipelines.release.identity import identity
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout, places
-from quietcorpus.pipelines.storage.publishing import Area, area
+from quietcorpus.pipelines.storage.publishing import Staging, open_staging
 from quietcorpus.pipelines.terminal.progress import Observer, shards_counted
 from quietcorpus.transforms.errors import InputError, StageError
 from quietcorpus.transforms.parts import doubled, require_all
@@ -37,11 +37,16 @@ _LOGGER = logging.getLogger("quietcorpus.release")
 
 
 def release(
-    spec: Spec, engine: Engine, begins: Callable[[], None], *, quiet: bool, strict: bool = False
+    spec: Spec,
+    engine: Engine,
+    on_publishing: Callable[[], None],
+    *,
+    quiet: bool,
+    strict: bool = False,
 ) -> Card:
     """Make and publish a release; raises InputError for anything that a person can mend.
 
-    `begins` is called when the release may exist from then on. With `strict` that includes a
+    `on_publishing` is called when the release may exist from then on. With `strict` that includes a
     guarantee that means little, as far as that is known before anything is read.
     """
     existing.refuse_existing(spec)
@@ -77,8 +82,8 @@ def release(
 
         if engine.dry:  # it claims nothing: this very release may be under way
             make(f"{spec.output}.dry-run")
-        with area(spec.output, spec.release, run, key) as place:
-            return _publish(make(place.staging), kind, key, place, held, begins)
+        with open_staging(spec.output, spec.release, run, key) as place:
+            return _publish(make(place.staging), kind, key, place, held, on_publishing)
 
 
 def _refuse(weaknesses: Sequence[Weakness]) -> None:
@@ -106,9 +111,9 @@ def _publish(
     job: Job,
     kind: Kind,
     key: ReleaseKey,
-    place: Area,
-    held: Held | None,
-    begins: Callable[[], None],
+    place: Staging,
+    held: HeldReservation | None,
+    on_publishing: Callable[[], None],
 ) -> Card:
     """Publish what the job wrote, if it makes a release, once its budget is spent."""
     spec = job.spec
@@ -131,7 +136,7 @@ def _publish(
     if held:
         held.commit(made, _identifiers(job, tally, key))
     _warn(shown)  # what the noisy outcome tells is spent by now
-    place.publish(files, {layout.README: text, layout.CARD: made.to_json()}, begins)
+    place.publish(files, {layout.README: text, layout.CARD: made.to_json()}, on_publishing)
     return made
 
 

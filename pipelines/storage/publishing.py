@@ -25,7 +25,7 @@ _LOGGER = logging.getLogger("quietcorpus.publishing")
 _FILES_AT_ONCE = 16
 
 
-class Area(Protocol):
+class Staging(Protocol):
     """A place beside the output.
 
     Attributes:
@@ -40,16 +40,18 @@ class Area(Protocol):
     def created(self) -> str: ...
 
     def publish(
-        self, files: Sequence[Written], texts: dict[str, str], begins: Callable[[], None]
+        self, files: Sequence[Written], texts: dict[str, str], on_publishing: Callable[[], None]
     ) -> None:
         """Make the release appear; raises InputError or Unavailable if another got there first.
 
-        `begins` is called when the release may exist from then on.
+        `on_publishing` is called when the release may exist from then on.
         """
 
 
 @contextmanager
-def area(output: str, release: str, run: str, key: ReleaseKey | None = None) -> Iterator[Area]:
+def open_staging(
+    output: str, release: str, run: str, key: ReleaseKey | None = None
+) -> Iterator[Staging]:
     """An area for this output; it is gone afterwards. Raises InputError if another run has it.
 
     `key` unseals what is staged there, if anything is sealed.
@@ -80,7 +82,7 @@ class _Folder:
         self.created = datetime.now(UTC).isoformat(timespec="seconds")
 
     def publish(
-        self, files: Sequence[Written], texts: dict[str, str], begins: Callable[[], None]
+        self, files: Sequence[Written], texts: dict[str, str], on_publishing: Callable[[], None]
     ) -> None:
         target = f"{self.staging}/release"
         for folder in {posixpath.dirname(f"{target}/{file.path}") for file in files}:
@@ -88,7 +90,7 @@ class _Folder:
         _place(files, functools.partial(self._move, target), self._key)
         for name, text in texts.items():
             storage.write_bytes(f"{target}/{name}", text.encode())
-        begins()
+        on_publishing()
         storage.move(target, self._output)
 
     @staticmethod
@@ -148,7 +150,7 @@ class _Claimed:
             _LOGGER.debug("the claim could not be read")
 
     def publish(
-        self, files: Sequence[Written], texts: dict[str, str], begins: Callable[[], None]
+        self, files: Sequence[Written], texts: dict[str, str], on_publishing: Callable[[], None]
     ) -> None:
         self.require()
         names = [*(file.path for file in files), *texts]
@@ -166,7 +168,7 @@ class _Claimed:
         # From here on the release may exist: nothing of it is deleted, and if it is not known
         # whether it does, the claim stays for the run's repetition.
         self._settled = False
-        begins()
+        on_publishing()
         try:
             self._create(layout.CARD, card)
         except Unavailable:

@@ -19,8 +19,8 @@ _EXIT_INTERRUPTED = 130  # neither bad input nor a failure: worth another try
 _LAST_SECONDS = 15
 
 
-def guarded(run: Callable[[], _T], aftermath: Callable[[], str] = str) -> _T:
-    """Turn every failure into one line and an exit code; `aftermath` ends the line."""
+def guarded(run: Callable[[], _T], failure_note: Callable[[], str] = str) -> _T:
+    """Turn every failure into one line and an exit code; `failure_note` ends the line."""
     from quietcorpus.transforms.errors import InputError, StageError
 
     # A scheduler ends a job with SIGTERM; like Ctrl-C, it must leave nothing behind.
@@ -30,11 +30,11 @@ def guarded(run: Callable[[], _T], aftermath: Callable[[], str] = str) -> _T:
     except InputError as error:
         _fail(str(error), _EXIT_BAD_INPUT)
     except KeyboardInterrupt:
-        _fail(f"interrupted{aftermath()}", _EXIT_INTERRUPTED)
+        _fail(f"interrupted{failure_note()}", _EXIT_INTERRUPTED)
     except StageError as error:
-        _fail(f"{error}{aftermath()}", _EXIT_FAILURE)
+        _fail(f"{error}{failure_note()}", _EXIT_FAILURE)
     except Exception as error:  # its message may quote private text, so only its type is shown
-        _fail(f"unexpected {type(error).__name__}{aftermath()}", _EXIT_FAILURE)
+        _fail(f"unexpected {type(error).__name__}{failure_note()}", _EXIT_FAILURE)
 
 
 def _fail(message: str, code: int) -> NoReturn:

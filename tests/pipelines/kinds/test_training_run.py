@@ -21,7 +21,7 @@ from quietcorpus.mechanisms.clipped_sum import ClippedSum
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.skip_gram import SkipGram
 from quietcorpus.mechanisms.user_training import Training
-from quietcorpus.pipelines.kinds.training import Course
+from quietcorpus.pipelines.kinds.training import TrainingRun
 from quietcorpus.transforms.shards import Written, staged_content
 from quietcorpus.transforms.users.training_shards import WriteTrainingShards
 
@@ -30,10 +30,10 @@ SCHEDULE = Schedule(Fraction(2), Fraction(1, 10**6), 3, GROUPS)
 TRAINING = Training(SkipGram(4, 2, 5, 1.0), ClippedSum(Fraction(2)), 3.0, 0.01)
 
 
-def course(users: dict[str, Any]) -> Course:
+def course(users: dict[str, Any]) -> TrainingRun:
     # No step is taken: it is only asked what the training is known by.
     words = ["alpha", "beta", "gamma"]
-    return Course(
+    return TrainingRun(
         TRAINING, SCHEDULE, Fraction(0), users, 0, words, None, "test", 1, True, "this machine"
     )
 

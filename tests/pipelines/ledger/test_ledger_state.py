@@ -86,7 +86,7 @@ def price(account: int, cost: Cost) -> tuple[Fraction, Fraction] | None:
             times = next(k for k in range(1, 100) if k * own >= target)
             assert times == 1 or delta == 0
             return times * epsilon, delta
-        case 2, MetricPrivacy(_, epsilon) if cost.whose == INDEX:
+        case 2, MetricPrivacy(_, epsilon) if cost.unit_scope == INDEX:
             return epsilon, Fraction(0)
         case 3, SentencePrivacy(epsilon):
             return epsilon, Fraction(0)
@@ -132,8 +132,8 @@ def admitted(events: Sequence[Event], request: Request) -> bool:
     for account in own:
         cap = CAPS[account]
         if account >= 3:
-            others = {e.request.cost.whose for e in now if price(account, e.request.cost)}
-            if others - {request.cost.whose}:
+            others = {e.request.cost.unit_scope for e in now if price(account, e.request.cost)}
+            if others - {request.cost.unit_scope}:
                 return False
         if account == 4 and request.partition is not None:
             return False
@@ -365,7 +365,7 @@ def reservation(
         disjoint=part and part.sort.disjoint,
         identifier=part and part.sort.column,
         guarantee=parameters(cost.guarantee),
-        whose=cost.whose,
+        whose=cost.unit_scope,
         charges=[Charged.of(account, charge) for account, charge in found if charge],
     )
 

@@ -13,9 +13,9 @@ import pytest
 from quietcorpus.mechanisms.factors import Prior
 from quietcorpus.pipelines.reconstruct import fit as fitting
 from quietcorpus.pipelines.reconstruct import part as parts
-from quietcorpus.pipelines.reconstruct.fit import PASSES, STARTS, Fitted, Kept, fit, sample
+from quietcorpus.pipelines.reconstruct.fit import PASSES, STARTS, Fitted, SavedFactors, fit, sample
 from quietcorpus.pipelines.reconstruct.part import Part
-from quietcorpus.pipelines.reconstruct.progress import Told
+from quietcorpus.pipelines.reconstruct.progress import Advance
 from quietcorpus.pipelines.reconstruct.workers import workers
 from quietcorpus.transforms.errors import InputError
 
@@ -57,11 +57,11 @@ def source() -> Source:
     return Source()
 
 
-def run(source: Source, folder: Path, seed: int = 7, told: Told = lambda _: None) -> Fitted:
+def run(source: Source, folder: Path, seed: int = 7, advance: Advance = lambda _: None) -> Fitted:
     prior = Prior.of(np.concatenate(source.counts).sum(axis=0), sum(DOCUMENTS), 8)
     folder.mkdir(exist_ok=True)
-    with workers("local", source, lambda: folder, told) as crew:
-        return fit(crew, prior, DECAY, seed, Kept(folder / "factors.npz"))
+    with workers("local", source, lambda: folder, advance) as crew:
+        return fit(crew, prior, DECAY, seed, SavedFactors(folder / "factors.npz"))
 
 
 def shapes(source: Source, folder: Path, fitted: Fitted) -> list[np.ndarray]:
@@ -80,7 +80,7 @@ def same(source: Source, one: tuple[Path, Fitted], other: tuple[Path, Fitted]) -
 
 def test_every_document_is_told_of_at_every_step(tmp_path: Path, source: Source) -> None:
     told: list[int] = []
-    found = run(source, tmp_path / "whole", told=told.append)
+    found = run(source, tmp_path / "whole", advance=told.append)
     assert sum(told) == sum(DOCUMENTS) * (PASSES + 2)
     assert found.passes == PASSES
     assert found.prior.factors == 7
@@ -110,9 +110,9 @@ def test_it_goes_on_after_any_interruption(tmp_path: Path, source: Source) -> No
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            run(source, folder, told=stop)
+            run(source, folder, advance=stop)
         told: list[int] = []
-        again = folder, run(source, folder, told=told.append)
+        again = folder, run(source, folder, advance=told.append)
         assert same(source, again, whole), moment
         if moment > 3 * batches:
             assert sum(told) < sum(DOCUMENTS) * (PASSES + 2)
@@ -123,7 +123,7 @@ def test_a_worker_that_knows_nothing_begins_anew(tmp_path: Path, source: Source)
     whole = tmp_path / "whole", run(source, tmp_path / "whole")
     Part(source, 2, tmp_path / "whole").clear()
     told: list[int] = []
-    again = tmp_path / "whole", run(source, tmp_path / "whole", told=told.append)
+    again = tmp_path / "whole", run(source, tmp_path / "whole", advance=told.append)
     assert sum(told) == sum(DOCUMENTS) * (PASSES + 2)
     assert same(source, again, whole)
 
