@@ -67,7 +67,7 @@ class Kind(Protocol):
 
     @property
     def unit_scope(self) -> str:
-        """Return what defines the unit of protection: an index, a splitter, a column or nothing."""
+        """Return what defines the unit of protection, such as an index; "" if nothing does."""
         return ""
 
     @property
