@@ -1,1 +1,1 @@
-"""Public artefacts: their construction, and the distances of words that they record."""
+"""Public artefacts: their construction, and the distances between words that they record."""

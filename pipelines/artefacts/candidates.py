@@ -34,7 +34,7 @@ from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Corpus
 
-_HELD = 5  # one more document for each so many candidates is held out, to measure with
+_HELD = 5  # candidates for each held-out document, which serves to measure alone
 _LEAST_HELD = 50
 _CHUNK = 512  # sentences that a worker gets at a time
 _BOX = 0.125, 0.875
@@ -148,7 +148,7 @@ class _Encode:
 def _encoded(
     cluster: Any, source: EncoderSource, sentences: Sequence[str]
 ) -> npt.NDArray[np.float32]:
-    """Encode every sentence; returns embeddings, float32 (n, d)."""
+    """Return the embedding of every sentence, float32 (n, d)."""
     import ray.data
 
     ray.data.DataContext.get_current().enable_progress_bars = False

@@ -18,7 +18,7 @@ from quietcorpus.transforms.reading.sources import plan, read
 
 
 class PublicDocuments(NamedTuple):
-    """Public documents: their sentences, and the offset at which each document's begin."""
+    """Public documents: all their sentences, and the offset of each document's first one."""
 
     sentences: list[str]
     offsets: npt.NDArray[np.int64]

@@ -57,6 +57,7 @@ def build(
     check_output(output)
     found = Artefact.resolve("SOURCE", source)
     vectors = _read(source)
+    # `not ... <=`, because NaN would pass a test with `>`.
     if not np.linalg.norm(vectors.values.astype(np.float64), axis=1).max() <= LONGEST_VECTOR:
         raise InputError(
             f"SOURCE: {source} holds vectors longer than {LONGEST_VECTOR:g}; scale them down"

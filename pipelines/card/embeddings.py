@@ -148,7 +148,7 @@ def _drawn(
     mechanism: WordEmbeddingsMechanism,
 ) -> Iterator[tuple[str, Fraction, Fraction, int]]:
     """Yield the name, sampling rate, noise multiplier and number of steps of each group."""
-    # The module imports packages of the extra.
+    # The module imports optional packages.
     from quietcorpus.mechanisms.clipped_sum import STEPS
 
     noise = Fraction(mechanism.noise_multiplier)

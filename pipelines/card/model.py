@@ -36,8 +36,8 @@ class Stage(Part):
 class Budget(Part):
     """The budget that was spent, by stage and in all.
 
-    `inherited` comes on top: what it cost to make private artefacts. Each has a definition of its
-    own, and does not add to this one.
+    `inherited` comes on top: the cost of making private artefacts, each under a definition of its
+    own, which does not add to this one's.
     """
 
     stages: list[Stage]

@@ -107,7 +107,11 @@ class BagOfWordsKind(Kind):
 
     @property
     def cost(self) -> LimitedPrecision:
-        """Return the cost of all stages; raises InputError if it needs a size still unknown."""
+        """Return the cost of all stages together.
+
+        Raises InputError if it depends on the size of a private vocabulary, which is not known
+        before the run.
+        """
         if self.vocabulary.size is None and self.spec.accounting is Accounting.PER_ENTRY:
             raise InputError(
                 "mechanism.accounting: what `per-entry` costs depends on the size of the private "

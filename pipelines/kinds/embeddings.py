@@ -16,7 +16,7 @@ def resolve(spec: WordEmbeddingsSpec, workers: int) -> Kind:
             raise InputError(
                 f"mechanism.kind: {package} is not installed; install the extra [embeddings]"
             )
-    # These modules import packages of the extra.
+    # These modules import optional packages.
     from quietcorpus.pipelines.kinds.embeddings_counted import CountedEmbeddingsKind
     from quietcorpus.pipelines.kinds.embeddings_trained import TrainedEmbeddingsKind
 

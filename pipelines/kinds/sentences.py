@@ -45,7 +45,11 @@ class SentencesKind(Kind):
 
     @classmethod
     def resolve(cls, spec: SentencesSpec) -> SentencesKind:
-        """Find candidates and encoder; raises InputError if unusable, alone or together."""
+        """Find the candidates and the encoder.
+
+        Raises InputError if either cannot be used, or not with the other, and for an epsilon or
+        projections that do not fit.
+        """
         source, encoder, manifest = public_artefacts(spec)
         projections = spec.projections or min(_PROJECTIONS, manifest.projections)
         if projections > manifest.projections:

@@ -40,7 +40,10 @@ class EmbeddedWordsKind(Kind):
 
     @classmethod
     def resolve(cls, spec: SentencesSpec) -> EmbeddedWordsKind:
-        """Find the artefacts; raises InputError if they or epsilon cannot be used together."""
+        """Find the artefacts.
+
+        Raises InputError for artefacts or an epsilon that cannot be used, or not together.
+        """
         assert spec.index is not None
         source, encoder, manifest = public_artefacts(spec)
         words = WordsKind.resolve(

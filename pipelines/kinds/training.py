@@ -27,7 +27,7 @@ from quietcorpus.transforms.users.training_shards import read_shards
 from quietcorpus.transforms.vocabulary import KeySource
 
 _TRAINING_TO_SAVING = 50.0  # seconds of training for each second of saving, at least
-_AGAIN_SECONDS = 30.0
+_AGAIN_SECONDS = 30.0  # at least, before a failed save is tried again
 _TELL_EVERY_SECONDS = 10.0
 _LOGGER = logging.getLogger("quietcorpus.training")
 

@@ -197,7 +197,7 @@ class Ledger:
                 f"ledger: the ids of {reservation.release} are not there as its reservation says; "
                 "run again"
             )
-        # `compared` spares a repeated `decide` the partitions that were compared before.
+        # `decide` may run several times: `compared` holds the partitions it need not read again.
         number, compared = reservation.number, set[int]()
 
         def decide(state: State) -> Draft | Commit:
@@ -349,7 +349,7 @@ class Ledger:
                     f"ledger: the clock says {now:%Y-%m-%d %H:%M} UTC, before the last record's "
                     f"{last:%Y-%m-%d %H:%M}: one of the two is wrong; set this clock, or wait"
                 )
-            now = max(now, last)
+            now = max(now, last)  # records stay in order, whatever their writers' clocks say
         contents = self._journal.contents
         common = {
             "number": len(self.records),

@@ -131,7 +131,7 @@ class PrecisionCap(_Cap):
         return f"limited-precision privacy at N = {self.precision}"
 
     def charge(self, cost: Cost) -> Charge | None:
-        """Return a release's charge to this account; None if it belongs to another."""
+        """Return a release's charge to this account; None if the account does not count it."""
         own = cost.guarantee
         if not isinstance(own, LimitedPrecision):
             return None
@@ -159,7 +159,7 @@ class MetricCap(_Cap):
         return f"metric privacy, {self.metric}, index {self.index[:12]}{shared}"
 
     def charge(self, cost: Cost) -> Charge | None:
-        """Return a release's charge to this account; None if it belongs to another."""
+        """Return a release's charge to this account; None if the account does not count it."""
         own = cost.guarantee
         if not isinstance(own, MetricPrivacy):
             return None
@@ -178,7 +178,7 @@ class SentenceCap(_Cap):
         return "sentence-level privacy"
 
     def charge(self, cost: Cost) -> Charge | None:
-        """Return a release's charge to this account; None if it belongs to another."""
+        """Return a release's charge to this account; None if the account does not count it."""
         own = cost.guarantee
         return Charge(own.epsilon) if isinstance(own, SentencePrivacy) else None
 
@@ -194,7 +194,7 @@ class UserCap(_Cap):
         return "user-level privacy"
 
     def charge(self, cost: Cost) -> Charge | None:
-        """Return a release's charge to this account; None if it belongs to another."""
+        """Return a release's charge to this account; None if the account does not count it."""
         own = cost.guarantee
         return Charge(own.epsilon, own.delta) if isinstance(own, UserPrivacy) else None
 

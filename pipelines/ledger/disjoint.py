@@ -11,7 +11,9 @@ from quietcorpus.transforms.errors import InputError
 
 @dataclass(frozen=True)
 class Sort:
-    """The grounds on which partitions are disjoint; partitions of two sorts cannot be compared.
+    """The grounds, if any, on which partitions are known to be disjoint.
+
+    Partitions of two sorts cannot be compared.
 
     Attributes:
         disjoint: `compared` if their ids are compared, `declared` if the publisher declares it,
@@ -40,7 +42,7 @@ class Partition:
 
     Attributes:
         name: the part's name.
-        sort: the grounds on which no other partition has any of the documents.
+        sort: the grounds on which it is known to be disjoint from the others.
     """
 
     name: str

@@ -36,7 +36,7 @@ class HeldReservation:
 
     @property
     def created(self) -> str:
-        """Return the time of the reservation; the card states it, so a resumed run has the same."""
+        """Return the reservation's time, so that a resumed run makes the same card."""
         return self.reservation.created.isoformat(timespec="seconds")
 
     @property

@@ -27,7 +27,7 @@ _REFUSED = (errno.EACCES, errno.EROFS, errno.EPERM)
 
 
 class Damaged(Exception):
-    """Damage to a ledger, which is not as its writers left it; the message says where."""
+    """A ledger that is not as its writers left it; the message says where."""
 
 
 class Journal:
@@ -69,7 +69,7 @@ class Journal:
         return added
 
     def append(self, content: bytes) -> bool:
-        """Add the next record; False if another writer was first."""
+        """Add the next record; return False if another writer was first."""
         self._seal_last()
         if not self._create(f"{len(self.contents):08d}.json", content):
             return False
@@ -174,7 +174,7 @@ def create_file(folder: str, name: str, content: bytes) -> bool:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        try:
+        try:  # a link, unlike a rename, fails where the name is taken
             os.link(temporary, f"{folder}/{name}")
         except FileExistsError:
             # The reply to a successful link may be lost, as on NFS: the file then has two names.

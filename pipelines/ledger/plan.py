@@ -18,8 +18,8 @@ def plan(paths: Sequence[str]) -> list[dict[str, Any]]:
     """Return what each spec's release would cost its ledger after those before it.
 
     Nothing is written. A release that the ledger knows by its id costs nothing more. Raises
-    InputError for a spec without a ledger, and for anything that is wrong with a spec; `refused`
-    gives the reason of a ledger that would refuse the release, such as a passed cap.
+    InputError for a spec without a ledger, and for anything that is wrong with a spec. If the
+    ledger would refuse the release, `refused` gives the reason, such as a cap that it would pass.
     """
     ledgers: dict[str, Ledger] = {}
     names: dict[str, str] = {}

@@ -168,7 +168,7 @@ def parse(content: bytes) -> AnyRecord:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))
         raise Unreadable(f"{where}: {first['msg']}") from None
-    if record.to_bytes() != content:
+    if record.to_bytes() != content:  # digests are of bytes, so a record has one form alone
         raise Unreadable("it is not written as records are")
     if isinstance(record, Reservation):
         _check_numbers(record)

@@ -105,7 +105,7 @@ class State:
     ) -> list[Charged]:
         """Return what a release would be charged; raises InputError if it would be refused.
 
-        If it is `capped`, every account of its definition must have room for it.
+        Where `capped`, every account of its definition must have room for it.
         """
         if partition is not None:
             refuse_mixture(partition, self.partitioned)

@@ -12,7 +12,7 @@ from quietcorpus.transforms.reading.documents import Plan
 def identity(spec: Spec, plan: Plan, kind: Kind, key: ReleaseKey) -> str:
     """Return a digest of all that a release's bytes depend on.
 
-    It reveals nothing without the key, which is the corpus's own.
+    It reveals nothing without the key, which is bound to the corpus.
     """
     return key.stage("claim", 1).digest(
         **asked(spec, kind),

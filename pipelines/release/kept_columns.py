@@ -151,7 +151,7 @@ def _leaves(value: Any) -> Iterator[str]:
 
 
 def _parsed(value: str) -> Any:
-    """Parse a JSON object or array; returns None for any other string."""
+    """Parse a JSON object or array; return None for any other string."""
     if not value.startswith(("{", "[")):
         return None
     try:
