@@ -1,1 +1,1 @@
-"""Public artefacts: how they are built, and what they tell of words before a run."""
+"""Public artefacts: their construction, and the distances between words that they record."""

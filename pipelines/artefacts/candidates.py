@@ -34,12 +34,12 @@ from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Corpus
 
-_HELD = 5  # for every so many candidates one more document, which only measures
+_HELD = 5  # candidates for each held-out document, which serves to measure alone
 _LEAST_HELD = 50
-_CHUNK = 512  # sentences that a worker is given at a time
+_CHUNK = 512  # sentences that a worker gets at a time
 _BOX = 0.125, 0.875
 _COSINES = 0.5, 0.99
-_PAIRS = 2_000  # public sentences whose cosines to all candidates are looked at
+_PAIRS = 2_000  # public sentences whose cosines with all candidates are measured
 _STARTS = 4  # of k-means
 _PROJECTION_SPREAD = 1 << 10
 
@@ -59,7 +59,7 @@ def build(
     most_sentences: int,
     seed: int,
 ) -> Manifest:
-    """Make candidates of the documents at `source`; raises InputError for what can be mended.
+    """Build candidates from the documents at `source`; raises InputError for what can be mended.
 
     Encoding and training run on Ray: the cluster that RAY_ADDRESS names, else this machine.
     """
@@ -88,7 +88,7 @@ def build(
         )
     corpus = Corpus(source, text)
     documents = chosen(corpus, language, least_sentences, most_sentences, wanted, generator)
-    found.open()  # or Ray's workers would find out that it cannot be loaded
+    found.open()  # fails here, rather than in Ray's workers, if it cannot be loaded
     missing = "quietcorpus: ray is not installed; install the extra [candidates]"
     with ray_session(missing, len(os.sched_getaffinity(0))) as ray:
         embeddings = _encoded(ray, found, documents.sentences)
@@ -148,7 +148,7 @@ class _Encode:
 def _encoded(
     cluster: Any, source: EncoderSource, sentences: Sequence[str]
 ) -> npt.NDArray[np.float32]:
-    """The embedding of every sentence, float32 (n, d)."""
+    """Return the embedding of every sentence, float32 (n, d)."""
     import ray.data
 
     ray.data.DataContext.get_current().enable_progress_bars = False
@@ -156,7 +156,7 @@ def _encoded(
     numbers = pa.array(range(len(sentences)), pa.int64())
     table = pa.table({"number": numbers, "sentence": pa.array(sentences, pa.large_string())})
     workers = max(1, int(cluster.cluster_resources().get("CPU", 1)))
-    # Cut here: a task that does it would wait for a processor, which actors hold already.
+    # Cut the table here: a Ray task for it would wait for a processor, and actors hold them all.
     parts = [table.slice(start, _CHUNK) for start in range(0, len(sentences), _CHUNK)]
     encoded = ray.data.from_arrow(parts).map_batches(
         _Encode,
@@ -183,7 +183,7 @@ def _train(*arguments: Any) -> tuple[Recoder, Training]:
 def _clusters(
     documents: npt.NDArray[np.float64], clusters: int, seed: int
 ) -> tuple[npt.NDArray[np.int64], dict[str, Any]]:
-    """A cluster for every document, and how good they are."""
+    """Assign each document to a cluster, and measure how good the clusters are."""
     from sklearn.cluster import KMeans
     from sklearn.metrics import silhouette_score
 
@@ -211,7 +211,7 @@ def _clusters(
 def _directions(
     number: int, dimensions: int, generator: np.random.Generator
 ) -> npt.NDArray[np.float64]:
-    """Directions uniform on the sphere, but for rounding and length: whole numbers."""
+    """Draw directions in whole numbers: uniform on the sphere, up to rounding and length."""
     drawn = np.rint(generator.standard_normal((number, dimensions)) * _PROJECTION_SPREAD)
     return np.clip(drawn, -LARGEST_PROJECTION, LARGEST_PROJECTION)
 
@@ -224,7 +224,7 @@ def _raw_quality(
     projections: int,
     generator: np.random.Generator,
 ) -> DepthQuality:
-    """What depth finds without a recoder."""
+    """Measure what depth finds without a recoder."""
     sentences = on_grid(embeddings - centre).astype(np.float64)
     directions = _directions(projections, embeddings.shape[1], generator)
     own = np.rint(means(sentences, offsets))[:candidates]
@@ -237,7 +237,7 @@ def _cosines(
     released: npt.NDArray[np.float32],
     generator: np.random.Generator,
 ) -> tuple[float, float]:
-    """Between which cosines of public sentences and candidates similarity tells them apart."""
+    """Return the two cosines between which `similarity` tells sentences and candidates apart."""
     some = generator.choice(len(embeddings), min(_PAIRS, len(embeddings)), replace=False)
     sentences, own = on_grid(embeddings[some] - centre), on_grid(released - centre)
     lengths = [np.linalg.norm(vectors, axis=1) for vectors in (sentences, own)]

@@ -1,4 +1,4 @@
-"""How far apart words are, and epsilons of two mechanisms that match by the privacy ratio."""
+"""Distances between words, and epsilons of two mechanisms that match by the privacy ratio."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _METRICS = {WordMechanism.MADLIB: EUCLIDEAN, WordMechanism.BRR: HAMMING}
 
 
 def summary(distances: Distances) -> dict[str, Any]:
-    """What a manifest says of the distances under one metric.
+    """Summarise the distances under one metric for a manifest.
 
-    `mean` and `maximum` are decimals or rationals, as text; where a mean is from a sample, its
-    95 % confidence interval is beside it. No distance exceeds `maximum`; `largest_met` is one.
+    `mean` and `maximum` are decimals or rationals, as text. A mean from a sample has its 95 %
+    confidence interval in `mean_interval`. No distance exceeds `maximum`; `largest_met` is one.
     """
     mean, maximum = distances.mean, distances.maximum
     content: dict[str, Any] = {
@@ -31,17 +31,17 @@ def summary(distances: Distances) -> dict[str, Any]:
 
 
 def _text(value: Fraction) -> str:
-    """A rational as it is, unless it is a float's."""
+    """Return a rational as a float's text if it is exactly one, else as a fraction."""
     return repr(float(value)) if Fraction(float(value)) == value else str(value)
 
 
 def distance(manifest: Manifest, mechanism: WordMechanism, name: str) -> Fraction:
-    """The `mean` or `maximum` distance of two words, exactly as the manifest has it."""
+    """Return a distance of two words from the manifest, exactly, by its name there."""
     return Fraction(str(manifest.distances[_METRICS[mechanism]][name]))
 
 
 def mean_interval(manifest: Manifest, mechanism: WordMechanism) -> list[float] | None:
-    """The 95 % interval of the mean distance, or None where it is exact."""
+    """Return the 95 % interval of the mean distance, or None if the mean is exact."""
     given = manifest.distances[_METRICS[mechanism]].get("mean_interval")
     return None if given is None else [float(Fraction(end)) for end in given]
 
@@ -49,7 +49,7 @@ def mean_interval(manifest: Manifest, mechanism: WordMechanism) -> list[float] |
 def matched(
     epsilon: Fraction, theirs: WordMechanism, ours: WordMechanism, by: str, manifest: Manifest
 ) -> Fraction:
-    """Our epsilon that matches `epsilon` of theirs.
+    """Return the epsilon of our mechanism that matches `epsilon` of theirs.
 
     The privacy ratio R = P_theirs / P_ours compares the mean (or maximum) distances of two words
     under either metric; at R * epsilon, epsilon times that distance is the same for both (Carvalho
@@ -61,7 +61,7 @@ def matched(
 
 
 def _ends(manifest: Manifest, mechanism: WordMechanism, by: str) -> tuple[Fraction, Fraction]:
-    """Between what the mean (with 95 % confidence) or the maximum distance lies."""
+    """Return the bounds of the mean (with 95 % confidence) or of the maximum distance."""
     if by == "maximum":
         return distance(manifest, mechanism, "largest_met"), distance(manifest, mechanism, by)
     mean = distance(manifest, mechanism, by)

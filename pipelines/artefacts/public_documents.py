@@ -18,7 +18,7 @@ from quietcorpus.transforms.reading.sources import plan, read
 
 
 class PublicDocuments(NamedTuple):
-    """Public documents: their sentences, and where each one's begin."""
+    """Public documents: all their sentences, and the offset of each document's first one."""
 
     sentences: list[str]
     offsets: npt.NDArray[np.int64]
@@ -32,11 +32,12 @@ def chosen(
     wanted: int,
     generator: np.random.Generator,
 ) -> PublicDocuments:
-    """A uniform sample of the documents of at least so many sentences, in random order."""
+    """Draw a uniform sample of the documents of at least so many sentences, in random order."""
     kept: list[tuple[float, int, list[str]]] = []
     number = count()
     for sentences in _split(corpus, language, max(least, most)):
         if len(sentences) >= least:
+            # Each document gets a uniform number; the heap keeps those with the smallest ones.
             item = (-generator.random(), next(number), sentences[:most])
             if len(kept) < wanted:
                 heapq.heappush(kept, item)
@@ -60,11 +61,11 @@ def _split(corpus: Corpus, language: str, most: int) -> Iterator[list[str]]:
 
 
 def texts(corpus: Corpus) -> Iterator[pa.LargeStringArray]:
-    """All documents, some at a time; raises InputError for what cannot be read."""
+    """Yield all documents, some at a time; raises InputError for what cannot be read."""
     try:
         for part in plan(corpus).splits:
             for documents in read(part, corpus):
                 yield documents.texts
-    except InputError as error:  # which names the keys of a spec
+    except InputError as error:  # it names keys of a spec, and there are only options here
         said = str(error).replace("input.path:", "SOURCE:", 1).replace("input.text:", "--text:", 1)
         raise InputError(said) from None

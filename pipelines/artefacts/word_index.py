@@ -1,4 +1,4 @@
-"""Building a word index from vectors, and looking at one."""
+"""Building a word index from vectors, and showing one."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def build(
     bits: int,
     seed: int,
 ) -> Manifest:
-    """Make an index of the vectors at `source`; raises InputError for anything a person can mend.
+    """Build an index of the vectors at `source`; raises InputError for what a person can mend.
 
-    `guarantee` is the path of a JSON file (a release's card will do) that says under which
-    guarantee private vectors were made.
+    `guarantee` is the path of a JSON file (a release's card will do) that states the guarantee
+    under which private vectors were made.
     """
     FileSystems.set_options(PipelineOptions([]))
     source, output = absolute(source), absolute(output)
@@ -57,6 +57,7 @@ def build(
     check_output(output)
     found = Artefact.resolve("SOURCE", source)
     vectors = _read(source)
+    # `not ... <=`, because NaN would pass a test with `>`.
     if not np.linalg.norm(vectors.values.astype(np.float64), axis=1).max() <= LONGEST_VECTOR:
         raise InputError(
             f"SOURCE: {source} holds vectors longer than {LONGEST_VECTOR:g}; scale them down"
@@ -65,7 +66,7 @@ def build(
     with artefact_folder(output) as folder:
         try:
             made = make(vectors, provenance, promised, origin, bits=bits, seed=seed)
-        except ValueError as error:  # of numbers alone
+        except ValueError as error:  # its message has no words of the vectors' file
             raise InputError(f"SOURCE: {source} {error}") from None
         return artefact.save(folder, made.manifest, made.vocabulary, made.vectors, made.codes)
 
@@ -81,7 +82,7 @@ def make(
 ) -> WordIndex:
     """Make an index of vectors.
 
-    `source` tells their file, as `uri` and `sha256`. Raises ValueError for vectors of which no
+    `source` names their file, as `uri` and `sha256`. Raises ValueError for vectors from which no
     codes can be made.
     """
     vocabulary = Vocabulary(vectors.words)
@@ -113,7 +114,7 @@ def make(
 
 
 def show(uri: str, words: list[str]) -> list[str]:
-    """The lines that `index show` prints; raises InputError for an index that cannot be used."""
+    """Return the lines that `index show` prints; raises InputError for an unusable index."""
     FileSystems.set_options(PipelineOptions([]))
     index = IndexSource.resolve("INDEX", absolute(uri)).open()
     manifest = asdict(index.manifest)
@@ -129,7 +130,7 @@ def show(uri: str, words: list[str]) -> list[str]:
 
 
 def _neighbours(index: WordIndex, words: list[str]) -> Iterator[str]:
-    """The words nearest to a few, by either metric."""
+    """Yield the nearest words of each given word, by either metric."""
     terms = index.vocabulary.terms.to_pylist()
     for word in words or terms[:: max(1, len(terms) // _SHOWN)][:_SHOWN]:
         if word not in terms:
@@ -145,7 +146,7 @@ def _neighbours(index: WordIndex, words: list[str]) -> Iterator[str]:
 
 
 def _promise(provenance: str, guarantee: str | None) -> dict[str, Any] | None:
-    """The guarantee under which private vectors were made."""
+    """Read the guarantee under which private vectors were made."""
     if (provenance == "private") != (guarantee is not None):
         raise InputError(
             "--guarantee: give one for `--provenance private`, and for that alone: the guarantee "

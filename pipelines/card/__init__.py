@@ -1,1 +1,1 @@
-"""The card of a release: what it states, as people read it, and whether all is as it says."""
+"""The card of a release: its content, its form for people, and its verification."""

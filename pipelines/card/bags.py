@@ -32,12 +32,12 @@ class BagOfWordsMechanism(LimitedPrecisionMechanism):
 
     @property
     def includes_bins(self) -> bool:
-        """Whether the noisy counts are released beside the terms."""
+        """Return whether the noisy counts are released along with the terms."""
         return self.include == ["bins"]
 
     @property
     def files(self) -> Mapping[str, FileFormat]:
-        """Rows of documents, the vocabulary and the map."""
+        """Return the formats of the data, the vocabulary and the map."""
         row = FileFormat(
             _ROW + _BINS if self.includes_bins else _ROW,
             ("id", "terms", "counts", *(["bins"] if self.includes_bins else [])),

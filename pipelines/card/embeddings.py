@@ -1,6 +1,6 @@
 """The mechanism of `kind: word-embeddings` on the card, and the files of such a release.
 
-They hold the same vectors in several forms, and an index that tells what they cost.
+The files hold the same vectors in several forms, and an index that states their cost.
 """
 
 from __future__ import annotations
@@ -80,22 +80,22 @@ class WordEmbeddingsMechanism(Mechanism):
 
     @property
     def promise(self) -> Promise:
-        """User-level privacy."""
+        """Return the form of user-level privacy."""
         return Promise(UserParameters)
 
     @property
     def files(self) -> Mapping[str, FileFormat]:
-        """The vectors in four forms, and the vocabulary."""
+        """Return the formats of the vectors, in four forms, and of the vocabulary."""
         return _FILES
 
     @property
     def required(self) -> tuple[str, ...]:
-        """All of them."""
+        """Return the paths of all files."""
         return tuple(_FILES)
 
 
 def check(output: str, card: Card) -> None:
-    """Check that all files agree, what the noise costs, and that the index tells it.
+    """Check that all files agree, what the noise costs, and that the index states the cost.
 
     Raises InputError.
     """
@@ -107,7 +107,7 @@ def check(output: str, card: Card) -> None:
 
 
 def _check_cost(uri: str, mechanism: WordEmbeddingsMechanism, card: Card) -> None:
-    """What was drawn with the card's own noise must cost what it says, by the accountant here."""
+    """Check with the accountant that the card's noise costs no more than the card says."""
     if importlib.util.find_spec("dp_accounting") is None:
         _LOGGER.warning("epsilon is not computed again: dp-accounting is not installed")
         return
@@ -132,7 +132,7 @@ def _check_cost(uri: str, mechanism: WordEmbeddingsMechanism, card: Card) -> Non
 
 
 def _check_vocabulary(uri: str, mechanism: WordEmbeddingsMechanism, card: Card) -> None:
-    """A vocabulary costs what the mechanism's block says: a public one nothing."""
+    """Check that the vocabulary costs what the mechanism's block says: a public one nothing."""
     before = [stage.parameters for stage in card.budget.stages[:-1]]
     spent = [(p.epsilon, p.delta, p.groups) for p in before if isinstance(p, UserParameters)]
     try:
@@ -148,7 +148,7 @@ def _drawn(
     mechanism: WordEmbeddingsMechanism,
 ) -> Iterator[tuple[str, Fraction, Fraction, int]]:
     """Yield the name, sampling rate, noise multiplier and number of steps of each group."""
-    # It needs what is not installed everywhere.
+    # The module imports optional packages.
     from quietcorpus.mechanisms.clipped_sum import STEPS
 
     noise = Fraction(mechanism.noise_multiplier)
@@ -160,7 +160,7 @@ def _drawn(
 
 
 def _check_vectors(output: str, card: Card) -> None:
-    """Raise InputError unless all files hold the same vectors, and the index tells its cost."""
+    """Raise InputError unless all files hold the same vectors, and the index states its cost."""
     index = IndexSource.resolve("index", f"{output}/{INDEX}").open()
     table, terms = (storage.read_table(f"{output}/{name}") for name in (TABLE, layout.VOCABULARY))
     words = table["word"].to_pylist()

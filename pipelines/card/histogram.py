@@ -1,4 +1,4 @@
-"""The mechanism of `kind: histogram` on the card, and what bags of words share with it."""
+"""The mechanism of `kind: histogram` on the card, and the parts that bags of words share."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class LimitedPrecisionMechanism(Mechanism):
 
     @property
     def promise(self) -> Promise:
-        """Limited-precision local privacy."""
+        """Return the form of limited-precision local privacy."""
         return Promise(LimitedPrecisionParameters)
 
     @property
     def files(self) -> Mapping[str, FileFormat]:
-        """The vocabulary, with its counts."""
+        """Return the format of the vocabulary, with its counts."""
         return {layout.VOCABULARY: VOCABULARY_FORMAT}
 
     @property
     def required(self) -> tuple[str, ...]:
-        """The vocabulary."""
+        """Return the path of the vocabulary."""
         return (layout.VOCABULARY,)
 
 

@@ -1,6 +1,6 @@
-"""The mechanism of a release on its card: the spec's block as it was run, and what the run found.
+"""The mechanism of a release on its card: the spec's block as it was run, and the run's results.
 
-Each kind has a class, which also knows the files of such a release. The registry finds it by
+Each kind has a class, which also describes the files of its releases. The registry finds it by
 `kind`.
 """
 
@@ -16,7 +16,7 @@ from quietcorpus.pipelines import registry
 from quietcorpus.pipelines.card.parameters import Parameters, Part
 
 UNKNOWN_KIND = "unknown_kind"
-"""The type of the error of a card whose kind is not registered."""
+"""The type of the error for a card whose kind is not registered."""
 
 
 class Promise(NamedTuple):
@@ -31,7 +31,7 @@ class FileFormat(NamedTuple):
 
     Attributes:
         meaning: a line of the release's README.
-        columns: of the table, but for copied ones; None for a file that is no Parquet table.
+        columns: the table's columns, except copied ones; None for a file that is not Parquet.
     """
 
     meaning: str
@@ -39,19 +39,19 @@ class FileFormat(NamedTuple):
 
 
 class Mechanism(Part):
-    """The mechanism of a release, with what its parameters were resolved to."""
+    """The mechanism of a release, with its resolved parameters."""
 
     if TYPE_CHECKING:
-        kind: str  # a field of each class, at a place of its own among the keys
+        kind: str  # each class declares the field itself, which fixes its place among the keys
 
     @property
     def promise(self) -> Promise | None:
-        """The form of guarantee that this mechanism gives; None for an unknown mechanism."""
+        """Return the form of guarantee that this mechanism gives; None if it is unknown."""
         raise NotImplementedError
 
     @property
     def files(self) -> Mapping[str, FileFormat]:
-        """The files that a release may have, by their paths.
+        """Return the formats of the files that a release may have, by their paths.
 
         `data` stands for all files in the folder of that name, which have a row for each document.
         """
@@ -59,7 +59,7 @@ class Mechanism(Part):
 
     @property
     def required(self) -> tuple[str, ...]:
-        """The paths of files that every release has, besides those of `data`."""
+        """Return the paths of the files that every release has, besides `data`."""
         return ()
 
 
@@ -78,7 +78,7 @@ def _by_kind(value: object) -> object:
 
 
 def class_of(kind: str) -> type[Mechanism]:
-    """The class of a kind's mechanism."""
+    """Return the class of a kind's mechanism."""
     found: type[Mechanism] = registry.part(kind, "mechanism")
     return found
 

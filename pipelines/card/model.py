@@ -16,7 +16,7 @@ from quietcorpus.pipelines.spec.values import Disjoint
 
 
 class GuaranteePart(Part):
-    """What is promised."""
+    """The guarantee of the release."""
 
     definition: str
     adjacency: str
@@ -34,10 +34,10 @@ class Stage(Part):
 
 
 class Budget(Part):
-    """What was spent, stage by stage, and in all.
+    """The budget that was spent, by stage and in all.
 
-    `inherited` comes on top: what the making of private artefacts cost, each under a definition
-    of its own that does not add to this one's.
+    `inherited` comes on top: the cost of making private artefacts, each under a definition of its
+    own, which does not add to this one's.
     """
 
     stages: list[Stage]
@@ -46,17 +46,17 @@ class Budget(Part):
 
 
 class PapersFigure(Part):
-    """What the paper's own accounting would say; not a guarantee."""
+    """The result of the paper's own accounting; not a guarantee."""
 
     epsilon: float
     explanation: str
 
 
 class Artefact(Part):
-    """An artefact that went in.
+    """An artefact that the release used.
 
-    A private one was made from private data: what it cost under its own `guarantee` comes on top
-    of this release's cost, for the people whom that guarantee is about.
+    A private one was made from private data. Its cost, under its own `guarantee`, comes on top of
+    this release's cost, for the people whom that guarantee is about.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Spread(Part):
 
 
 class Typical(Part):
-    """What becomes of words at an epsilon: estimates over a sample of the index's words."""
+    """The effect of an epsilon on words: estimates over a sample of the index's words."""
 
     document_words: int | None = Field(None, description="for an epsilon that a document shares")
     epsilon: float = Field(description="of every word")
@@ -90,7 +90,7 @@ class Typical(Part):
 
 
 class Meaning(Part):
-    """What epsilon means for the words of this index."""
+    """The meaning of epsilon for the words of this index."""
 
     mean_distance: float = Field(description="of two different words of the vocabulary")
     mean_interval: list[float] | None = Field(
@@ -117,7 +117,7 @@ class Counts(Part):
 
 
 class LedgerEntry(Part):
-    """Where the ledger of the corpus counts this release."""
+    """The entry of this release in the ledger of the corpus."""
 
     reservation: int = Field(ge=1, description="the number of the record that reserved its budget")
     record_sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="of that record")
@@ -135,7 +135,7 @@ class LedgerEntry(Part):
 
 
 class Reconstruction(Part):
-    """The release that this one was made from; nothing private went in, and nothing was spent."""
+    """The release that this one was made from, without private data and without further cost."""
 
     card_sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="of its release.json")
     factors: int = Field(ge=1, description="of the low-rank model")
@@ -178,15 +178,15 @@ class Card(Part):
 
     @property
     def kept(self) -> list[str]:
-        """The input's names of the columns that are copied."""
+        """Return the input's names of the copied columns."""
         return [self.id_column or name if name == "id" else name for name in self.columns]
 
     def to_json(self) -> str:
-        """The text of `release.json`."""
+        """Return the text of `release.json`."""
         return json.dumps(self.model_dump(mode="json", exclude_none=True), indent=2) + "\n"
 
 
 def schema() -> str:
-    """The JSON Schema of `release.json`."""
+    """Return the JSON Schema of `release.json`."""
     content = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     return json.dumps(content | Card.model_json_schema(), indent=2) + "\n"

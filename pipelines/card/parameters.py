@@ -39,7 +39,7 @@ class LimitedPrecisionParameters(Part):
 
     @classmethod
     def of(cls, guarantee: LimitedPrecision) -> LimitedPrecisionParameters:
-        """The numbers of `guarantee`."""
+        """Return the numbers of `guarantee`."""
         return cls(
             precision=guarantee.precision,
             epsilon=round_up(guarantee.epsilon),
@@ -50,7 +50,7 @@ class LimitedPrecisionParameters(Part):
 
     @property
     def guarantee(self) -> LimitedPrecision:
-        """The guarantee with these numbers."""
+        """Return the guarantee with these numbers."""
         return LimitedPrecision(
             self.precision, Fraction(self.epsilon_exact), Fraction(self.delta_exact)
         )
@@ -68,7 +68,7 @@ class MetricParameters(Part):
 
     @classmethod
     def of(cls, guarantee: MetricPrivacy) -> MetricParameters:
-        """The numbers of `guarantee`."""
+        """Return the numbers of `guarantee`."""
         return cls(
             metric=guarantee.metric,
             epsilon=round_up(guarantee.epsilon),
@@ -78,7 +78,7 @@ class MetricParameters(Part):
 
     @property
     def guarantee(self) -> MetricPrivacy:
-        """The guarantee with these numbers."""
+        """Return the guarantee with these numbers."""
         return MetricPrivacy(self.metric, Fraction(self.epsilon_exact), self.per)
 
 
@@ -90,12 +90,12 @@ class SentenceParameters(Part):
 
     @classmethod
     def of(cls, guarantee: SentencePrivacy) -> SentenceParameters:
-        """The numbers of `guarantee`."""
+        """Return the numbers of `guarantee`."""
         return cls(epsilon=round_up(guarantee.epsilon), epsilon_exact=str(guarantee.epsilon))
 
     @property
     def guarantee(self) -> SentencePrivacy:
-        """The guarantee with these numbers."""
+        """Return the guarantee with these numbers."""
         return SentencePrivacy(Fraction(self.epsilon_exact))
 
 
@@ -120,7 +120,7 @@ class UserParameters(Part):
 
     @classmethod
     def of(cls, guarantee: UserPrivacy) -> UserParameters:
-        """The numbers of `guarantee`."""
+        """Return the numbers of `guarantee`."""
         return cls(
             epsilon=round_up(guarantee.epsilon),
             epsilon_exact=str(guarantee.epsilon),
@@ -134,7 +134,7 @@ class UserParameters(Part):
 
     @property
     def guarantee(self) -> UserPrivacy:
-        """The guarantee with these numbers."""
+        """Return the guarantee with these numbers."""
         groups = tuple((group.name, Fraction(group.epsilon_exact)) for group in self.groups)
         return UserPrivacy(Fraction(self.epsilon_exact), Fraction(self.delta_exact), groups)
 
@@ -143,7 +143,7 @@ Parameters = LimitedPrecisionParameters | MetricParameters | SentenceParameters 
 
 
 def parameters(guarantee: Guarantee) -> Parameters:
-    """The numbers of a guarantee."""
+    """Return the numbers of a guarantee."""
     match guarantee:
         case LimitedPrecision():
             return LimitedPrecisionParameters.of(guarantee)
@@ -156,7 +156,7 @@ def parameters(guarantee: Guarantee) -> Parameters:
 
 
 def costs(parameters: Parameters) -> str:
-    """Epsilon, and delta if there is one, in words; rounded up."""
+    """Return epsilon, and delta if there is one, in words; rounded up."""
     epsilon = f"epsilon {ceiling(Fraction(parameters.epsilon_exact))}"
     match parameters:
         case MetricParameters():
@@ -170,6 +170,6 @@ def costs(parameters: Parameters) -> str:
 
 
 def total_cost(total: Parameters) -> str:
-    """What a release costs in all, in words, with the precision that it is at."""
+    """Return a release's total cost in words, with its precision if it has one."""
     at = f" at N = {total.precision}" if isinstance(total, LimitedPrecisionParameters) else ""
     return costs(total) + at

@@ -26,7 +26,7 @@ from quietcorpus.pipelines.card.statements import named
 
 
 def render(card: Card) -> str:
-    """The text of a release's README."""
+    """Return the text of a release's README."""
     mechanism = card.mechanism.model_dump(mode="json", exclude_none=True)
     total = card.guarantee.parameters
     parts = [
@@ -139,7 +139,7 @@ def _artefact(artefact: Artefact) -> str:
 
 
 def _meaning(meaning: Meaning) -> str:
-    """Losses and what becomes of words, for people."""
+    """Render the losses, and the effect on words, for people."""
     whose = "one word replaced" if meaning.loss_of_documents else "all of a document replaced"
     between = (
         ""
@@ -178,7 +178,7 @@ def _meaning(meaning: Meaning) -> str:
 
 
 def _spread(spread: Spread, *, none: str = "0", most: float = math.inf) -> str:
-    """Quantiles; estimates from draws know nothing beyond what that many draws can show."""
+    """Format quantiles; near `most`, the largest value that the draws can show, give a bound."""
 
     def shown(value: float) -> str:
         if value == 0:

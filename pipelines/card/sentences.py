@@ -22,7 +22,7 @@ _PROMISES = {
 
 
 class SentencesMechanism(Mechanism):
-    """A release of an embedding of each document."""
+    """A release of one embedding for each document."""
 
     kind: Literal["sentence-embeddings"]
     mechanism: str
@@ -48,18 +48,18 @@ class SentencesMechanism(Mechanism):
 
     @property
     def promise(self) -> Promise | None:
-        """Sentence-level privacy, or metric privacy by words; None for an unknown mechanism."""
+        """Return the form of sentence-level privacy, or of metric privacy for `madlib`."""
         return _PROMISES.get(self.mechanism)
 
     @property
     def files(self) -> Mapping[str, FileFormat]:
-        """Rows of documents; a drawn candidate has a number."""
+        """Return the format of the data; a drawn candidate has a number."""
         drawn = ["candidate"] if self.mechanism == "deep-candidate" else []
         return {"data": FileFormat(_ROW, ("id", *drawn, "embedding"))}
 
 
 def check(output: str, card: Card) -> None:
-    """Refuse what is drawn or clipped by something private: nothing accounts for it.
+    """Check that candidates and encoder are public, since nothing accounts for private ones.
 
     Raises InputError.
     """

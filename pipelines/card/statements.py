@@ -23,7 +23,7 @@ from quietcorpus.transforms.artefacts import artefacts
 def budget(
     spendings: Sequence[Spending[Any]], total: Guarantee, artefacts: Sequence[Artefact]
 ) -> Budget:
-    """The budget part of a card."""
+    """Build the budget part of a card."""
     return Budget(
         stages=[Stage(stage=s.stage, parameters=parameters(s.guarantee)) for s in spendings],
         total=parameters(total),
@@ -32,14 +32,14 @@ def budget(
 
 
 def inherited(artefacts: Sequence[Artefact]) -> list[dict[str, Any]]:
-    """The guarantees under which private artefacts were made."""
+    """Return the guarantees under which private artefacts were made."""
     return [{"artefact": a.name, **a.guarantee} for a in artefacts if a.guarantee is not None]
 
 
 def guarantee(
     total: Guarantee, not_protected: Sequence[str], artefacts: Sequence[Artefact]
 ) -> GuaranteePart:
-    """The guarantee part of a card."""
+    """Build the guarantee part of a card."""
     return GuaranteePart(
         definition=total.definition,
         adjacency=total.adjacency,
@@ -51,7 +51,7 @@ def guarantee(
 
 
 def statement(total: Guarantee, artefacts: Sequence[Artefact] = ()) -> str:
-    """The guarantee in one sentence, and one more for each private artefact."""
+    """State the guarantee in one sentence, and add one for each private artefact."""
     match total:
         case LimitedPrecision():
             own = _precision_statement(total)
@@ -117,19 +117,19 @@ def _changes(precision: int) -> str:
 
 
 def public_artefact(name: str, found: artefacts.Artefact) -> Artefact:
-    """A public file that went in."""
+    """Return the card's entry for a public file that the release used."""
     uri = without_folders(found.uri)
     return Artefact(name=name, uri=uri, digest=found.digest, provenance="public")
 
 
 def named(columns: Sequence[str], id_column: str | None, mark: str = "") -> str:
-    """The names of copied columns, for people, each between two marks."""
+    """Return the names of copied columns, for people, each between two marks."""
     own = f" (the input's {mark}{id_column}{mark})" if id_column != "id" else ""
     return ", ".join(f"{mark}{name}{mark}{own if name == 'id' else ''}" for name in columns)
 
 
 def row_places(rows: int) -> str:
-    """What the order of rows gives away, where they are shuffled in groups of this many."""
+    """Say what the order of rows reveals, where they are shuffled in groups of this many."""
     return (
         "roughly where in the input a row comes from: rows are shuffled within a row group of "
         f"at most {rows:,} rows, and the last one of a file may hold few"
@@ -137,7 +137,7 @@ def row_places(rows: int) -> str:
 
 
 def stated(promise: GuaranteePart) -> dict[str, Any]:
-    """What an index says of the guarantee under which its vectors were made."""
+    """Return what an index states of the guarantee under which its vectors were made."""
     return promise.model_dump(
         mode="json", include={"definition", "unit", "parameters", "statement"}
     )

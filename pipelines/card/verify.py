@@ -1,4 +1,4 @@
-"""Checking a release against its card: schema, digests, rows, columns, and nothing else inside."""
+"""Checking a release against its card: schema, digests, rows, columns, and no other files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from quietcorpus.transforms.errors import InputError
 
 
 def verify(path: str) -> Card:
-    """The card of a release in which everything is as the card says; raises InputError if not."""
+    """Check that a release is as its card says, and return the card; raises InputError if not."""
     FileSystems.set_options(PipelineOptions([]))
     output = absolute(path)
     card = _read_card(output)
@@ -70,10 +70,10 @@ def _read_card(output: str) -> Card:
 
 
 def _check_sum(output: str, card: Card) -> None:
-    """The stages must add up to the total, and the guarantee must be that total."""
+    """Check that the stages add up to the total, and that the guarantee states that total."""
     try:
         total = compose(Spending(s.stage, s.parameters.guarantee) for s in card.budget.stages)
-        # Equal parameters are rounded alike, so that no decimal understates its rational.
+        # `parameters` rounds up: equality shows that no decimal understates its rational.
         agree = parameters(total) == card.budget.total == card.guarantee.parameters
     except (ArithmeticError, TypeError, ValueError):  # of different definitions, or impossible
         agree = False
@@ -89,7 +89,7 @@ def _check_sum(output: str, card: Card) -> None:
 
 
 def _check_promise(uri: str, card: Card) -> None:
-    """A mechanism gives its own kind of guarantee, at its own epsilon, and protects not all."""
+    """Check that the mechanism gives this kind of guarantee, and that its limits are stated."""
     total = card.budget.total
     found = Promise(type(total), getattr(total, "metric", None))
     if card.mechanism.promise != found:
@@ -99,7 +99,7 @@ def _check_promise(uri: str, card: Card) -> None:
 
 
 def _check_completeness(output: str, card: Card) -> None:
-    """Every file that the kind requires is there, and as many rows as documents."""
+    """Check that every required file is listed, and that there are as many rows as documents."""
     uri = f"{output}/{layout.CARD}"
     paths = [file.path for file in card.files]
     for path in card.mechanism.required:

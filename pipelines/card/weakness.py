@@ -1,4 +1,4 @@
-"""What makes a guarantee mean little: warned of before a run, and said first on its card.
+"""Weaknesses of a guarantee: the log warns of them before a run, and the card lists them first.
 
 Everything is judged from public figures: budgets, the index, the number of users that the spec
 states. docs/explanation/privacy.md gives the reason for every threshold.
@@ -18,18 +18,18 @@ MOST_EPSILON = Fraction(10)
 MOST_DELTA = Fraction(1, 10**5)
 MOST_UNCHANGED = 0.5
 LEAST_WORDS = Fraction(1, 2)
-"""Of a vocabulary, the share that should stand out of the noise."""
+"""The share of a vocabulary that should stand out from the noise."""
 
 _REPLACED = 2  # in L1: a replaced word is one removed and one added
-_LONG = 14  # from this epsilon on, odds are said as a power of ten
+_LONG = 14  # from this epsilon on, odds are stated as a power of ten
 _WORTH = "the vectors' worth, of which no guarantee speaks: "
 
 
 class Weakness(NamedTuple):
-    """What a release does not protect, or is not worth, though one might think so.
+    """A protection, or a use, that a release lacks though a reader might expect it.
 
     Attributes:
-        said: a line of what is not protected.
+        said: the card's line on what is not protected.
         remedy: what to change in the spec.
     """
 
@@ -67,7 +67,7 @@ def _of_epsilon(whose: str, name: str, epsilon: Fraction) -> list[Weakness]:
 
 
 def _odds(epsilon: Fraction) -> str:
-    """The exponential of `epsilon`, rounded up."""
+    """Return the exponential of `epsilon` as text, rounded up."""
     if epsilon < _LONG:
         return f"{math.ceil(math.exp(epsilon) / 1000) * 1000:,}"
     return f"10^{math.ceil(float(epsilon) / math.log(10))}"
@@ -84,7 +84,7 @@ def _of_delta(delta: Fraction) -> list[Weakness]:
 
 
 def _of_inherited(artefact: Artefact) -> list[Weakness]:
-    """Judge a private artefact by the epsilon that it came with, whatever its definition is."""
+    """Judge a private artefact by its epsilon and delta, unless they are of metric privacy."""
     numbers = (artefact.guarantee or {}).get("parameters")
     if not isinstance(numbers, dict) or "metric" in numbers:
         return []
@@ -101,7 +101,7 @@ def _of_inherited(artefact: Artefact) -> list[Weakness]:
 
 
 def _number(value: object) -> float:
-    """A number that another party has stated, maybe in quotes; infinite where it is none."""
+    """Parse a number that another party has stated, maybe in quotes; infinity if it is none."""
     try:
         return float(Fraction(str(value)))
     except (ValueError, OverflowError, ZeroDivisionError):
@@ -111,7 +111,7 @@ def _number(value: object) -> float:
 def of_words(meaning: Meaning) -> list[Weakness]:
     """Judge an epsilon of words by N_w, the chance that a word of the index comes back unchanged.
 
-    Where a document's words share epsilon, the longest document is named that is too short for it.
+    Where a document's words share epsilon, the longest document that is too short for it is named.
     """
     weak = [one for one in meaning.typical if one.unchanged.median > MOST_UNCHANGED]
     if not weak:
@@ -138,7 +138,7 @@ def of_users(delta: Fraction, users: int) -> list[Weakness]:
 
 
 def of_noise(users: int, on_noise: float, least: int) -> list[Weakness]:
-    """Judge vectors by how many users there are to a standard deviation of the noise."""
+    """Judge vectors by the number of users per standard deviation of the noise."""
     if on_noise >= least:
         return []
     said = (

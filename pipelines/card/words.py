@@ -33,19 +33,19 @@ class WordsMechanism(Mechanism):
 
     @property
     def promise(self) -> Promise | None:
-        """Metric privacy, in the mechanism's metric."""
+        """Return the form of metric privacy in the mechanism's metric; None if it is unknown."""
         metric = METRICS.get(self.mechanism)
         return Promise(MetricParameters, metric) if metric else None
 
     @property
     def files(self) -> Mapping[str, FileFormat]:
-        """Rows of documents."""
+        """Return the format of the data."""
         meaning = "`text`, the released words with single spaces between them"
         return {"data": FileFormat(meaning, ("id", "text"))}
 
 
 def check(output: str, card: Card) -> None:
-    """Check the index, and what the card says that epsilon means there; raises InputError."""
+    """Check the index, the meaning of epsilon there, and epsilon itself; raises InputError."""
     mechanism = card.mechanism
     assert isinstance(mechanism, WordsMechanism)
     uri = f"{output}/{layout.CARD}"
@@ -55,7 +55,7 @@ def check(output: str, card: Card) -> None:
 
 
 def check_words(uri: str, card: Card, artefacts: Sequence[Artefact]) -> None:
-    """Refuse a guarantee in a metric without the index that defines it; raises InputError."""
+    """Check the index that defines the metric, and the losses stated for it; raises InputError."""
     if [artefact.name for artefact in artefacts] != ["index"] or card.meaning is None:
         raise InputError(f"{uri}: artefacts: the index, or what epsilon means there, is missing")
     if (artefacts[0].provenance == "private") != (artefacts[0].guarantee is not None):

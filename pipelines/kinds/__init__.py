@@ -1,1 +1,1 @@
-"""The kinds of release: what each checks, builds, writes and accounts for."""
+"""The kinds of release: each checks a spec, builds a job, and accounts for its cost."""

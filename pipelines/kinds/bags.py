@@ -31,7 +31,7 @@ from quietcorpus.transforms.vocabulary import KeySource, vocabulary_table
 
 @dataclass(frozen=True)
 class BagOfWordsKind(Kind):
-    """The kind, with its public artefacts found."""
+    """The kind `bag-of-words`, with its public artefacts found."""
 
     spec: BagOfWordsSpec
     vocabulary: VocabularyStep
@@ -43,7 +43,7 @@ class BagOfWordsKind(Kind):
 
     @classmethod
     def resolve(cls, spec: BagOfWordsSpec) -> BagOfWordsKind:
-        """Raises InputError for artefacts that cannot be used, or more bins than terms."""
+        """Find the artefacts; raises InputError for unusable ones, or for more bins than terms."""
         vocabulary = VocabularyStep.resolve(spec)
         bins, given = spec.compression.size, spec.compression.embedding
         if vocabulary.size is not None and bins is not None:
@@ -53,12 +53,12 @@ class BagOfWordsKind(Kind):
 
     @property
     def passes(self) -> int:
-        """How often every document is read."""
+        """Return how many times every document is read."""
         return 1 + self.vocabulary.passes + (self.histogram is not None)
 
     @property
     def artefacts(self) -> Sequence[card.Artefact]:
-        """The public ones."""
+        """Return the public artefacts."""
         vectors = (
             [statements.public_artefact("embedding", self.embedding)] if self.embedding else []
         )
@@ -66,20 +66,20 @@ class BagOfWordsKind(Kind):
 
     @property
     def parameters(self) -> BagOfWordsParameters:
-        """The documents' mechanism."""
+        """Return the parameters of the documents' mechanism."""
         spec = self.spec
         with_bins = spec.include is not None
         return BagOfWordsParameters(spec.precision, spec.epsilon, spec.accounting, with_bins)
 
     @property
     def histogram(self) -> Histogram | None:
-        """The histogram's mechanism, if there is one."""
+        """Return the histogram's mechanism, if there is one."""
         epsilon = self.spec.histogram_epsilon
         return Histogram(self.spec.precision, epsilon) if epsilon else None
 
     @property
     def compression(self) -> Compression:
-        """How the map is made."""
+        """Return the settings of the compression map."""
         given = self.spec.compression
         return Compression(given.method, given.size, self.embedding)
 
@@ -103,31 +103,36 @@ class BagOfWordsKind(Kind):
         release_documents(pipeline, job, self.parameters, codebook, others=(tables, *tallies))
 
     def check(self, tally: Tally) -> None:
-        """Any corpus has bags of words."""
+        """Accept any corpus: every corpus has bags of words."""
 
     @property
     def cost(self) -> LimitedPrecision:
-        """All stages together; the documents' depends on the vocabulary's size, if at all."""
+        """Return the cost of all stages together.
+
+        Raises InputError if it depends on the size of a private vocabulary, which is not known
+        before the run.
+        """
         if self.vocabulary.size is None and self.spec.accounting is Accounting.PER_ENTRY:
             raise InputError(
                 "mechanism.accounting: what `per-entry` costs depends on the size of the private "
                 "vocabulary, and is not known before the run; use `tight`, or a public vocabulary"
             )
+        # Under `tight` accounting the cost does not depend on the size: 1 stands in for it.
         documents = self._documents(self.vocabulary.size or 1)
         return compose([*self._before, Spending("documents", documents.guarantee)])
 
     @property
     def _before(self) -> list[Spending[LimitedPrecision]]:
-        """What is spent before the documents are released."""
+        """Return what is spent before the documents are released."""
         own = [Spending("histogram", self.histogram.guarantee)] if self.histogram else []
         return [*self.vocabulary.spendings, *own]
 
     def _documents(self, size: int) -> BagOfWords:
-        """The documents' mechanism over a vocabulary of this size."""
+        """Return the documents' mechanism over a vocabulary of this size."""
         return self.parameters.mechanism(size, self.spec.compression.size or size)
 
     def account(self, files: Sequence[Written]) -> Account:
-        """What the run cost, now that the vocabulary's size is known."""
+        """Return the account of the run, now that the vocabulary's size is known."""
         size = rows_of(files, VOCABULARY)
         documents = self._documents(size)
         before = self._before
@@ -159,7 +164,7 @@ def _papers_figure(
 
 
 class _WriteCodebook(beam.DoFn):
-    """The public tables of a release: its vocabulary, and its map where there is one."""
+    """The writer of a release's public tables: its vocabulary, and its map if it has one."""
 
     def __init__(self, staging: str, key: KeySource) -> None:
         self._staging = staging

@@ -10,13 +10,13 @@ from quietcorpus.transforms.errors import InputError
 
 
 def resolve(spec: WordEmbeddingsSpec, workers: int) -> Kind:
-    """Prepare a release; raises InputError for what cannot be used, or is not installed."""
+    """Prepare a release; raises InputError for an unusable spec or a missing package."""
     for module, package in (("dp_accounting", "dp-accounting"), ("flint", "python-flint")):
         if importlib.util.find_spec(module) is None:
             raise InputError(
                 f"mechanism.kind: {package} is not installed; install the extra [embeddings]"
             )
-    # These import what is not installed with every quietcorpus.
+    # These modules import optional packages.
     from quietcorpus.pipelines.kinds.embeddings_counted import CountedEmbeddingsKind
     from quietcorpus.pipelines.kinds.embeddings_trained import TrainedEmbeddingsKind
 

@@ -38,12 +38,12 @@ from quietcorpus.transforms.users.cooccurrence import (
 )
 
 _LEAST_ON_NOISE = 1_000
-"""Users to a standard deviation of the noise: with 715 vectors were measured at chance."""
+"""Users needed per standard deviation of the noise: at 715, vectors were measured at chance."""
 
 
 @dataclass(frozen=True)
 class CountedEmbeddingsKind(Kind):
-    """The kind, with its noise and its users' norms solved."""
+    """The kind `word-embeddings` by `method: cooccurrence`, with its noise and norms computed."""
 
     corpus: UserCorpus
     counting: Cooccurrences
@@ -52,7 +52,7 @@ class CountedEmbeddingsKind(Kind):
 
     @classmethod
     def resolve(cls, spec: WordEmbeddingsSpec) -> CountedEmbeddingsKind:
-        """Raises InputError for a vocabulary or a budget that cannot be used."""
+        """Compute noise and norms; raises InputError for an unusable vocabulary or budget."""
         corpus = UserCorpus.resolve(spec)
         refuse_large(corpus.size or 0)
         budgets = corpus.budgets
@@ -69,26 +69,26 @@ class CountedEmbeddingsKind(Kind):
 
     @property
     def on_noise(self) -> float:
-        """Users to a standard deviation of the noise, in units of what one of them adds."""
+        """Return the users per standard deviation of the noise, in units of one user's share."""
         return float(self.corpus.spec.users / self.counting.mechanism.noise_multiplier)
 
     @property
     def passes(self) -> int:
-        """How often every document is read."""
+        """Return how many times every document is read."""
         return 1 + (self.corpus.selection is not None)
 
     @property
     def computing(self) -> str:
-        """What accounts and draws."""
+        """Return the versions of the packages that account and draw."""
         return versions_of("dp-accounting", "python-flint")
 
     @property
     def artefacts(self) -> Sequence[card.Artefact]:
-        """The vocabulary, if it is public."""
+        """Return the vocabulary, if it is public."""
         return self.corpus.artefacts
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
-        """Add the job to a pipeline: everything but the factorisation."""
+        """Add the job to a pipeline, without the factorisation, which is the launcher's."""
         words, gathered = self.corpus.gathered(pipeline, job)
         files = gathered["shares"] | "cooccurrences" >> ReleaseCooccurrences(
             self.counting, words, self.corpus.shards, job.key, job.staging
@@ -96,7 +96,7 @@ class CountedEmbeddingsKind(Kind):
         self.corpus.write(pipeline, job, words, gathered, files)
 
     def check(self, tally: Tally) -> None:
-        """Refuse a corpus in another language than the vocabulary's."""
+        """Refuse a corpus that has no word of the vocabulary."""
         self.corpus.check(tally)
 
     def finish(self, job: Job, files: Sequence[Written]) -> Sequence[Written]:
@@ -125,7 +125,7 @@ class CountedEmbeddingsKind(Kind):
 
     @property
     def spendings(self) -> list[Spending[UserPrivacy]]:
-        """What each stage cost."""
+        """Return the cost of each stage."""
         noise = self.counting.mechanism.noise_multiplier
         spent = {
             name: epsilon_of(Fraction(1), noise * STEPS / most, 1, self.corpus.delta)
@@ -137,25 +137,25 @@ class CountedEmbeddingsKind(Kind):
 
     @property
     def cost(self) -> UserPrivacy:
-        """All stages together."""
+        """Return the cost of all stages together."""
         return compose(self.spendings)
 
     @property
     def weaknesses(self) -> Sequence[Weakness]:
-        """What makes its guarantee mean little, and its users too few."""
+        """Return the weaknesses of the guarantee, and of the number of users for the noise."""
         return self.corpus.weaknesses(self.cost, self.on_noise, _LEAST_ON_NOISE)
 
     def shown(self, made: Sequence[Written], files: Sequence[Written]) -> Sequence[Weakness]:
-        """Whether the noisy counts leave out much of the vocabulary."""
+        """Return a weakness if the noisy counts leave out much of the vocabulary."""
         return of_left_out(storage.rows_of(files, TABLE), storage.rows_of(made, layout.VOCABULARY))
 
     @property
     def unit_scope(self) -> str:
-        """What a user is says the column."""
+        """Return the column that defines a user."""
         return self.corpus.unit_scope
 
     def account(self, files: Sequence[Written]) -> Account:
-        """What the counts cost."""
+        """Return the account of the counts."""
         spendings = self.spendings
         total = compose(spendings)
         resolved = {

@@ -32,9 +32,9 @@ def write_embeddings(
     staging: str,
     key: ReleaseKey,
 ) -> list[Written]:
-    """Write the vectors, float32 (n, d), of n words, and under which promise they were made.
+    """Write the vectors, float32 (n, d), of n words, and the promise under which they were made.
 
-    Raises InputError where no index can be made of them.
+    Raises InputError if no index can be made from them.
     """
     rows = len(words)
     column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])

@@ -32,12 +32,12 @@ from quietcorpus.transforms.users.training_shards import FOLDER, WriteTrainingSh
 
 _LARGEST_MODEL = 1 << 26
 _LEAST_ON_NOISE = 5_000
-"""Users to a standard deviation of the noise: with 3,968 vectors were measured at chance."""
+"""Users needed per standard deviation of the noise: at 3,968, vectors were measured at chance."""
 
 
 @dataclass(frozen=True)
 class TrainedEmbeddingsKind(Kind):
-    """The kind, with its noise and its users' sampling rates solved."""
+    """The kind `word-embeddings` by `method: sgd`, with its noise and sampling rates computed."""
 
     corpus: UserCorpus
     given: TrainingSpec
@@ -48,9 +48,10 @@ class TrainedEmbeddingsKind(Kind):
 
     @classmethod
     def resolve(cls, spec: WordEmbeddingsSpec, workers: int) -> TrainedEmbeddingsKind:
-        """Raises InputError for a vocabulary or a budget that cannot be used.
+        """Compute the noise and the sampling rates.
 
-        And where that many processes cannot train, for want of PyTorch or Ray.
+        Raises InputError for a vocabulary or a budget that cannot be used, and if PyTorch, or Ray
+        for several workers, is not installed.
         """
         if importlib.util.find_spec("torch") is None:
             raise InputError(
@@ -80,20 +81,23 @@ class TrainedEmbeddingsKind(Kind):
 
     @property
     def on_noise(self) -> float:
-        """Users to a standard deviation of the noise over all steps, whose noise adds in squares.
+        """Return the users per standard deviation of the noise over all steps.
 
-        In units of what one of them adds to a step at most.
+        The unit is the most that one user adds to a step. The steps' noise adds in squares.
         """
         return float(self.lot / self.schedule.noise_multiplier) * math.sqrt(self.until)
 
     @property
     def passes(self) -> int:
-        """How often every document is read."""
+        """Return how many times every document is read."""
         return 1 + (self.corpus.selection is not None)
 
     @property
     def computing(self) -> str:
-        """What accounts, draws and trains: another machine's last digits are other draws."""
+        """Return the software and hardware that account, draw and train.
+
+        On another machine the last digits differ, and with them the draws.
+        """
         return "; ".join(
             [
                 versions_of("dp-accounting", "python-flint", "torch"),
@@ -104,11 +108,11 @@ class TrainedEmbeddingsKind(Kind):
 
     @property
     def artefacts(self) -> Sequence[card.Artefact]:
-        """The vocabulary, if it is public."""
+        """Return the vocabulary, if it is public."""
         return self.corpus.artefacts
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
-        """Add the job to a pipeline: everything but the training."""
+        """Add the job to a pipeline, without the training, which is the launcher's."""
         words, gathered = self.corpus.gathered(pipeline, job)
         files = gathered["shares"] | "shards" >> WriteTrainingShards(
             self.corpus.shards, job.key, job.staging
@@ -116,11 +120,11 @@ class TrainedEmbeddingsKind(Kind):
         self.corpus.write(pipeline, job, words, gathered, files)
 
     def check(self, tally: Tally) -> None:
-        """Refuse a corpus in another language than the vocabulary's."""
+        """Refuse a corpus that has no word of the vocabulary."""
         self.corpus.check(tally)
 
     def finish(self, job: Job, files: Sequence[Written]) -> Sequence[Written]:
-        """Train, and write the vectors."""
+        """Train the vectors, and write them."""
         words = words_in(files, job.key())
         _refuse_large(len(words), self.corpus.spec.dimensions)
         shards = sorted((f for f in files if f.path.startswith(f"{FOLDER}/")), key=lambda f: f.path)
@@ -142,12 +146,12 @@ class TrainedEmbeddingsKind(Kind):
 
     @property
     def until(self) -> int:
-        """The last step that is taken."""
+        """Return the number of the last step."""
         return self.given.stop_after or self.given.steps
 
     @property
     def training(self) -> Training:
-        """How steps are taken."""
+        """Return the settings of the training steps."""
         spec, given = self.corpus.spec, self.given
         settings = SkipGram(spec.dimensions, spec.window, given.negatives, given.clip)
         noise = ClippedSum(self.schedule.noise_multiplier)
@@ -155,27 +159,27 @@ class TrainedEmbeddingsKind(Kind):
 
     @property
     def spendings(self) -> list[Spending[UserPrivacy]]:
-        """What each stage cost."""
+        """Return the cost of each stage."""
         spent = {g.name: self.schedule.spent(g, self.until) for g in self.schedule.groups}
         return self.corpus.spendings("training", spent)
 
     @property
     def cost(self) -> UserPrivacy:
-        """All stages together."""
+        """Return the cost of all stages together."""
         return compose(self.spendings)
 
     @property
     def weaknesses(self) -> Sequence[Weakness]:
-        """What makes its guarantee mean little, and its users too few."""
+        """Return the weaknesses of the guarantee, and of the number of users for the noise."""
         return self.corpus.weaknesses(self.cost, self.on_noise, _LEAST_ON_NOISE)
 
     @property
     def unit_scope(self) -> str:
-        """What a user is says the column."""
+        """Return the column that defines a user."""
         return self.corpus.unit_scope
 
     def account(self, files: Sequence[Written]) -> Account:
-        """What the steps that were taken cost."""
+        """Return the account of the steps that were taken."""
         spendings = self.spendings
         total = compose(spendings)
         resolved = {

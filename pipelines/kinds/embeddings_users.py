@@ -1,4 +1,4 @@
-"""What both ways to word embeddings share: users, their vocabulary, the files, the limits."""
+"""The parts that both methods of word embeddings share: users, vocabulary, files and limits."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ _LOGGER = logging.getLogger("quietcorpus.embeddings")
 
 @dataclass(frozen=True)
 class UserCorpus:
-    """Who writes, in which words: the part of a release that depends on no method.
+    """The users and their vocabulary: the part of a release that both methods share.
 
     Attributes:
         spec: the mechanism block.
         public: the vocabulary, if it is a public list.
-        selection: its private selection, if not.
-        size: of the public list.
+        selection: the vocabulary's private selection, if it is not.
+        size: the number of words of a public list.
     """
 
     spec: WordEmbeddingsSpec
@@ -58,7 +58,7 @@ class UserCorpus:
 
     @classmethod
     def resolve(cls, spec: WordEmbeddingsSpec) -> UserCorpus:
-        """Raises InputError for a vocabulary that cannot be used."""
+        """Find the vocabulary; raises InputError if it cannot be used."""
         private = spec.vocabulary.private
         if private is not None:
             try:
@@ -72,9 +72,9 @@ class UserCorpus:
 
     @cached_property
     def budgets(self) -> dict[str, Fraction]:
-        """What each group's users may spend after the vocabulary, from the least on.
+        """Return what each group's users may spend after the vocabulary, in ascending order.
 
-        The one group of users without budgets of their own is called "".
+        If users have no budgets of their own, they form one group, called "".
         """
         given = self.spec.budgets.of_groups if self.spec.budgets else {"": self.spec.epsilon}
         left = {name: epsilon - self.before for name, epsilon in given.items() if epsilon}
@@ -82,16 +82,16 @@ class UserCorpus:
 
     @property
     def before(self) -> Fraction:
-        """What the vocabulary costs every user."""
+        """Return the epsilon that the vocabulary costs every user."""
         return self.selection.epsilon if self.selection else Fraction(0)
 
     @property
     def key(self) -> str:
-        """The spec's key of the budgets."""
+        """Return the spec's key of the budgets."""
         return f"mechanism.{self.spec.key}"
 
     def warn_of_idle(self, groups: Iterable[str]) -> None:
-        """Tell that these groups' budgets keep their users out of what is learnt."""
+        """Warn that the budgets of these groups are too small for their users to contribute."""
         for name in groups:
             _LOGGER.warning(
                 "%s: %s: so little that its users contribute nothing to the vectors; raise it, or "
@@ -102,16 +102,16 @@ class UserCorpus:
 
     @property
     def delta(self) -> Fraction:
-        """What is left of delta after the vocabulary."""
+        """Return the delta that is left after the vocabulary."""
         return self.spec.delta - (self.selection.delta if self.selection else 0)
 
     @property
     def users(self) -> Users:
-        """How users are told apart and bounded."""
+        """Return how users are identified and bounded."""
         groups, budgets = tuple(self.budgets), self.spec.budgets
         if budgets is None:
             return Users(self.spec.user, self.spec.tokens, None, groups)
-        # What users must have at least: rounding takes no budget for more than it is.
+        # A user's number must reach the level. Rounding levels up never overstates a budget.
         up = Context(prec=50, rounding=ROUND_CEILING)
         numbers = [budgets.of_groups[name] for name in groups] if budgets.levels else []
         levels = tuple(up.divide(Decimal(n.numerator), Decimal(n.denominator)) for n in numbers)
@@ -119,18 +119,18 @@ class UserCorpus:
 
     @property
     def shards(self) -> int:
-        """The number of parts in which users are worked on, from public figures alone."""
+        """Return the number of parts that users are divided into, from public figures alone."""
         return shards_for(self.spec.users, self.spec.tokens)
 
     @property
     def artefacts(self) -> Sequence[card.Artefact]:
-        """The vocabulary, if it is public."""
+        """Return the vocabulary, if it is public."""
         return [statements.public_artefact("vocabulary", self.public)] if self.public else []
 
     def gathered(
         self, pipeline: beam.Pipeline, job: Job
     ) -> tuple[beam.pvalue.AsSingleton, dict[str, beam.PCollection]]:
-        """The vocabulary, and what `GatherUsers` yields."""
+        """Build the vocabulary and the outputs of `GatherUsers`."""
         splits = splits_of(pipeline, job)
         if self.selection is None:
             listed = pipeline | "public vocabulary" >> beam.Create([self.public])
@@ -156,7 +156,7 @@ class UserCorpus:
         gathered: Mapping[str, beam.PCollection],
         files: beam.PCollection[Written],
     ) -> None:
-        """Write the manifest of the files for `finish`, and of the vocabulary."""
+        """Write the vocabulary, and the manifest that lists it and the files for `finish`."""
         once = pipeline | "once" >> beam.Create([None])
         table = once | "write vocabulary" >> beam.ParDo(
             _WriteVocabulary(job.staging, job.key), words
@@ -164,7 +164,7 @@ class UserCorpus:
         (files, gathered[TALLIES], table) | "manifest" >> WriteManifest(job.staging, job.key)
 
     def check(self, tally: Tally) -> None:
-        """Refuse a corpus in another language than the vocabulary's."""
+        """Refuse a corpus that has no word of the vocabulary."""
         if not tally.known:
             raise InputError(
                 "mechanism.vocabulary: no document has a word of it; check input.text and the "
@@ -173,11 +173,11 @@ class UserCorpus:
 
     @property
     def unit_scope(self) -> str:
-        """What a user is says the column."""
+        """Return the column that defines a user."""
         return f"users of the column {self.spec.user}"
 
     def spendings(self, stage: str, spent: Mapping[str, Fraction]) -> list[Spending[UserPrivacy]]:
-        """What the vocabulary cost, and what a stage cost the users of each group."""
+        """Return the cost of the vocabulary, and the cost of a stage to each group's users."""
         groups = tuple(spent.items()) if self.spec.budgets else ()
         own = Spending(stage, UserPrivacy(max(spent.values()), self.delta, groups))
         before = [Spending("vocabulary", self.selection.guarantee)] if self.selection else []
@@ -190,24 +190,24 @@ class UserCorpus:
         vectors: npt.NDArray[np.float32],
         spendings: Sequence[Spending[UserPrivacy]],
     ) -> list[Written]:
-        """Write the vectors of words, float32 (n, d), in every form."""
+        """Write the vectors of the words, float32 (n, d), in every form."""
         total = compose(spendings)
         promise = statements.guarantee(total, self.not_protected, self.artefacts)
         return write_embeddings(words, vectors, promise, job.staging, job.key())
 
     def refuse_few(self, on_noise: float, least: int) -> None:
-        """Raise InputError for too few users for the noise, unless the spec accepts them.
+        """Raise InputError if users are too few for the noise, unless the spec accepts that.
 
         Args:
-            on_noise: users to a standard deviation of it.
-            least: what the method needs of them.
+            on_noise: the number of users per standard deviation of the noise.
+            least: the number that the method needs.
         """
         for said, remedy in of_noise(self.spec.users, on_noise, least):
             if self.spec.few_users is None:
                 raise InputError(f"mechanism.users: {said}; {remedy}, or say `few_users: accept`")
 
     def weaknesses(self, total: UserPrivacy, on_noise: float, least: int) -> list[Weakness]:
-        """What makes a total mean little for so many users, and these for the noise."""
+        """Return the weaknesses of a total cost, and of the number of users for the noise."""
         users = self.spec.users
         return [
             *of_users(total.delta, users),
@@ -217,7 +217,7 @@ class UserCorpus:
 
     @property
     def not_protected(self) -> list[str]:
-        """What a reader may learn."""
+        """Return what a reader may learn."""
         lines = [
             "the number of documents and of unreadable records, which this card states",
             "what a person writes under several names: each name is a user of its own",
@@ -240,19 +240,19 @@ class UserCorpus:
 
 
 def versions_of(*packages: str) -> str:
-    """What of these is installed here."""
+    """Return the installed versions of these packages."""
     return ", ".join(f"{name} {version(name)}" for name in packages)
 
 
 def words_in(files: Sequence[Written], key: ReleaseKey) -> list[str]:
-    """The words of the vocabulary that the pipeline wrote."""
+    """Read the words of the vocabulary that the pipeline wrote."""
     (listed,) = (file for file in files if file.path == layout.VOCABULARY)
     words: list[str] = staged_table(listed, key)["term"].to_pylist()
     return words
 
 
 def staged_table(file: Written, key: ReleaseKey) -> pa.Table:
-    """The table of a staged Parquet file."""
+    """Read the table of a staged Parquet file."""
     return table_in(b"".join(staged_content(file, key)))
 
 

@@ -27,7 +27,7 @@ from quietcorpus.transforms.vocabulary import KeySource, vocabulary_table
 
 @dataclass(frozen=True)
 class HistogramKind(Kind):
-    """The kind, with its vocabulary found."""
+    """The kind `histogram`, with its vocabulary found."""
 
     spec: HistogramSpec
     vocabulary: VocabularyStep
@@ -38,17 +38,17 @@ class HistogramKind(Kind):
 
     @classmethod
     def resolve(cls, spec: HistogramSpec) -> HistogramKind:
-        """Raises InputError for a vocabulary that cannot be used."""
+        """Find the vocabulary; raises InputError if it cannot be used."""
         return cls(spec, VocabularyStep.resolve(spec))
 
     @property
     def passes(self) -> int:
-        """How often every document is read."""
+        """Return how many times every document is read."""
         return 1 + self.vocabulary.passes
 
     @property
     def artefacts(self) -> Sequence[card.Artefact]:
-        """The vocabulary, if it is public."""
+        """Return the vocabulary, if it is public."""
         return self.vocabulary.artefacts
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
@@ -73,15 +73,15 @@ class HistogramKind(Kind):
 
     @property
     def histogram(self) -> Histogram:
-        """The mechanism."""
+        """Return the mechanism."""
         return Histogram(self.spec.precision, self.spec.epsilon)
 
     def check(self, tally: Tally) -> None:
-        """Any corpus has a histogram."""
+        """Accept any corpus: every corpus has a histogram."""
 
     @property
     def cost(self) -> LimitedPrecision:
-        """The vocabulary's and the histogram's together."""
+        """Return the joint cost of the vocabulary and the histogram."""
         return compose(self._spendings)
 
     @property
@@ -89,7 +89,7 @@ class HistogramKind(Kind):
         return [*self.vocabulary.spendings, Spending("histogram", self.histogram.guarantee)]
 
     def account(self, files: Sequence[Written]) -> Account:
-        """What the run cost."""
+        """Return the account of the run."""
         spendings = self._spendings
         total = compose(spendings)
         resolved = {"vocabulary_size": rows_of(files, VOCABULARY)}

@@ -1,4 +1,4 @@
-"""What every job is given, and the steps that several of them take."""
+"""The input of every job, and the steps that several jobs share."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from quietcorpus.transforms.vocabulary import KeySource
 
 @dataclass(frozen=True)
 class Job:
-    """A validated release on its way into a pipeline.
+    """A validated release, ready to be built into a pipeline.
 
     Attributes:
         spec: the spec.
         plan: the corpus's splits and column types.
         shards: the splits, grouped into output files.
         key: fetches the release key in workers.
-        staging: where files are written before the release is published.
-        workers: processes of this machine that the launcher's own work may use.
-        quiet: whether that shows log lines even on a terminal.
+        staging: the folder for files that are not published yet.
+        workers: the number of local processes that the launcher's own work may use.
+        quiet: whether the launcher's own work logs its progress even on a terminal.
     """
 
     spec: Spec
@@ -41,17 +41,17 @@ class Job:
 
     @property
     def corpus(self) -> Corpus:
-        """The corpus in the transforms' terms."""
+        """Return the corpus in the transforms' terms."""
         return self.spec.corpus
 
     @property
     def identifiers(self) -> str | None:
-        """Where the ids' digests are kept for the ledger, if it compares partitions by them."""
+        """Return the folder for the ids' digests, if the ledger compares partitions by them."""
         return f"{self.staging}/identifiers" if self.spec.disjoint == "compared" else None
 
     @property
     def rejects(self) -> RejectLog:
-        """Where rejects are noted: a folder of this release in the restricted location."""
+        """Return the log of rejects: a folder of this release in the restricted location."""
         place = self.spec.rejects
         return RejectLog(f"{place.path}/{self.spec.release}" if place else None)
 
@@ -63,14 +63,14 @@ def release_documents(
     *side: beam.PCollection,
     others: Sequence[beam.PCollection] = (),
 ) -> None:
-    """Write the data files, one a shard, and the manifest; the ids are checked for repeats.
+    """Write the manifest and one data file for each shard, and check the ids for repeats.
 
-    `side` is what the kind's privatizer is made from besides its parameters, and `others` are the
+    `side` holds the inputs of the kind's privatizer besides its parameters. `others` holds the
     other files of the release, and the tallies of earlier passes.
     """
     documents = (
         pipeline
-        | "shards" >> beam.Create(job.shards)  # which spreads them over the workers itself
+        | "shards" >> beam.Create(job.shards)  # `Create` spreads them over the workers
         | "documents"
         >> beam.ParDo(
             ReleaseShards(
@@ -92,11 +92,11 @@ def release_documents(
 
 
 def splits_of(pipeline: beam.Pipeline, job: Job) -> beam.PCollection[Split]:
-    """The splits of the corpus, spread over the workers."""
-    return pipeline | "splits" >> beam.Create(job.plan.splits)  # which does it itself
+    """Return the splits of the corpus, spread over the workers."""
+    return pipeline | "splits" >> beam.Create(job.plan.splits)  # `Create` spreads them
 
 
 def refuse_repeated(digests: beam.PCollection, job: Job) -> None:
-    """Have the job fail if the corpus's id column, where one is named, repeats a value."""
+    """Make the job fail if the corpus's id column, where one is named, repeats a value."""
     if job.corpus.id is not None:
         digests | "unique ids" >> RefuseRepeated(job.corpus.id, job.key, job.identifiers)

@@ -1,4 +1,4 @@
-"""What a kind of release is to the rest: checked before anything runs, built, and accounted for."""
+"""The interface of a kind of release: checked before a run, built, and accounted for."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from quietcorpus.transforms.shards import Tally, Written
 
 @dataclass(frozen=True)
 class Account:
-    """What a kind says of its finished run.
+    """A kind's account of its finished run.
 
     Attributes:
-        spendings: what each stage cost.
-        total: what they cost together.
-        resolved: what the card says of the mechanism besides the spec's block.
-        not_protected: what a reader may learn, beyond what every kind gives away.
-        papers_figure: what the paper's own accounting would say, where it differs.
-        meaning: what epsilon means for these words, for metric privacy.
+        spendings: the cost of each stage.
+        total: the cost of all stages together.
+        resolved: the card's fields on the mechanism, besides the spec's block.
+        not_protected: what a reader may learn, beyond what every kind of release reveals.
+        papers_figure: the result of the paper's own accounting, where it differs.
+        meaning: what epsilon means for the words of the index, for metric privacy.
     """
 
     spendings: Sequence[Spending[Any]]
@@ -42,8 +42,9 @@ class Kind(Protocol):
     """One kind of release, prepared from a spec whose artefacts were found and checked.
 
     Attributes:
-        passes: how often every document is read.
-        computing: what its bytes depend on besides what all kinds run on.
+        passes: how many times every document is read.
+        computing: the software and hardware that the release's bytes depend on, beyond what all
+            kinds run on; empty if there is none.
         has_documents: whether every document becomes a row of the release.
     """
 
@@ -58,20 +59,20 @@ class Kind(Protocol):
 
     @property
     def artefacts(self) -> Sequence[card.Artefact]:
-        """The artefacts that go in."""
+        """Return the artefacts that the release uses."""
 
     @property
     def cost(self) -> Guarantee:
-        """What a run costs in all; raises InputError if that is not known before it."""
+        """Return the total cost of a run; raises InputError if it is not known before the run."""
 
     @property
     def unit_scope(self) -> str:
-        """What the unit of protection depends on: an index, a splitter, a column; often nothing."""
+        """Return what defines the unit of protection, such as an index; "" if nothing does."""
         return ""
 
     @property
     def weaknesses(self) -> Sequence[Weakness]:
-        """What makes its guarantee mean little, as far as it is known before a run."""
+        """Return the weaknesses of the guarantee that are known before a run."""
         return of_guarantee(self.cost, self.artefacts)
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
@@ -81,18 +82,18 @@ class Kind(Protocol):
         """Raise InputError if what was read cannot make a release of this kind."""
 
     def finish(self, job: Job, files: Sequence[Written]) -> Sequence[Written]:
-        """What the launcher makes of the pipeline's files: those of the release."""
+        """Turn the pipeline's files into the release's files, in the launcher."""
         return files
 
     def shown(self, made: Sequence[Written], files: Sequence[Written]) -> Sequence[Weakness]:
-        """What only the run shows, by what the pipeline made, and what is released of it."""
+        """Return the weaknesses that only a run shows, from the files made and those released."""
         return ()
 
     def account(self, files: Sequence[Written]) -> Account:
-        """What the run that wrote these files cost, and means."""
+        """Return the account of the run that wrote these files."""
 
 
 def asked(spec: Spec, kind: Kind) -> dict[str, Value]:
-    """What is asked for: the spec, and the artefacts that it names, as they are now."""
+    """Return what a run is asked for: the spec, and the current state of the artefacts in it."""
     artefacts = [artefact.model_dump() for artefact in kind.artefacts]
     return {"spec": spec.model_dump(), "artefacts": artefacts}

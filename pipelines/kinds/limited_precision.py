@@ -1,4 +1,4 @@
-"""What the kinds under limited-precision local privacy share: vocabulary, guarantee, limits."""
+"""The parts that the kinds under limited-precision local privacy share."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class VocabularyStep:
 
     @classmethod
     def resolve(cls, spec: LimitedPrecisionSpec) -> VocabularyStep:
-        """The step as it can be before anything runs; raises InputError for an unusable list."""
+        """Prepare the step before anything runs; raises InputError for an unusable list."""
         private = spec.vocabulary.private
         if private is not None:
             selected = ThresholdedVocabulary(spec.precision, private.epsilon, private.delta)
@@ -47,23 +47,23 @@ class VocabularyStep:
 
     @property
     def passes(self) -> int:
-        """How often it reads every document."""
+        """Return how many times the step reads every document."""
         return int(self.selection is not None)
 
     @property
     def spendings(self) -> list[Spending[LimitedPrecision]]:
-        """What it costs."""
+        """Return the cost of the step."""
         return [Spending("vocabulary", self.selection.guarantee)] if self.selection else []
 
     @property
     def artefacts(self) -> list[card.Artefact]:
-        """The list, if it is public."""
+        """Return the list, if it is public."""
         return [statements.public_artefact("vocabulary", self.public)] if self.public else []
 
     def build(
         self, pipeline: beam.Pipeline, splits: beam.PCollection[Split], job: Job
     ) -> tuple[beam.PCollection[Vocabulary], list[beam.PCollection[Tally]]]:
-        """One `Vocabulary`, and the tallies of the pass that it took, if any."""
+        """Build a collection of one `Vocabulary`, and the tallies of its pass, if it takes one."""
         if self.selection is None:
             listed = pipeline | "public vocabulary" >> beam.Create([self.public])
             return listed | "load" >> beam.Map(load), []
@@ -74,11 +74,11 @@ class VocabularyStep:
 
 
 UNIT_SCOPE = f"tokens of {NAME}"
-"""What a token is says the tokenizer."""
+"""The tokenizer defines a token."""
 
 
 def not_protected(total: LimitedPrecision) -> list[str]:
-    """What a reader may learn, whatever is released of bags of words."""
+    """Return what a reader may learn from any release of bags of words."""
     k_times = "at k times epsilon only" + (
         ", and with a delta that grows faster than k" if total.delta else ""
     )

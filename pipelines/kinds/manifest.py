@@ -1,4 +1,4 @@
-"""How a pipeline tells its launcher what it wrote: one small file in the staging area."""
+"""The manifest: a small file in the staging area that tells the launcher what a pipeline wrote."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _NAME = "manifest.json"
 
 
 class WriteManifest(beam.PTransform):
-    """Gathers `Written` files and `Tally` values into the manifest.
+    """A transform that gathers `Written` files and `Tally` values into the manifest.
 
-    It is sealed: how many terms a private vocabulary has is noisy, and not released yet.
+    The manifest is sealed, because the noisy size of a private vocabulary is not released yet.
     """
 
     def __init__(self, staging: str, key: KeySource) -> None:
@@ -54,7 +54,7 @@ class _Write(beam.DoFn):
 
 
 def read_manifest(staging: str, key: ReleaseKey) -> tuple[list[Written], Tally]:
-    """What the pipeline wrote, and what it read."""
+    """Read the manifest: the files that the pipeline wrote, and the tally of what it read."""
     uri = f"{staging}/{_NAME}"
     content = orjson.loads(unseal(read_bytes(uri), uri, key))
     tally = content["tally"]

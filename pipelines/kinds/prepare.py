@@ -8,9 +8,9 @@ from quietcorpus.pipelines.spec.spec import Spec
 
 
 def prepare(spec: Spec, workers: int = 1) -> Kind:
-    """Find and check what the spec names; raises InputError before anything starts.
+    """Prepare a spec's kind of release; raises InputError before anything starts.
 
-    `workers` is the number of processes of this machine that the launcher's own work may use.
+    `workers` is the number of local processes that the launcher's own work may use.
     """
     kind: Kind = registry.part(spec.mechanism.kind, "resolve")(spec.mechanism, workers)
     return kind

@@ -13,9 +13,9 @@ from quietcorpus.transforms.errors import InputError
 
 
 def public_artefacts(spec: SentencesSpec) -> tuple[CandidatesSource, EncoderSource, Manifest]:
-    """The candidates, the encoder that they were made with, and what the candidates say.
+    """Return the candidates, the encoder that they were made with, and their manifest.
 
-    Raises InputError for candidates that are not public, are too many, or had another encoder.
+    Raises InputError for candidates that are private, too many, or made with another encoder.
     """
     source = CandidatesSource.resolve("mechanism.candidates", spec.candidates)
     manifest = source.open().manifest
@@ -35,7 +35,7 @@ def public_artefacts(spec: SentencesSpec) -> tuple[CandidatesSource, EncoderSour
 
 
 def on_the_card(candidates: CandidatesSource, encoder: EncoderSource) -> list[card.Artefact]:
-    """Public candidates, and their encoder."""
+    """Return the card's entries for public candidates and their encoder."""
     found = (
         ("candidates", candidates.uri, candidates.digest),
         ("encoder", encoder.name, encoder.digest),

@@ -33,7 +33,7 @@ _PROJECTIONS = 100
 
 @dataclass(frozen=True)
 class SentencesKind(Kind):
-    """The kind, with its candidates and its encoder found and checked against each other."""
+    """The kind `sentence-embeddings`, with candidates and encoder checked against each other."""
 
     spec: SentencesSpec
     parameters: SentencesParameters
@@ -45,7 +45,11 @@ class SentencesKind(Kind):
 
     @classmethod
     def resolve(cls, spec: SentencesSpec) -> SentencesKind:
-        """Raises InputError for candidates or an encoder that cannot be used, or not together."""
+        """Find the candidates and the encoder.
+
+        Raises InputError if either cannot be used, or not with the other, and for an epsilon or
+        projections that do not fit.
+        """
         source, encoder, manifest = public_artefacts(spec)
         projections = spec.projections or min(_PROJECTIONS, manifest.projections)
         if projections > manifest.projections:
@@ -71,12 +75,12 @@ class SentencesKind(Kind):
 
     @property
     def computing(self) -> str:
-        """What encodes."""
+        """Return the software and arithmetic of the encoder."""
         return self.parameters.encoder.computing
 
     @property
     def artefacts(self) -> Sequence[card.Artefact]:
-        """The candidates and the encoder."""
+        """Return the candidates and the encoder."""
         return on_the_card(self.parameters.candidates, self.parameters.encoder)
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
@@ -95,22 +99,22 @@ class SentencesKind(Kind):
         release_documents(pipeline, job, self.parameters)
 
     def check(self, tally: Tally) -> None:
-        """Refuse a corpus without a sentence."""
+        """Refuse a corpus that has no sentence."""
         if not tally.known:
             raise InputError("input: no document has a sentence; check input.text")
 
     @property
     def cost(self) -> SentencePrivacy:
-        """The documents'."""
+        """Return the documents' cost."""
         return self.guarantee
 
     @property
     def unit_scope(self) -> str:
-        """What a sentence is says the splitter."""
+        """Return what defines a sentence: the splitter and the language."""
         return f"sentences of {self.manifest.splitter}, {self.manifest.language}"
 
     def account(self, files: Sequence[Written]) -> Account:
-        """What the run cost."""
+        """Return the account of the run."""
         total = self.cost
         spendings = [Spending("documents", total)]
         resolved: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""The job of `kind: sentence-embeddings` by Madlib: the baseline, word by word, then encoded."""
+"""The job of `kind: sentence-embeddings` by Madlib, the baseline: words replaced, then encoded."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ from quietcorpus.transforms.shards import Tally, Written
 
 @dataclass(frozen=True)
 class EmbeddedWordsKind(Kind):
-    """The kind, whose guarantee is its words': all that follows is post-processing.
+    """The kind by Madlib, with its words' guarantee: all that follows is post-processing.
 
-    Nothing is drawn from the candidates: the encoder must be theirs, so that the two compare.
+    Nothing is drawn from the candidates. They are named because the encoder must be theirs: only
+    then are the two mechanisms comparable.
     """
 
     parameters: EmbeddedWordsParameters
@@ -39,7 +40,10 @@ class EmbeddedWordsKind(Kind):
 
     @classmethod
     def resolve(cls, spec: SentencesSpec) -> EmbeddedWordsKind:
-        """Raises InputError for artefacts or an epsilon that cannot be used, or not together."""
+        """Find the artefacts.
+
+        Raises InputError for artefacts or an epsilon that cannot be used, or not together.
+        """
         assert spec.index is not None
         source, encoder, manifest = public_artefacts(spec)
         words = WordsKind.resolve(
@@ -58,12 +62,12 @@ class EmbeddedWordsKind(Kind):
 
     @property
     def computing(self) -> str:
-        """What encodes."""
+        """Return the software and arithmetic of the encoder."""
         return self.parameters.encoder.computing
 
     @property
     def artefacts(self) -> Sequence[card.Artefact]:
-        """The candidates, the encoder and the word index."""
+        """Return the candidates, the encoder and the word index."""
         return [*on_the_card(self.candidates, self.parameters.encoder), *self.words.artefacts]
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
@@ -71,26 +75,26 @@ class EmbeddedWordsKind(Kind):
         release_documents(pipeline, job, self.parameters)
 
     def check(self, tally: Tally) -> None:
-        """Refuse a corpus in another language than the index's."""
+        """Refuse a corpus that has no word of the index."""
         self.words.check(tally)
 
     @property
     def cost(self) -> MetricPrivacy:
-        """What the words' replacement costs."""
+        """Return the cost of replacing the words."""
         return self.words.cost
 
     @property
     def unit_scope(self) -> str:
-        """How far words are apart is the index's."""
+        """Return the digest of the index, which defines how far apart words are."""
         return self.words.unit_scope
 
     @property
     def weaknesses(self) -> Sequence[Weakness]:
-        """What the words' are."""
+        """Return the weaknesses of the words' replacement."""
         return self.words.weaknesses
 
     def account(self, files: Sequence[Written]) -> Account:
-        """What the words' replacement cost."""
+        """Return the account of the words' replacement, with the encoder's settings."""
         account = self.words.account(files)
         parameters = self.parameters
         encoding = {

@@ -26,28 +26,29 @@ from quietcorpus.transforms.shards import Written, staged_content
 from quietcorpus.transforms.users.training_shards import read_shards
 from quietcorpus.transforms.vocabulary import KeySource
 
-_TRAINING_TO_SAVING = 50.0  # in time
-_AGAIN_SECONDS = 30.0
+_TRAINING_TO_SAVING = 50.0  # seconds of training for each second of saving, at least
+_AGAIN_SECONDS = 30.0  # at least, before a failed save is tried again
 _TELL_EVERY_SECONDS = 10.0
 _LOGGER = logging.getLogger("quietcorpus.training")
 
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """A training of a release.
+    """The training of one release.
 
     Attributes:
-        training: its steps.
-        schedule: the users' budgets, and how often they take part.
-        before: what all users have spent before it.
-        users: how users were told apart and bounded.
+        training: the settings of its steps.
+        schedule: the users' budgets and sampling rates.
+        before: the epsilon that every user has spent before the training.
+        users: how users were identified and bounded.
         until: the number of the last step.
         words: the vocabulary.
-        checkpoints: the place for them, if any.
+        checkpoints: the folder for checkpoints, if any.
         release: the release's id.
-        workers: processes that share the users.
-        quiet: log lines even on a terminal.
-        computing: what updates' last digits depend on besides the code.
+        workers: the number of processes that share the users.
+        quiet: whether progress is logged even on a terminal.
+        computing: the software and hardware that the updates' last digits depend on, besides the
+            code.
     """
 
     training: Training
@@ -63,14 +64,18 @@ class TrainingRun:
     computing: str
 
     def run(self, shards: Sequence[Written], source: KeySource) -> State:
-        """The state after the last step; raises InputError for a checkpoint of another training."""
+        """Train from the last checkpoint, if any, and return the state after the last step.
+
+        Raises InputError for a checkpoint of another training or of a later step, and for a
+        training that leaves the finite numbers.
+        """
         key = source()
         content = [b"".join(staged_content(file, key)) for file in shards]
         digests = [hashlib.sha256(part).hexdigest() for part in content]
         texts = read_shards(content)
         del content  # it is as large as the texts
-        # All that the training's law depends on, all that it is trained on, and what computes it:
-        # two trainings that draw alike are two answers to one question.
+        # The digest binds the noise to the settings, the data, the code and the machine. Two
+        # different trainings must not draw the same noise: their difference would cancel it.
         run = key.stage("training run", 1).digest(
             training=self.training.stage_parameters,
             schedule=self.schedule.stage_parameters,
@@ -128,17 +133,17 @@ class TrainingRun:
 
 
 def _save(checkpoint: Checkpoint, state: State) -> bool:
-    """Whether it could be written."""
+    """Save a checkpoint, and return whether it could be written."""
     try:
         checkpoint.save(state)
-    except Exception:  # every object store's client has its own; the training is worth more
+    except Exception:  # of any object store's client; a failed save must not end the training
         _LOGGER.warning("%s could not be written", checkpoint.uri)
         return False
     return True
 
 
 class _Progress:
-    """Steps, and the epsilon that they have spent: a bar on a terminal, log lines elsewhere."""
+    """The progress of steps and of epsilon spent: a bar on a terminal, log lines elsewhere."""
 
     def __init__(self, spent: Callable[[int], str], until: int, done: int, *, quiet: bool) -> None:
         self._spent = spent
@@ -156,7 +161,7 @@ class _Progress:
         self._bar.close()
 
     def show(self, done: int) -> None:
-        """So many steps are done. What they have spent takes a while to compute."""
+        """Show the number of steps done, and now and then the epsilon, which is slow to compute."""
         self._bar.update(done - self._bar.n)
         if time.monotonic() - self._told < _TELL_EVERY_SECONDS:
             return
@@ -168,7 +173,7 @@ class _Progress:
 
 
 def spent_by(schedule: Schedule, before: Fraction, done: int) -> str:
-    """What the users of each group have spent in all after so many steps, in words."""
+    """Return in words the epsilon that each group's users have spent in all after `done` steps."""
     spent = {
         group.name: ceiling(before + schedule.spent(group, done), 3) for group in schedule.groups
     }

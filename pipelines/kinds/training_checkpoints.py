@@ -1,8 +1,8 @@
-"""What a training needs to go on after its process has died: one file, replaced as a whole.
+"""Checkpoints, from which a training resumes after its process has died.
 
-It holds noisy numbers and public ones alone. It is sealed under the release key and the training's
-digest, so that no other training goes on from it, and nobody makes one up: a run that went on from
-forged vectors would be one more noisy answer that nobody counts.
+A checkpoint is one file, replaced as a whole. It holds only noisy and public numbers. It is sealed
+under the release key and the training's digest: no other training can resume from it, and nobody
+can forge one. A run resumed from forged vectors would be one more noisy answer that nobody counts.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from quietcorpus.transforms.sealed import seal, unseal
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where a training's last state is kept.
+    """The file that keeps a training's last state.
 
     Attributes:
         folder: the spec's place for checkpoints.
         release: the release's id, which names the file.
         training: the training's keyed digest.
-        key: seals it.
+        key: seals the file.
     """
 
     folder: str
@@ -41,11 +41,15 @@ class Checkpoint:
 
     @property
     def uri(self) -> str:
-        """The file."""
+        """Return the file's URI."""
         return posixpath.join(self.folder, f"{self.release}.checkpoint")
 
     def load(self) -> State | None:
-        """The last state, or None if there is none; raises InputError for another training's."""
+        """Read the last state, or return None if there is none.
+
+        Raises InputError for the checkpoint of another training, and Unavailable if it cannot be
+        read.
+        """
         try:
             if not storage.exists(self.uri):
                 return None
@@ -67,7 +71,7 @@ class Checkpoint:
             return State(int(found["step"]), model, found["mean"], found["square"])
 
     def save(self, state: State) -> None:
-        """Put this state in the last one's place."""
+        """Save this state in place of the last one."""
         content = io.BytesIO()
         np.savez(
             content,
@@ -78,10 +82,11 @@ class Checkpoint:
             square=state.square,
         )
         sealed = seal(content.getvalue(), self.training, self.key)
-        if not places.is_local(self.uri):  # where an object appears whole
+        if not places.is_local(self.uri):  # in a store, an object appears whole or not at all
             storage.write_bytes(self.uri, sealed)
             return
         os.makedirs(self.folder, exist_ok=True)
+        # Whenever the process dies, the last state or this one is there whole.
         partial = f"{self.uri}.partial"
         with open(partial, "wb") as stream:
             stream.write(sealed)

@@ -1,4 +1,4 @@
-"""Users divided among Ray's workers, whose sums of a step are added up."""
+"""The users of a training, divided among Ray's workers, whose sums of a step are added."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ _MISSING = "--workers: ray is not installed; install the extra [ray], or train i
 
 
 def check_installed(workers: int) -> None:
-    """Raise InputError if so many processes need what is not installed."""
+    """Raise InputError if several workers are asked for, and Ray is not installed."""
     if workers > 1 and importlib.util.find_spec("ray") is None:
         raise InputError(_MISSING)
 
 
 class _Part:
-    """A Ray actor: some of the users. It reads the master key from its own environment.
+    """A Ray actor that holds some of the users.
 
-    What it is given and what it returns lies in Ray's store, which may be a file on a disk: both
-    are encrypted under the release key.
+    It reads the master key from its own environment. The texts that it is given and the sums that
+    it returns lie in Ray's store, which may be a file on a disk: both are encrypted under the
+    release key.
     """
 
     def __init__(
@@ -88,10 +89,10 @@ def sums_of(
     run: str,
     workers: int,
 ) -> Iterator[Sums]:
-    """What all users add to a step, by this process or by several.
+    """Yield the function that sums what all users add to a step, in this process or in several.
 
-    They are Ray's, on this machine, whatever cluster RAY_ADDRESS names: they work on private text.
-    `run` is the keyed digest of the training.
+    Several processes are Ray's, on this machine, whatever cluster RAY_ADDRESS names, because they
+    work on private text. `run` is the keyed digest of the training.
     """
     release_key = key()
     if workers == 1:
@@ -116,7 +117,7 @@ def _added(
     model: Vectors,
     negatives: Rows,
 ) -> npt.NDArray[np.int64]:
-    shared = ray.put(model)  # made of noisy sums
+    shared = ray.put(model)  # not encrypted: it is made of noisy sums alone
     try:
         parts = ray.get([actor.sums.remote(step, shared, negatives) for actor in actors])
     except ray.exceptions.RayActorError:

@@ -1,4 +1,4 @@
-"""What epsilon means for the words of an index: estimates from public data, for the card."""
+"""The meaning of epsilon for the words of an index: estimates from public data, for the card."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from quietcorpus.pipelines.card.model import Meaning, Spread, Typical
 from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters
 
 _WORDS, _DRAWS, _ETA = 256, 256, Fraction(1, 20)
-_SEED = 1  # of estimates on public data, which are the same for every release
+_SEED = 1  # for estimates on public data, which are thus the same for every release
 _DOCUMENT_WORDS = (10, 100, 1000)
 
 
 def simulator(mechanism: WordMechanism, index: WordIndex) -> Simulator:
-    """The mechanism on the index's words, for estimates."""
+    """Return a simulator of the mechanism on the index's words, for estimates."""
     if mechanism is WordMechanism.MADLIB:
         return MadlibSimulator(index.vectors)
     return BrrSimulator(index.codes)
 
 
 def explain_epsilon(parameters: WordsParameters, index: WordIndex) -> Meaning:
-    """What the release's epsilon means for the words of its index."""
+    """Estimate what the release's epsilon means for the words of its index."""
     mean, maximum = (
         distance(index.manifest, parameters.mechanism, by) for by in ("mean", "maximum")
     )

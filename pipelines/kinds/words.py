@@ -1,4 +1,4 @@
-"""The job of `kind: words`: every document's text, word by word."""
+"""The job of `kind: words`: every document's text, privatised word by word."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SMALLEST_EPSILON = Fraction(1, 10**6)
 
 @dataclass(frozen=True)
 class WordsKind(Kind):
-    """The kind, with its index found, verified and mapped."""
+    """The kind `words`, with its index found, verified and memory-mapped."""
 
     spec: WordsSpec
     parameters: WordsParameters
@@ -44,7 +44,7 @@ class WordsKind(Kind):
 
     @classmethod
     def resolve(cls, spec: WordsSpec) -> WordsKind:
-        """Raises InputError for an index or an epsilon that cannot be used."""
+        """Open the index and compute epsilon; raises InputError if either cannot be used."""
         source = IndexSource.resolve("mechanism.index", spec.index)
         index = source.open()
         parameters = WordsParameters(
@@ -54,12 +54,12 @@ class WordsKind(Kind):
             spec.out_of_vocabulary,
             source,
         )
-        # Public data alone, so it need not wait for the end of a long run.
+        # The meaning needs the index alone, so it need not wait for the end of a long run.
         return cls(spec, parameters, index, explain_epsilon(parameters, index))
 
     @property
     def artefacts(self) -> Sequence[card.Artefact]:
-        """The index."""
+        """Return the index."""
         source, manifest = self.parameters.index, self.index.manifest
         return [
             card.Artefact(
@@ -76,7 +76,7 @@ class WordsKind(Kind):
         release_documents(pipeline, job, self.parameters)
 
     def check(self, tally: Tally) -> None:
-        """Refuse a corpus in another language than the index's."""
+        """Refuse a corpus that has no word of the index."""
         if not tally.known:
             raise InputError(
                 f"mechanism.index: {self.spec.index} has none of the corpus's words; give an index "
@@ -85,21 +85,21 @@ class WordsKind(Kind):
 
     @property
     def cost(self) -> MetricPrivacy:
-        """The documents', in the index's metric."""
+        """Return the documents' cost, in the index's metric."""
         return self.parameters.guarantee(self.index)
 
     @property
     def unit_scope(self) -> str:
-        """How far words are apart is the index's."""
+        """Return the digest of the index, which defines how far apart words are."""
         return self.parameters.index.digest
 
     @property
     def weaknesses(self) -> Sequence[Weakness]:
-        """What epsilon is too large for, by the index."""
+        """Return the weaknesses of epsilon for this index, and of a private index's own cost."""
         return [*of_words(self.meaning), *of_guarantee(self.cost, self.artefacts)]
 
     def account(self, files: Sequence[Written]) -> Account:
-        """What the run cost, and what that means for the words of this index."""
+        """Return the account of the run, with the meaning of epsilon for this index's words."""
         total = self.cost
         resolved: dict[str, Any] = {
             _key(self.spec): round_up(total.epsilon),

@@ -1,1 +1,1 @@
-"""The ledger: what all releases of one corpus cost together, and a cap that none of them passes."""
+"""The ledger: the joint cost of all releases of one corpus, and the caps that bound it."""

@@ -1,4 +1,4 @@
-"""A ledger: reserve, commit, give back."""
+"""A ledger, in which budgets are reserved, committed and given back."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ from quietcorpus.pipelines.storage.places import inside, root
 from quietcorpus.transforms.errors import InputError, StageError, Unavailable
 
 Draft = dict[str, Any]
-"""The fields of a record but for its number, the digest before, the time and the nonce."""
+"""The fields of a record, without its number, the previous digest, the time and the nonce."""
 
-_ANY_KEY = "0" * 16
+_ANY_KEY = "0" * 16  # in a plan, before any partition has a key
 _ATTEMPTS = 1000
 _LONGEST_PAUSES = (0.05, 1.0)
-"""Seconds, on a disk and in a store, whose answers take their time."""
+"""In seconds: on a disk, and in an object store, which answers more slowly."""
 _SKEW = timedelta(minutes=5)
-"""Clocks of several machines differ by less."""
+"""The clocks of several machines are assumed to differ by less."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a release asks for.
+    """A release's request to its ledger.
 
     Attributes:
-        release: its id.
-        run: a keyed digest of the spec; who has both may go on where a run ended.
-        corpus: where the documents are: a path, a glob or a URI.
-        output: where the release will be.
+        release: the release's id.
+        run: a keyed digest of the spec; whoever has spec and key may resume the run.
+        corpus: the place of the documents: a path, a glob or a URI.
+        output: the place of the release.
         partition: the part of the corpus that its documents are; None for any documents.
-        cost: of the release.
+        cost: the cost of the release.
     """
 
     release: str
@@ -65,10 +65,10 @@ class Request:
 
 
 class Ledger:
-    """The records at a place, and what they come to.
+    """The records at a place, and the state that they add up to.
 
-    Every method raises InputError for what a person can mend, a damaged ledger among it, and
-    Unavailable if other writers never pause. Nothing is written unless all is in order.
+    Every method raises InputError for what a person can mend, which includes a damaged ledger, and
+    Unavailable if other writers never pause. Nothing is written to a ledger that is not in order.
     """
 
     def __init__(self, uri: str) -> None:
@@ -82,7 +82,7 @@ class Ledger:
 
     @classmethod
     def open(cls, uri: str) -> Ledger:
-        """A ledger that exists."""
+        """Open an existing ledger."""
         ledger = cls(uri)
         ledger._load()
         if not ledger.records:
@@ -93,7 +93,7 @@ class Ledger:
 
     @classmethod
     def init(cls, uri: str, terms: Terms) -> Ledger:
-        """A new ledger."""
+        """Create a ledger."""
         if inside(uri, root(terms.corpus)) or inside(root(terms.corpus), uri):
             raise InputError(
                 f"ledger: {uri} overlaps with the corpus {terms.corpus}; keep them apart"
@@ -114,7 +114,7 @@ class Ledger:
         return ledger
 
     def reserve(self, request: Request) -> Reservation:
-        """Reserve what a release costs, or find that it is reserved by the same run already."""
+        """Reserve what a release costs, or return the reservation that the same run has made."""
 
         def decide(state: State) -> Draft | Reservation:
             found = state.of_release(request.release)
@@ -125,10 +125,10 @@ class Ledger:
         return found
 
     def foresee(self, request: Request) -> list[Charged]:
-        """What a release would be charged, and is from now on in this object: nothing is written.
+        """Return what a release would be charged, and count it in this object; write nothing.
 
-        Raises InputError if it would be refused. The master key is taken to be that of the
-        partitions so far, since it need not be there.
+        Raises InputError if the release would be refused. The master key need not be configured: it
+        is assumed to be the key of the partitions so far.
         """
         self._foreseen += 1
         request = self._keyed(request)
@@ -139,7 +139,7 @@ class Ledger:
         return record.charges
 
     def _keyed(self, request: Request) -> Request:
-        """A request whose ids, where they are compared, are under the key of the others."""
+        """Return the request with the key of the partitions so far, if its ids are compared."""
         part = request.partition
         if part is None or part.sort.disjoint != "compared":
             return request
@@ -147,7 +147,7 @@ class Ledger:
         return replace(request, partition=replace(part, sort=replace(part.sort, key=key)))
 
     def _asked(self, request: Request) -> Draft:
-        """A reservation, if there is room for it."""
+        """Draft a reservation; raises InputError if there is no room for it."""
         self._check_corpus(request)
         part, charges = request.partition, self.state.charges(request.cost, request.partition)
         return {
@@ -186,17 +186,18 @@ class Ledger:
         Args:
             reservation: the record.
             identity: a keyed digest of all that the release's bytes depend on.
-            card_sha256: of its release.json.
+            card_sha256: the SHA-256 of its release.json.
             identifiers: keyed digests of its documents' ids, for a partition that is compared by
-                them; it is refused if another partition has one of them.
+                them; the commit is refused if another partition has one of them.
 
-        Raises StageError if they are not given where they are needed, or given elsewhere.
+        Raises StageError if `identifiers` are missing where they are needed, or given elsewhere.
         """
         if (identifiers is not None) != (reservation.disjoint == "compared"):
             raise StageError(
                 f"ledger: the ids of {reservation.release} are not there as its reservation says; "
                 "run again"
             )
+        # `decide` may run several times: `compared` holds the partitions it need not read again.
         number, compared = reservation.number, set[int]()
 
         def decide(state: State) -> Draft | Commit:
@@ -227,7 +228,7 @@ class Ledger:
         return found
 
     def check_identity(self, reservation: Reservation, identity: str) -> None:
-        """Refuse a run whose bytes would be others than those that are committed."""
+        """Refuse a run whose bytes would differ from the committed ones."""
         before = self.state.commits.get(reservation.number)
         if before is not None and before.identity != identity:
             raise InputError(_other_bytes(reservation.release))
@@ -257,7 +258,7 @@ class Ledger:
         return found
 
     def check_identifiers(self) -> None:
-        """Raise InputError unless the digests of all partitions are those that were committed."""
+        """Raise InputError unless the digests of all partitions are the committed ones."""
         try:
             for number, commit in self.state.commits.items():
                 if commit.identifiers_sha256 is not None:
@@ -268,7 +269,7 @@ class Ledger:
     def _refuse_shared(
         self, reservation: Reservation, identifiers: bytes, compared: set[int]
     ) -> None:
-        """Refuse documents that a release of another partition has as well."""
+        """Refuse documents that a release of another partition also has."""
         for number, commit in self.state.commits.items():
             other = self.state.reservations[number]
             if number in compared or other.partition in (None, reservation.partition):
@@ -302,7 +303,7 @@ class Ledger:
             raise self._damage(error) from None
 
     def _take(self, content: bytes) -> AnyRecord:
-        """Fold one more record in; raises Damaged if it is not the next one."""
+        """Add one more record to the state; raises Damaged if it is not the next one."""
         number = len(self.records)
         try:
             record = parse(content)
@@ -318,7 +319,10 @@ class Ledger:
         return record
 
     def _append(self, decide: Callable[[State], Any]) -> AnyRecord:
-        """Write what `decide` makes of the state, unless that is a record that is there already."""
+        """Append the draft that `decide` returns for the state, or return its existing record.
+
+        If another writer is first, `decide` is called again on the new state.
+        """
         try:
             for attempt in range(_ATTEMPTS):
                 decided = decide(self.state)
@@ -336,7 +340,7 @@ class Ledger:
         raise Unavailable(f"ledger: {self.uri} changes again and again; run again later")
 
     def _complete(self, draft: Draft) -> bytes:
-        """The bytes of the next record."""
+        """Return the bytes of the next record."""
         now = datetime.now(UTC)
         if self.records:
             last = self.records[-1].created
@@ -345,7 +349,7 @@ class Ledger:
                     f"ledger: the clock says {now:%Y-%m-%d %H:%M} UTC, before the last record's "
                     f"{last:%Y-%m-%d %H:%M}: one of the two is wrong; set this clock, or wait"
                 )
-            now = max(now, last)
+            now = max(now, last)  # records stay in order, whatever their writers' clocks say
         contents = self._journal.contents
         common = {
             "number": len(self.records),

@@ -1,7 +1,7 @@
-"""Caps: what all releases of a corpus may cost together, an account for each kind of guarantee.
+"""Caps on the joint cost of all releases of a corpus, with an account for each kind of guarantee.
 
-Guarantees add within one definition, unit and adjacency alone. A release whose guarantee is of no
-account is refused: nothing would bound it.
+Guarantees add only within one definition, unit and adjacency. A release whose guarantee belongs to
+no account is refused: nothing would bound it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _METRICS = {"euclidean": Madlib.metric, "hamming": BinaryRandomizedResponse.metr
 
 
 def _rational(value: object) -> Fraction:
-    """An exact number: a decimal as written, or `p/q`."""
+    """Parse an exact number: a decimal as written, or `p/q`."""
     if isinstance(value, Fraction):
         return value
     try:
@@ -74,12 +74,13 @@ Delta = Annotated[Fraction, BeforeValidator(_chance), _AsText]
 
 @dataclass(frozen=True)
 class Cost:
-    """What a release costs.
+    """The cost of a release.
 
     Attributes:
-        guarantee: of the whole release.
-        unit_scope: what the unit depends on besides the definition: the digest of the index for a
-            metric, the splitter for sentences, the column for users; empty for bags of words.
+        guarantee: the guarantee of the whole release.
+        unit_scope: what defines the unit besides the definition: the digest of the index for a
+            metric, the splitter for sentences, the column for users, the tokenizer for bags of
+            words.
     """
 
     guarantee: Guarantee
@@ -88,7 +89,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Charge:
-    """What an account is charged; `theorem` says by what it was converted, if it was."""
+    """The charge to an account; `theorem` names the theorem that converted it, if one did."""
 
     epsilon: Fraction
     delta: Fraction = Fraction(0)
@@ -105,7 +106,7 @@ NOTHING = Charge(Fraction(0))
 
 
 class _Cap(Strict):
-    """At most `epsilon` in all, and `delta` where the guarantee has one."""
+    """A cap of `epsilon` in all, and of `delta` where the guarantee has one."""
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
 
@@ -114,23 +115,23 @@ class _Cap(Strict):
 
     @property
     def most(self) -> Charge:
-        """What the account may come to."""
+        """Return the most that the account may be charged in all."""
         return Charge(self.epsilon, self.delta)
 
 
 class PrecisionCap(_Cap):
-    """Limited-precision privacy, at one N: other ones are converted."""
+    """A cap on limited-precision privacy at one N; guarantees at another N are converted."""
 
     definition: Literal["limited-precision"]
     precision: Count
 
     @property
     def title(self) -> str:
-        """The account's name."""
+        """Return the account's name."""
         return f"limited-precision privacy at N = {self.precision}"
 
     def charge(self, cost: Cost) -> Charge | None:
-        """What a release costs this account; None if it is none of its own."""
+        """Return a release's charge to this account; None if the account does not count it."""
         own = cost.guarantee
         if not isinstance(own, LimitedPrecision):
             return None
@@ -144,7 +145,7 @@ class PrecisionCap(_Cap):
 
 
 class MetricCap(_Cap):
-    """Metric privacy under one metric of one index."""
+    """A cap on metric privacy under one metric of one index."""
 
     definition: Literal["metric"]
     metric: Literal["euclidean", "hamming"]
@@ -153,12 +154,12 @@ class MetricCap(_Cap):
 
     @property
     def title(self) -> str:
-        """The account's name."""
+        """Return the account's name."""
         shared = ", shared by a document's words" if self.per == "document" else ""
         return f"metric privacy, {self.metric}, index {self.index[:12]}{shared}"
 
     def charge(self, cost: Cost) -> Charge | None:
-        """What a release costs this account; None if it is none of its own."""
+        """Return a release's charge to this account; None if the account does not count it."""
         own = cost.guarantee
         if not isinstance(own, MetricPrivacy):
             return None
@@ -167,33 +168,33 @@ class MetricCap(_Cap):
 
 
 class SentenceCap(_Cap):
-    """Sentence-level privacy; the first release says which sentences are meant."""
+    """A cap on sentence-level privacy; the first release fixes which sentences are meant."""
 
     definition: Literal["sentence"]
 
     @property
     def title(self) -> str:
-        """The account's name."""
+        """Return the account's name."""
         return "sentence-level privacy"
 
     def charge(self, cost: Cost) -> Charge | None:
-        """What a release costs this account; None if it is none of its own."""
+        """Return a release's charge to this account; None if the account does not count it."""
         own = cost.guarantee
         return Charge(own.epsilon) if isinstance(own, SentencePrivacy) else None
 
 
 class UserCap(_Cap):
-    """User-level privacy; the first release says which column the users are of."""
+    """A cap on user-level privacy; the first release fixes the column of the users."""
 
     definition: Literal["user"]
 
     @property
     def title(self) -> str:
-        """The account's name."""
+        """Return the account's name."""
         return "user-level privacy"
 
     def charge(self, cost: Cost) -> Charge | None:
-        """What a release costs this account; None if it is none of its own."""
+        """Return a release's charge to this account; None if the account does not count it."""
         own = cost.guarantee
         return Charge(own.epsilon, own.delta) if isinstance(own, UserPrivacy) else None
 
@@ -202,11 +203,11 @@ Cap = Annotated[PrecisionCap | MetricCap | SentenceCap | UserCap, Field(discrimi
 
 
 class Terms(Strict):
-    """What a ledger is opened with: the corpus, and what its releases may cost.
+    """The terms of a ledger: the corpus, and the caps on what its releases may cost.
 
     Attributes:
         corpus: the folder or prefix that every release's input lies in.
-        caps: one for each account.
+        caps: the caps, one for each account.
     """
 
     corpus: Location
@@ -221,7 +222,7 @@ class Terms(Strict):
 
 
 def as_terms(given: str | PathLike[str] | Mapping[str, Any]) -> Terms:
-    """Check a file of caps, or its content.
+    """Check a file of caps, or its content, and return its terms.
 
     Raises InputError with one line that names key, value and remedy.
     """
@@ -238,7 +239,7 @@ def as_terms(given: str | PathLike[str] | Mapping[str, Any]) -> Terms:
 
 def _one_line(error: pydantic.ValidationError, content: Any) -> str:
     first = error.errors(include_url=False)[0]
-    tag = 2 if first["loc"][:1] == ("caps",) else None  # which pydantic puts among the keys
+    tag = 2 if first["loc"][:1] == ("caps",) else None  # pydantic's tag of the union, not a key
     key = ".".join(str(part) for place, part in enumerate(first["loc"]) if place != tag)
     if first["type"] == "missing":
         return f"{key}: missing; give it a value"

@@ -1,4 +1,4 @@
-"""Whether a ledger is in order, and agrees with the cards of its releases."""
+"""Checks of a ledger against the cards of its releases."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from quietcorpus.transforms.errors import InputError, Unavailable
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found of one release.
+    """The finding about one release.
 
     Attributes:
-        release: its id.
-        says: what was found, for people.
-        wrong: whether the ledger and its card do not agree.
-        missing: whether it is counted, and no card is at its place.
+        release: the release's id.
+        says: the finding, for people.
+        wrong: whether the ledger and the release's card disagree.
+        missing: whether the release is committed, but no card is at its place.
     """
 
     release: str
@@ -35,7 +35,7 @@ class Finding:
 
 
 def findings(ledger: Ledger) -> list[Finding]:
-    """Every reservation of a ledger in good order, against what lies at its output."""
+    """Check every reservation of an intact ledger against the card at its output."""
     return [
         _finding(one, ledger.state.commits.get(number))
         for number, one in ledger.state.reservations.items()
@@ -43,7 +43,7 @@ def findings(ledger: Ledger) -> list[Finding]:
 
 
 def refuse(found: Sequence[Finding]) -> None:
-    """Raise InputError for what does not agree, and Unavailable for what is not there."""
+    """Raise InputError for releases that disagree, and Unavailable for missing ones."""
     wrong = [one for one in found if one.wrong]
     missing = [one for one in found if one.missing]
     if wrong:
@@ -59,7 +59,7 @@ def refuse(found: Sequence[Finding]) -> None:
 
 
 def verify_counted(path: str, card: Card, place: str) -> None:
-    """Raise InputError unless the ledger at a place counts the release at a path, of this card."""
+    """Raise InputError unless the ledger at `place` counts the release at `path` with this card."""
     content = storage.read_bytes(f"{absolute(path)}/{layout.CARD}")
     ledger = Ledger.open(absolute(place))
     if card.ledger is None:
@@ -69,7 +69,7 @@ def verify_counted(path: str, card: Card, place: str) -> None:
     commit = ledger.state.commits.get(number)
     if reservation is None or commit is None:
         raise InputError(f"ledger: {ledger.uri} has not committed record {number}")
-    if card.reconstruction is not None:  # whatever it says of itself
+    if card.reconstruction is not None:  # whichever record its card names
         raise InputError(
             f"ledger: {card.release} was reconstructed from a release that {ledger.uri} counts, at "
             f"{reservation.output}; verify that one"
@@ -101,7 +101,7 @@ def _finding(reservation: Reservation, commit: Commit | None) -> Finding:
 
 
 def _disagreement(card: Card, content: bytes, reservation: Reservation, commit: Commit) -> str:
-    """In what a card and the records differ; empty if they agree."""
+    """Return how a card and the records differ; empty if they agree."""
     if card.ledger is None or card.release != reservation.release:
         return "the card is not of this reservation"
     if card.ledger.record_sha256 != digest(reservation.to_bytes()):

@@ -1,4 +1,4 @@
-"""Partitions of a corpus, and how it is known that they have no document in common."""
+"""Partitions of a corpus, and the grounds on which they are known to be disjoint."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from quietcorpus.transforms.errors import InputError
 
 @dataclass(frozen=True)
 class Sort:
-    """How it is known that partitions share no document; those of two sorts cannot be compared.
+    """The grounds, if any, on which partitions are known to be disjoint.
+
+    Partitions of two sorts cannot be compared.
 
     Attributes:
-        disjoint: their ids are `compared`, or the publisher has `declared` it; else it is
-            `unknown`.
-        column: of the ids, where they are compared.
-        key: tells the key under which the ids are digested, where they are compared.
+        disjoint: `compared` if their ids are compared, `declared` if the publisher declares it,
+            else `unknown`.
+        column: the ids' column, where they are compared.
+        key: a check value of the key under which the ids are digested, where they are compared.
     """
 
     disjoint: Disjoint = "unknown"
@@ -36,11 +38,11 @@ class Sort:
 
 @dataclass(frozen=True)
 class Partition:
-    """Documents that a release is of: a part of the corpus.
+    """The part of the corpus that a release's documents are.
 
     Attributes:
-        name: of the part.
-        sort: how it is known that no other partition has any of them.
+        name: the part's name.
+        sort: the grounds on which it is known to be disjoint from the others.
     """
 
     name: str
@@ -48,12 +50,12 @@ class Partition:
 
 
 def alone(partition: Partition | None) -> str | None:
-    """The name of a partition, if others cost its documents nothing; None where they may."""
+    """Return a partition's name if others cost its documents nothing; None if they may."""
     return None if partition is None or partition.sort.disjoint == "unknown" else partition.name
 
 
 def refuse_mixture(partition: Partition, others: Iterable[Sort]) -> None:
-    """Raise InputError if a ledger's partitions are of any other sort than this one."""
+    """Raise InputError if a ledger's partitions are of another sort than this one."""
     mine = partition.sort
     for theirs in others:
         if (theirs.disjoint, theirs.column) != (mine.disjoint, mine.column):

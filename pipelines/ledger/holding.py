@@ -1,4 +1,4 @@
-"""What a release does with its ledger: reserve before it reads, commit before it publishes."""
+"""A release's use of its ledger: it reserves before it reads, and commits before it publishes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class HeldReservation:
     """A reservation that this run holds.
 
     Attributes:
-        ledger: where.
+        ledger: the ledger that holds it.
         reservation: the record.
         identity: a keyed digest of all that the release's bytes depend on.
     """
@@ -36,12 +36,12 @@ class HeldReservation:
 
     @property
     def created(self) -> str:
-        """When it was reserved, which the card says: a run that goes on makes the same card."""
+        """Return the reservation's time, so that a resumed run makes the same card."""
         return self.reservation.created.isoformat(timespec="seconds")
 
     @property
     def on_the_card(self) -> card.LedgerEntry:
-        """What the card says of it."""
+        """Return the card's entry for the reservation."""
         found = self.reservation
         return card.LedgerEntry(
             reservation=found.number,
@@ -52,9 +52,9 @@ class HeldReservation:
         )
 
     def commit(self, made: card.Card, identifiers: bytes | None) -> None:
-        """Spend it, if no other partition has any of these documents.
+        """Spend the reservation, if no other partition has any of these documents.
 
-        Raises StageError if the release cost anything else than was reserved.
+        Raises StageError if the release's cost is not the reserved one.
         """
         if made.budget.total != self.reservation.guarantee:
             raise StageError("ledger: the release cost something else than was reserved for it")
@@ -64,7 +64,7 @@ class HeldReservation:
 
 
 def foresee(spec: Spec, kind: Kind) -> None:
-    """Raise InputError if `hold` would refuse what a release costs; nothing is written."""
+    """Raise InputError if `hold` would refuse what a release costs; write nothing."""
     if spec.ledger is None:
         return
     ledger = Ledger.open(spec.ledger.path)
@@ -73,7 +73,7 @@ def foresee(spec: Spec, kind: Kind) -> None:
 
 
 def hold(spec: Spec, kind: Kind, key: ReleaseKey, identity: str) -> HeldReservation | None:
-    """Reserve what a release costs; None for a spec without a ledger.
+    """Reserve what a release costs; return None for a spec without a ledger.
 
     Raises InputError if the cap would be passed, or the ledger cannot be used.
     """
@@ -95,9 +95,9 @@ def hold(spec: Spec, kind: Kind, key: ReleaseKey, identity: str) -> HeldReservat
 
 
 def partition(spec: Spec, key: ReleaseKey | None = None) -> Partition | None:
-    """The partition that a spec's documents are, where it names one; its ids' key, if it is there.
+    """Return the partition that a spec names, if it names one, with its ids' key if `key` is given.
 
-    The documents of two are compared only if all of them are of one sort.
+    Two partitions are compared only if both are of one sort.
     """
     if spec.ledger is None or spec.ledger.partition is None or spec.disjoint is None:
         return None
@@ -107,7 +107,7 @@ def partition(spec: Spec, key: ReleaseKey | None = None) -> Partition | None:
 
 
 def request(spec: Spec, kind: Kind, run: str) -> Request:
-    """What a release asks its ledger for, but for the key of its ids."""
+    """Return a release's request to its ledger, without the key of its ids."""
     assert spec.ledger is not None
     return Request(
         spec.release,

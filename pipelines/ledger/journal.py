@@ -1,8 +1,8 @@
-"""Where records are kept: numbered objects, each created once and by one writer alone.
+"""The storage of records: numbered objects, each created once and by one writer alone.
 
-Record n is `<n>.json`, and `<n>.sha256` beside it is its seal: the digest, as `sha256sum` writes
-it. A seal is there before the next record is begun, so that of a ledger in good order at most the
-last record lacks one. Nothing is ever changed or deleted.
+Record n is `<n>.json`, and `<n>.sha256` is its seal: the digest, as `sha256sum` writes it. A record
+is sealed before the next one is begun: in an intact ledger only the last record may lack a seal.
+Nothing is ever changed or deleted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _REFUSED = (errno.EACCES, errno.EROFS, errno.EPERM)
 
 
 class Damaged(Exception):
-    """The ledger is not as its writers left it; the message says where."""
+    """A ledger that is not as its writers left it; the message says where."""
 
 
 class Journal:
@@ -35,7 +35,7 @@ class Journal:
 
     Attributes:
         uri: the folder.
-        contents: the records' bytes, in order, as far as they are read.
+        contents: the bytes of the records that are read so far, in order.
     """
 
     def __init__(self, uri: str) -> None:
@@ -44,7 +44,7 @@ class Journal:
         self._sealed = 0
 
     def load(self) -> None:
-        """Read all records; raises Damaged for a gap, a stranger, or a seal that is broken."""
+        """Read all records; raises Damaged for a gap, an unknown object, or a broken seal."""
         records, seals = self._listed()
         count = max([*records, *seals], default=-1) + 1
         for number in range(count):  # a listing may lack what was written meanwhile
@@ -61,7 +61,7 @@ class Journal:
         self._sealed = sum(seal is not None for seal in found)
 
     def follow(self) -> Sequence[bytes]:
-        """The records that were added since; each was begun when those before it were sealed."""
+        """Read the records added since; each was begun after those before it were sealed."""
         added = []
         while (content := self._record(len(self.contents))) is not None:
             self.contents.append(content)
@@ -69,7 +69,7 @@ class Journal:
         return added
 
     def append(self, content: bytes) -> bool:
-        """Add the next record; False if another writer was first."""
+        """Add the next record; return False if another writer was first."""
         self._seal_last()
         if not self._create(f"{len(self.contents):08d}.json", content):
             return False
@@ -78,7 +78,7 @@ class Journal:
         return True
 
     def _seal_last(self) -> None:
-        """Seal the last record, or see that its seal is right."""
+        """Seal the last record, or check its seal."""
         number = len(self.contents) - 1
         if number < self._sealed:
             return
@@ -95,13 +95,13 @@ class Journal:
             raise Damaged(f"record {number} is not the one that its seal is of")
 
     def _listed(self) -> tuple[set[int], set[int]]:
-        """The numbers of the records, and of the seals."""
+        """Return the numbers of the records, and of the seals."""
         found: dict[str, set[int]] = {"json": set(), "sha256": set()}
         for name in self._names():
             match = _NAME.fullmatch(name)
             if match:
                 found[match[2]].add(int(match[1]))
-            elif not (name.startswith(".") or name == FOLDER):  # what a writer that died has left
+            elif not (name.startswith(".") or name == FOLDER):  # a dot: a dead writer's file
                 raise Damaged(f"{name} is no record")
         return found["json"], found["sha256"]
 
@@ -140,7 +140,7 @@ class Journal:
         return InputError(f"ledger: {self.uri} cannot be read ({reason}); check the path")
 
     def _create(self, name: str, content: bytes) -> bool:
-        """Create an object; False if it exists. Raises InputError where nothing can be written."""
+        """Create an object; return False if it exists. Raises InputError without write access."""
         uri = f"{self.uri}/{name}"
         try:
             if places.is_local(self.uri):
@@ -167,17 +167,17 @@ def _sealing(number: int, content: bytes) -> bytes:
 
 
 def create_file(folder: str, name: str, content: bytes) -> bool:
-    """Have a file appear whole, under a name that nothing has; False if something has it."""
+    """Create a file, which appears whole; return False if its name is taken."""
     temporary = f"{folder}/.{name}.{uuid.uuid4().hex}"
     try:
         with open(temporary, "xb") as stream:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        try:
+        try:  # a link, unlike a rename, fails where the name is taken
             os.link(temporary, f"{folder}/{name}")
         except FileExistsError:
-            # Where the answer was lost on the way, as on NFS, the file has two names by now.
+            # The reply to a successful link may be lost, as on NFS: the file then has two names.
             if os.stat(temporary).st_nlink != 2:
                 return False
         except OSError as error:
@@ -195,7 +195,7 @@ def create_file(folder: str, name: str, content: bytes) -> bool:
 
 
 def _sync(folder: str) -> None:
-    """A name lasts once its folder is written too."""
+    """Write a folder to disk: only then does a new name in it survive a crash."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""Which documents each partition has, as keyed digests of their ids, beside the records."""
+"""The documents of each partition, as keyed digests of their ids, stored with the records."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from quietcorpus.transforms.reading.identifiers import DIGEST
 class Partitions:
     """The documents of the committed releases of partitions.
 
-    A file for each, of 16 bytes a document. Whoever lacks the master key learns their number.
+    Each release has one file, of 16 bytes a document. Without the master key a reader learns only
+    the number of documents.
     """
 
     def __init__(self, ledger: str) -> None:
         self._folder = f"{ledger}/{FOLDER}"
 
     def keep(self, reservation: int, identifiers: bytes) -> str:
-        """Write the digests of a release; their SHA-256. Equal ones may be written again."""
+        """Write a release's digests, and return their SHA-256. Equal ones may be written again."""
         content = bytes(identifiers)
         digest = hashlib.sha256(content).hexdigest()
         uri = self._uri(reservation, digest)
@@ -36,7 +37,7 @@ class Partitions:
         return digest
 
     def shared(self, reservation: int, digest: str, identifiers: bytes) -> int:
-        """How many documents a release shares with others; raises Damaged as `read` does."""
+        """Count the documents that a release shares with others; raises Damaged as `read` does."""
         theirs, mine = (
             np.frombuffer(part, dtype=DIGEST)
             for part in (self.read(reservation, digest), identifiers)
@@ -44,7 +45,7 @@ class Partitions:
         return len(np.intersect1d(theirs, mine, assume_unique=True))
 
     def read(self, reservation: int, digest: str) -> bytes:
-        """The digests of a release; raises Damaged if they are not those that were committed."""
+        """Read the digests of a release; raises Damaged if they are not the committed ones."""
         uri = self._uri(reservation, digest)
         try:
             content = storage.read_bytes(uri)

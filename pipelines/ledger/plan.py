@@ -1,4 +1,4 @@
-"""What releases would cost together, before any of them runs."""
+"""The plan of several releases: their joint cost, before any of them runs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from quietcorpus.transforms.errors import InputError
 
 
 def plan(paths: Sequence[str]) -> list[dict[str, Any]]:
-    """What each spec's release would cost its ledger after those before it.
+    """Return what each spec's release would cost its ledger after those before it.
 
     Nothing is written. A release that the ledger knows by its id costs nothing more. Raises
-    InputError for a spec without a ledger, and for anything that is wrong with a spec; that a cap
-    would be passed is told in `refused`.
+    InputError for a spec without a ledger, and for anything that is wrong with a spec. If the
+    ledger would refuse the release, `refused` gives the reason, such as a cap that it would pass.
     """
     ledgers: dict[str, Ledger] = {}
     names: dict[str, str] = {}
@@ -56,7 +56,7 @@ def _planned(path: str, ledgers: dict[str, Ledger], names: dict[str, str]) -> di
 
 
 def _afterwards(ledger: Ledger, account: int) -> dict[str, str]:
-    """What an account comes to with all that was foreseen."""
+    """Return what an account comes to with all releases foreseen so far."""
     cap, used = ledger.state.caps[account], ledger.state.used(account)
     return {
         "account": cap.title,

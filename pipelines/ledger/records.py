@@ -23,12 +23,12 @@ _DIGEST = r"^[0-9a-f]{64}$"
 _KEYED = r"^[0-9a-f]{32}$"
 _RATIONAL = r"^[0-9]+(/[1-9][0-9]*)?$"
 _LATER = ("disjoint", "identifier")
-"""Fields that older records lack, and that those lack which have no use for them."""
+"""Fields that older records lack. Newer records omit them where they do not apply."""
 _RELEASE = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 
 
 class Unreadable(Exception):
-    """What is not a record; the message says why."""
+    """Content that is not a record; the message says why."""
 
 
 class _Part(BaseModel):
@@ -49,13 +49,13 @@ class _Record(_Part):
     nonce: str = Field(pattern=r"^[0-9a-f]{32}$", description="which makes it its writer's own")
 
     def to_bytes(self) -> bytes:
-        """The object's content."""
+        """Return the object's content."""
         later = {name for name in _LATER if getattr(self, name, None) is None}
         return (json.dumps(self.model_dump(mode="json", exclude=later), indent=1) + "\n").encode()
 
 
 class Opening(_Record):
-    """The first record: what is counted, and up to where."""
+    """The first record: the corpus whose releases are counted, and the caps on their cost."""
 
     record: Literal["opening"] = "opening"
     corpus: str = Field(description="the folder or prefix that every release's input lies in")
@@ -63,7 +63,7 @@ class Opening(_Record):
 
 
 class Charged(_Part):
-    """What one account is charged."""
+    """The charge to one account."""
 
     account: int = Field(ge=0, description="the number of the cap, from 0")
     epsilon: str = Field(pattern=_RATIONAL)
@@ -72,13 +72,13 @@ class Charged(_Part):
 
     @classmethod
     def of(cls, account: int, charge: Charge) -> Charged:
-        """The charge as it is recorded."""
+        """Return the charge as it is recorded."""
         epsilon, delta = str(charge.epsilon), str(charge.delta)
         return cls(account=account, epsilon=epsilon, delta=delta, theorem=charge.theorem)
 
     @property
     def charge(self) -> Charge:
-        """The charge as a value."""
+        """Return the charge as a value."""
         return Charge(Fraction(self.epsilon), Fraction(self.delta), self.theorem)
 
 
@@ -111,12 +111,12 @@ class Reservation(_Record):
 
     @property
     def is_older(self) -> bool:
-        """Whether it is of a partition, and does not say of which sort."""
+        """Return whether the record is of a partition, but does not say of which sort."""
         return self.partition is not None and self.disjoint is None
 
     @property
     def part(self) -> Partition | None:
-        """The partition that it is of, if any."""
+        """Return the partition of the record, if it is of one."""
         if self.partition is None:
             return None
         if self.disjoint is None:
@@ -125,12 +125,12 @@ class Reservation(_Record):
 
     @property
     def cost(self) -> Cost:
-        """What the release costs."""
+        """Return the cost of the release."""
         return Cost(self.guarantee.guarantee, self.whose)
 
 
 class Commit(_Record):
-    """A reservation is spent: its release is about to be published."""
+    """The spending of a reservation, just before its release is published."""
 
     record: Literal["commit"] = "commit"
     reservation: int = Field(ge=1)
@@ -142,7 +142,7 @@ class Commit(_Record):
 
 
 class Cancellation(_Record):
-    """A reservation is given back: nothing was published, and nothing can be."""
+    """The cancellation of a reservation: nothing was published under it, and nothing can be."""
 
     record: Literal["cancellation"] = "cancellation"
     reservation: int = Field(ge=1)
@@ -154,7 +154,7 @@ _RECORD: TypeAdapter[AnyRecord] = TypeAdapter(Annotated[AnyRecord, Field(discrim
 
 
 def parse(content: bytes) -> AnyRecord:
-    """A record from its bytes; raises Unreadable for anything else."""
+    """Parse a record from its bytes; raises Unreadable for anything else."""
     try:
         found = json.loads(content)
     except (ValueError, RecursionError):
@@ -168,7 +168,7 @@ def parse(content: bytes) -> AnyRecord:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))
         raise Unreadable(f"{where}: {first['msg']}") from None
-    if record.to_bytes() != content:
+    if record.to_bytes() != content:  # digests are of bytes, so a record has one form alone
         raise Unreadable("it is not written as records are")
     if isinstance(record, Reservation):
         _check_numbers(record)
@@ -177,7 +177,7 @@ def parse(content: bytes) -> AnyRecord:
 
 
 def _check_numbers(record: Reservation) -> None:
-    """The decimals of a guarantee must be its rationals'."""
+    """Check that the decimals of a guarantee agree with its rationals."""
     try:
         agree = parameters(record.guarantee.guarantee) == record.guarantee
     except (ValueError, ZeroDivisionError):
@@ -187,7 +187,7 @@ def _check_numbers(record: Reservation) -> None:
 
 
 def _check_partition(record: Reservation) -> None:
-    """What it says of its partition must agree; an older record says less."""
+    """Check that a reservation's fields on its partition agree; an older record has fewer."""
     named = record.partition is not None
     ids = {record.identifier is not None, record.compared is not None}
     if record.disjoint is None:
@@ -199,21 +199,21 @@ def _check_partition(record: Reservation) -> None:
 
 
 def make(fields: Mapping[str, Any]) -> bytes:
-    """The bytes of a record of these fields."""
+    """Return the bytes of a record with these fields."""
     return _RECORD.validate_python(dict(fields)).to_bytes()
 
 
 def digest(content: bytes) -> str:
-    """The SHA-256 of a record's bytes."""
+    """Return the SHA-256 of a record's bytes, hexadecimal."""
     return hashlib.sha256(content).hexdigest()
 
 
 def new_nonce() -> str:
-    """Random: two writers' records are never the same."""
+    """Draw a random nonce: two writers' records are never the same."""
     return secrets.token_hex(16)
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of a record."""
+    """Return the JSON Schema of a record."""
     content = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     return content | _RECORD.json_schema()

@@ -21,22 +21,22 @@ from quietcorpus.transforms.errors import InputError
 
 
 class Impossible(Exception):
-    """A record that no ledger can hold at its place; the message says why."""
+    """A record that cannot stand at its place in any ledger; the message says why."""
 
 
 @dataclass
 class State:
-    """What the records so far come to.
+    """The state that the records so far add up to.
 
     Attributes:
         opening: the first record; None before it.
-        reservations: all of them by number, but for those that were given back.
-        by_release: the same, by the release.
-        commits: by the number of their reservation.
-        spent: by account and partition (None for releases that may be of any document), the sum of
-            the charges of all reservations, committed or not.
-        units: by account, how many reservations are of which unit.
-        sorts: how many reservations are of partitions of which sort.
+        reservations: the reservations by number, without the cancelled ones.
+        by_release: the same reservations by release.
+        commits: the commits by the number of their reservation.
+        spent: the sum of the charges of all reservations, committed or not, by account and
+            partition (None for releases that may be of any document).
+        units: the number of reservations by account and unit.
+        sorts: the number of reservations by the sort of their partition.
     """
 
     opening: Opening | None = None
@@ -50,7 +50,7 @@ class State:
     sorts: Counter[Sort] = field(default_factory=Counter)
 
     def add(self, record: AnyRecord) -> None:
-        """Take the next record in; raises Impossible if it cannot follow these."""
+        """Add the next record; raises Impossible if it cannot follow these."""
         if (self.opening is None) != isinstance(record, Opening):
             raise Impossible("a ledger begins with its opening, and has one")
         match record:
@@ -71,25 +71,26 @@ class State:
 
     @property
     def caps(self) -> list[Cap]:
-        """The caps, one for each account."""
+        """Return the caps, one for each account."""
         return self.opening.caps if self.opening else []
 
     def of_release(self, release: str) -> Reservation | None:
-        """The reservation of a release, committed or not."""
+        """Return the reservation of a release, committed or not; None if there is none."""
         return self.by_release.get(release)
 
     @property
     def partitioned(self) -> list[Sort]:
-        """Of which sort the partitions are; all are of one, so that there is one at most."""
+        """Return the sort of the partitions; all have the same one, so the list has one at most."""
         return [sort for sort, count in self.sorts.items() if count]
 
     def used(
         self, account: int, more: Charge = NOTHING, partition: Partition | None = None
     ) -> Charge:
-        """What an account comes to with `more` for a partition.
+        """Return what an account comes to with `more` for a partition.
 
-        Partitions that are known to have no document in common do not pay for each other: the most
-        expensive one is what counts (parallel composition), besides what may be of any document.
+        Partitions that are known to have no document in common do not pay for each other: only the
+        most expensive one counts (parallel composition), besides charges that may be of any
+        document.
         """
         parts = dict(self.spent[account])
         parts[alone(partition)] = parts.get(alone(partition), NOTHING) + more
@@ -102,9 +103,9 @@ class State:
     def charges(
         self, cost: Cost, partition: Partition | None, *, capped: bool = True
     ) -> list[Charged]:
-        """What a release would be charged; raises InputError if it may not be.
+        """Return what a release would be charged; raises InputError if it would be refused.
 
-        Every account whose definition it is of must bear it, where it is `capped`.
+        Where `capped`, every account of its definition must have room for it.
         """
         if partition is not None:
             refuse_mixture(partition, self.partitioned)
@@ -155,7 +156,7 @@ class State:
                 raise InputError(self._refusal(name, charged, partition))
 
     def _charged(self, account: int) -> list[Reservation]:
-        """The reservations that an account was charged for."""
+        """Return the reservations that were charged to an account."""
         return [
             one
             for one in self.reservations.values()
@@ -179,7 +180,7 @@ class State:
         if self.of_release(record.release) is not None:
             raise Impossible(f"release {record.release} is reserved already")
         try:
-            # Under an older record's rules partitions without ids did not add up.
+            # Older records did not add up partitions without ids, and so may pass the cap.
             charges = self.charges(record.cost, record.part, capped=not record.is_older)
         except InputError as error:
             raise Impossible(str(error)) from None
@@ -202,7 +203,7 @@ class State:
 
 
 def _described(cost: Cost) -> str:
-    """A guarantee's kind, in words."""
+    """Describe a guarantee's kind in words."""
     guarantee = cost.guarantee
     details = [getattr(guarantee, "metric", ""), cost.unit_scope]
     said = ", ".join(detail for detail in details if detail)

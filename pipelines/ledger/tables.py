@@ -1,4 +1,4 @@
-"""What the commands show of a ledger, as values and as text."""
+"""The views of a ledger that the commands show, as values and as text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from quietcorpus.pipelines.terminal.table import aligned
 
 
 def accounts(ledger: Ledger) -> dict[str, Any]:
-    """What each account has, what is used, what is left, and who used it."""
+    """Return each account's cap, what is used and left of it, and the releases that used it."""
     assert ledger.state.opening is not None
     return {
         "ledger": ledger.uri,
@@ -66,13 +66,16 @@ def _account(ledger: Ledger, number: int) -> dict[str, Any]:
 
 
 def _left(most: Charge, used: Charge) -> Charge:
-    """Nothing, if older partitions that were not counted as adding up have passed the cap."""
+    """Return what is left of a cap, at least nothing.
+
+    Older partitions, which were not counted as adding up, may have passed the cap.
+    """
     left = most - used
     return Charge(max(left.epsilon, NOTHING.epsilon), max(left.delta, NOTHING.delta))
 
 
 def _fixed_beforehand(ledger: Ledger, number: int) -> float | None:
-    """What a user-level account would come to at its cap's delta, had all budgets been fixed."""
+    """Return a user-level account's epsilon at its cap's delta, had all budgets been fixed."""
     spent = [
         (charged.charge.epsilon, charged.charge.delta)
         for one in ledger.state.reservations.values()
@@ -101,7 +104,7 @@ def _numbers(charge: Charge) -> dict[str, Any]:
 
 
 def account_lines(content: dict[str, Any]) -> Iterator[str]:
-    """The accounts as a table."""
+    """Yield the lines of a table of the accounts."""
     yield f"ledger    {content['ledger']}, {content['records']} records"
     yield f"corpus    {content['corpus']}"
     if content["partitions"]:
@@ -125,7 +128,7 @@ def account_lines(content: dict[str, Any]) -> Iterator[str]:
 
 
 def history(ledger: Ledger) -> list[dict[str, Any]]:
-    """What happened, a record each."""
+    """Return the events of a ledger, one for each record."""
     return [_event(ledger, record) for record in ledger.records]
 
 
@@ -155,13 +158,13 @@ def _event(ledger: Ledger, record: AnyRecord) -> dict[str, Any]:
 
 
 def history_lines(events: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """The records as a table."""
+    """Yield the lines of a table of the events."""
     keys = ("record", "created", "event", "release", "says")
     yield from aligned([keys, *(tuple(str(event[key]) for key in keys) for event in events)])
 
 
 def _shown(numbers: dict[str, Any], *, down: bool = False) -> str:
-    """Rounded against the publisher: what is used upwards, and what is left `down`."""
+    """Format a charge, rounded against the publisher: up if it is used, `down` if it is left."""
     epsilon, delta = (Fraction(numbers[key]) for key in ("epsilon_exact", "delta_exact"))
     rounded = _floor if down else ceiling
     return f"epsilon {rounded(epsilon)}" + (f", delta {rounded(delta)}" if delta else "")

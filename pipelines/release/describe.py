@@ -1,4 +1,4 @@
-"""What a finished release says of itself: the spec, resolved, and the guarantee in full."""
+"""The description of a finished release: its resolved spec, and its guarantee in full."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ def describe(
     counted: card.LedgerEntry | None = None,
     shown: Iterable[Weakness] = (),
 ) -> Card:
-    """The card of a release that was begun at a time (UTC, ISO 8601) and wrote these files.
+    """Build the card of a release that wrote these files.
 
-    `shown` are the weaknesses that only the run showed.
+    `created` is the time when it was begun (UTC, ISO 8601). `shown` are the weaknesses that only
+    the run showed.
     """
     account = kind.account(files)
     resolved = {name: _resolved(value) for name, value in account.resolved.items()}
@@ -54,24 +55,24 @@ def describe(
         columns=list(kept(spec)),
         id_column=kept(spec).get("id"),
         files=[card.File(path=f.path, sha256=f.sha256, rows=f.rows) for f in files],
-        readme_sha256="0" * 64,  # of a text that is rendered from the rest of this card
+        readme_sha256="0" * 64,  # until the README is rendered, from the rest of this card
         software=software(),
     )
 
 
 def stated(spec: Spec) -> dict[str, Any]:
-    """What the card says of the mechanism that the spec alone tells."""
+    """Return the card's fields on the mechanism that follow from the spec alone."""
     said: dict[str, Any] = _resolved(spec.mechanism)
     return said | {"tokenizer": DESCRIPTION} if "tokenizer" in said else said
 
 
 def kept(spec: Spec) -> dict[str, str]:
-    """The input's columns that are copied, by their names in the data files, if there are any."""
+    """Return the input's columns that are copied, by their names in the data files."""
     return released_names(spec.corpus) if spec.mechanism.copies_columns else {}
 
 
 def _resolved(value: Any) -> Any:
-    """The spec's block in plain JSON values."""
+    """Convert a value of the spec's block to plain JSON values."""
     if isinstance(value, BaseModel):
         fields = {name: getattr(value, name) for name in type(value).model_fields}
         return {name: _resolved(inner) for name, inner in fields.items() if inner is not None}
@@ -87,7 +88,7 @@ def _resolved(value: Any) -> Any:
 
 
 def _not_protected(spec: Spec, account: Account) -> list[str]:
-    """What this release gives away."""
+    """Return what this release does not protect."""
     within = [] if isinstance(account.total, UserPrivacy) else _of_documents(spec)
     return [
         *within,
@@ -100,7 +101,7 @@ def _not_protected(spec: Spec, account: Account) -> list[str]:
 
 
 def _of_partitions(spec: Spec) -> list[str]:
-    """What the ledger takes for granted of a partition."""
+    """Return what the ledger takes for granted of the release's partition."""
     again = "a document that comes back in another partition"
     alone = "the ledger counts partitions as if they had no document in common"
     match spec.disjoint:
@@ -120,7 +121,7 @@ def _of_partitions(spec: Spec) -> list[str]:
 
 
 def _of_documents(spec: Spec) -> list[str]:
-    """What it gives away where the unit lies within one document."""
+    """Return what a release reveals where the unit lies within one document."""
     unique = "checked by the id column" if spec.input.id else "not checked: no id column is named"
     columns = kept(spec)
     names = statements.named(list(columns), columns.get("id"))

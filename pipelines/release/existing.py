@@ -1,4 +1,4 @@
-"""Whether the output holds this very release already, whole, by its card alone."""
+"""Checks, by the card alone, whether the output holds this very release already."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _LOGGER = logging.getLogger("quietcorpus.completed")
 
 
 def complete(spec: Spec) -> Card | None:
-    """The card of this very release if the output holds it; None if it holds no release.
+    """Return the card of this very release if the output holds it; None if it holds no release.
 
-    Raises InputError for another release.
+    Raises InputError for another release, or for this one with files missing.
     """
     card = _card_at(spec.output)
     if card is None:
@@ -40,7 +40,7 @@ def complete(spec: Spec) -> Card | None:
 
 
 def refuse_existing(spec: Spec) -> None:
-    """Raise InputError if the output is taken, but by a run that this one may take over."""
+    """Raise InputError if the output is taken, except by a run that this one may take over."""
     card = _card_at(spec.output)
     if card is not None and _difference(card, spec) is None:
         raise InputError(
@@ -48,8 +48,8 @@ def refuse_existing(spec: Spec) -> None:
             "mechanism; accept it with --if-exists=ok, or name another place"
         )
     if not (places.is_local(spec.output) or stores.is_supported(spec.output)):
-        storage.refuse_existing(spec.output)  # what Beam does not know says so better
-    # Who has a claim may have left files; that they are this run's own is seen once it has it.
+        storage.refuse_existing(spec.output)  # its error for an unknown scheme is the better one
+    # A claim's holder may have left files; once this run holds the claim, it checks whose they are.
     unclaimed = places.is_local(spec.output) or claims.read(spec.output) is None
     if card is not None or unclaimed:
         storage.refuse_existing(spec.output)
@@ -65,7 +65,7 @@ def _card_at(output: str) -> Card | None:
 
 
 def whole_difference(card: Card, spec: Spec) -> str | None:
-    """What on the card is not as in the spec, or not as what the spec names is now."""
+    """Return what on the card differs from the spec, or from its artefacts as they are now."""
     other = _difference(card, spec)
     if other is None and list(prepare(spec).artefacts) != card.artefacts:
         return "other artefacts"
@@ -73,7 +73,7 @@ def whole_difference(card: Card, spec: Spec) -> str | None:
 
 
 def _difference(card: Card, spec: Spec) -> str | None:
-    """What on the card is not as in the spec."""
+    """Return what on the card differs from the spec; None if nothing does."""
     if card.release != spec.release:
         return f"release: {card.release}"
     columns = kept(spec)
@@ -92,14 +92,14 @@ def _difference(card: Card, spec: Spec) -> str | None:
 
 
 def _partition(counted: LedgerEntry | None) -> tuple[str | None, ...] | None:
-    """How a card's ledger counts it."""
+    """Return how the card's ledger counts the release."""
     if counted is None:
         return None
     return counted.partition, counted.disjoint, counted.identifier
 
 
 def _asked(spec: Spec) -> tuple[str | None, ...] | None:
-    """How the spec's ledger is to count it."""
+    """Return how the spec's ledger is to count the release."""
     if spec.ledger is None:
         return None
     column = spec.input.id if spec.disjoint == "compared" else None
@@ -107,7 +107,10 @@ def _asked(spec: Spec) -> tuple[str | None, ...] | None:
 
 
 def _agrees(block: dict[str, Any], name: str, value: Any) -> bool:
-    """Whether a card has a key of the spec; it has the number that `matching` came to beside it."""
+    """Return whether a card's block has the spec's value of a key.
+
+    For `matching` the key itself holds the resulting number, and `matched` the spec's value.
+    """
     if isinstance(value, dict) and "matching" in value:
         return bool(block.get("matched") == value["matching"])
     return bool(block.get(name) == value)
@@ -124,7 +127,7 @@ def _refuse_incomplete(card: Card, output: str) -> None:
 
 
 def _tidy(spec: Spec) -> None:
-    """Delete what a run left that was cut short after it had published this release."""
+    """Delete the claim of a run that was cut short after it had published this release."""
     if places.is_local(spec.output):
         return
     try:

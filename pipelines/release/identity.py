@@ -1,4 +1,4 @@
-"""Which run this is: two of one identity make the same bytes."""
+"""The identity of a run: two runs of one identity make the same bytes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from quietcorpus.transforms.reading.documents import Plan
 
 
 def identity(spec: Spec, plan: Plan, kind: Kind, key: ReleaseKey) -> str:
-    """A digest of all that a release's bytes depend on; it tells nothing without the key.
+    """Return a digest of all that a release's bytes depend on.
 
-    The key is the corpus's own.
+    It reveals nothing without the key, which is bound to the corpus.
     """
     return key.stage("claim", 1).digest(
         **asked(spec, kind),

@@ -1,7 +1,7 @@
-"""A look at what `keep:` would copy, before anything is released.
+"""A check of the columns that `keep:` would copy, before anything is released.
 
-A sample of the corpus is read in the launcher, by whoever has the text already. What it shows can
-stop the run, or have it warn; it says which column, and what it is like, and nothing of its values.
+The launcher, which has access to the text anyway, reads a sample of the corpus. The check can stop
+the run, or make it warn. Its messages name a column and what it looks like, but none of its values.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from quietcorpus.transforms.reading.documents import Corpus, Documents, Plan
 from quietcorpus.transforms.reading.sources import read
 
 _LOGGER = logging.getLogger("quietcorpus.release")
-_SPLITS, _DOCUMENTS, _CHARACTERS = 8, 2048, 20_000  # that are looked at, at most
-_HEAD = 200  # characters that tell a text from others
-_LONG = 20  # characters that are in a text by no accident
-_COPIES = 20  # one in so many is too many
+_SPLITS, _DOCUMENTS, _CHARACTERS = 8, 2048, 20_000  # the most that are read
+_HEAD = 200  # characters that distinguish a text from others
+_LONG = 20  # characters: so long a match is no accident
+_COPIES = 20  # one row in so many is too many
 _LEAST_VALUES, _SENTENCE_WORDS = 10, 5
 _WORDS = re.compile(r"\w+")
 _ADDRESS = re.compile(r"[^\s@]@[^\s@]+\.[^\s@]")
@@ -56,7 +56,7 @@ def check(corpus: Corpus, plan: Plan) -> None:
 
 @redacted
 def _sample(corpus: Corpus, plan: Plan) -> Iterator[Documents]:
-    """The first documents of a few splits, evenly spread over the corpus."""
+    """Yield the first documents of a few splits, evenly spread over the corpus."""
     chosen = plan.splits[:: -(-len(plan.splits) // _SPLITS)]
     for split in chosen:
         wanted = _DOCUMENTS // len(chosen)
@@ -68,11 +68,10 @@ def _sample(corpus: Corpus, plan: Plan) -> Iterator[Documents]:
 
 
 def repeats(texts: Sequence[str], values: Sequence[str]) -> bool:
-    """Whether a column repeats the text beside it, both normalised: in one row of twenty or more.
+    """Return whether a column repeats the text in one row of twenty or more, both normalised.
 
-    A row counts if it has both. It repeats the text if the text is in the value, word for word, or
-    if either begins with 20 letters or more (200 are compared) that are in the other, wherever
-    there are spaces.
+    A row counts if it has both. It repeats the text if the value contains the text word for word,
+    or if either has at least 20 letters and the other contains its first 200, spaces ignored.
     """
     both = [(text, value) for text, value in zip(texts, values, strict=True) if text and value]
     found = sum(
@@ -88,11 +87,12 @@ def _begins_in(one: str, other: str) -> bool:
 
 
 def looks_like(values: Sequence[str]) -> list[str]:
-    """What a column's values look like, of what is rarely meant for everyone.
+    """Return what a column's values look like, among what is rarely meant for everyone.
 
     E-mail addresses: one value in twenty holds one. Names: half of the values are two to four
-    capitalised words, and one in ten is its own. Free text: half of them have five words or more,
-    or are clauses of a script without spaces, and half are their own. Both need ten values.
+    capitalised words, and one in ten is distinct. Free text: half of them have five words or more,
+    or are clauses of a script without spaces, and half are distinct. Names and free text need ten
+    distinct values.
     """
     given = [value for value in values if value.strip()]
     own = len(set(given))
@@ -124,16 +124,16 @@ def _is_sentence(value: str) -> bool:
 
 
 def _normal(value: str) -> str:
-    """A value's words, however they are written and whatever is between them."""
+    """Return a value's words, with case, character forms and separators normalised."""
     return " ".join(_WORDS.findall(unicodedata.normalize("NFKC", value[:_CHARACTERS]).casefold()))
 
 
 def _strings(column: pa.Array | pa.ChunkedArray) -> Iterator[str]:
-    """Every value as a string: of a nested one, or of JSON, the strings in it; of others none."""
+    """Yield each value as a string: a nested or JSON value's strings joined, "" for other types."""
     for value in column:
         try:
             yield " ".join(_leaves(value.as_py()))
-        except UnicodeDecodeError:  # a nested string of other bytes, which the error would quote
+        except UnicodeDecodeError:  # a nested string is not UTF-8, and the error would quote it
             yield ""
 
 
@@ -151,7 +151,7 @@ def _leaves(value: Any) -> Iterator[str]:
 
 
 def _parsed(value: str) -> Any:
-    """What a JSON object or array holds; None for any other string."""
+    """Parse a JSON object or array; return None for any other string."""
     if not value.startswith(("{", "[")):
         return None
     try:

@@ -1,4 +1,4 @@
-"""The places that a spec names, and what a release does there."""
+"""The places that a spec names, and the access that a release needs there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from quietcorpus.pipelines.storage.stores import is_supported
 
 
 def check(spec: Spec) -> None:
-    """Raise InputError for the first place of a spec that does not answer or permit."""
+    """Raise InputError for a spec's first place that does not answer, or refuses the access."""
     require([need for need in _needs(spec) if is_supported(need.uri)])
 
 

@@ -46,8 +46,8 @@ def release(
 ) -> Card:
     """Make and publish a release; raises InputError for anything that a person can mend.
 
-    `on_publishing` is called when the release may exist from then on. With `strict` that includes a
-    guarantee that means little, as far as that is known before anything is read.
+    `on_publishing` is called just before the release is published: from then on it may exist. With
+    `strict`, InputError is also raised for weaknesses that are known before anything is read.
     """
     existing.refuse_existing(spec)
     _require_key(spec)
@@ -80,7 +80,8 @@ def release(
                 engine.run(lambda pipeline: kind.build(pipeline, job), observer)
             return job
 
-        if engine.dry:  # it claims nothing: this very release may be under way
+        # A dry run claims nothing, since this very release may be under way; it ends in `run`.
+        if engine.dry:
             make(f"{spec.output}.dry-run")
         with open_staging(spec.output, spec.release, run, key) as place:
             return _publish(make(place.staging), kind, key, place, held, on_publishing)
@@ -98,7 +99,10 @@ def _warn(weaknesses: Sequence[Weakness]) -> None:
 
 
 def _require_key(spec: Spec) -> None:
-    """What outlives a run is of use to none that lacks its master key."""
+    """Refuse checkpoints or a ledger without a configured master key.
+
+    They outlive the run, and no other run can use them without the same key.
+    """
     named = [line for line in ("checkpoints", "ledger") if getattr(spec, line)]
     if named and configured_master_key() is None:
         raise InputError(
@@ -115,7 +119,7 @@ def _publish(
     held: HeldReservation | None,
     on_publishing: Callable[[], None],
 ) -> Card:
-    """Publish what the job wrote, if it makes a release, once its budget is spent."""
+    """Check what the job wrote, spend its budget, then publish it."""
     spec = job.spec
     written, tally = read_manifest(place.staging, key)
     _check_passes(tally, kind.passes, len(job.plan.splits))
@@ -135,13 +139,13 @@ def _publish(
     _check_unchanged(job)
     if held:
         held.commit(made, _identifiers(job, tally, key))
-    _warn(shown)  # what the noisy outcome tells is spent by now
+    _warn(shown)  # after the commit: these warnings reveal something of the noisy outcome
     place.publish(files, {layout.README: text, layout.CARD: made.to_json()}, on_publishing)
     return made
 
 
 def _identifiers(job: Job, tally: Tally, key: ReleaseKey) -> bytes | None:
-    """The digests of the documents' ids, where the ledger compares them."""
+    """Return the digests of the documents' ids, if the ledger compares them."""
     if job.identifiers is None:
         return None
     found = kept(job.identifiers, key)
@@ -151,7 +155,7 @@ def _identifiers(job: Job, tally: Tally, key: ReleaseKey) -> bytes | None:
 
 
 def _check_unchanged(job: Job) -> None:
-    """The noise is that of the corpus as it was planned, and must be on no other."""
+    """Check that the corpus is as it was planned: its noise must be on no other corpus."""
     if states(job.corpus) != job.plan.files:
         raise StageError(
             f"input.path: files of {job.spec.input.path} were changed, added or deleted while they "
@@ -160,7 +164,7 @@ def _check_unchanged(job: Job) -> None:
 
 
 def _check_passes(tally: Tally, passes: int, splits: int) -> None:
-    """Every pass over the corpus must have read every split, once."""
+    """Check that every pass over the corpus has read every split, once."""
     names = {name for name, _ in tally.parts}
     for name in names:
         require_all(tuple(part for own, part in tally.parts if own == name), splits)
@@ -172,7 +176,7 @@ def _check_passes(tally: Tally, passes: int, splits: int) -> None:
 
 
 def _check_files(files: Sequence[Written], tally: Tally, shards: int) -> None:
-    """An engine may retry and repeat, but must neither lose nor double a shard."""
+    """Check that the engine, which may retry and repeat, neither lost nor doubled a shard."""
     data = sorted(file.path for file in files if file.path.startswith("data/"))
     rows = sum(file.rows for file in files if file.path.startswith("data/"))
     if data != [data_file(number, shards) for number in range(shards)] or rows != tally.documents:
