@@ -27,7 +27,7 @@ from quietcorpus.indexes.tokenizer import tokenize
 
 MASTER_KEY = hashlib.sha256(b"a key for measurements, which everybody knows").hexdigest()
 PACKAGES = "mechanisms", "indexes", "evaluation", "transforms", "pipelines"
-DOCUMENTS, USER_DOCUMENTS, WORDS, DIMENSIONS = 300, 6_000, 2_000, 20
+DOCUMENTS, USER_DOCUMENTS, WORDS, DIMENSIONS = 200, 6_000, 2_000, 20
 VARYING = {"created", "software", "readme_sha256"}
 
 PUBLIC = {"public": "vocabulary.txt"}
@@ -48,10 +48,10 @@ KINDS: dict[str, dict[str, Any]] = {
     "cooccurrence": WORD_VECTORS | {"method": "cooccurrence", "epsilon": 60},
     "truncation": {"kind": "sentence-embeddings", "mechanism": "truncation"}
     | {"epsilon": 10, "candidates": "candidates"},
-    "depth": {"kind": "sentence-embeddings", "utility": "depth"}
-    | {"epsilon": 10, "candidates": "candidates"},
-    "similarity": {"kind": "sentence-embeddings", "utility": "similarity"}
-    | {"epsilon": 10, "candidates": "candidates"},
+    "depth": {"kind": "sentence-embeddings", "mechanism": "deep-candidate"}
+    | {"epsilon": 10, "candidates": "candidates", "utility": "depth"},
+    "similarity": {"kind": "sentence-embeddings", "mechanism": "deep-candidate"}
+    | {"epsilon": 10, "candidates": "candidates", "utility": "similarity"},
 }
 
 
