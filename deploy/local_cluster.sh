@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What spark/cluster.sh and flink/cluster.sh share; they source it, with CLUSTER, PORT and WORKERS set.
+# Shared by spark/cluster.sh and flink/cluster.sh, which source it with CLUSTER, PORT and WORKERS set.
 
 background() { # name, command...: run it, with a log and its process id in the cluster's folder
     local name=$1

@@ -1,7 +1,7 @@
-# The image of the flex template: the worker's, and Google's launcher.
+# The flex template's image: the worker's image with Google's launcher added.
 #   docker build -f deploy/dataflow/launcher.Dockerfile --build-arg WORKER_IMAGE=... -t ... .
-# Of the template's base only the launcher is used, one program that needs nothing of the rest. The
-# tag is one that others' templates use; newer ones are in the registry's list.
+# Only the launcher is taken from the template's base image: one program that needs nothing else of
+# it. Other public templates use this tag; the registry lists newer ones.
 ARG WORKER_IMAGE
 FROM gcr.io/dataflow-templates-base/python311-template-launcher-base:20240506-rc00 AS template
 FROM ${WORKER_IMAGE}

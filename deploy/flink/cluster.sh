@@ -57,7 +57,7 @@ taskmanager.memory.network.max: 192m
 taskmanager.memory.jvm-metaspace.size: 256m
 taskmanager.memory.jvm-overhead.min: 192m
 taskmanager.memory.jvm-overhead.max: 192m
-# A failed task is tried again, as on Spark; noise is keyed, so it draws the same again.
+# A failed task is retried, as on Spark. Noise is keyed, so a retry draws the same.
 restart-strategy.type: fixed-delay
 restart-strategy.fixed-delay.attempts: 4
 restart-strategy.fixed-delay.delay: 5 s

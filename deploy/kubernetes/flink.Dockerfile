@@ -1,5 +1,5 @@
-# Managers and launcher of a Flink cluster with quietcorpus: one image, one quietcorpus.
-# From the repository's root, once `make flink` has made the job server:
+# One image with quietcorpus for the managers and the launcher of a Flink cluster.
+# From the repository's root, after `make flink` has built the job server:
 #   docker build -f deploy/kubernetes/flink.Dockerfile -t registry.example.com/quietcorpus-flink:0.1.0 .
 FROM flink:1.19-scala_2.12-java17 AS flink
 FROM eclipse-temurin:17-jre AS java

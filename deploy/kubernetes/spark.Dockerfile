@@ -1,5 +1,5 @@
-# Master, workers and launcher of a Spark cluster with quietcorpus: one image, one quietcorpus.
-# From the repository's root, once `make spark` has made the job server:
+# One image with quietcorpus for the master, the workers and the launcher of a Spark cluster.
+# From the repository's root, after `make spark` has built the job server:
 #   docker build -f deploy/kubernetes/spark.Dockerfile -t registry.example.com/quietcorpus-spark:0.1.0 .
 FROM apache/spark:3.5.7-scala2.12-java17-python3-ubuntu AS spark
 FROM eclipse-temurin:17-jre AS java

@@ -4,8 +4,9 @@
 #   deploy/spark/cluster.sh up      start it; workers inherit this shell's environment
 #   deploy/spark/cluster.sh down    stop what `up` started
 #
-# SPARK_HOME names a Spark 3.5 (PyPI's pyspark is one), CLUSTER the folder for logs, process ids
-# and the workers' files, PORT the master's port and UI_PORT its web page's (the workers' are 11 and more above).
+# SPARK_HOME names a Spark 3.5 (PyPI's pyspark is one), CLUSTER the folder for logs, process ids and
+# the workers' files, PORT the master's port, and UI_PORT the port of its web page (the workers'
+# pages begin 11 ports above).
 set -euo pipefail
 
 : "${SPARK_HOME:?names no Spark}" "${CLUSTER:=build/spark/cluster}" "${PORT:=7077}" "${UI_PORT:=8080}"
