@@ -25,7 +25,7 @@ from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters
 _BINS = 4
 _TERMS_A_BIN = 16  # at most
 _PRIVATE_SIZE = 1 << 10  # of a vocabulary that is selected in the run
-_TOKENS = 1 << 22  # about as many, over all documents that are drawn for one audit
+_TOKENS = 1 << 22  # in all documents that are drawn for one audit, about
 
 
 def audits(kind: BagOfWordsKind) -> list[Exact | Sampled]:

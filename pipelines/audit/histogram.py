@@ -54,7 +54,7 @@ def counts_released(histogram: Histogram, more: int, count: int) -> npt.NDArray[
 
 
 def share_of(tokens: int, most: int) -> str:
-    """Write how many of the protected tokens an audit adds."""
+    """Say how many of the protected tokens an audit adds."""
     noun = "token" if most == 1 else "tokens"
     return f"{most} {noun}" if tokens == most else f"{tokens} of {most} {noun}"
 

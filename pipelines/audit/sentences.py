@@ -38,7 +38,7 @@ _LEAST = 1000
 _BITS = 256
 _BEYOND = 16
 _CLOSE = 1e-9
-_DIMENSIONS = 2  # of an audit by draws: in many, no event tells much
+_DIMENSIONS = 2  # of an audit by draws: in many dimensions, no event tells much
 
 
 def audits(kind: Kind) -> list[Exact | Sampled]:

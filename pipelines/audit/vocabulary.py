@@ -22,7 +22,7 @@ from quietcorpus.pipelines.audit.inputs import stage
 _TERMS_AT_MOST = 8
 _TAIL_BITS = 4096
 _AROUND = 64  # frequencies on either side of the threshold whose chances are computed
-_SELDOM = 10  # about one in so many terms is selected at the least frequency drawn
+_SELDOM = 10  # at the least frequency drawn, about one in so many terms is selected
 _FREQUENCIES = 16
 
 

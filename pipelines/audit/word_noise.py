@@ -23,7 +23,7 @@ from quietcorpus.mechanisms.guarantees import round_up
 from quietcorpus.pipelines.audit.inputs import LOSS, fresh_stream
 
 _NUMBERS = 1 << 24  # about as many are drawn for one audit of noise
-_LEAST = 1000  # draws, whatever they cost
+_LEAST = 1000  # draws at least, whatever they cost
 _BITS = 128
 _CLOSE = 40  # significant bits of a chance
 
@@ -62,6 +62,7 @@ def of_flips(epsilon: Fraction) -> Exact:
 
 def flip_loss(epsilon: Fraction) -> float:
     """Bound from above the log-ratio of the chances that a bit flips and that it does not."""
+    # A chance may be tiny: take as many bits as give it `_CLOSE` significant ones.
     bits = _BITS
     while not (low := flip_bounds(epsilon, affordable(bits))[0]) >> _CLOSE:
         bits *= 2

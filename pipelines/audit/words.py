@@ -26,9 +26,9 @@ from quietcorpus.transforms.privatizers.words import WordMechanism, WordPrivatiz
 
 _WORDS_TRIED = 128
 _LINE = 4
-_TEXTS = 1 << 18  # draws from a made-up index for one audit
-_PRODUCTS = 1 << 38  # of coordinates or of words of bits, in one audit's searches
-_LEAST = 1000  # draws, whatever they cost
+_TEXTS = 1 << 18  # draws for one audit, from a made-up index
+_PRODUCTS = 1 << 38  # multiplications, or words of bits compared, in one audit's searches
+_LEAST = 1000  # draws at least, whatever they cost
 
 
 def audits(kind: WordsKind) -> list[Exact | Sampled]:
@@ -136,7 +136,7 @@ def of_releases(
     audits.append(
         Sampled(
             "documents: one word",
-            # A little more: the distance was rounded to nearest.
+            # A little more, to cover the rounding of the distance.
             float(epsilon) * distance * (1 + 1e-6),
             f"Documents were released of two words of the index that are {distance:.4g} apart.",
             partial(

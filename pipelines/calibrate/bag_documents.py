@@ -129,7 +129,7 @@ class Drawn:
                 "`kind: histogram`, or one with `histogram_epsilon`"
             )
         counts, size = weights.to_numpy(), card.counts.documents
-        if counts.sum() <= 0:  # else clipped noise alone would be taken for words
+        if counts.sum() <= 0:  # after clipping, noise alone would pass for words
             raise InputError(f"--histogram: {path} counts no words")
         _refuse_few("--histogram", documents or size)
         return cls(np.maximum(counts, 0), counts.sum() / size, documents or size, seed)

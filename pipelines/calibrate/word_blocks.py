@@ -1,4 +1,4 @@
-"""The measuring of a calibration's blocks, by threads of this process or by a Ray cluster."""
+"""The measurement of a calibration's blocks, by threads of this process or by a Ray cluster."""
 
 from __future__ import annotations
 

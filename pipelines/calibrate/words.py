@@ -1,4 +1,4 @@
-"""Calibration before a run: the effect of an epsilon on an index's words, and the one needed."""
+"""Calibration on an index's words, before a run: the effect of an epsilon, and the one needed."""
 
 from __future__ import annotations
 

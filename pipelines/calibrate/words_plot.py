@@ -130,7 +130,7 @@ def _epsilon_axis(axes: Axes, content: dict[str, Any]) -> None:
 
 
 def _plain(axis: Axis) -> None:
-    """Write numbers rather than powers of ten on a logarithmic axis."""
+    """Label a logarithmic axis with numbers rather than powers of ten."""
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))

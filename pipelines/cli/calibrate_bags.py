@@ -14,7 +14,7 @@ from quietcorpus.pipelines.terminal.logs import configure_logging
 
 
 class _Bins(click.ParamType):
-    """Whole numbers above zero, separated by commas; sorted, each once."""
+    """A list of whole numbers above zero, separated by commas; sorted, without duplicates."""
 
     name = "numbers"
 

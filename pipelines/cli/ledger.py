@@ -72,7 +72,7 @@ def history(place: str, as_json: bool) -> None:
 @click.argument("place")
 @_JSON
 def verify(place: str, as_json: bool) -> None:
-    """Check every record at PLACE, their chain and seals, and the cards of the releases.
+    """Check all records at PLACE, their chain and seals, and the cards of the releases.
 
     The exit code is 2 if a record or a card is wrong, and 1 if a counted release is not at its
     place. If you move a release, leave its release.json there.

@@ -38,7 +38,7 @@ class Number(click.ParamType):
 
 
 class Numbers(Number):
-    """Numbers of that kind, separated by commas; sorted, each once."""
+    """A list of such numbers, separated by commas; sorted, without duplicates."""
 
     name = "numbers"
 

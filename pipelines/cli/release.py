@@ -62,8 +62,8 @@ def release(
     The spec is checked in full before anything is read. Every record is privatised, and the release
     is published only when all of it is made. By default everything runs in this process; --workers
     uses several processes, and Beam's own options, given after the spec, select any other engine.
-    To repeat a run that died, give the same command with the same master key. With --if-exists=ok,
-    the command succeeds and does nothing if the release is already complete.
+    To repeat a run that died, give the same command with the same master key. If the release is
+    already complete, the command with --if-exists=ok succeeds and does nothing.
 
     \b
       quietcorpus release spec.yaml

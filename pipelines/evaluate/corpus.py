@@ -82,7 +82,7 @@ def sample(pattern: str, columns: Columns, most: int, seed: int) -> Sample:
             # Random keys, of which the heap keeps the smallest: a uniform sample in one pass.
             item = (-generator.random(), next(number), (text, values))
             (heapq.heappush if len(kept) < most else heapq.heappushpop)(kept, item)
-    except InputError as error:  # its message names keys of a spec
+    except InputError as error:  # it names keys of a spec, not options
         said = str(error).replace("input.path:", "--against:", 1)
         raise InputError(said.replace("input.text:", "--text:", 1)) from None
     records = [record for _, _, record in sorted(kept, key=lambda item: item[1])]

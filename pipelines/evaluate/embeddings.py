@@ -145,7 +145,7 @@ class WordEmbeddingsStudy(Study):
         numbers = np.repeat(users, [len(self._users[user]) for user in users])
         documents = np.concatenate([self._users[user] for user in users])
         texts = self._sample.documents.texts.take(pa.array(documents))
-        corpus = pa.table({"text": texts, "user": pa.array(numbers)})  # not their names
+        corpus = pa.table({"text": texts, "user": pa.array(numbers)})  # numbers in place of names
         # In memory: a file would outlive a run that is killed.
         with held(corpus) as uri, tempfile.TemporaryDirectory() as folder:
             try:

@@ -45,7 +45,7 @@ _DRAWS = 3
 
 @dataclass(frozen=True)
 class Effort:
-    """The amount of measuring, and the processes for it.
+    """The extent of an evaluation, and the processes for it.
 
     Attributes:
         draws: the number of draws of each setting.
@@ -93,7 +93,7 @@ def evaluate(evaluation: Evaluation, output: str, effort: Effort) -> dict[str, A
         evaluation: the release and the corpus.
         output: a folder or an object-store URI. It keeps every draw's result, so that a stopped
             run can go on, and may hold results of an earlier run of the same evaluation.
-        effort: the amount of measuring.
+        effort: the extent of the evaluation.
 
     Returns:
         The content of `evaluation.json`.
@@ -162,6 +162,7 @@ def _refuse_strangers(measured: Sequence[Measured], documents: int) -> None:
         return
     own, fresh = shares[0], max(share for draw, share in shares.items() if draw)
     spread = math.sqrt((own * (1 - own) + fresh * (1 - fresh)) / documents)
+    # 1 / documents keeps the bound above zero where no document is linked, or every one is.
     if fresh - own > 6 * (spread + 1 / documents):
         raise InputError(
             f"--against: {own:.1%} of the release's rows are linked to the documents of their ids, "

@@ -65,4 +65,5 @@ class _Memory(FileSystem):  # type: ignore[misc]
     def _refused(self, *_: Any, **__: Any) -> NoReturn:
         raise BeamIOError(f"{_SCHEME}: files are held by `held` alone, one by one")
 
+    # Beam declares these abstract. None is needed to read a single file.
     join = split = mkdirs = has_dirs = _list = create = copy = rename = delete = _refused

@@ -1,4 +1,4 @@
-"""The measures: what each is called, what it means, and which way is better."""
+"""The measures: their names, their meanings, and which direction is better."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Measure:
     Attributes:
         part: the part of the report in which it stands.
         title: its name.
-        meaning: what the number says, in a sentence or two.
-        better: which way is better; for an attack, better for those who are protected.
+        meaning: the meaning of the number, in a sentence or two.
+        better: the better direction; for an attack, from the view of those who are protected.
         least, most: the smallest and largest possible values, which no interval exceeds.
         says: for an attack, the sentence that reports its result. Its fields are `release` and
             `noise`, in enough digits to differ if the numbers do, and `tried`, the number of

@@ -57,7 +57,7 @@ class Study(Protocol):
         swept: the keys of the mechanism's block that a redraw follows.
         of_documents: whether the release has a row for each document, which attacks need.
         of_authors: whether named users must include authors of many documents.
-        notes: the method, and the limits of what is measured.
+        notes: the methods, and the limits of the measures.
         own: the release itself, for a kind that has no rows of documents.
     """
 

@@ -1,4 +1,4 @@
-"""The settings of a sweep, and their measuring in this process or by Ray's workers."""
+"""The settings of a sweep, and their measurement in this process or by Ray's workers."""
 
 from __future__ import annotations
 

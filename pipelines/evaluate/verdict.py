@@ -11,9 +11,9 @@ Figure = Mapping[str, Any]
 
 
 def verdict(figures: Iterable[Figure]) -> dict[str, list[str]]:
-    """Write a sentence for each attack on the release as it is, sorted by result.
+    """Return a sentence for each attack on the release as it is, sorted by result.
 
-    Of an attack's several ways, the one that finds most is reported: an attacker would use it.
+    If an attack has several ways, the one that finds most is reported: an attacker would use it.
 
     Returns:
         `above`: attacks that find more than in noise alone; `rest`: attacks for which the sample
@@ -35,7 +35,7 @@ def verdict(figures: Iterable[Figure]) -> dict[str, list[str]]:
 
 
 def _told_apart(one: float, other: float, unit: str) -> tuple[str, str]:
-    """Write two numbers in as many digits as show that they differ."""
+    """Format two numbers with enough digits to show that they differ."""
     for digits in range(1, 7):
         shown = [_written(value, digits, unit) for value in (one, other)]
         if one == other or shown[0] != shown[1]:

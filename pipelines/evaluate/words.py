@@ -95,7 +95,7 @@ class WordsStudy(Study):
             return
         generator = np.random.default_rng([number, 2])
         after = self._after(draw)
-        known = np.minimum(self._before, after) >= 0  # with `draw`, some are unknown
+        known = np.minimum(self._before, after) >= 0  # with `draw`, unknown ones are kept as -1
         before, own = self._before[known], after[known]
         documents = np.repeat(np.arange(len(self._sample)), np.diff(self._offsets))
         yield Observation("unchanged", "release", unchanged_share(before, own))
@@ -104,7 +104,7 @@ class WordsStudy(Study):
             yield Observation("n-w", "release", float(changes.unchanged_share.mean()))
             yield Observation("s-w", "release", float(changes.set_size.mean()))
         yield Observation("similarity", "release", self._similarity(after))
-        dealt = generator.permutation(after)  # shuffles the words of all documents
+        dealt = generator.permutation(after)  # words of all documents, shuffled
         yield Observation("similarity", "noise", self._similarity(dealt))
         yield from self._classified(self._counted(after), "release", number)
         guesses = self._guesses(draw.law or self._parameters)

@@ -1,4 +1,4 @@
-"""The fit of the factors to all documents, pass by pass, which continues where a run was stopped.
+"""The fit of the factors to all documents, pass by pass, with resumption of a stopped run.
 
 Coordinate ascent converges to one of many points, and each follows the noise in its own way.
 Several fits therefore run side by side, from as many starts, and documents are drawn from their

@@ -30,7 +30,7 @@ _BATCH, _MOST_BINS = 1024, 20_000
 
 @dataclass(frozen=True)
 class NoisyRelease:
-    """The release that alone determines a reconstruction.
+    """A release with noisy bins, which determines its reconstruction.
 
     Attributes:
         output: the place of the release, absolute.

@@ -183,6 +183,7 @@ class _Actor:
 
 
 def _sum(arrays: Iterable[np.ndarray]) -> Sums:
+    # One order of additions, in float64, for all kinds of workers: hence equal bits.
     total: Any = 0.0
     for array in arrays:
         total = total + array.astype(np.float64)

@@ -34,7 +34,7 @@ def comparison(measured: Measured, name: str) -> str | None:
     from matplotlib.figure import Figure as Drawing
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    attack = measured.measure["part"] == "attack"  # its single draw has an interval
+    attack = measured.measure["part"] == "attack"  # even its first draw has an interval
     drawn = [first_draw(figure) if attack else figure for figure in measured.own]
     figures = [figure for figure in drawn if plotted(figure["mean"])]
     if len(figures) < 2:

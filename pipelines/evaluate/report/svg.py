@@ -31,7 +31,7 @@ _ON_PAGE = {
 SETTINGS: dict[Any, Any] = {
     "svg.hashsalt": "quietcorpus",
     "svg.fonttype": "none",
-    "text.parse_math": False,  # a dollar sign in a name is a dollar sign
+    "text.parse_math": False,  # a dollar sign in a name begins no formula
     "font.size": 9,
     "axes.facecolor": "none",
     "figure.facecolor": "none",
@@ -74,7 +74,7 @@ def _strip(root: ET.Element) -> None:
     for attribute in ("width", "height", "version"):
         del root.attrib[attribute]
     for parent in list(root.iter()):
-        parent.tag = parent.tag.partition("}")[2]  # HTML knows the elements without a namespace
+        parent.tag = parent.tag.partition("}")[2]  # in HTML, elements have no namespace prefix
         for child in list(parent):
             if child.tag.endswith(("}metadata", "}style")):
                 parent.remove(child)

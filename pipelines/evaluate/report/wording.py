@@ -26,7 +26,7 @@ _SYMBOLS = {"epsilon": "ε", "delta": "δ"}
 
 
 def number(value: float | None) -> str:
-    """Write a number, or a dash and the reason why there is none."""
+    """Format a number, or a dash and the reason why there is none."""
     if value is None:
         return "— (not measured)"
     if math.isnan(value):
@@ -46,26 +46,26 @@ def number(value: float | None) -> str:
 
 
 def first(figure: Mapping[str, Any]) -> tuple[str, str]:
-    """Write a figure's first draw, and its interval over documents if it has one."""
+    """Format a figure's first draw, and its interval over documents if it has one."""
     one = figure["first"]
     known = plotted(one["low"]) and plotted(one["high"])
     return number(one["value"]), f"{number(one['low'])} to {number(one['high'])}" if known else ""
 
 
 def first_or_fresh(figure: Mapping[str, Any]) -> tuple[str, str]:
-    """Write a figure's first draw and interval, and whether the draw is the release itself."""
+    """Format a figure's first draw and interval, and say whether the draw is the release itself."""
     value, ends = first(figure)
     said = "a draw like it" if figure["first"]["fresh"] else "this release"
     return value, "; ".join(filter(None, (ends, said)))
 
 
 def mean(figure: Mapping[str, Any]) -> tuple[str, str]:
-    """Write a figure's mean over draws, and its interval."""
+    """Format a figure's mean over draws, and its interval."""
     return number(figure["mean"]), interval(figure)
 
 
 def interval(figure: Mapping[str, Any]) -> str:
-    """Write a figure's interval, or the reason why it has none."""
+    """Format a figure's interval, or the reason why it has none."""
     low, high = figure["low"], figure["high"]
     if low is None or high is None:
         return "one draw" if figure["draws"] == 1 else "— (draws equal)"
@@ -95,13 +95,13 @@ def symbol(key: str) -> str:
 
 
 def setting(parameters: Mapping[str, str], leave_out: str | None = None) -> str:
-    """Write the parameters that a sweep set, such as `ε = 5, size = 100`."""
+    """Format the parameters that a sweep set, such as `ε = 5, size = 100`."""
     pairs = ((symbol(key), value) for key, value in parameters.items() if key != leave_out)
     return ", ".join(f"{key} = {value}" for key, value in pairs)
 
 
 def direction(measure: Mapping[str, Any]) -> str:
-    """Write in a sentence which way a measure is better; empty if neither is."""
+    """Say in a sentence which direction of a measure is better; empty if neither is."""
     part = measure["part"]
     if part == "attack":
         return "Lower is more private."
@@ -109,7 +109,7 @@ def direction(measure: Mapping[str, Any]) -> str:
 
 
 def caution(measured: Measured) -> str:
-    """Write a warning if a measure scores the floor better than the original, else nothing."""
+    """Return a warning if a measure scores the floor better than the original; empty otherwise."""
     if not measured.blind:
         return ""
     means = {"higher": "A higher value counts as better", "lower": "A lower value counts as better"}
@@ -126,7 +126,7 @@ def listed(items: Iterable[str]) -> str:
 
 
 def cell(value: Any) -> str:
-    """Write a value of an audit: text as it is, a float in six digits, a dash for None."""
+    """Format a value of an audit: text as it is, a float in six digits, a dash for None."""
     if value is None:
         return "—"
     if isinstance(value, float):
