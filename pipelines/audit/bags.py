@@ -115,7 +115,7 @@ def documents_released(
 def documents_noised(
     noise: DenseNoise | SparseNoise, more: int, count: int
 ) -> npt.NDArray[np.int64]:
-    """Return the noisy counts of two such documents, also negative ones: int64 (count, 8)."""
+    """Return the noisy counts of two such documents, including negative ones: int64 (count, 8)."""
     lengths = np.tile([0, more], count)
     stream, addresses = fresh_stream([bytes(4 * length) for length in lengths.tolist()])
     offsets = np.concatenate([[0], np.cumsum(lengths)])

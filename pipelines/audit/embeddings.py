@@ -106,7 +106,7 @@ def of_sums(
 
 
 def of_choice(corpus: UserCorpus) -> list[Exact | Sampled]:
-    """Return audits of users' choice of words: its noise, and the words of one user alone."""
+    """Return audits of a vocabulary that users chose: its noise, and words of one user alone."""
     selection = corpus.selection
     if selection is None:
         return []
@@ -161,7 +161,7 @@ def of_choice(corpus: UserCorpus) -> list[Exact | Sampled]:
 
 
 def choice_delta(selection: UserVocabulary) -> float:
-    """Compute the largest chance, over numbers of words, that a user's own words are chosen."""
+    """Compute the largest chance, over word counts, that a user's own words reach the threshold."""
     law = selection.noise.law
 
     def chance(words: int) -> Fraction:
@@ -172,7 +172,7 @@ def choice_delta(selection: UserVocabulary) -> float:
 
 
 def user_clipped() -> npt.NDArray[np.int64]:
-    """Return the clipped part in sums of a user who asks for a thousand norms in one number."""
+    """Return the clipped sums of a user who asks for a thousand clipping norms in one number."""
     values = np.zeros(_NUMBERS)
     values[0] = 1000.0
     middle = np.full(_NUMBERS, 1 << 15, dtype=np.uint16)
@@ -191,7 +191,7 @@ def sums_released(
 def step_released(
     training: Training, sums: npt.NDArray[np.int64], count: int
 ) -> npt.NDArray[np.int64]:
-    """Add noise to the same sums as rows of one training step: int64 (count, 8)."""
+    """Add noise of its own to each row of the same sums, in one training step: int64 (count, 8)."""
     both = np.stack([np.zeros_like(sums), sums])
     stream = stage()
     return training.noisy(0, np.tile(both, (count, 1)), stream).reshape(count, -1)

@@ -91,7 +91,7 @@ def frequencies(selection: ThresholdedVocabulary) -> npt.NDArray[np.int64]:
 def term_of_any(
     selection: ThresholdedVocabulary, places: npt.NDArray[np.int64], less: int, count: int
 ) -> npt.NDArray[np.int64]:
-    """Select terms of drawn frequencies, each less `less`, and return both draw and selection.
+    """Select terms of random frequencies, lowered by `less`; return frequency and selection.
 
     The frequency is drawn independently of the input, so that returning it reveals nothing.
     Returns int64 (count, 1): twice the place of the frequency, plus 1 if the term was selected.
@@ -127,7 +127,7 @@ def any_selected(
 
 
 def selection_loss(selection: ThresholdedVocabulary) -> float:
-    """Compute N times the largest loss of a term by one document more, around the threshold."""
+    """Compute N times one term's largest loss when its frequency rises by one, at the threshold."""
     threshold = selection.threshold
     around = range(max(1, threshold - _AROUND), threshold + _AROUND)
     laws = [np.array(_chances(selection, frequency)) for frequency in around]

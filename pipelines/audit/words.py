@@ -82,10 +82,10 @@ def of_line(parameters: WordsParameters, index: WordIndex) -> Sampled:
 def line_of(
     mechanism: WordMechanism, epsilon: Fraction, index: WordIndex
 ) -> tuple[WordIndex, Fraction]:
-    """Build an index of four words on a line, and return it with the distance between two of them.
+    """Build an index of four words on a line, and return it with the distance of adjacent words.
 
-    Neighbours lie at a distance that costs about `LOSS`. Codes are as long as the index's, which
-    limits their distances. The manifest remains that of `index`; none of it is read.
+    That distance costs about `LOSS`. Codes are as long as the index's, which limits their
+    distances. The manifest remains the one of `index`; none of it is read.
     """
     words = sorted(itertools.islice(made_up_words(), _LINE))
     step, bits = np.float32(LOSS / float(epsilon)), index.manifest.bits

@@ -214,7 +214,7 @@ def _own_bins(output: str, card: Card, terms: int) -> Bins:
 
 
 def _some(counts: sp.csr_array, seed: int) -> sp.csr_array:
-    """Return as many random documents as hold `_FITTED_TOKENS` tokens together, or all."""
+    """Return as many random documents as hold at most `_FITTED_TOKENS` tokens, or all."""
     if counts.sum() <= _FITTED_TOKENS:
         return counts
     order = np.random.default_rng(seed).permutation(counts.shape[0])

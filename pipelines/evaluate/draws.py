@@ -45,7 +45,7 @@ class Draw:
 
 
 def drawn(privatizer: Privatizer, sample: Sample) -> Draw:
-    """Draw afresh for all sampled documents, in their order."""
+    """Draw fresh rows for all sampled documents, in their order."""
     parts = sample.documents.parts(privatizer.documents_at_once)
     rows = pa.concat_tables([privatizer.release(part).rows for part in parts])
     return Draw(rows, True, sample.labels)

@@ -72,7 +72,7 @@ class Effort:
         audit: bool,
         quiet: bool,
     ) -> Effort:
-        """Build it, by default with the usual number of draws; raises InputError for too many."""
+        """Build an effort, with the usual draws by default; raises InputError for too many."""
         if evaluation.spec is None and (draws or 1) > 1:
             raise InputError("--spec: missing; further draws are of what the spec describes")
         many = draws or (_DRAWS if evaluation.spec else 1)

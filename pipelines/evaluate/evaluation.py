@@ -123,7 +123,7 @@ class Evaluation:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the description alone: another process reads the texts itself."""
+        """Pickle the description alone: another process reads for itself, and gets no text."""
         return Evaluation, tuple(getattr(self, field.name) for field in fields(self))
 
     def check(self, settings: Sequence[Setting]) -> None:

@@ -186,7 +186,7 @@ def _row(seen: Observation) -> dict[str, Any]:
 
 
 def described(names: Iterable[str]) -> Mapping[str, Any]:
-    """Return the texts of the measures that were taken, in the order of `MEASURES`."""
+    """Return the descriptions of the measures that were taken, in the order of `MEASURES`."""
     taken = set(names)
     shown = ("part", "title", "meaning", "better")
     return {

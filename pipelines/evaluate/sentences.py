@@ -73,7 +73,7 @@ class SentencesStudy(Study):
         ]
 
     def redraw(self, spec: Spec) -> Draw:
-        """Draw afresh for every document."""
+        """Draw a fresh embedding for every document."""
         kind = _prepared(spec)
         draw = drawn(self._privatizer(kind), self._sample)
         return replace(draw, law=kind.parameters)
@@ -99,7 +99,7 @@ class SentencesStudy(Study):
         yield from attacks(self._sample, dealt, "noise", generator)
 
     def _privatizer(self, kind: SentencesKind | EmbeddedWordsKind) -> Privatizer:
-        """Build the kind's privatizer with a fresh key; no sentence is encoded twice."""
+        """Build the kind's privatizer with a fresh key; it reuses encoded sentences if it can."""
         if isinstance(kind, EmbeddedWordsKind):
             return kind.parameters.privatizer(ReleaseKey.fresh())
         return SentencePrivatizer(
