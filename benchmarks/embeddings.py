@@ -1,10 +1,10 @@
-"""Speed of training with whole users protected: against Opacus, against V and the lot, on Ray.
+"""The speed of training with whole users protected: against Opacus, by V and the lot, on Ray.
 
     python benchmarks/embeddings.py --texts TEXTS.parquet --user COLUMN --output FOLDER
 
 Users are the real ones of a corpus, of at most 1,000 words each. Opacus takes the gradient of each
 user's whole text as one sample, on the same model, the same pairs and the same negative samples, in
-turns with ours; both clip, add noise and take a step. One thread, but for Ray's workers.
+turns with ours; both clip, add noise and take a step. All run on one thread, except Ray's workers.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Corpus:
         self._owners = table[user].to_pylist()
 
     def users(self, words: int, tokens: int = 1_000) -> list[list[Words]]:
-        """The texts of every user over so many words."""
+        """Return the texts of every user over the `words` most frequent words."""
         top = np.argsort(-self._counts, kind="stable")[:words]
         vocabulary = Vocabulary(self._terms.take(pa.array(top)).to_pylist())
         offsets, numbers = vocabulary.look_up(self._tokens)
@@ -70,7 +70,7 @@ class Corpus:
 
 
 def packed(users: list[list[Words]]) -> Texts:
-    """Users' texts as the trainer has them."""
+    """Pack users' texts as the trainer takes them."""
     flat = [text for own in users for text in own]
     return Texts(
         np.random.default_rng().integers(0, 1 << 63, (len(users), 2), dtype=np.uint64),
@@ -82,7 +82,7 @@ def packed(users: list[list[Words]]) -> Texts:
 
 
 class Ours:
-    """Steps of this project's training on some users, all of whom take part."""
+    """The steps of this project's training on some users, all of whom take part."""
 
     def __init__(self, users: list[list[Words]], words: int, dimensions: int) -> None:
         self.settings = SkipGram(dimensions, 5, 1, 0.1)
@@ -94,7 +94,7 @@ class Ours:
         self.state = State.initial(words, dimensions)
 
     def step(self) -> None:
-        """One step."""
+        """Take one step."""
         until = self.state.step + 1
         (self.state,) = self.training.run(self.state, until, self.sums, self.stream)
 
@@ -109,7 +109,7 @@ class _Model(nn.Module):
 
 
 class Opacus:
-    """The same steps by Opacus: a user a sample, filled up to the user of most pairs and words."""
+    """The same steps by Opacus: a sample is a user, padded to the most pairs and words of any."""
 
     def __init__(self, users: list[list[Words]], words: int, dimensions: int) -> None:
         pairs = [balanced_weights(own, 5) for own in users]
@@ -141,7 +141,7 @@ class Opacus:
         self.size = words, dimensions
 
     def step(self) -> None:
-        """One step."""
+        """Take one step."""
         negatives = negative_samples(self.step_number, *self.size, self.stream)
         self.step_number += 1
         self.optimiser.zero_grad()
@@ -158,12 +158,12 @@ class Opacus:
 
 
 def key() -> ReleaseKey:
-    """A key of this run's own."""
+    """Return the key of this benchmark."""
     return ReleaseKey.derive(bytes(range(32)), "benchmark", b"")
 
 
 def seconds(action: Callable[[], object], rounds: int = ROUNDS) -> float:
-    """Of the fastest of a few rounds, after one that compiles."""
+    """Return the seconds of the fastest of a few rounds, after one that compiles."""
     action()
     found = []
     for _ in range(rounds):
@@ -174,7 +174,7 @@ def seconds(action: Callable[[], object], rounds: int = ROUNDS) -> float:
 
 
 def against_opacus(corpus: Corpus) -> None:
-    """Steps and users a second of both."""
+    """Print steps and users per second of both."""
     print("| V | d | lot | ours, steps/s | users/s | Opacus, steps/s | users/s | ratio |")
     print("|---|---|---|---|---|---|---|---|")
     for words, dimensions, lot in ((1_000, 50, 64), (2_000, 100, 64), (5_000, 100, 32)):
@@ -189,7 +189,7 @@ def against_opacus(corpus: Corpus) -> None:
 
 
 def costs(corpus: Corpus, folder: Path) -> None:
-    """Milliseconds a step against V and against the lot, as a table and a plot."""
+    """Measure milliseconds per step against V and against the lot, as a table and a plot."""
     by_words, by_lot = {}, {}
     for words in SIZES:
         users = corpus.users(SIZES[0])[:256]  # the same texts, whatever else is in the vocabulary
@@ -207,7 +207,7 @@ def costs(corpus: Corpus, folder: Path) -> None:
 
 
 def on_ray(corpus: Corpus) -> None:
-    """Steps a second of this process alone, and of two of Ray's workers."""
+    """Print steps per second of this process alone, and of two of Ray's workers."""
     ours = Ours(corpus.users(2_000)[:1_024], 2_000, 100)
     found = {}
     for workers in (1, 2, 1, 2):

@@ -1,12 +1,12 @@
-"""What becomes of a release when something breaks in the middle of it.
+"""The outcome of a release when something breaks in the middle of it.
 
 The output is docs/measurements/faults.md.
 
     make faults
 
 Every run is the real command on a real S3 server, with two processes of the local engine or on a
-Spark cluster of two workers. A fault strikes once a quarter of the shards are written. A run that
-nothing disturbs, with the same key, says what must come out.
+Spark cluster of two workers. A fault strikes once a quarter of the shards are written. The expected
+result is that of an undisturbed run with the same key.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Run:
     begun: float = field(default_factory=time.monotonic)
 
     def at_a_quarter(self) -> bool:
-        """Wait until a quarter of the shards are written; whether that was before the end."""
+        """Wait for a quarter of the shards; return whether they were written before the end."""
         while self.process.poll() is None:
             staged = [k for k in self.lab.s3.keys("out/.") if "/data/part-" in k]
             if staged:
@@ -131,13 +131,13 @@ class Run:
         return False
 
     def finish(self) -> tuple[int, str]:
-        """Wait for the end: exit code and the last line."""
+        """Wait for the end; return the exit code and the last line."""
         _, err = self.process.communicate(timeout=LIMIT_SECONDS)
         lines = [line for line in err.splitlines() if line.startswith("quietcorpus: error: ")]
         return self.process.returncode, lines[-1] if lines else ""
 
     def workers(self) -> list[psutil.Process]:
-        """The Python processes that privatise."""
+        """Return the Python processes that privatise."""
         found = []
         for process in psutil.process_iter():
             try:
@@ -154,7 +154,7 @@ class Run:
 
 
 class Lab:
-    """A folder, an S3 server with the corpus, and, once it is asked for, a Spark cluster."""
+    """A folder, an S3 server with the corpus, and, on demand, a Spark cluster."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self.folder = folder
@@ -178,7 +178,7 @@ class Lab:
         )
 
     def keep(self, corpus: str, copies: int) -> int:
-        """Put the corpus and its vocabulary into the folder; the number of documents."""
+        """Put the corpus and its vocabulary into the folder; return the number of documents."""
         texts = pq.read_table(corpus, columns=["text"])
         path = self.folder / "corpus.parquet"
         pq.write_table(texts, path, row_group_size=ROW_GROUP)
@@ -193,7 +193,7 @@ class Lab:
         return copies * len(texts)
 
     def upload(self, corpus: str, copies: int) -> int:
-        """Put the corpus and its vocabulary on the server; the number of documents."""
+        """Put the corpus and its vocabulary on the server; return the number of documents."""
         documents = self.keep(corpus, copies)
         for path in [self.folder / "vocabulary.txt", *(self.folder / "in").iterdir()]:
             key = str(path.relative_to(self.folder))
@@ -201,7 +201,7 @@ class Lab:
         return documents
 
     def on_spark(self) -> tuple[str, ...]:
-        """The options for the cluster, which is started at the first call."""
+        """Return the options for the cluster, which is started at the first call."""
         if self.cluster is None:
             folder = self.folder / "spark"
             folder.mkdir()
@@ -211,7 +211,7 @@ class Lab:
         return self.cluster.options
 
     def start(self, name: str, *options: str, output: str | None = None) -> Run:
-        """Start a release from the server, and to it unless told otherwise."""
+        """Start a release from the server, and to it by default."""
         place = output or f"s3://{BUCKET}/out/{name}"
         return self._start(name, f"s3://{BUCKET}", place, options)
 
@@ -233,7 +233,7 @@ class Lab:
         return Run(self, process, name, output)
 
     def told_secrets(self) -> str:
-        """Where a secret or a text is that may not be there; or none."""
+        """Name the places that hold a secret or a text they may not hold, or `none`."""
         texts = pq.read_table(self.folder / "corpus.parquet").slice(0, 50)["text"].to_pylist()
         secrets = [
             MASTER_KEY.encode(),
@@ -252,7 +252,7 @@ class Lab:
         return ", ".join(found) or "none"
 
     def content(self, name: str) -> dict[str, bytes]:
-        """A release's files, its card without the time."""
+        """Return a release's files except README.md, with the card's time left out."""
         prefix = f"out/{name}/"
         files = {key.removeprefix(prefix): self.s3.read(key) for key in self.s3.keys(prefix)}
         files.pop("README.md", None)
@@ -263,7 +263,7 @@ class Lab:
         return files
 
     def outcome(self, run: Run, code: int, line: str) -> str:
-        """What there is, in a phrase; raises AssertionError for anything that may not be."""
+        """Describe the outcome in a phrase; raises AssertionError for one that is not allowed."""
         if not run.output.startswith("s3://"):
             assert code != 0
             assert not [p for p in Path(run.output).parent.rglob("*") if p.is_file()], "left"
@@ -284,44 +284,47 @@ class Lab:
         return "identical"
 
 
+# The docstrings of faults are cells of the table.
+
+
 def undisturbed(run: Run) -> None:
-    """Nothing."""
+    """Disturb nothing."""
 
 
 def worker_killed(run: Run) -> None:
-    """SIGKILL to a Python worker."""
+    """Kill a Python worker with SIGKILL."""
     run.workers()[0].kill()
 
 
 def executor_lost(run: Run) -> None:
-    """SIGKILL to an executor's JVM."""
+    """Kill an executor's JVM with SIGKILL."""
     assert run.lab.cluster
     run.lab.cluster.executors()[0].kill()
 
 
 def server_stopped(run: Run) -> None:
-    """The S3 server is gone for ten seconds."""
+    """Stop the S3 server for ten seconds."""
     run.lab.s3.stop()
     time.sleep(10)
     run.lab.s3.start()
 
 
 def slow_worker(run: Run) -> None:
-    """A worker stands still for thirty seconds."""
+    """Suspend a worker for thirty seconds."""
     worker = run.workers()[0]
     worker.suspend()
     threading.Timer(30, lambda: worker.is_running() and worker.resume()).start()
 
 
 def launcher_killed(run: Run) -> None:
-    """SIGKILL to the launcher; the outcome is that of the same command, given again."""
+    """Kill the launcher with SIGKILL; the outcome is that of the same command, given again."""
     os.kill(run.process.pid, signal.SIGKILL)
     run.process.communicate()
 
 
 @contextmanager
 def small_disk(lab: Lab, megabytes: int) -> Iterator[Path]:
-    """A disk of a few megabytes."""
+    """Mount a disk of a few megabytes, and yield its place."""
     place = Path(tempfile.mkdtemp(dir=lab.folder))
     subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "none", str(place)], check=True
@@ -335,7 +338,7 @@ def small_disk(lab: Lab, megabytes: int) -> Iterator[Path]:
 def disturbed(
     lab: Lab, name: str, fault: Callable[[Run], None], *options: str
 ) -> tuple[str, float]:
-    """The outcome of a run with a fault in its middle, and its seconds."""
+    """Return the outcome of a run with a fault in its middle, and its seconds."""
     run = lab.start(name, *options)
     assert run.at_a_quarter(), run.finish()
     fault(run)
@@ -348,7 +351,7 @@ def disturbed(
 
 
 def full_disk_locally(lab: Lab) -> tuple[str, float]:
-    """Two processes that write a release to a disk which is too small for it."""
+    """Let two processes write a release to a disk that is too small for it."""
     with small_disk(lab, 16) as disk:
         run = lab.start("full", "--workers", "2", output=str(disk / "released" / "out"))
         code, line = run.finish()
@@ -356,7 +359,7 @@ def full_disk_locally(lab: Lab) -> tuple[str, float]:
 
 
 def full_disk_on_spark(lab: Lab) -> tuple[str, float]:
-    """A cluster whose workers' disk is filled to the last byte in the middle."""
+    """Fill the disk of a cluster's workers to the last byte, in the middle of a run."""
     with small_disk(lab, 2048) as disk:
         storage = lab.s3.environment | {"QUIETCORPUS_LAB": str(lab.folder)}
         cluster = spark(disk, storage)
@@ -376,7 +379,7 @@ def full_disk_on_spark(lab: Lab) -> tuple[str, float]:
 
 
 def outcomes(lab: Lab, only: str) -> Iterator[str]:
-    """The table's lines."""
+    """Yield the table's lines."""
     run = lab.start("reference", "--workers", "2")
     assert run.finish()[0] == 0
     lab.reference = lab.content("reference")

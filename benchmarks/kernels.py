@@ -1,4 +1,4 @@
-"""Speed of the kernels on one core, as ratios in one run: `make bench`.
+"""The speed of the kernels on one core, as ratios in one run: `make bench`.
 
 Every rate is the median of several repetitions. The goals are those of the first release.
 """
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def seconds(run: Callable[[], object]) -> float:
-    """The median time of a call, after one that warms up."""
+    """Return the median seconds of a call, after one that warms up."""
     run()
     times = []
     for _ in range(REPETITIONS):
@@ -48,7 +48,7 @@ def seconds(run: Callable[[], object]) -> float:
 
 
 def geometric_against_numpy(stream: Keystream, addresses: Addresses) -> None:
-    """Exact keyed noise against the insecure difference of two NumPy geometrics."""
+    """Compare exact keyed noise with the insecure difference of two NumPy geometrics."""
     values = DOCUMENTS * 1000
     dense = DenseNoise(RATE, 1000)
     generator = np.random.default_rng()
@@ -67,7 +67,7 @@ def geometric_against_numpy(stream: Keystream, addresses: Addresses) -> None:
 
 
 def documents_at_100_bins(stream: Keystream, addresses: Addresses) -> None:
-    """Noise for K = 100 bins, with and without the address (keyed hash) of each document."""
+    """Time noise for K = 100 bins, with and without the address (keyed hash) of each document."""
     dense = DenseNoise(RATE, 100)
     noise = seconds(lambda: dense.sample(stream, addresses))
     text = [b"x" * 1000] * DOCUMENTS
@@ -77,7 +77,7 @@ def documents_at_100_bins(stream: Keystream, addresses: Addresses) -> None:
 
 
 def decompression(stream: Keystream, addresses: Addresses) -> None:
-    """Decompression of K = 100 noisy bins to 6,800 terms."""
+    """Time the decompression of K = 100 noisy bins to 6,800 terms."""
     terms, bins = 6800, 100
     weights = (1e6 / np.arange(1, terms + 1)).astype(np.int64)
     map_ = (np.arange(terms) % bins).astype(np.int32)
@@ -85,7 +85,7 @@ def decompression(stream: Keystream, addresses: Addresses) -> None:
     table = Decompression(map_, weights, bins)
 
     def words(count: int) -> np.ndarray:
-        """Random words from the keyed stream, as a release draws them."""
+        """Draw random words from the keyed stream, as a release does."""
         return stream.blocks(addresses[:1], -(-count // 2), lane=254).view("<u8")[0, :count]
 
     row(
@@ -103,7 +103,7 @@ def release(
     bins: int,
     rate: Fraction,
 ) -> Bags:
-    """Noisy, clipped bins of documents of 270 Zipf tokens."""
+    """Return noisy, clipped bins of documents of 270 Zipf tokens."""
     generator = np.random.default_rng()
     tokens = generator.choice(len(weights), DOCUMENTS * TOKENS, p=weights / weights.sum())
     offsets = np.arange(0, DOCUMENTS * TOKENS + 1, TOKENS)
@@ -112,7 +112,7 @@ def release(
 
 
 def without_compression(stream: Keystream, addresses: Addresses) -> None:
-    """Sparse noise over 100,000 terms."""
+    """Time sparse noise over 100,000 terms."""
     few = addresses[:64]
     for rate in (1, 3, 5):
         sparse = SparseNoise(Fraction(rate), 100_000)
@@ -125,12 +125,12 @@ def without_compression(stream: Keystream, addresses: Addresses) -> None:
 
 
 def documents(taken: float) -> str:
-    """A rate of documents."""
+    """Format a rate of documents."""
     return f"{DOCUMENTS / taken:,.0f} documents/s"
 
 
 def row(*cells: str) -> None:
-    """One row of the table."""
+    """Print one row of the table."""
     print(f"| {' | '.join(cells)} |", flush=True)
 
 

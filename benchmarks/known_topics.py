@@ -1,10 +1,10 @@
-"""How well topics are found again in bag-of-words releases whose topics are known.
+"""The recovery of topics from bag-of-words releases whose topics are known.
 
 Documents are drawn from latent Dirichlet allocation, released by the real command with their noisy
-bins, and reconstructed by the real command. Topics are fitted to both, as many as there are. A true
-topic is found as far as it overlaps with the fitted topic that is nearest: one less the total
-variation distance. As in LPLP's first experiment 100 words go into 10 bins; the other corpora are
-larger. Finished rows are kept under build/, so that a run goes on.
+bins, and reconstructed by the real command. The true number of topics is fitted to both. The score
+of a true topic is its overlap with the nearest fitted topic: one minus the total variation
+distance. As in LPLP's first experiment, 100 words go into 10 bins; the other corpora are larger.
+Finished rows are kept under build/, so that a stopped run can go on.
 
     PYTHONPATH=. python benchmarks/known_topics.py --seeds 3 \\
         --output docs/measurements/reconstruction.md
@@ -61,7 +61,7 @@ def words(terms: int) -> np.ndarray:
 
 
 def overlap(truth: np.ndarray, found: np.ndarray) -> float:
-    """Mean over true topics of what the nearest fitted one has in common with it."""
+    """Return the mean over true topics of the overlap with the nearest fitted one."""
     return float(np.mean([np.minimum(topic, found).sum(axis=1).max() for topic in truth]))
 
 
@@ -92,12 +92,12 @@ def row(case: Case, epsilon: str, seed: int) -> dict[str, Any]:
 
 
 def ends(counts: sp.csr_array) -> np.ndarray:
-    """Where the words of every document but the last end."""
+    """Return the end of every document's words, except the last one's."""
     return np.cumsum(np.asarray(counts.sum(axis=1)).ravel())[:-1]
 
 
 def table(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """Means over the seeds, least and greatest in brackets, in Markdown."""
+    """Yield means over the seeds, with least and greatest in brackets, in Markdown."""
     groups = defaultdict(list)
     for one in rows:
         groups[Case(*one["case"]), one["epsilon"]].append(one)

@@ -1,9 +1,9 @@
-"""1,000 rounds of 32 processes that race for one cap, unharmed and killed, and what a ledger costs.
+"""1,000 rounds of 32 processes that race for one cap, unharmed and killed, and a ledger's speed.
 
     python benchmarks/ledger.py [--rounds 1000]
 
-On a folder, and on the S3 server of the tests. Prints the rounds without a fault, and how long a
-reservation takes beside the length of the ledger.
+All runs are on a folder, and on the S3 server of the tests. The output is the number of rounds
+without a fault, and the time of a reservation against the length of the ledger.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ from s3_server import BUCKET, S3Server
 from quietcorpus.pipelines.ledger.book import Ledger
 
 LANES = {"folder": 1, "S3": 8}
-"""Races at once: the S3 server has writers of one object wait for each other for a second."""
+"""The number of races at once: on the S3 server, writers of one object wait a second for each
+other."""
 
 
 @contextmanager
 def places() -> Iterator[dict[str, str]]:
-    """A folder, and a prefix of an S3 server that is stopped afterwards."""
+    """Yield a folder, and a prefix of an S3 server that is stopped afterwards."""
     with tempfile.TemporaryDirectory() as folder:
         server = S3Server(Path(folder))
         server.start()
@@ -48,7 +49,7 @@ def places() -> Iterator[dict[str, str]]:
 
 
 def without_fault(place: str, rounds: int, lanes: int, *options: str) -> str:
-    """How many rounds were without fault, and what processes were told."""
+    """Report the number of rounds without fault, and the answers that processes got."""
     begun = time.monotonic()
     script = [sys.executable, "-P", ledger_races.__file__]
     races = [
@@ -76,7 +77,7 @@ def without_fault(place: str, rounds: int, lanes: int, *options: str) -> str:
 
 
 def growth(place: str, releases: int) -> str:
-    """Seconds to open a ledger and to reserve from it, as it grows."""
+    """Report the seconds to open a ledger and to reserve from it, as it grows."""
     ledger = Ledger.init(place, terms(10**6))
     lines = []
     for number in range(releases):

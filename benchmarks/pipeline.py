@@ -2,7 +2,7 @@
 
     python benchmarks/pipeline.py --corpus ../shared/data/cfpb_complaints.parquet
 
-The corpus is repeated to the sizes that are asked for. Every run is the real command line.
+The corpus is repeated to the requested sizes. Every run is the real command line.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def main() -> None:
 
 
 def write_vocabulary(texts: pa.Array) -> Path:
-    """The corpus's most frequent words: a public list, for the benchmark's purpose."""
+    """Write the corpus's most frequent words: a public list, for the benchmark's purpose."""
     words, counts = document_frequencies(tokenize(texts))
     order = np.argsort(-counts)[:TERMS]
     path = BUILD / "vocabulary.txt"
@@ -109,7 +109,7 @@ def write_vocabulary(texts: pa.Array) -> Path:
 
 
 def repeated(texts: pa.Array, documents: int) -> Path:
-    """The corpus, repeated to `documents` rows, in row groups of 8,192."""
+    """Write the corpus, repeated to `documents` rows, in row groups of 8,192."""
     path = BUILD / f"{documents}.parquet"
     if not path.exists():
         rows = np.arange(documents) % len(texts)
@@ -122,7 +122,7 @@ def repeated(texts: pa.Array, documents: int) -> Path:
 
 
 def run(corpus: Path, vocabulary: Path, workers: int) -> tuple[float, int]:
-    """Seconds and peak resident bytes (of the largest process) of one release."""
+    """Return seconds and peak resident bytes (of the largest process) of one release."""
     output = BUILD / f"release-{time.time_ns()}"
     spec = BUILD / "spec.yaml"
     spec.write_text(SPEC.format(corpus=corpus, output=output, vocabulary=vocabulary), "utf-8")
@@ -149,7 +149,7 @@ def run(corpus: Path, vocabulary: Path, workers: int) -> tuple[float, int]:
 
 
 def watch(pid: int, peak: list[int]) -> None:
-    """Keep the largest resident size of any process of a tree."""
+    """Keep in `peak` the largest resident size of any process of a tree."""
     try:
         root = psutil.Process(pid)
         while True:
@@ -161,7 +161,7 @@ def watch(pid: int, peak: list[int]) -> None:
 
 
 def kernels(corpus: Path, vocabulary: Path) -> dict[str, float]:
-    """Seconds of each kernel, run alone over the whole corpus, batch by batch."""
+    """Return the seconds of each kernel, run alone over the whole corpus, batch by batch."""
     timed: dict[str, float] = defaultdict(float)
 
     @contextmanager
@@ -220,7 +220,7 @@ def kernels(corpus: Path, vocabulary: Path) -> dict[str, float]:
 
 
 def row(*cells: str) -> None:
-    """One row of the table."""
+    """Print one row of the table."""
     print(f"| {' | '.join(cells)} |", flush=True)
 
 

@@ -1,10 +1,11 @@
-"""What noise-aware reconstruction adds to a bag-of-words release, on a corpus of complaints.
+"""The gain from noise-aware reconstruction of a bag-of-words release, on a corpus of complaints.
 
-For every budget the corpus is released by the real command, with its noisy bins, and
-reconstructed by the real command. Both are compared with the original by topics, and by how well
-a label is learnt from them (LSA of 100 dimensions, logistic regression, released to released).
-The control is a corpus of the same lengths, redrawn from the words' frequencies: it has no topics,
-and neither may its reconstruction. Finished rows are kept under build/, so that a run goes on.
+For every budget, the corpus is released by the real command, with its noisy bins, and
+reconstructed by the real command. Both are compared with the original by topics, and by the
+accuracy of a label learnt from them (LSA of 100 dimensions, logistic regression, released to
+released). The control is a corpus of the same lengths, redrawn from the words' frequencies: it has
+no topics, and neither may its reconstruction. Finished rows are kept under build/, so that a
+stopped run can go on.
 
     PYTHONPATH=. python benchmarks/reconstruction.py --seeds 3 \\
         --output docs/measurements/reconstruction.md
@@ -50,7 +51,7 @@ Cell = tuple[str, str, int, int]
 
 
 class Corpus:
-    """The complaints, their vocabulary, and fits to them that others are compared with."""
+    """The complaints, their vocabulary, and the reference fits to them."""
 
     def __init__(self, folder: Path) -> None:
         loaded = utility.load(COMPLAINTS)
@@ -72,12 +73,12 @@ class Corpus:
 
     @property
     def ceiling(self) -> float:
-        """Topic Jaccard of the references with each other."""
+        """Return the topic Jaccard of the references with each other."""
         return agreement(self.references, self.references)
 
     @property
     def floor(self) -> float:
-        """Topic Jaccard of the redrawn words, without noise."""
+        """Return the topic Jaccard of the redrawn words, without noise."""
         counts = counted(self.offsets, self.redrawn, len(self.terms))
         found = [self.topics(counts, REFERENCES + seed) for seed in range(REFERENCES)]
         return agreement(self.references, found)
@@ -86,7 +87,7 @@ class Corpus:
         return top_terms(fit_topics(counts, TOPICS, iterations=SWEEPS, seed=seed), TOP_TERMS)
 
     def measured(self, counts: sp.csr_array, labels: np.ndarray, seed: int) -> dict[str, float]:
-        """Topic Jaccard with the references, label accuracy, and lengths over the original's."""
+        """Return topic Jaccard with the references, label accuracy, and the ratio of lengths."""
         found = self.topics(utility.subset(counts, seed), REFERENCES + seed)
         predicted = out_of_fold(counts, labels, FOLDS, seed, DIMENSIONS)
         return {
@@ -97,7 +98,7 @@ class Corpus:
 
 
 def bags(folder: Path, terms: int) -> sp.csr_array:
-    """The counts of a release, (n, V)."""
+    """Read the counts of a release, (n, V)."""
     rows = pq.read_table(folder / "data", columns=["terms", "counts"]).combine_chunks()
     ids, counts = (rows[name].combine_chunks() for name in ("terms", "counts"))
     parts = (counts.values.to_numpy(), ids.values.to_numpy(), ids.offsets.to_numpy())
@@ -109,7 +110,7 @@ def labels_of(folder: Path) -> np.ndarray:
 
 
 def run(*arguments: str) -> float:
-    """The seconds that a command takes."""
+    """Run a command, and return its seconds."""
     begun = time.perf_counter()
     environment = os.environ | {"QUIETCORPUS_MASTER_KEY": secrets.token_hex(32)}
     subprocess.run(["quietcorpus", *arguments], env=environment, check=True, capture_output=True)
@@ -119,7 +120,7 @@ def run(*arguments: str) -> float:
 def write_spec(
     folder: Path, source: dict[str, Any], vocabulary: Path, epsilon: Fraction, bins: int
 ) -> None:
-    """Of a release with its noisy bins: `spec.yaml`, which publishes to `released`."""
+    """Write `spec.yaml`, of a release with its noisy bins that is published to `released`."""
     spec = {
         "release": "reconstruction",
         "input": source,
@@ -139,7 +140,7 @@ def write_spec(
 
 
 def row(corpus: Corpus, name: str, epsilon: str, bins: int, seed: int) -> dict[str, Any]:
-    """One release, and what was reconstructed from it."""
+    """Measure one release, and its reconstruction."""
     with tempfile.TemporaryDirectory() as folder:
         source = {"path": str(corpus.texts[name]), "text": "text", "keep": ["label5"]}
         write_spec(Path(folder), source, corpus.vocabulary, Fraction(epsilon), bins)
@@ -158,7 +159,7 @@ def row(corpus: Corpus, name: str, epsilon: str, bins: int, seed: int) -> dict[s
 
 
 def table(corpus: Corpus, rows: list[dict[str, Any]]) -> str:
-    """Means over the seeds, least and greatest in brackets, in Markdown."""
+    """Format means over the seeds, with least and greatest in brackets, in Markdown."""
     ceiling = out_of_fold(corpus.counts, corpus.labels, FOLDS, 0, DIMENSIONS)
     lines = [
         f"Without noise: topic Jaccard {corpus.ceiling:.3f}, label accuracy "
@@ -203,7 +204,7 @@ def resumed(
     cell_of: Callable[[dict[str, Any]], Hashable],
     made: Callable[[Any], dict[str, Any]],
 ) -> list[dict[str, Any]]:
-    """The rows of all cells, of which those in the file are not made again."""
+    """Return the rows of all cells; those in the file are not made again."""
     rows = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
     done = set(map(cell_of, rows))
     for cell in tqdm(cells, unit="release"):

@@ -1,8 +1,8 @@
-"""What a reconstruction costs a document, for few and for many documents.
+"""The cost of a reconstruction per document, for few and for many documents.
 
-Ten thousand documents of known topics are written down again and again, released by the real
-command with fresh noise (1,000 words in 100 bins, N = 1, epsilon 2), and reconstructed by the real
-command. The largest size needs about 20 GB of disk for a while.
+Ten thousand documents of known topics are repeated to each size, released by the real command with
+fresh noise (1,000 words in 100 bins, N = 1, epsilon 2), and reconstructed by the real command. The
+largest size needs about 20 GB of disk for a while.
 
     PYTHONPATH=. python benchmarks/reconstruction_scale.py \\
         --output docs/measurements/reconstruction.md
@@ -37,7 +37,7 @@ SIZES = 10_000, 100_000, 1_000_000
 
 
 def texts(copies: int, path: Path) -> None:
-    """Parquet of ten thousand documents, so many times."""
+    """Write ten thousand documents to Parquet, `copies` times."""
     weights = 1 / np.arange(10, TERMS + 10)
     counts, _ = draw(weights, DOCUMENTS, LENGTH, TOPICS, np.random.default_rng())
     lists = np.split(words(TERMS)[np.repeat(counts.indices, counts.data)], ends(counts))
@@ -48,7 +48,7 @@ def texts(copies: int, path: Path) -> None:
 
 
 def measured(*arguments: str) -> tuple[float, float]:
-    """The seconds that a command takes, and the largest memory of its own process, in GB."""
+    """Run a command; return its seconds, and the largest memory of its own process, in GB."""
     environment = os.environ | {"QUIETCORPUS_MASTER_KEY": secrets.token_hex(32)}
     begun = time.perf_counter()
     process = subprocess.Popen(["quietcorpus", *arguments], env=environment)

@@ -1,9 +1,9 @@
-"""What it costs to seal a release until it is published: staging it, and publishing it.
+"""The cost of sealing a release until it is published: staging it, and publishing it.
 
     PYTHONPATH=.:tests python benchmarks/sealing.py
 
-A release of 1 GB in 16 files is staged and published as it is, and sealed under the release key: on
-a disk, where a file that is not sealed is renamed, and on a real S3 server on this machine. Rows
+A release of 1 GB in 16 files is staged and published as it is, and sealed under the release key:
+on a disk, where a file that is not sealed is renamed, and on a real S3 server on this machine. Rows
 are random numbers, which do not compress. Each is done three times, in turn.
 """
 
@@ -61,7 +61,7 @@ def measure(place: str, output: str, table: pa.Table) -> None:
 
 
 def release(output: str, table: pa.Table, *, sealed: bool) -> tuple[float, float]:
-    """Seconds to stage and to publish."""
+    """Return the seconds to stage and to publish a release."""
     key = ReleaseKey(os.urandom(32)) if sealed else None
     with open_staging(output, "sealing", os.urandom(16).hex(), key) as place:
         begun = time.perf_counter()

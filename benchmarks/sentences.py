@@ -1,8 +1,8 @@
-"""Speed of document embeddings: the mechanism alone, and the whole path against the bare encoder.
+"""The speed of document embeddings: the mechanism alone, and the path against the bare encoder.
 
     python benchmarks/sentences.py --reviews REVIEWS.parquet --candidates INDEX
 
-One process and one thread; ratios are of one run, in turns.
+All run in one process and one thread; ratios are of one run, in turns.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def best(action: Callable[[], object]) -> float:
-    """Seconds of the fastest of a few rounds, after one that compiles."""
+    """Return the seconds of the fastest of a few rounds, after one that compiles."""
     action()
     found = []
     for _ in range(ROUNDS):
@@ -58,7 +58,7 @@ def best(action: Callable[[], object]) -> float:
 
 
 def mechanism() -> None:
-    """Documents a second of each utility, and of the draw."""
+    """Print documents per second of each utility, and of the draw."""
     generator = np.random.default_rng()
     offsets = np.arange(SCORED + 1) * K
     # Sentences lie around their document, and documents around the centre, as real ones do.
@@ -90,7 +90,7 @@ def mechanism() -> None:
 
 
 def path(reviews: str, candidates: str, documents: int) -> None:
-    """Sentences a second of the whole path and of the bare encoder, and the encoder's share."""
+    """Print sentences per second of the whole path and the bare encoder, and the latter's share."""
     texts = (
         pq.read_table(reviews, columns=["text"])["text"].combine_chunks().cast(pa.large_string())
     )
@@ -138,14 +138,14 @@ def path(reviews: str, candidates: str, documents: int) -> None:
 
 
 class Timed:
-    """An encoder, and the seconds that it took."""
+    """An encoder that adds up the seconds it takes."""
 
     def __init__(self, inner: Encoder) -> None:
         self.inner = inner
         self.seconds = 0.0
 
     def encode(self, sentences: list[str]) -> np.ndarray:
-        """As the encoder does."""
+        """Encode sentences, and add up the seconds."""
         start = time.perf_counter()
         found = self.inner.encode(sentences)
         self.seconds += time.perf_counter() - start

@@ -25,7 +25,7 @@ MEGABYTE = 1 << 20
 
 
 class Memory(threading.Thread):
-    """Samples the resident memory of a release's processes, the cluster's and the launcher's."""
+    """A sampler of resident memory, over the processes of the cluster and the launcher."""
 
     def __init__(self, roots: list[int]) -> None:
         super().__init__(daemon=True)
@@ -51,7 +51,7 @@ class Memory(threading.Thread):
                 yield from (parent, *parent.children(recursive=True))
 
     def table(self) -> str:
-        """Each process's memory by the quarter of its life, and the processor's time it took."""
+        """Tabulate each process's memory by quarters of its life, and its processor time."""
         lines = [
             "| process | 1/4 | 1/2 | 3/4 | end | most, MB | processor, s |",
             "|---|---|---|---|---|---|---|",
@@ -65,7 +65,7 @@ class Memory(threading.Thread):
 
 
 def role(command: list[str]) -> str:
-    """What a process is, by its command line."""
+    """Return the role of a process, by its command line."""
     text = " ".join(command)
     for part, name in {
         "quietcorpus release": "launcher",
@@ -82,14 +82,14 @@ def role(command: list[str]) -> str:
 
 
 def pin(workers: list[int]) -> None:
-    """Hold a worker, and all that it starts, to one core: Spark counts cores, and no more."""
+    """Pin each worker, and all that it starts, to one core: Spark only counts cores."""
     for core, pid in enumerate(workers):
         for thread in psutil.Process(pid).threads():
             os.sched_setaffinity(thread.id, {core})
 
 
 def measure(lab: Lab, cluster: Cluster, name: str) -> tuple[float, Memory]:
-    """A release's seconds, and its memory."""
+    """Run a release; return its seconds and its memory."""
     run = lab.start_locally(name, *cluster.options)
     memory = Memory([*cluster.pids(), run.process.pid])
     memory.start()

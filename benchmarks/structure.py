@@ -2,8 +2,9 @@
 
     python benchmarks/structure.py [CHECKOUT ...]
 
-Every import counts, also those inside functions and for type checking. Floors are the modules on
-the longest way down; a circle is modules that import one another, at whatever length.
+Every import counts, also those inside functions and for type checking. Arrows are imports. Floors
+are the modules on the longest path of imports. A circle is a group of modules that import one
+another, directly or not.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ FOLDERS = "pipelines", "transforms", "evaluation", "indexes", "mechanisms"
 
 
 def modules_of(root: Path) -> dict[str, ast.Module]:
-    """The trees of our modules, by their names without `quietcorpus.`."""
+    """Return the trees of our modules by name, without `quietcorpus.`."""
     return {
         ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): ast.parse(
             path.read_text("utf-8")
@@ -30,7 +31,7 @@ def modules_of(root: Path) -> dict[str, ast.Module]:
 
 
 def imported(tree: ast.AST, names: set[str]) -> Iterator[str]:
-    """The modules of ours that a tree imports."""
+    """Yield the modules of ours that a tree imports."""
     for node in ast.iter_child_nodes(tree):
         found: list[str] = []
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -47,7 +48,7 @@ def imported(tree: ast.AST, names: set[str]) -> Iterator[str]:
 
 
 def circles_of(graph: dict[str, set[str]]) -> list[set[str]]:
-    """Modules that reach one another, two or more together."""
+    """Return the groups of modules that reach one another."""
     reached: dict[str, set[str]] = {}
     for start, below in graph.items():
         seen, left = set(), [*below]
@@ -65,7 +66,7 @@ def circles_of(graph: dict[str, set[str]]) -> list[set[str]]:
 
 
 def floors_of(graph: dict[str, set[str]]) -> int:
-    """The longest way down, counted in modules; each circle must be gone."""
+    """Count the modules on the longest path of imports, in a graph without circles."""
     height: dict[str, int] = {}
     for name in TopologicalSorter(graph).static_order():
         height[name] = 1 + max((height[below] for below in graph.get(name, ())), default=0)
@@ -73,7 +74,7 @@ def floors_of(graph: dict[str, set[str]]) -> int:
 
 
 def shape(root: Path) -> Iterator[str]:
-    """Lines for one checkout."""
+    """Yield the lines for one checkout."""
     trees = modules_of(root)
     names = set(trees)
     graph = {name: set(imported(tree, names)) - {name} for name, tree in trees.items()}

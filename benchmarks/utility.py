@@ -1,9 +1,9 @@
-"""What a bag-of-words release keeps: the comparison of LPLP, on a corpus of complaints.
+"""The utility of bag-of-words releases: the comparison of LPLP, on a corpus of complaints.
 
 For every map, accounting, budget and number of bins the corpus is released with the library's own
 mechanism, and compared with the original by topics, document length and density. Each finished
-cell is appended to a JSON Lines file under build/, so that a run that was stopped goes on where
-it was. The tables are written into the marked section of the --output file.
+cell is appended to a JSON Lines file under build/, so that a stopped run can go on. The tables are
+written into the marked section of the --output file.
 
     python benchmarks/utility.py --seeds 3 --output docs/measurements/bags-of-words.md
 """
@@ -60,7 +60,7 @@ COMPARED_BINS = 100
 BUDGETS = [(5, 1), (5, 10), (Fraction(1, 2), 1), (Fraction(1, 2), 10)]
 SWEPT_BINS, SWEPT_EPSILONS = (25, 100, 400, 1600), (5, 2, 1, Fraction(1, 2))
 FITTED_TOKENS = 12_000_000
-"""Above this many released tokens LDA sees a random subset of the documents; the tables say so."""
+"""Above this many released tokens, LDA sees a random subset of the documents; the tables say so."""
 BATCH = 1024
 
 ORIGINAL, UNIGRAMS = "original", "unigrams"
@@ -97,7 +97,7 @@ def read_texts(path: Path) -> pa.Array:
 
 
 def load(path: Path) -> Corpus:
-    """The corpus over the words of at least three documents that are no English stop-words.
+    """Load the corpus over the words of three documents or more, without English stop-words.
 
     The vocabulary is taken from the corpus as if it were public: for an experiment only.
     """
@@ -120,7 +120,7 @@ def matrix(bags: Bags, terms: int) -> sp.csr_array:
 
 
 def public_vectors(vocabulary: Vocabulary) -> npt.NDArray[np.float32]:
-    """Word2vec (100 dimensions) of film reviews, which are public and another corpus."""
+    """Return word2vec vectors (100 dimensions) of film reviews, another corpus and a public one."""
     path = CACHE / "imdb-word2vec.txt"
     if not path.exists():
         from gensim.models import Word2Vec  # the maps without vectors do not need it
@@ -155,9 +155,9 @@ def compression_map(
 
 
 def release(cell: Cell, corpus: Corpus) -> sp.csr_array:
-    """The documents as they would be released, decompressed: counts, shape (n, V)."""
+    """Release and decompress the documents: counts, shape (n, V)."""
     terms = len(corpus.vocabulary)
-    # Every release has a key of its own, so no two need their parameters to tell them apart.
+    # Every release has a key of its own, so parameters need not be part of its derivation.
     key = ReleaseKey(secrets.token_bytes(KEY_BYTES))
     totals = np.bincount(corpus.ids, minlength=terms).astype(np.int64)
     histogram = Histogram(cell.precision, HISTOGRAM_EPSILON)
@@ -181,14 +181,14 @@ def release(cell: Cell, corpus: Corpus) -> sp.csr_array:
 
 
 def unigrams(cell: Cell, corpus: Corpus) -> sp.csr_array:
-    """Documents of the same lengths whose tokens are drawn from the whole corpus's unigrams."""
+    """Draw documents of the same lengths from the whole corpus's unigrams."""
     drawn = np.random.default_rng(cell.seed).choice(corpus.ids, size=len(corpus.ids))
     ones = np.ones(len(drawn), np.int32)
     return matrix(Bags(corpus.offsets, drawn, ones), len(corpus.vocabulary))
 
 
 def subset(counts: sp.csr_array, seed: int) -> sp.csr_array:
-    """Documents in random order, as many as hold at most FITTED_TOKENS, or all in their order."""
+    """Return random documents with at most FITTED_TOKENS tokens, or all in their order."""
     if counts.sum() <= FITTED_TOKENS:
         return counts
     order = np.random.default_rng(seed).permutation(counts.shape[0])
@@ -197,7 +197,7 @@ def subset(counts: sp.csr_array, seed: int) -> sp.csr_array:
 
 
 def measure(cell: Cell, corpus: Corpus) -> dict[str, Any]:
-    """One row of the results: the cell, its ratios, its topics' top terms, and the time taken."""
+    """Measure a cell, and return its row: ratios, its topics' top terms, and the time taken."""
     began = time.perf_counter()
     if cell.method == ORIGINAL:
         counts = corpus.counts
@@ -218,7 +218,7 @@ def measure(cell: Cell, corpus: Corpus) -> dict[str, Any]:
 
 
 def all_cells(terms: int, seeds: int) -> list[Cell]:
-    """Every cell once, seed by seed, so that a run cut short has whole tables."""
+    """Return every cell once, seed by seed, so that a run cut short has whole tables."""
     tight, per_entry = Accounting.TIGHT.value, Accounting.PER_ENTRY.value
     maps = [method.value for method in Method if method is not Method.NONE]
 
@@ -239,7 +239,7 @@ def all_cells(terms: int, seeds: int) -> list[Cell]:
 
 
 class Results:
-    """The finished cells: read from and appended to a file, and scored against the references."""
+    """The finished cells, read from and appended to a file, and scored against the references."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -252,7 +252,7 @@ class Results:
             file.write(json.dumps(row) + "\n")
 
     def jaccard(self, cell: Cell) -> float:
-        """Mean over the references, less the cell itself, of the best-match Jaccard."""
+        """Return the mean best-match Jaccard over the references, except the cell itself."""
         topics = np.array(self.rows[cell]["topics"], np.int32)
         references = [
             np.array(row["topics"], np.int32)
@@ -268,7 +268,7 @@ def spread(values: Iterable[float]) -> str:
 
 
 def tables(results: Results, terms: int, documents: int) -> str:
-    """The comparison of the maps and the sweep over K, in Markdown."""
+    """Format the comparison of the maps and the sweep over K, in Markdown."""
     groups = defaultdict(list)
     for cell in results.rows:
         groups[Cell(**{**asdict(cell), "seed": 0})].append(cell)
@@ -324,7 +324,7 @@ def tables(results: Results, terms: int, documents: int) -> str:
 
 
 def write_tables(path: Path, text: str, name: str = "tables") -> None:
-    """Replace what stands between the two marks of the file, or append a marked section."""
+    """Replace the text between the two marks of the file, or append a marked section."""
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     old = path.read_text() if path.exists() else f"{begin}\n{end}\n"
     head, _, rest = old.partition(begin)

@@ -2,7 +2,7 @@
 
 Against two gold models (word2vec without privacy, on the same texts, and GloVe): MAP-Word and
 MAP-Char; word similarity; and a classifier of sentiment on mean vectors: E(public), E(public) +
-E(private), and non-private. Results are kept, so that a run that was stopped goes on.
+E(private), and non-private. Results are kept, so that a stopped run can go on.
 
     python benchmarks/utility_embeddings.py --data commits|reviews --texts TEXTS.parquet \
         --glove GLOVE.txt --output FOLDER
@@ -60,7 +60,7 @@ MEASURES = {
 
 
 class Experiment:
-    """Users' texts over a public vocabulary, and what they are compared with."""
+    """Users' texts over a public vocabulary, and the gold models for comparison."""
 
     def __init__(self, data: str, texts: str, glove: str, words: int, dimensions: int) -> None:
         user, label = COLUMNS[data]
@@ -97,7 +97,7 @@ class Experiment:
         return np.stack([vectors[w] if w in vectors else zero for w in self.words])  # noqa: SIM401
 
     def cooccurrence(self, epsilon: float, draw: int) -> np.ndarray:
-        """Vectors by `method: cooccurrence`; an infinite epsilon is none."""
+        """Compute vectors by `method: cooccurrence`; an infinite epsilon adds no noise."""
         size = len(self.words)
         sums = np.zeros(cells_of(size), dtype=np.int64)
         stream = _stream(f"cooccurrence {epsilon}", draw)
@@ -114,7 +114,7 @@ class Experiment:
         return factorise(noisy, float(noise * STEPS), size, self.dimensions).vectors
 
     def sgd(self, epsilon: float, draw: int, steps: int) -> np.ndarray:
-        """Vectors by `method: sgd`; an infinite epsilon has noise that is next to nothing."""
+        """Train vectors by `method: sgd`; an infinite epsilon adds next to no noise."""
         count = len(self.bounded)
         lot = max(1, int(count * LOT_SHARE))
         budget = Fraction(10**4 if np.isinf(epsilon) else epsilon)
@@ -128,7 +128,7 @@ class Experiment:
         return last.model.words
 
     def scores(self, vectors: np.ndarray) -> dict[str, float]:
-        """Every measure of some vectors."""
+        """Return every measure of some vectors."""
         found = nearest(vectors, self.queries, LISTED)
         numbers = {word: i for i, word in enumerate(self.words) if vectors[i].any()}
         scored = {}
@@ -144,7 +144,7 @@ class Experiment:
         return scored
 
     def accuracy(self, vectors: np.ndarray) -> float:
-        """Of a classifier on documents' mean vectors, tested on those that nothing was made of."""
+        """Return the accuracy of a classifier on mean vectors, tested on held-out documents."""
         assert self.labels is not None
         assert self.held is not None
         zero = np.zeros(vectors.shape[1])
@@ -166,7 +166,7 @@ def _judged(name: str) -> list[tuple[str, str, float]]:
 
 
 def _glove(path: str, words: int) -> tuple[list[str], np.ndarray]:
-    """The first words of a file that the tokeniser yields, which is sorted by frequency."""
+    """Read the first words that the tokeniser yields from a file sorted by frequency."""
     from quietcorpus.indexes.vectors import reachable, read
 
     with open(path, "rb") as stream:
@@ -200,7 +200,7 @@ def _stream(name: str, draw: int):
 
 
 def averaged(results: dict[str, dict[str, float]], name: str) -> dict[str, tuple[float, float]]:
-    """The mean of each measure over a setting's draws, and half the range of them."""
+    """Return the mean of each measure over a setting's draws, and half of their range."""
     own = [v for k, v in results.items() if k.rsplit(" ", 1)[0] == name or k == name]
     return {
         m: (float(np.mean(x)), float(np.ptp(x)) / 2)
@@ -210,7 +210,7 @@ def averaged(results: dict[str, dict[str, float]], name: str) -> dict[str, tuple
 
 
 def table(results: dict[str, dict[str, float]]) -> str:
-    """All that was measured, the draws of a setting together, in Markdown."""
+    """Format all measurements, the draws of a setting together, in Markdown."""
     names = list(dict.fromkeys(k.rsplit(" ", 1)[0] if k[-2:-1] == " " else k for k in results))
     first = averaged(results, names[0])
     lines = [
@@ -224,7 +224,7 @@ def table(results: dict[str, dict[str, float]]) -> str:
 
 
 def plot(results: dict[str, dict[str, float]], path: Path) -> None:
-    """MAP-Word and accuracy against epsilon, and MAP-Word against the number of steps."""
+    """Plot MAP-Word and accuracy against epsilon, and MAP-Word against the number of steps."""
     _, axes = pyplot.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
     for name, label in (
         ("cooccurrence", "cooccurrence"),
@@ -257,7 +257,7 @@ def plot(results: dict[str, dict[str, float]], path: Path) -> None:
 
 
 def settings_of(draws: int) -> Iterator[tuple[str, float, int, int]]:
-    """What is measured: the method, epsilon, the draw, and the number of steps."""
+    """Yield the settings: the method, epsilon, the draw, and the number of steps."""
     for epsilon in (np.inf, *EPSILONS):
         for draw in range(1 if np.isinf(epsilon) else draws):
             yield "cooccurrence", epsilon, draw, 0

@@ -1,7 +1,7 @@
-"""The paper's figure 4: what a classifier learns from sentence-private embeddings.
+"""The paper's figure 4: a classifier's macro-F1 on sentence-private embeddings.
 
-Reviews are released by every mechanism; a logistic regression learns their label from some of them
-and is tested on others (macro-F1), both as released. Candidates come from other reviews, with
+Reviews are released by every mechanism. A logistic regression learns their label from some of them
+and is tested on others, both as released. Candidates come from other reviews, with
 
     quietcorpus index build-candidates PUBLIC.parquet --output CANDIDATES --provenance public
     quietcorpus index build VECTORS --output WORDS --provenance public
@@ -9,10 +9,10 @@ and is tested on others (macro-F1), both as released. Candidates come from other
     python benchmarks/utility_sentences.py --reviews REVIEWS.parquet --candidates CANDIDATES \\
         --words WORDS --output DIR
 
-Embeddings and results are kept, so that a run that was stopped goes on. Madlib's epsilon is of a
-word and a unit of distance: its guarantee is another, and its curve stands beside the others' as
-in the paper. `madlib shared` is what it gives where a sentence of WORDS_A_SENTENCE words, each
-replaced at the mean distance, has the epsilon in all.
+Embeddings and results are kept, so that a stopped run can go on. Madlib's epsilon is of a word and
+a unit of distance: its guarantee is a different one, and its curve is drawn with the others as in
+the paper. `madlib shared` is Madlib where the epsilon covers a whole sentence of WORDS_A_SENTENCE
+words, each replaced at the mean distance.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ WAYS = {
 
 
 class Experiment:
-    """Encoded documents with labels, and what classifiers make of releases of them."""
+    """Encoded documents with labels, and classifiers of their releases."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Experiment:
         self._kept: tuple[tuple, np.ndarray] = ((), np.empty(0))
 
     def first(self, most: int) -> tuple[np.ndarray, np.ndarray]:
-        """The first sentences' embeddings, and offsets."""
+        """Return the embeddings of each document's first sentences, and offsets."""
         rows = [
             np.arange(a, min(a + most, b))
             for a, b in zip(self.offsets, self.offsets[1:], strict=False)
@@ -111,7 +111,7 @@ class Experiment:
     def released(
         self, way: str, epsilon: int, most: int, draw: int, projections: int = 100
     ) -> np.ndarray:
-        """What is released of every document."""
+        """Release every document, and return the embeddings."""
         embeddings, offsets = self.first(most)
         if way == "mean":
             return means(embeddings, offsets)
@@ -132,7 +132,7 @@ class Experiment:
         return self.candidates.embeddings[drawn]
 
     def _replaced(self, epsilon: Fraction, most: int, draw: int, *, shared: bool) -> np.ndarray:
-        """What is released where words are replaced, and runs of them then encoded."""
+        """Release documents by replacing words, and then encoding runs of them."""
         encoder = EncoderSource.resolve("--encoder", PACKAGED)
         if shared:
             distance = self.words.open().manifest.distances["euclidean"]["mean"]
@@ -151,7 +151,7 @@ class Experiment:
         return np.concatenate(found)
 
     def _utilities(self, way: str, most: int, projections: int) -> np.ndarray:
-        """Of every candidate for every document; kept from one epsilon and draw to the next."""
+        """Return every candidate's utility for every document, kept across epsilons and draws."""
         if self._kept[0] != (way, most, projections):
             embeddings, offsets = self.first(most)
             scored = utilities(Utility(way), projections, self.candidates)
@@ -163,7 +163,7 @@ class Experiment:
         return self._kept[1]
 
     def score(self, embeddings: np.ndarray, draw: int) -> float:
-        """Macro-F1 on a third of the documents, of a classifier of the others."""
+        """Return macro-F1 on a third of the documents, of a classifier trained on the others."""
         order = np.random.default_rng(draw).permutation(len(self.labels))
         used, tested = np.split(order, [int(len(order) * SHARE)])
         scale = embeddings.std() or 1.0
@@ -172,7 +172,7 @@ class Experiment:
         return float(f1_score(self.labels[tested], found, average="macro"))
 
     def guessed(self, draw: int) -> float:
-        """Macro-F1 of a coin."""
+        """Return macro-F1 of random guesses."""
         generator = np.random.default_rng(draw)
         found = generator.integers(self.labels.max() + 1, size=len(self.labels))
         return float(f1_score(self.labels, found, average="macro"))
@@ -218,9 +218,9 @@ def main() -> None:
 
 
 def plan(ways: Iterable[str]) -> Iterable[tuple[str, str, int, int, int]]:
-    """Name, way, epsilon, sentences and projections of every measurement."""
+    """Yield name, way, epsilon, sentences and projections of every measurement."""
     private = [way for way in ways if way not in ("mean", "random")]
-    private.sort(key="madlib".__eq__)  # which takes an hour, and so comes last
+    private.sort(key="madlib".__eq__)  # last, since it takes an hour
     for most in LENGTHS:
         yield f"mean k={most}", "mean", 0, most, 1
     for projections in PROJECTIONS[:-1]:
@@ -236,7 +236,7 @@ def plan(ways: Iterable[str]) -> Iterable[tuple[str, str, int, int, int]]:
 
 
 def report(results: dict[str, list[float]], ways: Iterable[str], output: Path) -> None:
-    """Tables in Markdown, and the plot."""
+    """Print tables in Markdown, and save the plot."""
 
     def cell(name: str) -> str:
         found = results[name]
@@ -286,5 +286,5 @@ def report(results: dict[str, list[float]], ways: Iterable[str], output: Path) -
 
 
 if __name__ == "__main__":
-    with threadpool_limits(1):  # more only wait for one another, on arrays of this size
+    with threadpool_limits(1):  # on arrays of this size, more threads only wait for one another
         main()

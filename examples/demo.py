@@ -30,13 +30,13 @@ ROOT = Path(__file__).resolve().parents[1]
 TEXTS = Path(gensim.__file__).parent / "test" / "test_data"
 ENCYCLOPEDIA = "enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
 TERMS = 2000
-COMMON = 200  # of these, the first say nothing of the news
+COMMON = 200  # the most frequent of these are not shown: they say nothing of the news
 SHOWN = 12
 WIDTH = 300
 
 
 def main() -> None:
-    """Prepare, release, verify, show."""
+    """Prepare, release, verify and show."""
     documents = prepare(ROOT)
     release = f"lee-{secrets.token_hex(4)}"
     output = f"build/demo/releases/{release}"
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def prepare(root: Path) -> list[str]:
-    """Write what the specs in this folder read, below `root`/build/demo; return the documents."""
+    """Write the inputs of this folder's specs below `root`/build/demo; return the documents."""
     folder = root / "build" / "demo"
     folder.mkdir(parents=True, exist_ok=True)
     documents = (TEXTS / "lee_background.cor").read_text("utf-8").splitlines()
@@ -81,7 +81,7 @@ def words_of(texts: list[str]) -> list[str]:
 
 
 def show(documents: list[str], output: Path) -> None:
-    """Print what the release tells of the corpus, and of one document."""
+    """Print what the release reveals of the corpus, and of one document."""
     vocabulary = pq.read_table(output / "vocabulary.parquet")
     terms, weights = (vocabulary[name].to_pylist() for name in ("term", "weight"))
     exact = Counter(words_of(documents))

@@ -28,7 +28,7 @@ SHOWN = 3
 
 
 def main(vectors: str) -> None:
-    """Prepare, release at each epsilon, verify, show."""
+    """Prepare, release at each epsilon, verify and show."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     documents = TEXTS.read_text("utf-8").splitlines()[:DOCUMENTS]
     with open(FOLDER / "corpus.jsonl", "w", encoding="utf-8") as stream:
@@ -55,7 +55,7 @@ def main(vectors: str) -> None:
 
 
 def run(*arguments: str) -> None:
-    """Run a command of ours, and show it."""
+    """Run a quietcorpus command, and show it."""
     print("$ quietcorpus", *arguments, flush=True)
     command = [sys.executable, "-m", "quietcorpus.pipelines.cli.main", *arguments]
     subprocess.run(command, cwd=ROOT, env=os.environ, check=True)
@@ -81,7 +81,7 @@ def show(documents: list[str], outputs: dict[int, str]) -> None:
 
 
 def meaning(release: Path) -> str:
-    """Return what the card says that epsilon does to the typical word of the index."""
+    """Return the card's statement of what epsilon does to the typical word of the index."""
     told = json.loads((release / "release.json").read_text("utf-8"))["meaning"]
     (typical,) = told["typical"]
     unchanged, among = (typical[name]["median"] for name in ("unchanged", "set_size"))

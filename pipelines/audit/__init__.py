@@ -1,1 +1,1 @@
-"""Audits of the mechanisms of a spec, a module for each kind of release."""
+"""Audits of a spec's mechanisms, with a module for each kind of release."""

@@ -1,4 +1,4 @@
-"""An audit of the mechanisms of a spec, at its own parameters, against what they state."""
+"""An audit of a spec's mechanisms, at its own parameters, against their stated guarantees."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ _COLUMNS = "audit", "way", "stated", "found", "at delta", "verdict"
 def audit(
     spec: Spec, output: str | None = None, *, draws: int = DRAWS, confidence: float = CONFIDENCE
 ) -> dict[str, Any]:
-    """Audit what a release of `spec` would run, and write what was found.
+    """Audit the mechanisms that a release of `spec` would run, and write the findings.
 
-    Nothing of the corpus is read: inputs are made up, of public artefacts where they must be.
+    The corpus is not read: inputs are made up, from public artefacts where necessary.
 
     Args:
-        spec: of the release.
-        output: an absolute path of a folder or an object-store URI, empty as yet, which gets
-            `audit.json`; None for nothing to be written.
-        draws: of each input, for the audits that draw.
-        confidence: of all of them together: mechanisms that keep to their statements fail none of
-            the audits with at least this probability.
+        spec: the spec of the release.
+        output: an absolute path of a folder or an object-store URI, still empty, in which
+            `audit.json` is written; None to write nothing.
+        draws: the number of draws of each input, for the audits that draw.
+        confidence: the confidence of all audits together: mechanisms that keep to their statements
+            pass every audit with at least this probability.
 
     Returns:
         The content of `audit.json`.
@@ -73,7 +73,7 @@ def audits_of(spec: Spec) -> list[Exact | Sampled]:
 
 
 def lines(content: Mapping[str, Any]) -> Iterator[str]:
-    """What was found, for the screen."""
+    """Yield the findings as lines for a terminal."""
     yield from aligned([_COLUMNS, *(_row(finding) for finding in content["audits"])])
     yield ""
     yield (
@@ -106,7 +106,7 @@ def refuse(content: Mapping[str, Any]) -> None:
 
 
 def _refuse_release(output: str) -> None:
-    """A file that the card does not know would make the release another one."""
+    """Raise InputError for a place in a release, which a file unknown to its card would alter."""
     folder = os.path.dirname(output)
     while "/" in folder.partition("://")[2] or (places.is_local(folder) and folder != "/"):
         if storage.exists(f"{folder}/{layout.CARD}"):
@@ -127,7 +127,7 @@ def _row(finding: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _finite(finding: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no infinity: the largest float stands for it."""
+    """Replace infinity, which JSON lacks, by the largest float."""
     if math.isinf(finding["found"]):
         finding["found"] = sys.float_info.max
     return finding

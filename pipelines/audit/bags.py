@@ -25,7 +25,7 @@ from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters
 _BINS = 4
 _TERMS_A_BIN = 16  # at most
 _PRIVATE_SIZE = 1 << 10  # of a vocabulary that is selected in the run
-_TOKENS = 1 << 22  # of all documents that are drawn for one audit, about
+_TOKENS = 1 << 22  # in all documents that are drawn for one audit, about
 
 
 def audits(kind: BagOfWordsKind) -> list[Exact | Sampled]:
@@ -41,10 +41,10 @@ def audits(kind: BagOfWordsKind) -> list[Exact | Sampled]:
 
 
 def of_documents(parameters: BagOfWordsParameters, size: int, bins: int) -> list[Exact | Sampled]:
-    """The noise on documents of a vocabulary and a map of these sizes, and releases of two.
+    """Return audits of the noise on documents at these sizes, and of releases of two documents.
 
-    Those releases have a few bins alone, with about as many terms in each; the statement is of
-    that mechanism, by the accounting of the spec.
+    Those releases have only a few bins, with about as many terms in each as at these sizes. Their
+    audits test the statement of that smaller mechanism, under the accounting of the spec.
     """
     mechanism = parameters.mechanism(size, bins)
     guarantee, noise = mechanism.guarantee, mechanism.noise()
@@ -85,7 +85,7 @@ def of_documents(parameters: BagOfWordsParameters, size: int, bins: int) -> list
 
 
 def codebook_of(terms: int) -> Codebook:
-    """A few bins of so many made-up terms each."""
+    """Build a codebook of a few bins with `terms` made-up terms each."""
     names = list(itertools.islice(made_up_words(), _BINS * terms))
     return Codebook(
         Vocabulary(names), np.tile(np.arange(_BINS, dtype=np.int32), terms), _BINS, weights=None
@@ -95,9 +95,9 @@ def codebook_of(terms: int) -> Codebook:
 def documents_released(
     parameters: BagOfWordsParameters, codebook: Codebook, more: int, count: int
 ) -> npt.NDArray[np.int64]:
-    """Releases of two documents, the second with so many words more, by the whole path.
+    """Release two documents `count` times by the whole path; the second has `more` words more.
 
-    Returns int64 (count, 8): the counts of four bins in the first, and in the second.
+    Returns int64 (count, 8): the counts of four bins in the first, then in the second.
     """
     privatizer = parameters.privatizer(ReleaseKey.fresh(), codebook)
     added, kept = codebook.vocabulary.terms[:2].to_pylist()
@@ -115,7 +115,7 @@ def documents_released(
 def documents_noised(
     noise: DenseNoise | SparseNoise, more: int, count: int
 ) -> npt.NDArray[np.int64]:
-    """The same of the noisy counts alone, negative ones included: int64 (count, 8)."""
+    """Return the noisy counts of two such documents, including negative ones: int64 (count, 8)."""
     lengths = np.tile([0, more], count)
     stream, addresses = fresh_stream([bytes(4 * length) for length in lengths.tolist()])
     offsets = np.concatenate([[0], np.cumsum(lengths)])

@@ -25,7 +25,7 @@ from quietcorpus.pipelines.kinds.embeddings_users import UserCorpus
 from quietcorpus.pipelines.kinds.kind import Kind
 
 _DELTA = Fraction(1, 100)
-"""Of audits by draws: at the release's own the events that tell users apart are never seen."""
+"""The delta of audits by draws: at the release's own, events that tell users apart are not seen."""
 _NUMBERS = 4
 _WORDS_AT_MOST = 8
 _TAIL_BITS = 256
@@ -43,7 +43,7 @@ def audits(kind: Kind) -> list[Exact | Sampled]:
 
 
 def of_trained(kind: TrainedEmbeddingsKind) -> list[Exact | Sampled]:
-    """The vocabulary, the accounting of every group, and the noisy sums of a step."""
+    """Return audits of the vocabulary, of every group's accounting, and of a step's noisy sums."""
     training, schedule = kind.training, kind.schedule
     noise = training.mechanism.deviation / STEPS
     courses = {g.name: (g.rate, noise, min(g.steps, kind.until)) for g in schedule.groups}
@@ -55,7 +55,7 @@ def of_trained(kind: TrainedEmbeddingsKind) -> list[Exact | Sampled]:
 
 
 def of_counted(kind: CountedEmbeddingsKind) -> list[Exact | Sampled]:
-    """The vocabulary, the accounting of every group, and the noisy counts."""
+    """Return audits of the vocabulary, of every group's accounting, and of the noisy counts."""
     mechanism, names = kind.counting.mechanism, kind.corpus.budgets
     courses = {
         name: (Fraction(1), mechanism.deviation / most, 1)
@@ -70,7 +70,7 @@ def of_counted(kind: CountedEmbeddingsKind) -> list[Exact | Sampled]:
 
 
 def of_accounting(guarantee: UserPrivacy, courses: dict[str, Composition]) -> list[Exact | Sampled]:
-    """What is stated of each group's users, against a second account of the noise that runs."""
+    """Return audits of each group's stated epsilon by a second accounting of the actual noise."""
     stated = dict(guarantee.groups) or {"": guarantee.epsilon}
     delta = guarantee.delta
     return [
@@ -91,7 +91,7 @@ def of_accounting(guarantee: UserPrivacy, courses: dict[str, Composition]) -> li
 def of_sums(
     name: str, mechanism: ClippedSum, draw: Callable[[npt.NDArray[np.int64], int], npt.NDArray]
 ) -> Sampled:
-    """Noisy sums with and without a user."""
+    """Return the audit of noisy sums with and without a user."""
     absent = np.zeros(_NUMBERS, dtype=np.int64)
     present = absent + user_clipped()
     epsilon = epsilon_of(Fraction(1), mechanism.noise_multiplier, 1, _DELTA)
@@ -106,14 +106,14 @@ def of_sums(
 
 
 def of_choice(corpus: UserCorpus) -> list[Exact | Sampled]:
-    """A vocabulary that users chose: the noise on their weights, and words of one user alone."""
+    """Return audits of a vocabulary that users chose: its noise, and words of one user alone."""
     selection = corpus.selection
     if selection is None:
         return []
     noise = selection.noise.deviation / STEPS
     needed = noise_multiplier_for(selection.epsilon, selection.delta / 2, Fraction(1), 1)
     words = min(selection.words, _WORDS_AT_MOST)
-    # Half a deviation below the threshold: delta hides more of a ratio of rarer events.
+    # Half a deviation below the threshold: of rarer events, delta would hide more of the ratio.
     weight = selection.threshold - int(needed * STEPS / 2)
     return [
         Exact(
@@ -161,7 +161,7 @@ def of_choice(corpus: UserCorpus) -> list[Exact | Sampled]:
 
 
 def choice_delta(selection: UserVocabulary) -> float:
-    """The largest chance, over numbers of words, that a user's own words reach the threshold."""
+    """Compute the largest chance, over word counts, that a user's own words reach the threshold."""
     law = selection.noise.law
 
     def chance(words: int) -> Fraction:
@@ -172,7 +172,7 @@ def choice_delta(selection: UserVocabulary) -> float:
 
 
 def user_clipped() -> npt.NDArray[np.int64]:
-    """What a user who asks for a thousand clipping norms in one number adds to sums."""
+    """Return the clipped sums of a user who asks for a thousand clipping norms in one number."""
     values = np.zeros(_NUMBERS)
     values[0] = 1000.0
     middle = np.full(_NUMBERS, 1 << 15, dtype=np.uint16)
@@ -182,7 +182,7 @@ def user_clipped() -> npt.NDArray[np.int64]:
 def sums_released(
     mechanism: ClippedSum, sums: npt.NDArray[np.int64], count: int
 ) -> npt.NDArray[np.int64]:
-    """The noisy sums of two releases, of nobody and of these sums: int64 (count, 8)."""
+    """Release sums of nobody and these sums, `count` times: int64 (count, 8)."""
     both = np.stack([np.zeros_like(sums), sums])
     stream, addresses = fresh_stream([row.tobytes() for row in both] * count)
     return mechanism.release(np.tile(both, (count, 1)), stream, addresses).reshape(count, -1)
@@ -191,7 +191,7 @@ def sums_released(
 def step_released(
     training: Training, sums: npt.NDArray[np.int64], count: int
 ) -> npt.NDArray[np.int64]:
-    """The same of rows of one step of a training, each of which has noise of its own."""
+    """Add noise of its own to each row of the same sums, in one training step: int64 (count, 8)."""
     both = np.stack([np.zeros_like(sums), sums])
     stream = stage()
     return training.noisy(0, np.tile(both, (count, 1)), stream).reshape(count, -1)

@@ -18,7 +18,7 @@ from quietcorpus.pipelines.audit.inputs import stage, telling
 from quietcorpus.pipelines.audit.vocabulary import of_vocabulary
 from quietcorpus.pipelines.kinds.histogram import HistogramKind
 
-_REACH = 1 << 13  # of the outcomes whose probabilities are computed
+_REACH = 1 << 13  # the furthest outcome whose probability is computed
 _BEYOND = 16
 
 
@@ -29,7 +29,7 @@ def audits(kind: HistogramKind) -> list[Exact | Sampled]:
 
 
 def of_histogram(histogram: Histogram) -> list[Exact | Sampled]:
-    """The noise on a corpus's counts, and their release."""
+    """Return audits of the noise on a corpus's counts, and of their release."""
     epsilon, most = histogram.guarantee.epsilon, histogram.precision
     audits: list[Exact | Sampled] = [
         exact_law("histogram: the noise's law", epsilon, most, histogram.noise(1))
@@ -48,13 +48,13 @@ def of_histogram(histogram: Histogram) -> list[Exact | Sampled]:
 
 
 def counts_released(histogram: Histogram, more: int, count: int) -> npt.NDArray[np.int64]:
-    """Noisy counts of terms in pairs, of which the second had `more`: int64 (count, 2)."""
+    """Release pairs of counts, of which the second is `more` and the first 0: int64 (count, 2)."""
     stream = stage()
     return histogram.release(np.tile(np.array([0, more]), count), stream).reshape(count, 2)
 
 
 def share_of(tokens: int, most: int) -> str:
-    """Tell how many of the protected tokens an audit adds."""
+    """Say how many of the protected tokens an audit adds."""
     noun = "token" if most == 1 else "tokens"
     return f"{most} {noun}" if tokens == most else f"{tokens} of {most} {noun}"
 

@@ -1,4 +1,4 @@
-"""What audits give to mechanisms: made-up documents, at places of their own, under fresh keys."""
+"""The inputs of audits: made-up documents, each at its own place, under fresh keys."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from quietcorpus.transforms.reading.documents import Documents
 
 SOURCE = "audit"
 LOSS = 2.0
-"""A loss that draws show well: what is exp(10) times as likely under one input is never seen under
-the other."""
+"""A loss that draws show well: an event that is exp(10) times as likely under one input is never
+seen under the other."""
 
 
 def stage() -> Keystream:
-    """The keystream of a fresh key."""
+    """Return the keystream of a fresh key."""
     return ReleaseKey.fresh().stage(SOURCE, 1)
 
 
 def fresh_stream(inputs: list[bytes]) -> tuple[Keystream, Addresses]:
-    """A keystream of a fresh key, and the addresses of inputs, each at a place of its own."""
+    """Return a keystream of a fresh key, and the addresses of inputs, each at its own place."""
     stream = stage()
     return stream, stream.addresses(SOURCE, range(len(inputs)), inputs)
 
 
 def released(privatizer: Privatizer, texts: tuple[str, ...], count: int) -> Iterator[pa.Table]:
-    """The released rows of these texts, over and over: `count` times all of them, in order."""
+    """Yield the released rows of these texts, `count` times all of them, in order."""
     rows = np.arange(count * len(texts), dtype=np.int64)
     column = pa.array(list(texts) * count, pa.large_string())
     documents = Documents(SOURCE, rows, column, pa.table({}))
@@ -40,7 +40,7 @@ def released(privatizer: Privatizer, texts: tuple[str, ...], count: int) -> Iter
 
 
 def made_up_words() -> Iterator[str]:
-    """Words of small letters, without end, no two alike."""
+    """Yield distinct words of lower-case letters, without end."""
     letters = (
         itertools.product(string.ascii_lowercase, repeat=length) for length in itertools.count(6)
     )
@@ -48,5 +48,5 @@ def made_up_words() -> Iterator[str]:
 
 
 def telling(epsilon: float, most: int) -> int:
-    """Of 1 to `most` units that cost `epsilon` in all, how many cost about `LOSS`."""
+    """Return how many units, 1 to `most`, cost about `LOSS` if `most` of them cost `epsilon`."""
     return min(most, max(1, round(LOSS * most / epsilon)))

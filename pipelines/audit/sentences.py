@@ -38,7 +38,7 @@ _LEAST = 1000
 _BITS = 256
 _BEYOND = 16
 _CLOSE = 1e-9
-_DIMENSIONS = 2  # of an audit by draws: in many, no event tells much
+_DIMENSIONS = 2  # of an audit by draws: in many dimensions, no event tells much
 
 
 def audits(kind: Kind) -> list[Exact | Sampled]:
@@ -55,16 +55,16 @@ def audits(kind: Kind) -> list[Exact | Sampled]:
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """Utilities under documents that differ in a sentence: int32 (n, m) both."""
+    """The utilities under pairs of documents that differ in a sentence: int32 (n, m) each."""
 
     one: npt.NDArray[np.int32]
     other: npt.NDArray[np.int32]
 
     @classmethod
     def of_public(cls, law: DeepCandidate, candidates: Candidates, sentences: int) -> Neighbours:
-        """Documents of so many sentences, made of the candidates' own embeddings.
+        """Build pairs of documents of `sentences` sentences from the candidates' own embeddings.
 
-        Their last sentence is replaced by another, or by what lies opposite of one.
+        The last sentence is replaced by another, or by its own reflection in the centre.
         """
         generator = np.random.default_rng(0)
         find = utilities(law.utility, law.projections, candidates)
@@ -79,7 +79,7 @@ class Neighbours:
 
 
 def of_draws(law: DeepCandidate, public: Neighbours, sentences: int) -> list[Exact | Sampled]:
-    """A candidate's chances by its utility, how far a sentence moves that, and draws."""
+    """Return audits of a candidate's chances, of a sentence's effect on utilities, and of draws."""
     sampler, size = law.sampler, public.one.shape[1]
     stated = round_up(law.guarantee.epsilon)
     far = (sentences + 1) * law.units
@@ -132,7 +132,7 @@ def of_draws(law: DeepCandidate, public: Neighbours, sentences: int) -> list[Exa
 
 
 def of_truncation(law: Truncation, box: Box) -> list[Exact | Sampled]:
-    """The noise on sums in all dimensions, and means in two."""
+    """Return audits of the noise on sums in all dimensions, and of means in two."""
     epsilon, most = law.guarantee.epsilon, _DIMENSIONS * STEPS
     noise = NoisyMeans(law, box).noise
     widest = np.argsort(-box.width, kind="stable")[:_DIMENSIONS]
@@ -167,7 +167,7 @@ def of_truncation(law: Truncation, box: Box) -> list[Exact | Sampled]:
 def utilities_loss(
     sampler: ExponentialMechanism, one: npt.NDArray[np.int32], other: npt.NDArray[np.int32]
 ) -> float:
-    """The largest log-ratio of a candidate's chances under two rows of utilities, int32 (m,)."""
+    """Compute a candidate's largest log-ratio of chances under two utility rows, int32 (m,)."""
     gaps = {int(gap) for row in (one, other) for gap in row.max() - row}
     return draws_loss(_weights(sampler, gaps), one.tolist(), other.tolist())
 
@@ -178,7 +178,7 @@ def _stated_loss(
     other: npt.NDArray[np.int32],
     most: float,
 ) -> float:
-    """The loss of a pair, or the most that any has where it cannot be computed."""
+    """Compute the loss of a pair; `most`, which no pair exceeds, where it cannot be computed."""
     try:
         return utilities_loss(sampler, one, other)
     except Unresolved:
@@ -192,10 +192,11 @@ def candidates_drawn(
     given: npt.NDArray[np.int32],
     count: int,
 ) -> npt.NDArray[np.int64]:
-    """The candidates of two documents, of utilities `one` and those given, which are either's.
+    """Draw candidates for two documents of utilities `one` and `given`, `count` times.
 
-    Utilities are int32 (m,). Returns int64 (count, 4): of each candidate its number, and how much
-    better it is under `other` than under `one`, which is public here and tells more.
+    Utilities are int32 (m,); `given` is `one` or `other`. Returns int64 (count, 4): for each of the
+    two candidates, its number and its gain in utility from `one` to `other`. The gain is public
+    here, and shows more than the number.
     """
     rows = [np.ascontiguousarray(row, dtype=np.int32) for row in (one, given)]
     gains = other.astype(np.int64) - one
@@ -212,7 +213,7 @@ def candidates_drawn(
 def means_released(
     means: NoisyMeans, sums: npt.NDArray[np.int64], count: int
 ) -> npt.NDArray[np.float32]:
-    """The noisy means of two documents, of a sentence at 0 and of these sums: (count, 2 d)."""
+    """Release means of two documents, with a sentence at 0 and at these sums: (count, 2 d)."""
     both = np.stack([np.zeros_like(sums), sums])
     stream, addresses = fresh_stream([row.tobytes() for row in both] * count)
     lengths = np.ones(2 * count, dtype=np.int64)
@@ -220,7 +221,7 @@ def means_released(
 
 
 def _weights(sampler: ExponentialMechanism, gaps: set[int]) -> list[Bounds]:
-    """The weights that are needed, by the gap to the best utility."""
+    """Return the weights by the gap to the best utility; (0, 0) for gaps that do not occur."""
     law, largest = sampler.law, max(gaps)
-    bits = affordable(_BITS + 2 * int(law.rate * largest))  # the least has _BITS of its own
+    bits = affordable(_BITS + 2 * int(law.rate * largest))  # the least weight keeps _BITS
     return [law.survival(gap, bits) if gap in gaps else (0, 0) for gap in range(largest + 1)]

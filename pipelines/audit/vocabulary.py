@@ -1,4 +1,4 @@
-"""Audits of the choice of a vocabulary by noisy document frequencies."""
+"""Audits of the selection of a vocabulary by noisy document frequencies."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from quietcorpus.pipelines.audit.inputs import stage
 _TERMS_AT_MOST = 8
 _TAIL_BITS = 4096
 _AROUND = 64  # frequencies on either side of the threshold whose chances are computed
-_SELDOM = 10  # one term in about so many, at the least of the frequencies that are drawn
+_SELDOM = 10  # at the least frequency drawn, about one in so many terms is selected
 _FREQUENCIES = 16
 
 
 def of_vocabulary(selection: ThresholdedVocabulary) -> list[Exact | Sampled]:
-    """The choice of a vocabulary: what it costs for terms of many documents, and of one."""
+    """Return audits of a vocabulary's selection: for terms of many documents, and of one."""
     guarantee = selection.guarantee
     delta = round_up(guarantee.delta)
     terms = min(guarantee.precision, _TERMS_AT_MOST)
@@ -79,9 +79,9 @@ def of_vocabulary(selection: ThresholdedVocabulary) -> list[Exact | Sampled]:
 
 
 def frequencies(selection: ThresholdedVocabulary) -> npt.NDArray[np.int64]:
-    """Frequencies on either side of the threshold, as far as terms are seldom or mostly selected.
+    """Return frequencies around the threshold, from seldom to mostly selected.
 
-    int64, ascending; at 2 or more.
+    Returns int64, ascending, all 2 or more.
     """
     far = math.ceil(math.log(_SELDOM) * selection.precision / selection.epsilon)
     ends = max(2, selection.threshold - far), selection.threshold + far
@@ -91,10 +91,10 @@ def frequencies(selection: ThresholdedVocabulary) -> npt.NDArray[np.int64]:
 def term_of_any(
     selection: ThresholdedVocabulary, places: npt.NDArray[np.int64], less: int, count: int
 ) -> npt.NDArray[np.int64]:
-    """Which frequency a term was given (less so much), and whether it was selected.
+    """Select terms of random frequencies, lowered by `less`; return frequency and selection.
 
-    The frequency is drawn whatever the input is, so that telling it tells nothing; int64
-    (count, 1), twice its place, and one more for a term that was selected.
+    The frequency is drawn independently of the input, so that returning it reveals nothing.
+    Returns int64 (count, 1): twice the place of the frequency, plus 1 if the term was selected.
     """
     drawn = np.random.default_rng().integers(len(places), size=count)
     chosen = _selected(selection, (places[drawn] - less).tolist())
@@ -102,18 +102,18 @@ def term_of_any(
 
 
 class Selection(Protocol):
-    """What chooses terms by their frequencies, or by whatever weighs them."""
+    """A mechanism that selects terms by their frequencies or other weights."""
 
     def select(
         self, terms: Sequence[bytes], weights: Sequence[int], stream: Keystream, /
     ) -> npt.NDArray[np.bool_]:
-        """Which of the terms are released: bool (n,)."""
+        """Return which of the terms are released: bool (n,)."""
 
 
 def terms_selected(
     selection: Selection, terms: int, weight: int, count: int
 ) -> npt.NDArray[np.int64]:
-    """Which of some terms of a weight are released, over and over: int64 (count, terms)."""
+    """Select among `terms` terms of one weight, `count` times: int64 (count, terms)."""
     chosen = _selected(selection, [weight] * (count * terms))
     return chosen.astype(np.int64).reshape(count, terms)
 
@@ -121,13 +121,13 @@ def terms_selected(
 def any_selected(
     selection: Selection, terms: int, weight: int, count: int
 ) -> npt.NDArray[np.bool_]:
-    """Whether any of some terms of a weight is released, over and over: bool (count,)."""
+    """Return whether any of `terms` terms of one weight is selected: bool (count,)."""
     found: npt.NDArray[np.bool_] = terms_selected(selection, terms, weight, count).sum(axis=1) > 0
     return found
 
 
 def selection_loss(selection: ThresholdedVocabulary) -> float:
-    """N times the largest loss of one term whose frequency is one more, around the threshold."""
+    """Compute N times one term's largest loss when its frequency rises by one, at the threshold."""
     threshold = selection.threshold
     around = range(max(1, threshold - _AROUND), threshold + _AROUND)
     laws = [np.array(_chances(selection, frequency)) for frequency in around]
@@ -136,12 +136,15 @@ def selection_loss(selection: ThresholdedVocabulary) -> float:
 
 
 def selection_delta(selection: ThresholdedVocabulary) -> float:
-    """N times the chance that a term of one document alone is released."""
+    """Compute N times the chance that a term of one document alone is released."""
     return float(selection.precision * _tail(selection, selection.threshold - 1))
 
 
 def _chances(selection: ThresholdedVocabulary, frequency: int) -> tuple[float, float]:
-    """That a term is released, and that it is not; both exact where they are small."""
+    """Compute the chances that a term is released and that it is not; exact where they are small.
+
+    Subtracting from 1 would cancel the digits of a small chance.
+    """
     above = selection.threshold - frequency
     if above > 0:
         beyond = float(_tail(selection, above))
@@ -155,6 +158,6 @@ def _tail(selection: ThresholdedVocabulary, least: int) -> Fraction:
 
 
 def _selected(selection: Selection, weights: Sequence[int]) -> npt.NDArray[np.bool_]:
-    """Whether each of some terms of these weights is released, under a fresh key: bool (n,)."""
+    """Return whether each term of these weights is selected, under a fresh key: bool (n,)."""
     names = [number.to_bytes(8, "little") for number in range(len(weights))]
     return selection.select(names, weights, stage())

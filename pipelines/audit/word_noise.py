@@ -22,14 +22,14 @@ from quietcorpus.mechanisms.brr import flip_bounds
 from quietcorpus.mechanisms.guarantees import round_up
 from quietcorpus.pipelines.audit.inputs import LOSS, fresh_stream
 
-_NUMBERS = 1 << 24  # that are drawn for one audit of noise, about
-_LEAST = 1000  # draws, whatever they cost
+_NUMBERS = 1 << 24  # about as many are drawn for one audit of noise
+_LEAST = 1000  # draws at least, whatever they cost
 _BITS = 128
-_CLOSE = 40  # bits to which a chance is known
+_CLOSE = 40  # significant bits of a chance
 
 
 def of_noise(epsilon: Fraction, dimensions: int) -> list[Exact | Sampled]:
-    """Madlib's noise: in one dimension, where events tell most, and its length in all of them."""
+    """Return audits of Madlib's noise: in one dimension, where events tell most, and its length."""
     apart = np.float32(LOSS / float(epsilon))
     return [
         Sampled(
@@ -50,7 +50,7 @@ def of_noise(epsilon: Fraction, dimensions: int) -> list[Exact | Sampled]:
 
 
 def of_flips(epsilon: Fraction) -> Exact:
-    """BRR's bits."""
+    """Return the audit of BRR's bit flips."""
     return Exact(
         "flips of a bit, a unit of distance",
         round_up(epsilon),
@@ -61,7 +61,8 @@ def of_flips(epsilon: Fraction) -> Exact:
 
 
 def flip_loss(epsilon: Fraction) -> float:
-    """The log-ratio of the chances that a bit flips, and that it does not; never too small."""
+    """Bound from above the log-ratio of the chances that a bit flips and that it does not."""
+    # A chance may be tiny: take as many bits as give it `_CLOSE` significant ones.
     bits = _BITS
     while not (low := flip_bounds(epsilon, affordable(bits))[0]) >> _CLOSE:
         bits *= 2
@@ -70,7 +71,7 @@ def flip_loss(epsilon: Fraction) -> float:
 
 
 def points_noised(epsilon: Fraction, place: float, count: int) -> npt.NDArray[np.float32]:
-    """Madlib's noise on a point of a line: float32 (count, 1)."""
+    """Add Madlib's noise to a point of a line: float32 (count, 1)."""
     return _noisy(epsilon, np.full((count, 1), place, dtype=np.float32))
 
 

@@ -26,9 +26,9 @@ from quietcorpus.transforms.privatizers.words import WordMechanism, WordPrivatiz
 
 _WORDS_TRIED = 128
 _LINE = 4
-_TEXTS = 1 << 18  # of a made-up index, that are drawn for an audit
-_PRODUCTS = 1 << 38  # of coordinates, or of bits, that searches for nearest words may cost
-_LEAST = 1000  # draws, whatever they cost
+_TEXTS = 1 << 18  # draws for one audit, from a made-up index
+_PRODUCTS = 1 << 38  # multiplications, or words of bits compared, in one audit's searches
+_LEAST = 1000  # draws at least, whatever they cost
 
 
 def audits(kind: WordsKind) -> list[Exact | Sampled]:
@@ -54,9 +54,9 @@ def audits(kind: WordsKind) -> list[Exact | Sampled]:
 
 
 def of_line(parameters: WordsParameters, index: WordIndex) -> Sampled:
-    """Documents of words that lie on a line, so far apart that draws tell much.
+    """Return the audit of documents whose words lie on a line, at distances that draws show well.
 
-    All but the index is the run's; where a document's words share epsilon, there are two of them.
+    Everything except the index is the run's. A document has two words where words share epsilon.
     """
     epsilon = parameters.guarantee(index).epsilon
     line, apart = line_of(parameters.mechanism, epsilon, index)
@@ -82,10 +82,10 @@ def of_line(parameters: WordsParameters, index: WordIndex) -> Sampled:
 def line_of(
     mechanism: WordMechanism, epsilon: Fraction, index: WordIndex
 ) -> tuple[WordIndex, Fraction]:
-    """Four words on a line, each as far from the next as costs about `LOSS`, and how far that is.
+    """Build an index of four words on a line, and return it with the distance of adjacent words.
 
-    Codes are as long as the index's, which limits how far apart they can be. The manifest is still
-    that of `index`; nothing of it is read.
+    That distance costs about `LOSS`. Codes are as long as the index's, which limits their
+    distances. The manifest remains the one of `index`; none of it is read.
     """
     words = sorted(itertools.islice(made_up_words(), _LINE))
     step, bits = np.float32(LOSS / float(epsilon)), index.manifest.bits
@@ -108,9 +108,9 @@ def of_releases(
     epsilon: Fraction,
     most: int,
 ) -> list[Exact | Sampled]:
-    """Documents of one word or another of the index, and of a word that it lacks or another.
+    """Return audits of documents that differ in a word of the index, or in one that it lacks.
 
-    `distances`, float64 (m, m), are those of the index's first m words.
+    `distances`, float64 (m, m), are those between the index's first m words.
     """
     terms = index.vocabulary.terms
     canaries = unknown_words(terms)
@@ -136,6 +136,7 @@ def of_releases(
     audits.append(
         Sampled(
             "documents: one word",
+            # A little more, to cover the rounding of the distance.
             float(epsilon) * distance * (1 + 1e-6),
             f"Documents were released of two words of the index that are {distance:.4g} apart.",
             partial(
@@ -151,9 +152,9 @@ def of_releases(
 
 
 def telling_pair(distances: npt.NDArray[np.float64], epsilon: float) -> tuple[int, int] | None:
-    """The two of some words, float64 (m, m), whose loss is nearest to what draws show well.
+    """Return the two words whose loss is nearest to `LOSS`, by their distances, float64 (m, m).
 
-    None where no two differ.
+    Returns None where no two differ.
     """
     far = np.where(
         distances > 0, np.abs(np.log(np.maximum(distances, 1e-300) * epsilon / LOSS)), np.inf
@@ -163,7 +164,7 @@ def telling_pair(distances: npt.NDArray[np.float64], epsilon: float) -> tuple[in
 
 
 def unknown_words(terms: pa.Array) -> tuple[str, str]:
-    """Two words that are not among the terms."""
+    """Return two words that are not among the terms."""
     known = set(terms.to_pylist())
     one, other = itertools.islice((word for word in made_up_words() if word not in known), 2)
     return one, other
@@ -172,7 +173,7 @@ def unknown_words(terms: pa.Array) -> tuple[str, str]:
 def texts_released(
     privatizer: Callable[[], Privatizer], known: pa.Array, first: str, second: str, count: int
 ) -> npt.NDArray[np.int64]:
-    """Which of the known texts two documents became: int64 (count, 2); -1 for what is none."""
+    """Return which of the known texts two documents became: int64 (count, 2); -1 for others."""
     parts = [
         pc.index_in(rows["text"].combine_chunks(), value_set=known.cast(pa.large_string()))
         .fill_null(-1)
@@ -185,7 +186,7 @@ def texts_released(
 def canaries_released(
     privatizer: Callable[[], Privatizer], canaries: tuple[str, ...], text: str, count: int
 ) -> npt.NDArray[np.int64]:
-    """How often each canary stands in what a document became: int64 (count, canaries)."""
+    """Count each canary in a document's releases: int64 (count, canaries)."""
     parts = [
         np.column_stack(
             [
@@ -199,7 +200,7 @@ def canaries_released(
 
 
 def _distances(kind: WordsKind) -> npt.NDArray[np.float64]:
-    """Between the index's first words, float64 (m, m); rounded up where they are rounded."""
+    """Compute the distances between the index's first words, float64 (m, m)."""
     if kind.parameters.mechanism is WordMechanism.MADLIB:
         vectors = np.asarray(kind.index.vectors[:_WORDS_TRIED]).astype(np.float64)
         apart: npt.NDArray[np.float64] = np.linalg.norm(vectors[:, None] - vectors[None], axis=2)

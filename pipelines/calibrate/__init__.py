@@ -1,1 +1,1 @@
-"""What an epsilon makes of public data, for each kind of release, before the run."""
+"""The effect of an epsilon on public data, for each kind of release, before the run."""

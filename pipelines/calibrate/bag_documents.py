@@ -1,6 +1,6 @@
-"""Documents that are not private, by which a release of bags of words is calibrated.
+"""Documents that are not private, for calibrating a release of bags of words.
 
-They are public texts, or are drawn from a topic model around a private histogram.
+They are public texts, or draws from a topic model around a private histogram.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ Counts = npt.NDArray[np.int64]
 
 
 class Documents(Protocol):
-    """Where the documents of a run come from.
+    """The source of a run's documents.
 
     Attributes:
-        meant: whom a comparison speaks for.
-        terms: V.
+        meant: the documents that a comparison is valid for, in words.
+        terms: the number of terms, V.
     """
 
     @property
@@ -47,7 +47,7 @@ class Documents(Protocol):
     def terms(self) -> int: ...
 
     def counts(self, run: int) -> sp.csr_array:
-        """Those of a run, (n, V)."""
+        """Return the counts of a run's documents, (n, V)."""
 
 
 def _refuse_few(key: str, documents: int) -> None:
@@ -70,7 +70,7 @@ class PublicTexts:
     def read(
         cls, corpus: Corpus, vocabulary: Vocabulary, wanted: int | None, seed: int
     ) -> PublicTexts:
-        """All documents, or a sample of so many; raises InputError where there are too few."""
+        """Read all documents, or a sample of `wanted`; raises InputError if there are too few."""
         offsets, ids = vocabulary.look_up(tokenize(pa.concat_arrays(list(texts(corpus)))))
         counts = counted(offsets, ids, len(vocabulary))
         if counts.nnz == 0:
@@ -89,23 +89,23 @@ class PublicTexts:
 
     @property
     def terms(self) -> int:
-        """V."""
+        """Return the number of terms, V."""
         return int(self.documents.shape[1])
 
     def counts(self, run: int) -> sp.csr_array:
-        """All, whatever the run."""
+        """Return the counts of all documents, which are the same for every run."""
         return self.documents
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """Documents from a topic model around a histogram, other ones for every run.
+    """Documents from a topic model around a histogram, drawn anew for every run.
 
     Attributes:
-        weights: of terms, int64 (V,), none negative.
-        length: of the histogram's documents, on average.
-        documents: how many to draw.
-        seed: of all runs.
+        weights: the terms' weights, int64 (V,), none negative.
+        length: the mean length of the histogram's documents.
+        documents: the number of documents to draw.
+        seed: the seed of all runs.
     """
 
     weights: Counts
@@ -117,7 +117,7 @@ class Drawn:
 
     @classmethod
     def of(cls, path: str, documents: int | None, seed: int) -> Drawn:
-        """Around the weights of a release; raises InputError for one that has none."""
+        """Read the weights of a release; raises InputError for one that has none."""
         card = verify(path)
         place = f"{absolute(path)}/{layout.VOCABULARY}"
         if not any(file.path == layout.VOCABULARY for file in card.files):
@@ -129,18 +129,18 @@ class Drawn:
                 "`kind: histogram`, or one with `histogram_epsilon`"
             )
         counts, size = weights.to_numpy(), card.counts.documents
-        if counts.sum() <= 0:  # clipped, noise alone would make documents of it
+        if counts.sum() <= 0:  # after clipping, noise alone would pass for words
             raise InputError(f"--histogram: {path} counts no words")
         _refuse_few("--histogram", documents or size)
         return cls(np.maximum(counts, 0), counts.sum() / size, documents or size, seed)
 
     @property
     def terms(self) -> int:
-        """V."""
+        """Return the number of terms, V."""
         return len(self.weights)
 
     def counts(self, run: int) -> sp.csr_array:
-        """Of the same mean length as the documents of the histogram, in `TOPICS` topics."""
+        """Draw documents in `TOPICS` topics, with the mean length of the histogram's."""
         generator, weights = np.random.default_rng([self.seed, run]), self.weights.astype(float)
         return topic_model.draw(weights, self.documents, self.length, TOPICS, generator).counts
 
@@ -154,7 +154,7 @@ def documents_of(
     documents: int | None,
     seed: int,
 ) -> Documents:
-    """Public documents and a vocabulary, or those around a histogram; raises InputError for both.
+    """Return public documents, or draws around a histogram; raises InputError for both or neither.
 
     Places are absolute.
     """

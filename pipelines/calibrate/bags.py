@@ -1,7 +1,7 @@
-"""Choosing a compression map and its number of bins, on documents that are not private.
+"""The choice of a compression map and its number of bins, on documents that are not private.
 
-Documents are released in a simulation, reconstructed as `quietcorpus reconstruct` does, and
-compared with themselves by their topics. Nothing private is read, and nothing is released.
+Releases of the documents are simulated, reconstructed as `quietcorpus reconstruct` does, and
+compared with the documents by topics. Nothing private is read, and nothing is released.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ Counts = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Settings:
-    """What is compared.
+    """The settings of a comparison.
 
     Attributes:
-        epsilons: of the documents, over N.
-        bins: numbers of bins K.
+        epsilons: the epsilons of the documents, divided by N.
+        bins: the numbers of bins K.
         methods: the maps; `none` has a bin for every term.
-        histogram_epsilon: over N, too.
-        runs: of each, with fresh noise.
-        seed: of the noise.
+        histogram_epsilon: the epsilon of the histogram, divided by N.
+        runs: the number of runs of each setting, all with fresh noise.
+        seed: the seed of the noise.
     """
 
     epsilons: Sequence[Fraction]
@@ -62,7 +62,7 @@ class Settings:
     seed: int
 
     def maps(self, terms: int) -> list[tuple[Method, int]]:
-        """All that there can be over so many terms; raises InputError if there is none."""
+        """Return the maps that are possible over `terms` terms; raises InputError for none."""
         possible = [size for size in self.bins if size <= terms]
         if not possible and any(method is not Method.NONE for method in self.methods):
             raise InputError(
@@ -74,13 +74,13 @@ class Settings:
 
 
 class Outcome(NamedTuple):
-    """How well topics are found again at one epsilon.
+    """The recovery of topics at one epsilon.
 
     Attributes:
-        epsilon: over N.
+        epsilon: the epsilon of the documents, divided by N.
         maps: the method and number of bins of each.
         scores: float64 (maps, runs): mean best-match Jaccard of topics' top terms.
-        choice: which map is best.
+        choice: the best map, and those that may be as good.
     """
 
     epsilon: Fraction
@@ -90,13 +90,13 @@ class Outcome(NamedTuple):
 
 
 class Calibrated(NamedTuple):
-    """All that was found.
+    """The findings of a calibration.
 
     Attributes:
-        meant: whom the choices speak for.
-        ceiling: of the score: topics of the documents themselves, fitted twice.
-        floor: of documents without topics, redrawn from the frequencies.
-        outcomes: for each epsilon.
+        meant: the documents that the choices are valid for, in words.
+        ceiling: the score of the documents' own topics, against further fits of them.
+        floor: the score of documents without topics, redrawn from the frequencies.
+        outcomes: one for each epsilon.
     """
 
     meant: str
@@ -106,13 +106,13 @@ class Calibrated(NamedTuple):
 
 
 def check_installed() -> None:
-    """Raise InputError if what topics are fitted with is not there."""
+    """Raise InputError if the package that fits topics is not installed."""
     if importlib.util.find_spec("tomotopy") is None:
         raise InputError("tomotopy is not installed; install the extra [evaluate]")
 
 
 def calibrate(documents: Documents, settings: Settings, *, quiet: bool) -> Calibrated:
-    """Try every map at every epsilon; raises InputError for a map that there cannot be."""
+    """Try every map at every epsilon; raises InputError if no map is possible."""
     maps = settings.maps(documents.terms)
     shape = len(settings.epsilons), len(maps), settings.runs
     scores, bounds = np.zeros(shape), np.zeros((2, settings.runs))
@@ -145,7 +145,7 @@ def calibrate(documents: Documents, settings: Settings, *, quiet: bool) -> Calib
 
 
 class _Compared:
-    """Documents, and their own topics, with which others are compared."""
+    """The documents, and their own topics, with which others are compared."""
 
     def __init__(self, counts: sp.csr_array) -> None:
         self.counts = counts
@@ -156,7 +156,7 @@ class _Compared:
         return agreement(self._references, self._references)
 
     def floor(self, run: int) -> float:
-        """Of documents of the same lengths that have no topics."""
+        """Score documents of the same lengths that have no topics."""
         generator = np.random.default_rng(run)
         totals = np.asarray(self.counts.sum(axis=0)).ravel()
         lengths = np.asarray(self.counts.sum(axis=1)).ravel()
@@ -165,7 +165,7 @@ class _Compared:
         return self.score(counted(offsets, terms.astype(np.int32), len(totals)), run)
 
     def score(self, counts: sp.csr_array, run: int) -> float:
-        """How well the topics are found in other documents."""
+        """Score how well the topics are found in other documents."""
         return agreement(self._references, [_topics(counts, _REFERENCES + run)])
 
 
@@ -203,7 +203,10 @@ def _simulated(
     rate: float,
     generator: np.random.Generator,
 ) -> sp.csr_array:
-    """The reconstruction of a release, (n, V). NumPy's noise will do: nothing is published."""
+    """Simulate a release, and return its reconstruction, (n, V).
+
+    NumPy's noise suffices: nothing is published.
+    """
     totals = np.asarray(counts.sum(axis=0)).ravel().astype(np.int64)
     weights = totals + _noise(histogram_rate, totals.shape, generator)
     of = _map(method, weights, bins, generator)
@@ -234,7 +237,7 @@ def _simulated(
 def _noise(
     rate: float, shape: tuple[int, ...], generator: np.random.Generator
 ) -> npt.NDArray[np.int64]:
-    """Two-sided geometric."""
+    """Draw two-sided geometric noise."""
     share = 1 - math.exp(-rate)
     return generator.geometric(share, shape) - generator.geometric(share, shape)
 
@@ -250,7 +253,7 @@ def _map(
 
 
 def lines(found: Calibrated) -> Iterator[str]:
-    """A table for people, and what follows from it."""
+    """Yield a table for a terminal, and the conclusion from it."""
     yield (
         f"topics found again: {found.ceiling:.3f} without noise, {found.floor:.3f} in documents "
         "that have none"

@@ -1,4 +1,4 @@
-"""Choosing the utility, and the number of projections, on public documents."""
+"""The choice of the utility, and of the number of projections, on public documents."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _AT_ONCE = 64  # documents whose utilities are held
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an epsilon makes of public documents, on average.
+    """The average result of one mechanism on public documents.
 
     Attributes:
         utility, projections, epsilon: the mechanism; `projections` is None for similarity.
-        closeness: the cosine, from the centre of public sentences, of the released embedding to
-            the document's own mean.
+        closeness: the cosine between the released embedding and the document's own mean, both
+            taken from the centre of public sentences.
         depth: the utility of the released candidate as a share of the number of sentences.
     """
 
@@ -47,7 +47,7 @@ def calibrate(
     documents: int,
     seed: int,
 ) -> list[Outcome]:
-    """Every utility and number of projections at every epsilon, in expectation.
+    """Measure every utility and number of projections at every epsilon, in expectation.
 
     Raises InputError for an encoder that is not the candidates', and for too few documents.
     """
@@ -94,7 +94,10 @@ def _ways(most: int) -> Iterator[tuple[Utility, int | None]]:
 
 
 def lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """For each epsilon the best number of projections of every utility, and the best of all."""
+    """Yield, for each epsilon, every utility's best number of projections, the best of all marked.
+
+    The lines are for a terminal.
+    """
     yield f"{'epsilon':>8}  {'utility':<17} {'projections':>11} {'closeness':>10} {'depth / k':>10}"
     for epsilon in sorted({outcome.epsilon for outcome in outcomes}):
         here = [outcome for outcome in outcomes if outcome.epsilon == epsilon]

@@ -1,4 +1,4 @@
-"""Who measures the blocks of a calibration: threads of this process, or a Ray cluster."""
+"""The measurement of a calibration's blocks, by threads of this process or by a Ray cluster."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ Engine = Literal["local", "ray"]
 
 @contextlib.contextmanager
 def engine(name: Engine, workers: int | None, *, quiet: bool) -> Iterator[Run]:
-    """Something that runs blocks, with progress; raises InputError where Ray is not there.
+    """Yield a function that runs blocks, with progress; raises InputError if Ray is missing.
 
     Args:
         name: `local` for threads, or `ray` for the cluster that RAY_ADDRESS names, else for one
             that is started on this machine and ends with the context. The nodes of a cluster need
             this version of quietcorpus.
-        workers: threads, or processes of a Ray of our own; None for one a processor.
-        quiet: log lines for progress even on a terminal.
+        workers: the number of threads, or of processes of a cluster started here; None for one per
+            processor.
+        quiet: whether to log progress even on a terminal.
     """
     count = workers or len(os.sched_getaffinity(0))
     run = _threads(count) if name == "local" else _ray(count)
@@ -50,7 +51,7 @@ def _threads(count: int) -> Iterator[Run]:
 
     try:
         yield run
-    finally:  # after Ctrl-C, too: what was begun ends, what was not is dropped
+    finally:  # even after Ctrl-C: running blocks end, waiting ones are dropped
         pool.shutdown(cancel_futures=True)
 
 
@@ -59,7 +60,7 @@ def _ray(count: int) -> Iterator[Run]:
     missing = "--engine: ray is not installed; install the extra [ray], or leave --engine out"
     with ray_session(missing, count) as ray:
         measured = ray.remote(_measured)
-        stored: dict[int, tuple[Simulator, Any]] = {}  # kept, so that an id stays its own
+        stored: dict[int, tuple[Simulator, Any]] = {}  # holds the simulator: its id is not reused
 
         def run(task: Task, blocks: Sequence[Block]) -> Iterator[Tally]:
             key = id(task.simulator)

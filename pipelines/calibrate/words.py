@@ -1,4 +1,4 @@
-"""Calibration before a run: what an epsilon does to an index's words, and which one is needed."""
+"""Calibration on an index's words, before a run: the effect of an epsilon, and the one needed."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def calibrate(
     workers: int | None = None,
     quiet: bool = False,
 ) -> dict[str, Any]:
-    """Measure, solve if there are demands, and write the results.
+    """Measure the words, solve for an epsilon if there are demands, and write the results.
 
     Args:
-        index: what a release would use.
-        output: an absolute path of a folder or an object-store URI, empty as yet. It gets
+        index: the index that a release would use.
+        output: an absolute path of a folder or an object-store URI, still empty. The files are
             `calibration.json`, `calibration.parquet` (a row for each epsilon and word),
-            `calibration.png` and `calibration.svg`, whatever `by` and `workers` are.
-        settings: what to calibrate.
+            `calibration.png` and `calibration.svg`; they do not depend on `by` and `workers`.
+        settings: the mechanism, the epsilons and the demands.
         by, workers, quiet: see `quietcorpus.pipelines.calibrate.word_blocks.engine`.
 
     Returns:
@@ -66,7 +66,7 @@ def calibrate(
         try:
             with engine(by, workers, quiet=quiet) as run:
                 measured, solution = _measured(index, settings, run)
-        except ValueError as error:  # of the pure layers, about numbers alone
+        except ValueError as error:  # from the pure layers, about numbers alone
             raise InputError(f"calibrate: {error}") from None
         content = words_report.content(
             index.manifest, settings, measured, _neighbours(index, settings, measured), solution
@@ -84,7 +84,7 @@ def _measured(index: WordIndex, settings: Settings, run: Run) -> tuple[Measured,
     seed = np.random.SeedSequence(settings.seed)
     size, weights = simulated.size, settings.weights
     solution = None
-    if settings.demands:  # first, since bad demands show at once
+    if settings.demands:  # first, since bad demands fail at once
         checked = Design(
             _VALIDATED_WORDS if weights is not None else min(_VALIDATED_WORDS, size),
             settings.draws,
@@ -119,10 +119,10 @@ def _neighbours(index: WordIndex, settings: Settings, measured: Measured) -> dic
 
 
 def read_weights(key: str, path: str, vocabulary: Vocabulary) -> npt.NDArray[np.float64]:
-    """Weights of a vocabulary's words from Parquet with the columns `term` and `weight`.
+    """Read weights of a vocabulary's words from Parquet with the columns `term` and `weight`.
 
-    A release's `vocabulary.parquet` is such a file; its noisy counts may be negative, which counts
-    as zero, as do words that the file lacks. Raises InputError for any other file.
+    A release's `vocabulary.parquet` is one possible file. Negative noisy counts, and words that the
+    file lacks, count as zero. Raises InputError for any other file.
     """
     try:
         table = storage.read_table(path)
@@ -140,7 +140,7 @@ def read_weights(key: str, path: str, vocabulary: Vocabulary) -> npt.NDArray[np.
 
 
 def _write(staging: str, output: str, files: dict[str, bytes]) -> None:
-    """All at once on this machine; in an object store, `calibration.json` last."""
+    """Write the files: all at once on this machine; `calibration.json` last in an object store."""
     local = is_local(output)
     folder = f"{staging}/calibration" if local else output
     if local:

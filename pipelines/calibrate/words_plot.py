@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, which people with any colour vision tell apart.
+# Okabe and Ito's colours, which remain distinct under any colour vision.
 _BLUE, _ORANGE, _GREEN, _BLACK = "#0072B2", "#D55E00", "#009E73", "#000000"
 _WIDE = 30
 
@@ -29,7 +29,7 @@ def require() -> None:
 
 
 def pictures(content: dict[str, Any]) -> dict[str, bytes]:
-    """`calibration.png` and `calibration.svg` from what `calibration.json` holds."""
+    """Draw `calibration.png` and `calibration.svg` from the content of `calibration.json`."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -101,7 +101,7 @@ def _neighbours(axes: Axes, content: dict[str, Any]) -> None:
 
 
 def _bands(axes: Axes, x: Sequence[float], quantiles: Sequence[Any], colour: str) -> None:
-    """The median, the quartiles, and the middle 90 % of words."""
+    """Draw the median, the quartiles, and the middle 90 % of words."""
     values = np.array(quantiles)
     axes.plot(x, values[:, 2], color=colour, marker="o", markersize=3.5, label="median word")
     for low, high, alpha, share in ((1, 3, 0.4, 50), (0, 4, 0.18, 90)):
@@ -117,7 +117,7 @@ def _bands(axes: Axes, x: Sequence[float], quantiles: Sequence[Any], colour: str
 
 
 def _epsilon_axis(axes: Axes, content: dict[str, Any]) -> None:
-    """Linear unless the grid is a wide one; a mark at the solution."""
+    """Scale the axis, linear unless the grid is wide, and mark the solution."""
     epsilons = [row["epsilon"] for row in content["by_epsilon"]]
     if max(epsilons) > _WIDE * min(epsilons):
         axes.set_xscale("log")
@@ -130,7 +130,7 @@ def _epsilon_axis(axes: Axes, content: dict[str, Any]) -> None:
 
 
 def _plain(axis: Axis) -> None:
-    """Numbers rather than powers of ten, for a logarithmic axis."""
+    """Label a logarithmic axis with numbers rather than powers of ten."""
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))

@@ -1,4 +1,4 @@
-"""What a calibration says: the content of `calibration.json`, rows, and lines for a terminal."""
+"""The report of a calibration: `calibration.json`, rows, and lines for a terminal."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ _UNITS = {WordMechanism.MADLIB: "unit of Euclidean distance", WordMechanism.BRR:
 
 @dataclass(frozen=True)
 class Settings:
-    """What to calibrate.
+    """The settings of a calibration.
 
     Attributes:
-        mechanism: which one.
+        mechanism: the mechanism to calibrate.
         epsilons: the grid, per unit of the mechanism's distance.
-        words: how many to measure, at most; None for all of them.
-        draws: for each epsilon and word.
+        words: the largest number of words to measure; None for all of them.
+        draws: the number of draws for each epsilon and word.
         eta: S_w is the size of the smallest set with probability 1 - eta or more.
-        seed: of everything that is drawn; equal seeds give equal numbers.
+        seed: the seed of everything that is drawn; equal seeds give equal numbers.
         weights: None, or float64 (V,): words are drawn in proportion. They must be public.
-        demands: none, or what an epsilon is sought for.
-        confidence: of that epsilon.
+        demands: the demands that an epsilon is sought for, if any.
+        confidence: the confidence of that epsilon.
     """
 
     mechanism: WordMechanism
@@ -62,11 +62,12 @@ def content(
     neighbours: dict[str, Any],
     solution: Solution | None,
 ) -> dict[str, Any]:
-    """All numbers, with everything that is needed to repeat them.
+    """Return all numbers, with everything that is needed to repeat them.
 
-    Quantiles are over words, of estimates; intervals are of the mean over words, at 95 %, from the
-    blocks of words that share their noise (`quietcorpus.evaluation.intervals.mean_over_blocks`). A
-    null min-entropy is that of a word that no draw gave: more than log(draws), about.
+    Quantiles are those of the words' estimates. Intervals are of the mean over words, at 95 %, from
+    the blocks of words that share their noise
+    (`quietcorpus.evaluation.intervals.mean_over_blocks`). A null min-entropy belongs to a word that
+    no draw gave: it is more than about log(draws).
     """
     mechanism = settings.mechanism
     return {
@@ -148,7 +149,7 @@ def _row(manifest: Manifest, settings: Settings, measured: Measured, e: int) -> 
 
 
 def quantiles(values: npt.NDArray[np.number]) -> list[float | None]:
-    """The quantiles of `QUANTILES`; null where one is infinite."""
+    """Compute the quantiles of `QUANTILES`; null where one is infinite."""
     found = np.quantile(values, QUANTILES, method="inverted_cdf")
     return [float(value) if math.isfinite(value) else None for value in found]
 
@@ -188,7 +189,7 @@ def _solution(settings: Settings, solution: Solution) -> dict[str, Any]:
 
 
 def rows(measured: Measured, terms: pa.Array) -> pa.Table:
-    """A row for each epsilon and word; `min_entropy` is null where no draw gave the word."""
+    """Return a row for each epsilon and word; `min_entropy` is null where no draw gave the word."""
     count = len(measured.words)
     words = terms.take(pa.array(measured.words)).cast(pa.string())
     return pa.table(
@@ -207,7 +208,7 @@ def rows(measured: Measured, terms: pa.Array) -> pa.Table:
 
 
 def lines(found: dict[str, Any]) -> Iterator[str]:
-    """The table for a terminal."""
+    """Yield the table for a terminal."""
     other = _NAMES[WordMechanism(found["by_epsilon"][0]["matched"]["mechanism"])]
     yield found["title"]
     yield (

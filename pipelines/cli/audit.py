@@ -30,13 +30,13 @@ from quietcorpus.pipelines.terminal.logs import configure_logging
     help="That correct mechanisms pass, all audits together.",
 )
 def audit(spec: str, output: str | None, draws: int, confidence: float) -> None:
-    """Compare what the mechanisms of SPEC give away with what they state.
+    """Test the mechanisms of SPEC against their stated guarantees.
 
-    Where the law of an output can be computed, its largest privacy loss is. Everywhere the code
-    that would run is run on inputs that are as far apart as the statement allows, and a lower
-    bound of epsilon is found from what it draws. No corpus is read: inputs are made up, and the
-    spec's own input need not exist. An audit that finds more than what is stated ends with exit
-    code 1; that all pass proves nothing, it only says that these looked and found nothing.
+    Where the law of an output can be computed, so is its largest privacy loss. In all cases, the
+    code that would run is run on inputs that are as far apart as the statement allows, and a lower
+    bound of epsilon is computed from its draws. No corpus is read: inputs are made up, and the
+    spec's own input need not exist. If an audit finds more than is stated, the exit code is 1. If
+    all pass, this proves nothing: it only means that these audits looked and found nothing.
 
     \b
       quietcorpus audit spec.yaml

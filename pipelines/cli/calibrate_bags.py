@@ -14,7 +14,7 @@ from quietcorpus.pipelines.terminal.logs import configure_logging
 
 
 class _Bins(click.ParamType):
-    """Whole numbers above zero, with commas in between; ascending, each once."""
+    """A list of whole numbers above zero, separated by commas; sorted, without duplicates."""
 
     name = "numbers"
 
@@ -75,11 +75,11 @@ def calibrate_bags(
     seed: int,
     quiet: bool,
 ) -> None:
-    """Say which map and number of bins serve a budget best, for `quietcorpus reconstruct`.
+    """Find the best map and number of bins for a budget, with `quietcorpus reconstruct` in mind.
 
-    Releases of the public documents at SOURCE are simulated and reconstructed, and 20 topics of
-    what comes out are compared with the documents' own. Without public text, documents are drawn
-    from topics around the noisy histogram of a release, of the same number and mean length:
+    Releases of the public documents at SOURCE are simulated and reconstructed, and 20 topics of the
+    results are compared with the documents' own. Without public text, documents of the same number
+    and mean length are drawn from topics around the noisy histogram of a release:
 
     \b
       quietcorpus calibrate bag-of-words 'public/*.parquet' --vocabulary words.txt --epsilons 1,2

@@ -36,12 +36,13 @@ def calibrate_sentences(
     documents: int,
     seed: int,
 ) -> None:
-    """Say what CANDIDATES make of the public documents at SOURCE, which they were not made of.
+    """Compare the utilities of CANDIDATES on the public documents at SOURCE.
 
-    For every epsilon and utility: the number of projections that serves best, how close the
-    released embedding is to the document's own (the cosine of their deviations from the centre of
-    public sentences), and how deep the drawn candidate lies (its utility by the number of
-    sentences). All are exact expectations over the mechanism's draws.
+    CANDIDATES must have been made from other documents. For every epsilon and utility, the table
+    gives the best number of projections, the closeness of the released embedding to the document's
+    own (the cosine of their deviations from the centre of public sentences), and the depth of the
+    drawn candidate (its utility divided by the number of sentences). All are exact expectations
+    over the mechanism's draws.
     """
 
     def run() -> list[str]:

@@ -107,11 +107,12 @@ def calibrate_words(
 ) -> None:
     """Measure what a mechanism does to the words of INDEX, before anything is released.
 
-    For every epsilon and word: how often it comes back unchanged (N_w), the size of the smallest
-    set that holds its outputs but for a probability of eta (S_w), and the number of different
-    outputs; further the distances to its nearest words, and the other mechanism's epsilon that
-    matches. With --unchanged-at-most, --set-size-at-least or both, the smallest noise is found
-    that meets them for a --share of the words, and validated on fresh words and draws:
+    For every epsilon and word, this measures how often the word comes back unchanged (N_w), the
+    size of the smallest set that holds its outputs except for a probability of eta (S_w), and the
+    number of different outputs. It also gives the distances to nearest words, and the matching
+    epsilon of the other mechanism. With --unchanged-at-most, --set-size-at-least or both, it finds
+    the smallest noise that meets them for a --share of the words, and validates it on fresh words
+    and draws:
 
     \b
       quietcorpus calibrate words glove-300 --mechanism madlib --epsilons 6,8,10,14,20 \\

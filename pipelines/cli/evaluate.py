@@ -68,11 +68,11 @@ def evaluate(
     no_audit: bool,
     quiet: bool,
 ) -> None:
-    """Measure what RELEASE is good for and what it gives away, against the corpus it was made of.
+    """Measure the utility and the leakage of RELEASE, against the corpus it was made from.
 
-    The report (evaluation.html, with its numbers beside it) is made from the private corpus,
-    without protection: it belongs where the corpus is. Nothing is published, and no budget is
-    spent, as long as it stays there. The same command goes on where a run was stopped.
+    The report (evaluation.html, with its numbers in the same folder) is made from the private
+    corpus, without protection: keep it where the corpus is. As long as it stays there, nothing is
+    published, and no budget is spent. The same command goes on where a run was stopped.
 
     \b
       quietcorpus evaluate releases/complaints --against 'corpus/*.parquet' --spec spec.yaml \\
@@ -112,7 +112,7 @@ def evaluate(
 
 
 def lines(content: dict[str, Any]) -> Iterator[str]:
-    """The figures of the release's own setting, a line a measure; the report has the others."""
+    """Yield the figures of the release's own setting, a line for each measure."""
     release, corpus = content["release"], content["corpus"]
     yield f"release   {release['id']} ({release['kind']}), {release['cost']}"
     of = f"{corpus['documents']:,} of {corpus['of']:,} documents"

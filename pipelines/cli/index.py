@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @click.group(short_help="Make word indexes and candidates, and look at them.")
 def index() -> None:
-    """What releases need that is made once: word indexes, and candidates for documents.
+    """Build and inspect what releases share: word indexes, and candidates for documents.
 
-    A word index has words, their vectors and binary codes, for `kind: words`. Candidates are public
-    documents, for `kind: sentence-embeddings`.
+    A word index holds words, their vectors and binary codes, for `kind: words`. Candidates are
+    public documents, for `kind: sentence-embeddings`. Each is built once.
     """
 
 
@@ -55,9 +55,9 @@ def build(
     """Make a word index from the vectors at SOURCE.
 
     SOURCE is word2vec text or binary (.vec, .txt, .bin, also with .gz), GloVe text, gensim
-    KeyedVectors (.kv), or NumPy's .npz (arrays `words` and `vectors`) or .npy (with a .txt of
-    words beside it), on this machine or in an object store. Words that the tokeniser never yields
-    (capitals, digits, punctuation, phrases) are left out.
+    KeyedVectors (.kv), or NumPy's .npz (arrays `words` and `vectors`) or .npy (with a .txt of words
+    in the same folder), on this machine or in an object store. Words that the tokeniser never
+    yields (capitals, digits, punctuation, phrases) are left out.
     """
 
     def run() -> None:
@@ -116,9 +116,9 @@ def build_candidates(source: str, output: str, **given: Any) -> None:
     """Make candidates of the public documents at SOURCE, for `kind: sentence-embeddings`.
 
     SOURCE is a file, a glob or a folder of Parquet, JSON Lines, CSV or text, on this machine or in
-    an object store. A fifth more documents than there are candidates are taken, to measure with.
-    Sentences are encoded, and the recoder is trained, on Ray: on the cluster that RAY_ADDRESS
-    names, else on this machine.
+    an object store. A fifth more documents than candidates are taken, to measure with. Sentences
+    are encoded, and the recoder is trained, on Ray: on the cluster that RAY_ADDRESS names, else on
+    this machine.
     """
 
     def run() -> Manifest:
@@ -134,7 +134,7 @@ def build_candidates(source: str, output: str, **given: Any) -> None:
 @click.argument("uri", metavar="INDEX")
 @click.option("--word", "words", multiple=True, help="A word whose neighbours are printed.")
 def show(uri: str, words: tuple[str, ...]) -> None:
-    """Verify the index at INDEX (a folder or an object-store URI) and say what is in it."""
+    """Verify the index at INDEX (a folder or an object-store URI), and print what is in it."""
 
     _show(uri, list(words))
 

@@ -18,11 +18,11 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 @click.group(short_help="What all releases of a corpus cost together, and the cap on it.")
 def ledger() -> None:
-    """Count what the releases of one corpus cost together, and keep that below a cap.
+    """Count the total cost of the releases of one corpus, and keep it below a cap.
 
-    A spec with `ledger: PLACE` reserves its budget there before anything is read, and spends it as
-    its release is published. PLACE is a folder, or a prefix of an object store with conditional
-    writes (s3://, gs://, azfs://): many runs may use it at once.
+    A spec with `ledger: PLACE` reserves its budget there before anything is read, and spends it
+    when its release is published. PLACE is a folder, or a prefix of an object store with
+    conditional writes (s3://, gs://, azfs://). Many runs may use it at once.
     """
 
 
@@ -30,10 +30,10 @@ def ledger() -> None:
 @click.argument("place")
 @click.argument("caps", type=click.Path())
 def init(place: str, caps: str) -> None:
-    """Open a ledger at PLACE for the corpus and with the caps that the YAML file CAPS names.
+    """Open a ledger at PLACE, with the corpus and the caps in the YAML file CAPS.
 
-    They stand from then on. The ledger belongs inside the trust boundary, and whoever can write
-    there can spend.
+    The caps are final. Keep the ledger inside the trust boundary: whoever can write there can spend
+    the budget.
 
     \b
       corpus: s3://raw/complaints
@@ -53,7 +53,7 @@ def init(place: str, caps: str) -> None:
 @click.argument("place")
 @_JSON
 def show(place: str, as_json: bool) -> None:
-    """Show what the accounts of the ledger at PLACE have left."""
+    """Show what each account of the ledger at PLACE has used and has left."""
     _echo_accounts(guarded(_logged(lambda: api.show(place))), as_json=as_json)
 
 
@@ -61,7 +61,7 @@ def show(place: str, as_json: bool) -> None:
 @click.argument("place")
 @_JSON
 def history(place: str, as_json: bool) -> None:
-    """List what was reserved, committed and given back at PLACE."""
+    """List the reservations, commitments and returns at PLACE, in order."""
     events = guarded(_logged(lambda: api.history(place)))
     from quietcorpus.pipelines.ledger import tables
 
@@ -72,10 +72,10 @@ def history(place: str, as_json: bool) -> None:
 @click.argument("place")
 @_JSON
 def verify(place: str, as_json: bool) -> None:
-    """Check every record at PLACE, their chain and seals, and the cards of the releases.
+    """Check all records at PLACE, their chain and seals, and the cards of the releases.
 
-    Exit code 2 for anything that is not as it was left, and 1 if a release that is counted is not
-    at its place: one that was moved leaves its release.json there.
+    The exit code is 2 if a record or a card is wrong, and 1 if a counted release is not at its
+    place. If you move a release, leave its release.json there.
     """
 
     found = guarded(_logged(lambda: api.verify(place)))
@@ -94,9 +94,9 @@ def verify(place: str, as_json: bool) -> None:
 @click.argument("specs", nargs=-1, required=True, type=click.Path())
 @_JSON
 def plan(specs: tuple[str, ...], as_json: bool) -> None:
-    """Say what the releases of SPECS, in this order, would cost their ledgers.
+    """Compute what the releases of SPECS, in this order, would cost their ledgers.
 
-    Nothing is reserved. Exit code 2 if one of them would be refused.
+    Nothing is reserved. The exit code is 2 if one of them would be refused.
     """
 
     found = guarded(_logged(lambda: api.plan(specs)))
@@ -119,9 +119,10 @@ def plan(specs: tuple[str, ...], as_json: bool) -> None:
 def release_reservation(place: str, release: str, reason: str) -> None:
     """Give back what RELEASE has reserved at PLACE, if nothing of it was published.
 
-    A run of it that is still under way will publish nothing then. The same command as before would
-    go on with the reservation: give it back only if that is not wanted. A run that ended by saying
-    what its mechanism had drawn, such as that no term reaches the threshold, has spent its budget.
+    A run of RELEASE that is still under way will then publish nothing. Repeating the command of
+    that run would go on with the reservation: give it back only if you do not want that. A run that
+    ended by reporting what its mechanism had drawn, such as that no term reaches the threshold, has
+    spent its budget.
     """
     guarded(
         _logged(lambda: api.release_reservation(place, release, reason)),
@@ -131,7 +132,7 @@ def release_reservation(place: str, release: str, reason: str) -> None:
 
 
 def _logged(run: Callable[[], Any]) -> Callable[[], Any]:
-    """With logs as other commands have them."""
+    """Return a function that configures the logs, then runs."""
 
     def logged() -> Any:
         configure_logging("WARNING")
@@ -152,7 +153,7 @@ def _echo(content: Any, lines: Iterable[str], *, as_json: bool) -> None:
 
 
 def plan_lines(planned: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """The plan as a table."""
+    """Yield the plan as a table."""
     rows = [("spec", "release", "cost", "afterwards used")]
     for one in planned:
         after = "; ".join(f"{a['account']}: {a['text']}" for a in one["accounts"])

@@ -22,11 +22,11 @@ from quietcorpus.pipelines.environment.processor import prefer_avx512
 def main() -> None:
     """Release large private text corpora under differential privacy.
 
-    A release is described by a YAML spec, made by `quietcorpus release`, and checked by
-    `quietcorpus verify`. Releases of text need a word index, and those of embeddings candidates
-    (`quietcorpus index`); `quietcorpus calibrate` says what an epsilon makes of public ones. Bad
-    input ends with exit code 2 and one line that says what to change; an interruption with 130, and
-    any other failure with 1. A failed run publishes nothing.
+    A YAML spec describes a release: `quietcorpus release` makes it, and `quietcorpus verify` checks
+    it. Releases of text need a word index, and releases of sentence embeddings need candidates;
+    `quietcorpus index` builds both. `quietcorpus calibrate` measures the effect of an epsilon on
+    public data. The exit code is 2 for bad input, with one line that says what to change, 130 for
+    an interruption, and 1 for any other failure. A failed run publishes nothing.
 
     \b
     Environment:
@@ -41,7 +41,7 @@ def main() -> None:
 
 @main.group(short_help="What an epsilon means, on public data.")
 def calibrate() -> None:
-    """Say what an epsilon makes of public data, for each kind of release, before the run."""
+    """Measure the effect of an epsilon on public data, for each kind of release, before a run."""
 
 
 main.add_command(release)

@@ -1,4 +1,4 @@
-"""Options, and types of options, that several commands have."""
+"""The options, and the types of options, that several commands share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ engine_option = click.option(
     type=click.Choice(["local", "ray"]),
     help="Threads, or Ray: the cluster of RAY_ADDRESS, else one on this machine.",
 )
-"""For a command whose work threads can do, or a Ray cluster."""
+"""The option of commands whose work runs on threads or on a Ray cluster."""
 
 
 class Number(click.ParamType):
@@ -38,7 +38,7 @@ class Number(click.ParamType):
 
 
 class Numbers(Number):
-    """Such numbers, with commas in between; ascending, each once."""
+    """A list of such numbers, separated by commas; sorted, without duplicates."""
 
     name = "numbers"
 

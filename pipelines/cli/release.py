@@ -59,11 +59,11 @@ def release(
 ) -> None:
     """Make the release that SPEC describes.
 
-    The spec is checked in full before anything is read, every record is privatised, and the
-    release is published once all of it is made. By default everything runs in this process;
-    --workers uses several, and Beam's own options, given after the spec, any other engine. A run
-    that died is repeated by the same command with the same master key; with --if-exists=ok that
-    succeeds, and does nothing, if the release is complete already.
+    The spec is checked in full before anything is read. Every record is privatised, and the release
+    is published only when all of it is made. By default everything runs in this process; --workers
+    uses several processes, and Beam's own options, given after the spec, select any other engine.
+    To repeat a run that died, give the same command with the same master key. If the release is
+    already complete, the command with --if-exists=ok succeeds and does nothing.
 
     \b
       quietcorpus release spec.yaml
@@ -113,8 +113,8 @@ def release(
 def verify(path: str, place: str | None) -> None:
     """Check the release at PATH (a folder or an object-store URI).
 
-    Every file's digest, row count and columns are compared with release.json, release.json with
-    its schema, and files that it does not list are refused. Exit code 0 if all is as it says.
+    Every file's digest, row count and columns are compared with release.json, and release.json with
+    its schema. Files that it does not list are refused. The exit code is 0 if everything matches.
     """
 
     def run() -> Card:
@@ -141,12 +141,11 @@ def verify(path: str, place: str | None) -> None:
 def reconstruct(
     path: str, output: str, factors: int, engine: Literal["local", "ray"], quiet: bool
 ) -> None:
-    """Make a better release from RELEASE, a bag of words that was made with `include: [bins]`.
+    """Make a better release from RELEASE, bags of words that were made with `include: [bins]`.
 
-    What is known of the noise is used: a low-rank model is fitted to the noisy counts, which were
-    clipped nowhere, and every document is drawn from what it tells. Whoever holds the release can
-    do so, at no further cost: it takes no corpus and no key. A run that was stopped goes on where
-    it was.
+    A low-rank model is fitted to the noisy counts, which are not clipped, with the known law of the
+    noise; every document is then drawn from the model. Anyone who holds RELEASE can do this: it
+    needs no corpus and no key, and costs no further budget. A stopped run goes on where it was.
     """
 
     failure_note = "; nothing was published, and the same command goes on from here"

@@ -1,4 +1,4 @@
-"""The study of bags of words: topics, latent semantics, labels, and whose document is whose."""
+"""The study of bags of words: topics, latent semantics, classification, and attacks."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ _LONGEST = 0.95
 
 
 class BagOfWordsStudy(Study):
-    """Bags of words over the vocabulary of the release.
+    """The study of bags of words over the vocabulary of the release.
 
-    A redraw takes the vocabulary as it was released; its histogram, of the whole corpus, and its
-    map are drawn anew.
+    A redraw keeps the released vocabulary. It draws the histogram, of the whole corpus, and the
+    map anew.
     """
 
     swept = frozenset(
@@ -71,7 +71,7 @@ class BagOfWordsStudy(Study):
 
     @classmethod
     def of(cls, subject: Subject) -> BagOfWordsStudy:
-        """The study of a release."""
+        """Build the study of a release."""
         return cls(subject.release, subject.card, subject.sample)
 
     def __init__(self, output: str, card: Card, sample: Sample) -> None:
@@ -95,7 +95,7 @@ class BagOfWordsStudy(Study):
         ]
 
     def redraw(self, spec: Spec) -> Draw:
-        """A fresh histogram, a fresh map, and fresh noise for every document."""
+        """Draw a fresh histogram, a fresh map, and fresh noise for every document."""
         kind = prepare(spec)
         assert isinstance(kind, BagOfWordsKind)
         key = ReleaseKey.fresh()
@@ -107,7 +107,7 @@ class BagOfWordsStudy(Study):
         return replace(draw, law=Bins(book.bins, book.size))
 
     def references(self, number: int) -> Iterator[Observation]:
-        """The original against itself, its unigrams, full local privacy, attacks on the text."""
+        """Yield the figures of the original, its unigrams and full local privacy, and attacks."""
         generator = np.random.default_rng([number, 1])
         originals = self._originals
         yield from self._topics(originals, "original", number, ceiling=True)
@@ -121,7 +121,7 @@ class BagOfWordsStudy(Study):
         yield from attacks(self._sample, views, "original", generator)
 
     def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
-        """The measures of a draw."""
+        """Yield the measures of a draw."""
         generator = np.random.default_rng([number, 2])
         released = self._of(draw)
         yield Observation("length", "release", length_ratio(self._originals, released))
@@ -161,7 +161,7 @@ class BagOfWordsStudy(Study):
         yield Observation("coherence", subject, score)
 
     def _reference(self, number: int) -> npt.NDArray[np.int32]:
-        """Topics of the original, from an initialisation of their own for each draw."""
+        """Return the top terms of the original's topics, from another start for each draw."""
         if number not in self._references:
             originals = _some(self._originals, number)
             fitted = fit_topics(originals, TOPICS, iterations=SWEEPS, seed=2 * number)
@@ -191,7 +191,7 @@ class BagOfWordsStudy(Study):
         yield from classified(scores(classes, predicted), subject)
 
     def _fully_private(self, generator: np.random.Generator) -> Iterator[Observation]:
-        """LPLP's figure 1: what it costs to hide whole documents at the same epsilon."""
+        """Yield the cost of hiding whole documents at the same epsilon (LPLP's figure 1)."""
         originals = self._originals[:_BASELINE_DOCUMENTS]
         lengths = np.asarray(originals.sum(axis=1)).ravel()
         longest = max(1, int(np.quantile(lengths, _LONGEST)))
@@ -205,7 +205,7 @@ class BagOfWordsStudy(Study):
 
 
 def _own_bins(output: str, card: Card, terms: int) -> Bins:
-    """The map of the release itself."""
+    """Read the release's own map; the identity if it has none."""
     of = np.arange(terms, dtype=np.int32)
     if any(file.path == COMPRESSION for file in card.files):
         of = storage.read_table(f"{output}/{COMPRESSION}")["bin"].to_numpy().astype(np.int32)
@@ -214,7 +214,7 @@ def _own_bins(output: str, card: Card, terms: int) -> Bins:
 
 
 def _some(counts: sp.csr_array, seed: int) -> sp.csr_array:
-    """As many documents, at random, as hold at most so many tokens together; or all of them."""
+    """Return as many random documents as hold at most `_FITTED_TOKENS` tokens, or all."""
     if counts.sum() <= _FITTED_TOKENS:
         return counts
     order = np.random.default_rng(seed).permutation(counts.shape[0])

@@ -1,4 +1,4 @@
-"""The private corpus that a release is held against: a sample of it, in memory."""
+"""A sample, in memory, of the private corpus that a release is compared with."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from quietcorpus.transforms.reading.documents import Corpus, Documents
 from quietcorpus.transforms.reading.sources import plan, read
 
 Strings = npt.NDArray[np.object_]
-"""A column's values as strings, None where it has none."""
+"""A column's values as strings, object (n,); None for a missing value."""
 _Values = dict[str, str | None]
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a corpus that matter to an evaluation."""
+    """The columns of a corpus that an evaluation needs."""
 
     text: str = "text"
     id: str | None = None
@@ -32,7 +32,7 @@ class Columns:
     user: str | None = None
 
     def corpus(self, pattern: str) -> Corpus:
-        """Where and what to read."""
+        """Return the corpus to read, with these columns."""
         named = (("--id", self.id), ("--label", self.label), ("--user", self.user))
         also = tuple((key, name) for key, name in named if name is not None)
         return Corpus(pattern, self.text, also=also)
@@ -43,10 +43,10 @@ class Sample:
     """A uniform sample of a corpus's documents, in their order.
 
     Attributes:
-        documents: their texts; numbered from zero.
+        documents: the texts, numbered from zero.
         of: the number of documents in the corpus.
         source: the corpus.
-        ids, labels, users: (n,) each, where there is such a column.
+        ids, labels, users: (n,) each; None without such a column.
     """
 
     documents: Documents
@@ -60,7 +60,7 @@ class Sample:
         return len(self.documents.rows)
 
     def counts_of_all(self, vocabulary: Vocabulary) -> npt.NDArray[np.int64]:
-        """How often each term occurs in the whole corpus, int64 (V,)."""
+        """Count each term's occurrences in the whole corpus, int64 (V,)."""
         found = np.zeros(len(vocabulary), np.int64)
         for part in plan(self.source).splits:
             for documents in read(part, self.source):
@@ -70,18 +70,19 @@ class Sample:
 
 
 def sample(pattern: str, columns: Columns, most: int, seed: int) -> Sample:
-    """At most so many documents; raises InputError for a corpus that cannot be read.
+    """Sample at most `most` documents; raises InputError for a corpus that cannot be read.
 
-    The whole corpus is read once; as much of it as the sample is in memory.
+    The whole corpus is read once; only the sample is held in memory.
     """
     generator = np.random.default_rng(seed)
     kept: list[tuple[float, int, tuple[str, _Values]]] = []
     number = count()
     try:
         for text, values in _records(columns.corpus(pattern)):
+            # Random keys, of which the heap keeps the smallest: a uniform sample in one pass.
             item = (-generator.random(), next(number), (text, values))
             (heapq.heappush if len(kept) < most else heapq.heappushpop)(kept, item)
-    except InputError as error:  # which names the keys of a spec
+    except InputError as error:  # it names keys of a spec, not options
         said = str(error).replace("input.path:", "--against:", 1)
         raise InputError(said.replace("input.text:", "--text:", 1)) from None
     records = [record for _, _, record in sorted(kept, key=lambda item: item[1])]
@@ -99,7 +100,7 @@ def sample(pattern: str, columns: Columns, most: int, seed: int) -> Sample:
 
 
 def strings(values: Iterable[str | None]) -> Strings:
-    """Values as a column."""
+    """Return values as a column."""
     return np.array(list(values), dtype=np.object_)
 
 

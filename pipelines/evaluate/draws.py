@@ -1,4 +1,4 @@
-"""Draws of a mechanism on the sampled documents: the release itself, and others like it."""
+"""Draws of a mechanism on the sampled documents: the release itself, and fresh ones like it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from quietcorpus.transforms.privatizers.rows import Privatizer
 
 @dataclass(frozen=True)
 class Bins:
-    """A compression map: each term's bin, int32 (V,), and how many there are."""
+    """A compression map: each term's bin, int32 (V,), and the number of bins."""
 
     of: npt.NDArray[np.int32]
     size: int
@@ -29,13 +29,13 @@ class Bins:
 
 @dataclass(frozen=True)
 class Draw:
-    """Released rows.
+    """The released rows of one draw.
 
     Attributes:
         rows: the kind's columns, n rows.
-        placed: whether row i is of the sample's document i; otherwise it is of an unknown one.
+        placed: whether row i belongs to the sample's document i; otherwise its document is unknown.
         labels: (n,), where they are known.
-        law: what an attacker knows of the mechanism, where it is not the release's own.
+        law: the attacker's knowledge of the mechanism, where it is not the release's own.
     """
 
     rows: pa.Table
@@ -45,14 +45,14 @@ class Draw:
 
 
 def drawn(privatizer: Privatizer, sample: Sample) -> Draw:
-    """A fresh draw for all sampled documents, in their order."""
+    """Draw fresh rows for all sampled documents, in their order."""
     parts = sample.documents.parts(privatizer.documents_at_once)
     rows = pa.concat_tables([privatizer.release(part).rows for part in parts])
     return Draw(rows, True, sample.labels)
 
 
 def released(output: str, card: Card, columns: Columns, sample: Sample, seed: int) -> Draw:
-    """The release's own rows: of the sampled documents where ids tell, else as many at random.
+    """Read the release's own rows: the sampled documents' by id, or else as many at random.
 
     Raises InputError for a release of another corpus.
     """
@@ -80,7 +80,7 @@ def _tables(output: str, card: Card) -> Iterator[pa.Table]:
 
 
 def _places(name: str, found: pa.Array, ids: Strings) -> pa.Array:
-    """Where the release has these documents, by the ids that it has found for its rows."""
+    """Return the release's rows of the sampled documents; `found` are the ids of its rows."""
     if len(set(ids.tolist())) < len(ids):
         raise InputError(f"--id: the column {name!r} repeats values; name one that does not")
     places = pc.index_in(pa.array(ids.tolist(), pa.large_string()), value_set=found)

@@ -37,8 +37,8 @@ _WORDS, _NEAREST = 1000, 10
 _WINDOW = 5
 _SHADOWS, _LEAST_USERS = 2, 20
 _EPOCHS_OF_FEW = 50
-"""Of word2vec on a quarter of the users: gensim's 5 teach it next to nothing of so few, and a
-reference of no privacy should know them by heart."""
+"""Epochs of word2vec on a quarter of the users: from so few, gensim's 5 teach it next to nothing,
+and a reference without privacy should know its texts by heart."""
 _JUDGED = ("wordsim353.tsv", "simlex999.txt")
 
 Vectors = npt.NDArray[np.float32]
@@ -46,11 +46,11 @@ Numbers = npt.NDArray[np.int64]
 
 
 class _TooFew(Exception):
-    """So few users make no release under this spec."""
+    """The failure of a spec to make a release of so few users."""
 
 
 class WordEmbeddingsStudy(Study):
-    """Vectors of the words of the release, against vectors learnt from the sample as it is.
+    """The study of the release's word vectors, against vectors learnt from the sample as it is.
 
     A redraw trains anew on the whole corpus.
     """
@@ -60,11 +60,11 @@ class WordEmbeddingsStudy(Study):
         | {f"training.{key}" for key in ("steps", "lot", "negatives", "clip", "learning_rate")}
     )
     of_documents = False
-    of_authors = False  # whoever writes once is a user, too
+    of_authors = False  # a user may have a single document
 
     @classmethod
     def of(cls, subject: Subject) -> WordEmbeddingsStudy:
-        """The study of a release."""
+        """Build the study of a release."""
         described = None if subject.spec is None else subject.described
         return cls(subject.release, subject.sample, described)
 
@@ -98,19 +98,19 @@ class WordEmbeddingsStudy(Study):
         ]
 
     def redraw(self, spec: Spec) -> Draw:
-        """A release of its own, which is deleted."""
+        """Return the vectors of a fresh release, which is then deleted."""
         with tempfile.TemporaryDirectory() as folder:
             return replace(_released(spec, folder), law=spec)
 
     def references(self, number: int) -> Iterator[Observation]:
-        """Vectors of the text as it is, from another initialisation."""
+        """Yield the measures of vectors learnt from the text as it is, from another seed."""
         yield from self._scored(self._trained(2 * number + 1), "original", number)
         if self._attackable:
             found = self._attack(self._learnt_of, number).on_target()
             yield membership_found("original", found, "users")
 
     def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
-        """The measures of a draw."""
+        """Yield the measures of a draw."""
         yield from self._scored(self._placed(draw), "release", number)
         if self._attackable and _is_quick(draw.law):
             with suppress(_TooFew):
@@ -127,7 +127,7 @@ class WordEmbeddingsStudy(Study):
         def fit(users: Numbers) -> Scores:
             return fits(train(users), self._pairs)
 
-        # Of equal numbers the same users take part, whatever the setting.
+        # Seeded by the number alone, so that the same users take part under every setting.
         return UserAttack(fit, len(self._users), _SHADOWS, np.random.default_rng([number, 3]))
 
     def _pairs_of(self, documents: Numbers) -> Pairs:
@@ -138,21 +138,24 @@ class WordEmbeddingsStudy(Study):
         return self._learnt(documents, int(users[0]), _EPOCHS_OF_FEW)
 
     def _released_of(self, users: Numbers, spec: Spec) -> Vectors:
-        """Vectors of a release of these users' sampled documents, which is deleted with them."""
+        """Return the vectors of a temporary release of these users' sampled documents.
+
+        Raises _TooFew if no release can be made of so few users.
+        """
         numbers = np.repeat(users, [len(self._users[user]) for user in users])
         documents = np.concatenate([self._users[user] for user in users])
         texts = self._sample.documents.texts.take(pa.array(documents))
-        corpus = pa.table({"text": texts, "user": pa.array(numbers)})  # their names are not needed
-        # A file would outlive a run that is killed.
+        corpus = pa.table({"text": texts, "user": pa.array(numbers)})  # numbers in place of names
+        # In memory: a file would outlive a run that is killed.
         with held(corpus) as uri, tempfile.TemporaryDirectory() as folder:
             try:
                 draw = _released(_of_few(spec, len(users), uri), folder)
-            except InputError:  # the spec itself is good: it has made the draw
+            except InputError:  # the spec itself is valid: it made the draw
                 raise _TooFew from None
         return self._placed(draw)
 
     def _placed(self, draw: Draw) -> Vectors:
-        """The vectors of the words of the release itself; a draw may lack some, which get zeros."""
+        """Return a draw's vectors of the release's own words; zeros for words that it lacks."""
         rows = {word: row for row, word in enumerate(draw.rows["word"].to_pylist())}
         found = np.stack(_lists(draw)) if rows else np.empty((0, 1), np.float32)
         vectors = np.zeros((len(self._numbers), found.shape[1]), np.float32)
@@ -177,7 +180,7 @@ class WordEmbeddingsStudy(Study):
             yield from classified(scores(classes, predicted), subject)
 
     def _trained(self, seed: int) -> Vectors:
-        """Word2vec of the sample, which is of equal seeds the same."""
+        """Return word2vec's vectors of the sample; equal seeds give equal vectors."""
         if seed not in self._gold:
             self._gold[seed] = self._learnt(np.arange(len(self._texts)), seed)
         return self._gold[seed]
@@ -196,7 +199,7 @@ class WordEmbeddingsStudy(Study):
 
 
 def _documents_of(sample: Sample) -> list[Numbers]:
-    """The numbers of each user's documents, as releases tell users apart."""
+    """Return the numbers of each user's documents, with users told apart as in releases."""
     if sample.users is None:
         return []
     rows = np.flatnonzero([bool(user) for user in sample.users])
@@ -206,23 +209,23 @@ def _documents_of(sample: Sample) -> list[Numbers]:
 
 
 def _released(spec: Spec, folder: str) -> Draw:
-    """The vectors of a release in a folder."""
+    """Make a release in a folder, and return its vectors."""
     output = f"{folder}/release"
-    name = f"evaluation-{secrets.token_hex(8)}"  # of which nothing else is ever released
-    # It is deleted, and nobody sees it: it costs nothing, and no ledger counts it.
+    name = f"evaluation-{secrets.token_hex(8)}"  # no other release has this id
+    # The release is deleted unseen, so it costs nothing and no ledger counts it.
     own = {"release": name, "output": output, "checkpoints": None, "ledger": None}
     release(spec.model_copy(update=own), Engine([], 1), lambda: None, quiet=True)
     return _vectors(output)
 
 
 def _is_quick(spec: Spec | None) -> bool:
-    """Whether it is known how a draw was made, and that can be repeated many times."""
+    """Return whether a draw's method is known, and quick enough to be repeated many times."""
     method = getattr(spec and spec.mechanism, "method", None)
     return method is EmbeddingMethod.COOCCURRENCE
 
 
 def _of_few(spec: Spec, users: int, corpus: str) -> Spec:
-    """The same mechanism on another corpus, of so many users who all have the largest budget."""
+    """Return the spec on another corpus of `users` users, who all have the largest budget."""
     mechanism = spec.mechanism
     assert isinstance(mechanism, WordEmbeddingsSpec)
     most = max(mechanism.budgets.of_groups.values()) if mechanism.budgets else mechanism.epsilon
@@ -246,7 +249,7 @@ def _lists(draw: Draw) -> list[npt.NDArray[np.float32]]:
 
 
 def _judged(name: str) -> list[tuple[str, str, float]]:
-    """Pairs of words that people have scored, as gensim carries them."""
+    """Read pairs of words that people have scored, from gensim's test data."""
     from gensim.test.utils import datapath
 
     lines = Path(datapath(name)).read_text("utf-8").splitlines()

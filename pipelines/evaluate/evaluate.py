@@ -45,14 +45,14 @@ _DRAWS = 3
 
 @dataclass(frozen=True)
 class Effort:
-    """How much to measure, and with what.
+    """The extent of an evaluation, and the processes for it.
 
     Attributes:
-        draws: of each setting.
-        settings: of a sweep, besides the release's own.
-        workers: processes.
-        audit: whether the spec is audited too.
-        quiet: log lines for progress even on a terminal.
+        draws: the number of draws of each setting.
+        settings: the settings of a sweep, in addition to the release's own.
+        workers: the number of processes.
+        audit: whether to audit the spec as well.
+        quiet: whether to log progress even on a terminal.
     """
 
     draws: int
@@ -72,7 +72,7 @@ class Effort:
         audit: bool,
         quiet: bool,
     ) -> Effort:
-        """With as many draws as are usual, unless told; raises InputError for too many."""
+        """Build an effort, with the usual draws by default; raises InputError for too many."""
         if evaluation.spec is None and (draws or 1) > 1:
             raise InputError("--spec: missing; further draws are of what the spec describes")
         many = draws or (_DRAWS if evaluation.spec else 1)
@@ -80,20 +80,23 @@ class Effort:
 
 
 def require() -> None:
-    """Raise InputError if something that measures or draws is not installed."""
+    """Raise InputError if a package that measures or plots is not installed."""
     for module, package in _NEEDED:
         if importlib.util.find_spec(module) is None:
             raise InputError(f"{package} is not installed; install the extra [evaluate]")
 
 
 def evaluate(evaluation: Evaluation, output: str, effort: Effort) -> dict[str, Any]:
-    """Measure, and write the report, its content and all observations; returns the content.
+    """Measure a release, and write the report, its content and all observations.
 
     Args:
-        evaluation: what of what.
-        output: a folder or an object-store URI. It keeps every draw's result, so that a run that
-            was stopped goes on, and may hold those of an earlier run of the same evaluation.
-        effort: how much.
+        evaluation: the release and the corpus.
+        output: a folder or an object-store URI. It keeps every draw's result, so that a stopped
+            run can go on, and may hold results of an earlier run of the same evaluation.
+        effort: the extent of the evaluation.
+
+    Returns:
+        The content of `evaluation.json`.
 
     Raises:
         InputError: anything that a person can mend; no report is written then.
@@ -106,7 +109,7 @@ def evaluate(evaluation: Evaluation, output: str, effort: Effort) -> dict[str, A
     tasks = _tasks(evaluation, effort)
     if places.is_local(output):
         try:
-            os.makedirs(output, mode=0o700, exist_ok=True)  # for nobody else
+            os.makedirs(output, mode=0o700, exist_ok=True)  # its owner's alone
         except OSError:
             raise InputError(
                 f"--output: {output} cannot be made; name a folder that can be written to"
@@ -130,7 +133,7 @@ def evaluate(evaluation: Evaluation, output: str, effort: Effort) -> dict[str, A
 
 
 def _refuse_another(output: str, digest: str) -> None:
-    """Raise InputError if the report that is there is of another release."""
+    """Raise InputError if `output` holds the report of another release."""
     place = f"{output}/{CONTENT}"
     if not storage.exists(place):
         return
@@ -145,10 +148,10 @@ def _refuse_another(output: str, digest: str) -> None:
 
 
 def _refuse_strangers(measured: Sequence[Measured], documents: int) -> None:
-    """Raise InputError if the release is far worse linked to these texts than a fresh draw is.
+    """Raise InputError if far fewer of the release's rows are linked than of a fresh draw's.
 
-    Both follow one law, so that it is six deviations away by chance only with a probability below
-    1e-8: the corpus has other texts under the same ids.
+    Both follow one law, so a gap of six deviations has a probability below 1e-8 by chance. Such a
+    gap shows that the corpus has other texts under the same ids.
     """
     shares: dict[int, float] = {}
     for one in measured:
@@ -159,6 +162,7 @@ def _refuse_strangers(measured: Sequence[Measured], documents: int) -> None:
         return
     own, fresh = shares[0], max(share for draw, share in shares.items() if draw)
     spread = math.sqrt((own * (1 - own) + fresh * (1 - fresh)) / documents)
+    # 1 / documents keeps the bound above zero where no document is linked, or every one is.
     if fresh - own > 6 * (spread + 1 / documents):
         raise InputError(
             f"--against: {own:.1%} of the release's rows are linked to the documents of their ids, "
@@ -174,7 +178,7 @@ def _tasks(evaluation: Evaluation, effort: Effort) -> list[sweep.Task]:
 
 
 def _identity(evaluation: Evaluation) -> str:
-    """All that a draw's result depends on, but its setting and its number."""
+    """Return a digest of all that a draw's result depends on, except its setting and number."""
     files = plan(evaluation.columns.corpus(evaluation.against)).files
     versions = [version(package) for _, package in _NEEDED]
     parts = [asdict(evaluation), evaluation.card.to_json(), files, environment_digest(), versions]
@@ -251,7 +255,7 @@ def _notes(evaluation: Evaluation) -> list[str]:
 
 
 def _audited(evaluation: Evaluation) -> dict[str, Any] | None:
-    """What an audit of the spec finds, if there is one."""
+    """Audit the spec; None if there is none."""
     if evaluation.spec is None:
         return None
     found = audit(evaluation.described)

@@ -1,4 +1,4 @@
-"""One release, one corpus and one study: what a draw under a setting measures."""
+"""The evaluation of one release against one corpus: the observations of a draw."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from quietcorpus.transforms.errors import InputError, redacted
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What to evaluate; small enough to be sent to where it is done.
+    """The description of an evaluation, small enough to be sent to other processes.
 
     Attributes:
-        release: where it is.
+        release: the place of the release.
         against: the corpus: a path, a glob or an object-store URI.
-        spec: the file that describes the release; None if it is not there.
-        columns: of the corpus.
-        documents: how many to sample at most.
-        seed: of the sample.
+        spec: the file that describes the release; None if there is none.
+        columns: the columns of the corpus.
+        documents: the largest number of documents to sample.
+        seed: the seed of the sample.
     """
 
     release: str
@@ -66,7 +66,7 @@ class Evaluation:
         documents: int,
         seed: int,
     ) -> Evaluation:
-        """An evaluation whose columns are the spec's where none are given.
+        """Build an evaluation whose columns default to the spec's.
 
         Raises InputError for a spec that cannot be used, and for ids that the release lacks.
         """
@@ -86,33 +86,33 @@ class Evaluation:
 
     @cached_property
     def card(self) -> Card:
-        """The release's card; raises InputError if anything is not as it says."""
+        """Return the release's card; raises InputError if the release differs from it."""
         return verify(self.release)
 
     @cached_property
     def digest(self) -> str:
-        """The SHA-256 of the card's file."""
+        """Return the SHA-256 of the card's file."""
         return hashlib.sha256(storage.read_bytes(f"{self.release}/{layout.CARD}")).hexdigest()
 
     @cached_property
     def sample(self) -> Sample:
-        """The documents that all draws are of."""
+        """Return the sampled documents, from which all draws are made."""
         return sample(self.against, self.columns, self.documents, self.seed)
 
     @cached_property
     def study(self) -> Study:
-        """The kind's measures; raises InputError for a kind that lacks its spec."""
+        """Return the kind's study; raises InputError for a kind that lacks its spec."""
         return self.measures.of(self)
 
     @property
     def measures(self) -> type[Study]:
-        """The class of the study."""
+        """Return the class of the study."""
         found: type[Study] = registry.part(self.card.mechanism.kind, "study")
         return found
 
     @cached_property
     def own(self) -> Draw:
-        """The release itself."""
+        """Return the release itself as a draw; raises InputError for another corpus."""
         if self.card.counts.documents != self.sample.of:
             raise InputError(
                 f"--against: the corpus has {self.sample.of:,} documents and the release "
@@ -123,11 +123,11 @@ class Evaluation:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Another process reads for itself: no text is sent there."""
+        """Pickle the description alone: another process reads for itself, and gets no text."""
         return Evaluation, tuple(getattr(self, field.name) for field in fields(self))
 
     def check(self, settings: Sequence[Setting]) -> None:
-        """Raise InputError for what a person can mend, before the long part."""
+        """Raise InputError for what a person can mend, before the long work begins."""
         _ = self.card
         for setting in settings:
             self.at(setting)
@@ -141,7 +141,7 @@ class Evaluation:
         _ = self.own
 
     def at(self, setting: Setting) -> Spec:
-        """The spec under a setting; raises InputError for one that is not allowed."""
+        """Return the spec under a setting; raises InputError for one that is not allowed."""
         assert self.spec is not None
         swept = self.measures.swept
         for key, _ in setting:
@@ -152,13 +152,13 @@ class Evaluation:
                 )
         changes = {f"mechanism.{key}": value for key, value in setting}
         spec = load_spec(self.spec, changes)
-        source = spec.input.model_copy(update={"path": self.against})  # whatever the spec's is
+        source = spec.input.model_copy(update={"path": self.against})  # not the spec's path
         return spec.model_copy(update={"input": source})
 
     def measured(self, setting: Setting, draw: int) -> Measured:
-        """Draw number 0 of the release's own setting is the release; any other is a fresh one.
+        """Measure a draw: the release for draw 0 of its own setting, else a fresh one.
 
-        Raises InputError, or StageError without a word of any text.
+        Raises InputError, or StageError, which quotes no text.
         """
         with limited():
             return Measured(setting, draw, list(self._observed(setting, draw)))
@@ -172,7 +172,7 @@ class Evaluation:
             yield from self.study.references(draw)
 
     def _check_columns(self) -> None:
-        """Refuse documents, labels and users of which nothing can be learnt."""
+        """Raise InputError for too few documents, classes or authors to learn from."""
         if len(self.sample) < LEAST_OF_CLASS:
             raise InputError(
                 f"--against: {self.against} has {len(self.sample)} documents, of which nothing "
@@ -196,7 +196,11 @@ class Evaluation:
 
     @cached_property
     def described(self) -> Spec:
-        """The spec of the release; raises InputError if there is none, or it is another's."""
+        """Return the spec of the release.
+
+        Raises InputError if there is none, if it describes another release, or if the release was
+        reconstructed.
+        """
         if self.spec is None:
             kind = self.card.mechanism.kind
             raise InputError(

@@ -24,9 +24,9 @@ _TOP = 100
 
 
 class HistogramStudy(Study):
-    """The terms' counts, before and after.
+    """The study of the terms' counts, before and after the release.
 
-    A redraw takes the vocabulary as it was released.
+    A redraw keeps the released vocabulary.
     """
 
     swept = frozenset({"precision", "epsilon"})
@@ -34,7 +34,7 @@ class HistogramStudy(Study):
 
     @classmethod
     def of(cls, subject: Subject) -> HistogramStudy:
-        """The study of a release."""
+        """Build the study of a release."""
         return cls(subject.release, subject.sample)
 
     def __init__(self, output: str, sample: Sample) -> None:
@@ -48,18 +48,18 @@ class HistogramStudy(Study):
         ]
 
     def redraw(self, spec: Spec) -> Draw:
-        """Fresh noise for every count."""
+        """Draw fresh noise for every count."""
         kind = prepare(spec)
         assert isinstance(kind, HistogramKind)
         noisy = release_histogram(kind.histogram, self._exact, self._vocabulary, ReleaseKey.fresh())
         return Draw(pa.table({"weight": noisy}), placed=True, labels=None)
 
     def references(self, number: int) -> Iterator[Observation]:
-        """Nothing: the exact counts have no error."""
+        """Yield nothing: the exact counts have no error."""
         yield from ()
 
     def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
-        """The measures of a draw."""
+        """Yield the measures of a draw."""
         total = self._exact.sum()
         if not total:
             return

@@ -1,4 +1,4 @@
-"""Private tables that a pipeline of this process reads by a URI, and that are on no disk."""
+"""Private tables in memory, never on disk, which a pipeline of this process reads by URI."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SCHEME = "quietcorpus-memory"
 
 @contextmanager
 def held(table: pa.Table) -> Iterator[str]:
-    """Hold a table as a Parquet file; yields its URI, which means nothing to other processes."""
+    """Hold a table in memory as a Parquet file, and yield its URI, known to this process alone."""
     sink = io.BytesIO()
     pq.write_table(table, sink)
     uri = f"{_SCHEME}://{secrets.token_hex(8)}/corpus.parquet"
@@ -30,7 +30,7 @@ def held(table: pa.Table) -> Iterator[str]:
 
 
 class _Memory(FileSystem):  # type: ignore[misc]
-    """The files that are held, for Beam, which finds its file systems by their schemes."""
+    """The file system of held files; Beam finds file systems by their schemes."""
 
     files: ClassVar[dict[str, bytes]] = {}
 
@@ -65,4 +65,5 @@ class _Memory(FileSystem):  # type: ignore[misc]
     def _refused(self, *_: Any, **__: Any) -> NoReturn:
         raise BeamIOError(f"{_SCHEME}: files are held by `held` alone, one by one")
 
+    # Beam declares these abstract. None is needed to read a single file.
     join = split = mkdirs = has_dirs = _list = create = copy = rename = delete = _refused

@@ -1,4 +1,4 @@
-"""The measures: what each is called, what it means, and which way is better."""
+"""The measures: their names, their meanings, and which direction is better."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Measure:
-    """How a measure is presented.
+    """The presentation of one measure.
 
     Attributes:
-        part: of the report.
+        part: the part of the report in which it stands.
         title: its name.
-        meaning: what the number says, in a sentence or two.
-        better: which way is better; for an attack, better for those who are protected.
-        least, most: what it can be; no interval goes beyond.
-        says: for an attack, what it found, in a sentence about `release` and `noise`, numbers that
-            are told apart if they differ, and how many documents, words or users were `tried`.
-        unit: how those numbers are written.
+        meaning: the meaning of the number, in a sentence or two.
+        better: the better direction; for an attack, from the view of those who are protected.
+        least, most: the smallest and largest possible values, which no interval exceeds.
+        says: for an attack, the sentence that reports its result. Its fields are `release` and
+            `noise`, in enough digits to differ if the numbers do, and `tried`, the number of
+            documents, words or users.
+        unit: the unit in which `release` and `noise` are written.
     """
 
     part: Literal["utility", "attack"]

@@ -1,4 +1,4 @@
-"""What was measured, draw by draw, and its summary with intervals."""
+"""The observations, draw by draw, and their summary with intervals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from quietcorpus.pipelines.evaluate.measures import MEASURES
 
 _PLACE = ("measure", "group", "setting")
 CONFIDENCE = 0.95
-"""Of every interval."""
+"""The confidence of every interval."""
 
 Setting = tuple[tuple[str, str], ...]
 """Keys of the spec's mechanism block and their values, as a sweep sets them; () for the spec's."""
@@ -38,12 +38,12 @@ class Observation:
 
     Attributes:
         measure: a key of `MEASURES`.
-        subject: what it is of, such as `release` or `original`.
+        subject: the text or vectors measured, such as `release` or `original`.
         value: the number; NaN where there is none.
-        group: the part of the documents or words that it is about; empty for all of them.
-        low, high: of an attack, the 95 % interval over what it was tried on.
-        tried: of an attack, on how many documents, words or users it was tried.
-        fresh: whether it is of something made for this alone, even where the draw is the release.
+        group: the group of documents or words that it covers; empty for all of them.
+        low, high: for an attack, the 95 % interval over what it was tried on.
+        tried: for an attack, the number of documents, words or users it was tried on.
+        fresh: whether its object was made for this alone, even where the draw is the release.
     """
 
     measure: str
@@ -63,13 +63,13 @@ def share_found(
     group: str = "",
     blocks: npt.NDArray[np.int64] | None = None,
 ) -> Observation:
-    """The share of documents or words that an attack finds.
+    """Return the share of documents or words that an attack finds, with its interval.
 
     Args:
-        measure, subject, group: as of the observation.
+        measure, subject, group: as in the observation.
         found: (n,), whether each was found, or with what chance.
-        blocks: the document of each, (n,), if they are words: those of one document go together,
-            and the interval is the wider one of theirs and of single words.
+        blocks: for words, the document of each, (n,). Words of one document then form a block, and
+            the interval covers both the interval over blocks and the one over single words.
     """
     low, high = of_share(float(found.sum()), len(found), CONFIDENCE)
     if blocks is not None:
@@ -80,7 +80,7 @@ def share_found(
 
 
 def membership_found(subject: str, found: Membership, of: str = "documents") -> Observation:
-    """How well members are told from others; of `users`, in trainings made for this alone."""
+    """Return how well members are told from others; for `users`, in trainings made for this."""
     members = int(found.members.sum())
     low, high = of_auc(found.auc, members, len(found.members) - members, CONFIDENCE)
     of_users = of == "users"
@@ -98,10 +98,10 @@ class Measured:
 
 
 def figures(measured: Iterable[Measured]) -> list[dict[str, Any]]:
-    """Every figure in the order of the measures: its first draw, and its mean over draws.
+    """Summarise every figure, in the order of the measures: its first draw, and its mean.
 
-    An interval of the first draw is one over what an attack was tried on, an interval of the mean
-    one over draws.
+    The interval of a first draw is over what an attack was tried on, the interval of a mean over
+    draws.
     """
     seen_of: dict[tuple[Setting, str, str, str], list[tuple[int, Observation]]] = defaultdict(list)
     for one in sorted(measured, key=lambda m: (m.setting != (), m.draw)):
@@ -116,7 +116,7 @@ def figures(measured: Iterable[Measured]) -> list[dict[str, Any]]:
         some = [seen.value for _, seen in draws]
         low, high = over_draws(some, CONFIDENCE)
         low, high = max(low, MEASURES[measure].least), min(high, MEASURES[measure].most)
-        told = len(set(some)) > 1  # draws that are all equal do not say how far others would be
+        told = len(set(some)) > 1  # equal draws do not show the spread of others
         found.append(
             {
                 "measure": measure,
@@ -139,11 +139,11 @@ def figures(measured: Iterable[Measured]) -> list[dict[str, Any]]:
         )
     for figure in found:
         figure["against_noise"] = _against_noise(figure, found)
-    return sorted(found, key=lambda figure: order[figure["measure"]])  # which is stable
+    return sorted(found, key=lambda figure: order[figure["measure"]])  # a stable sort
 
 
 def _against_noise(figure: dict[str, Any], figures: Sequence[dict[str, Any]]) -> str | None:
-    """How an attack's first draw lies to that of noise alone; None for what is no such figure."""
+    """Compare an attack's first draw with that on noise alone; None for any other figure."""
     if figure["subject"] != "release" or figure["first"]["low"] is None:
         return None
     place = [figure[key] for key in _PLACE]
@@ -156,7 +156,7 @@ def _against_noise(figure: dict[str, Any], figures: Sequence[dict[str, Any]]) ->
 
 
 def table(measured: Iterable[Measured]) -> bytes:
-    """Every observation as a row of Parquet."""
+    """Return a Parquet file with a row for each observation."""
     rows = [
         {**_row(seen), "draw": one.draw, "setting": dict(one.setting)}
         for one in measured
@@ -186,7 +186,7 @@ def _row(seen: Observation) -> dict[str, Any]:
 
 
 def described(names: Iterable[str]) -> Mapping[str, Any]:
-    """What the report says of the measures that were taken, in the order of all of them."""
+    """Return the descriptions of the measures that were taken, in the order of `MEASURES`."""
     taken = set(names)
     shown = ("part", "title", "meaning", "better")
     return {

@@ -45,13 +45,13 @@ _LEAST_OF_BAND = 30
 
 
 class SentencesStudy(Study):
-    """Documents as the mean of their sentences' embeddings, and as the released embedding."""
+    """The study of document embeddings: the mean of the sentences', and the released one."""
 
     swept = frozenset({"epsilon", "utility", "projections"})
 
     @classmethod
     def of(cls, subject: Subject) -> SentencesStudy:
-        """The study of a release."""
+        """Build the study of a release."""
         return cls(subject.described, subject.sample)
 
     def __init__(self, spec: Spec, sample: Sample) -> None:
@@ -73,20 +73,20 @@ class SentencesStudy(Study):
         ]
 
     def redraw(self, spec: Spec) -> Draw:
-        """A fresh draw for every document."""
+        """Draw a fresh embedding for every document."""
         kind = _prepared(spec)
         draw = drawn(self._privatizer(kind), self._sample)
         return replace(draw, law=kind.parameters)
 
     def references(self, number: int) -> Iterator[Observation]:
-        """The means, without noise."""
+        """Yield the measures of the means, without noise."""
         generator = np.random.default_rng([number, 1])
         yield from self._classified(self._sample.labels, self._means, "original", number)
         views = Views(self._means, self._means, {"": cosines(self._means, self._means)})
         yield from attacks(self._sample, views, "original", generator)
 
     def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
-        """The measures of a draw."""
+        """Yield the measures of a draw."""
         generator = np.random.default_rng([number, 2])
         column = draw.rows["embedding"].combine_chunks()
         released = column.flatten().to_numpy().reshape(len(draw.rows), -1).astype(np.float64)
@@ -99,7 +99,7 @@ class SentencesStudy(Study):
         yield from attacks(self._sample, dealt, "noise", generator)
 
     def _privatizer(self, kind: SentencesKind | EmbeddedWordsKind) -> Privatizer:
-        """The kind's path for documents, but that every sentence is encoded once."""
+        """Build the kind's privatizer with a fresh key; it reuses encoded sentences if it can."""
         if isinstance(kind, EmbeddedWordsKind):
             return kind.parameters.privatizer(ReleaseKey.fresh())
         return SentencePrivatizer(
@@ -129,7 +129,7 @@ class SentencesStudy(Study):
                 yield Observation("f1", subject, f1, band)
 
     def _score(self, draw: Draw, released: npt.NDArray[np.float64]) -> Score:
-        """The likelihood where a candidate was drawn, else the cosine."""
+        """Score originals by likelihood where a candidate was drawn, else by cosine."""
         parameters = draw.law or self._kind.parameters
         law = getattr(parameters, "law", None)
         if not isinstance(law, DeepCandidate):

@@ -1,4 +1,4 @@
-"""What every kind of document release is studied by: features of documents, before and after."""
+"""The parts that the studies of all kinds share: views of documents, attacks and labels."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ LEAST_OF_CLASS = 4 * FOLDS
 
 
 class Subject(Protocol):
-    """A release that is evaluated."""
+    """A release under evaluation."""
 
     @property
     def release(self) -> str:
-        """The place of the release."""
+        """Return the place of the release."""
 
     @property
     def spec(self) -> str | None:
-        """The file that describes the release, if it is there."""
+        """Return the file that describes the release, if there is one."""
 
     @property
     def card(self) -> Card:
-        """The card."""
+        """Return the card."""
 
     @property
     def sample(self) -> Sample:
-        """The documents that all draws are of."""
+        """Return the sampled documents, from which all draws are made."""
 
     @property
     def described(self) -> Spec:
-        """The checked spec; raises InputError if there is none."""
+        """Return the checked spec; raises InputError if there is none."""
 
 
 class Study(Protocol):
@@ -55,10 +55,10 @@ class Study(Protocol):
 
     Attributes:
         swept: the keys of the mechanism's block that a redraw follows.
-        of_documents: whether the release has a row for each document, which attacks are about.
-        of_authors: whether authors who wrote much are needed, where users are named.
-        notes: what cannot be measured here, and why.
-        own: the release, for a kind that has no rows of documents.
+        of_documents: whether the release has a row for each document, which attacks need.
+        of_authors: whether named users must include authors of many documents.
+        notes: the methods, and the limits of the measures.
+        own: the release itself, for a kind that has no rows of documents.
     """
 
     own: Draw | None = None
@@ -69,16 +69,16 @@ class Study(Protocol):
 
     @classmethod
     def of(cls, subject: Subject) -> Self:
-        """The study of a release; raises InputError for one that lacks the spec it needs."""
+        """Build the study of a release; raises InputError for one that lacks the spec it needs."""
 
     def redraw(self, spec: Spec) -> Draw:
-        """A fresh draw of what a spec describes."""
+        """Make a fresh draw of the mechanism that a spec describes."""
 
     def references(self, number: int) -> Iterator[Observation]:
-        """What a draw is compared with: the original, and bounds of what is possible."""
+        """Yield the references of a draw: the original, and bounds of what is possible."""
 
     def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
-        """The measures of a draw."""
+        """Yield the measures of a draw."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Views:
     scores: Mapping[str, Score]
 
     def dealt(self, order: npt.NDArray[np.int64]) -> Views:
-        """The same rows in another order: of which nothing is learnt but by chance."""
+        """Return the rows in another order, from which nothing is learnt except by chance."""
         scores = {
             way: lambda numbers, score=score: score(order[numbers])
             for way, score in self.scores.items()
@@ -107,7 +107,7 @@ class Views:
 def attacks(
     sample: Sample, views: Views, subject: str, generator: np.random.Generator
 ) -> Iterator[Observation]:
-    """Linkage, and as far as there are labels and users, membership and authorship."""
+    """Yield linkage, and where there are labels or users, membership or authorship."""
     for way, score in views.scores.items():
         yield share_found("linkage", subject, linked(score, len(sample)), way)
     if sample.labels is not None:
@@ -142,7 +142,7 @@ def _authorship(
 
 
 def authors(users: Strings) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
-    """The documents of the authors who wrote most, and these as numbers; None for less than two."""
+    """Return the most prolific authors' documents, and author numbers; None for fewer than two."""
     rows = np.flatnonzero([user is not None for user in users])
     names = np.unique(users[rows].astype(str), return_inverse=True)[1]
     try:
@@ -162,7 +162,7 @@ def refuse_unknown(counts: Any) -> None:
 
 
 def labelled(labels: Strings) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The documents of a class that has enough of them, and their classes as numbers."""
+    """Return the documents of sufficiently large classes, and their classes as numbers."""
     rows = np.flatnonzero([label is not None for label in labels])
     classes, sizes = np.unique(labels[rows].astype(str), return_inverse=True, return_counts=True)[
         1:
@@ -172,6 +172,6 @@ def labelled(labels: Strings) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int
 
 
 def classified(scores: Scores, subject: str, group: str = "") -> Iterator[Observation]:
-    """What a classifier achieves."""
+    """Yield a classifier's scores."""
     for name, value in scores._asdict().items():
         yield Observation(name, subject, value, group)

@@ -1,4 +1,4 @@
-"""The settings of a sweep, and who measures them: this process, or the workers of Ray."""
+"""The settings of a sweep, and their measurement in this process or by Ray's workers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Task = tuple[Setting, int]
 
 
 def parsed(sweep: Iterable[str]) -> dict[str, list[str]]:
-    """The values of each key, out of `key=value,value`; raises InputError for anything else."""
+    """Parse `key=value,value` into each key's values; raises InputError for anything else."""
     axes: dict[str, list[str]] = {}
     for given in sweep:
         key, equals, values = given.partition("=")
@@ -35,34 +35,34 @@ def parsed(sweep: Iterable[str]) -> dict[str, list[str]]:
 
 
 def grid(sweep: Mapping[str, Sequence[object]]) -> list[Setting]:
-    """All combinations of the keys' values, none for no keys."""
+    """Return all combinations of the keys' values; none without keys."""
     axes = [[(key, value) for value in dict.fromkeys(map(str, sweep[key]))] for key in sweep]
     return [combination for combination in itertools.product(*axes) if combination]
 
 
 @dataclass(frozen=True)
 class Done:
-    """What was measured already, an object each beside the report, so that a run can go on.
+    """The stored results, an object for each draw, from which a stopped run can go on.
 
     Attributes:
-        folder: where.
-        identity: of the evaluation; results of another one are not taken up.
+        folder: the place of the objects, in the report's folder.
+        identity: a digest of the evaluation; results of another one are not used.
     """
 
     folder: str
     identity: str
 
     def find(self, task: Task) -> Measured | None:
-        """The result of a task, if it is there and whole."""
+        """Return the result of a task, or None if it is missing or incomplete."""
         try:
             content = json.loads(storage.read_bytes(self._uri(task)))
             found = [_observation(**one) for one in content["observations"]]
-        except Exception:  # it was never written, or cut short: both are measured again
+        except Exception:  # never written, or cut short: measured again either way
             return None
         return Measured(*task, found)
 
     def keep(self, measured: Measured) -> None:
-        """Write a result."""
+        """Store a result."""
         observations = [asdict(one) for one in measured.observations]
         content = {
             "setting": dict(measured.setting),
@@ -78,7 +78,7 @@ class Done:
 
 
 def _observation(**kept: Any) -> Observation:
-    """One that was kept; raises KeyError, TypeError or ValueError for what is none."""
+    """Restore an observation; raises KeyError, TypeError or ValueError for what is none."""
     assert MEASURES[kept["measure"]]
     for name in ("value", "low", "high", "tried"):
         if not (isinstance(kept[name], int | float) or (name != "value" and kept[name] is None)):
@@ -89,7 +89,7 @@ def _observation(**kept: Any) -> Observation:
 def run(
     evaluation: Evaluation, tasks: Sequence[Task], done: Done, workers: int, *, quiet: bool
 ) -> list[Measured]:
-    """Measure what is not measured yet, and keep it."""
+    """Return the results of all tasks; measure and store those that are missing."""
     found = [(task, done.find(task)) for task in tasks]
     measured = [one for _, one in found if one is not None]
     left = [task for task, one in found if one is None]
@@ -107,7 +107,7 @@ def _here(evaluation: Evaluation, tasks: Sequence[Task]) -> Iterator[Measured]:
 
 
 def _by_ray(evaluation: Evaluation, tasks: Sequence[Task], workers: int) -> Iterator[Measured]:
-    """Every worker reads the corpus itself: no text goes through Ray's store."""
+    """Measure by Ray's workers, which read the corpus themselves: Ray's store holds no text."""
     missing = "--workers: ray is not installed; install the extra [evaluate], or give 1"
     with ray_session(missing, workers, private=True) as ray:
         from ray.util import ActorPool
@@ -127,7 +127,7 @@ class _Worker:
         self._evaluation = evaluation
 
     def measured(self, setting: Setting, draw: int) -> Measured | Exception:
-        """The result, or why there is none; no other exception, which might quote a document."""
+        """Return the result or an error; other exceptions, which may quote a text, are replaced."""
         try:
             return self._evaluation.measured(setting, draw)
         except (InputError, StageError) as error:

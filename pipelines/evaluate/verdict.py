@@ -1,4 +1,4 @@
-"""What is read first: which attacks find more in the release than in noise, in sentences."""
+"""The verdict that a report begins with: which attacks find more in the release than in noise."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ Figure = Mapping[str, Any]
 
 
 def verdict(figures: Iterable[Figure]) -> dict[str, list[str]]:
-    """A sentence for each attack on the release as it is, by what comes of it.
+    """Return a sentence for each attack on the release as it is, sorted by result.
 
-    An attack of several ways is told by the one that finds most, as an attacker would.
+    If an attack has several ways, the one that finds most is reported: an attacker would use it.
 
     Returns:
-        `above`: attacks that find more than in noise alone; `rest`: those of which what they were
-        tried on does not show it.
+        `above`: attacks that find more than in noise alone; `rest`: attacks for which the sample
+        does not show that.
     """
     whole = [one for one in figures if not one["setting"] and of_everything(one)]
     noise = {(one["measure"], one["group"]): one for one in whole if one["subject"] == "noise"}
@@ -35,7 +35,7 @@ def verdict(figures: Iterable[Figure]) -> dict[str, list[str]]:
 
 
 def _told_apart(one: float, other: float, unit: str) -> tuple[str, str]:
-    """Two numbers, in as many digits as it takes to see that they differ."""
+    """Format two numbers with enough digits to show that they differ."""
     for digits in range(1, 7):
         shown = [_written(value, digits, unit) for value in (one, other)]
         if one == other or shown[0] != shown[1]:
@@ -44,7 +44,7 @@ def _told_apart(one: float, other: float, unit: str) -> tuple[str, str]:
 
 
 def of_everything(figure: Figure) -> bool:
-    """Whether a figure is about all documents or words, be it by one of several ways."""
+    """Return whether a figure covers all documents or words, by whichever way of attack."""
     return not figure["group"] or figure["group"].startswith("by ")
 
 
@@ -55,7 +55,7 @@ def _written(value: float, digits: int, unit: str) -> str:
 
 
 def first_draw(figure: Figure) -> Figure:
-    """A figure as its first draw has it, in place of the mean."""
+    """Return a figure with its first draw in place of the mean."""
     first = figure["first"]
     return {**figure, "mean": first["value"], "low": first["low"], "high": first["high"]}
 

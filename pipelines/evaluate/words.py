@@ -49,13 +49,13 @@ Words = npt.NDArray[np.int32]
 
 
 class WordsStudy(Study):
-    """Documents as the words that the index knows, before and after."""
+    """The study of documents as words that the index knows, before and after the release."""
 
     swept = frozenset({"epsilon", "document_epsilon", "mechanism"})
 
     @classmethod
     def of(cls, subject: Subject) -> WordsStudy:
-        """The study of a release."""
+        """Build the study of a release."""
         return cls(subject.described, subject.sample)
 
     def __init__(self, spec: Spec, sample: Sample) -> None:
@@ -77,25 +77,25 @@ class WordsStudy(Study):
         ]
 
     def redraw(self, spec: Spec) -> Draw:
-        """Fresh noise for every word."""
+        """Draw fresh noise for every word."""
         kind = prepare(spec)
         assert isinstance(kind, WordsKind)
         draw = drawn(WordPrivatizer(kind.parameters, self._index, ReleaseKey.fresh()), self._sample)
         return replace(draw, law=kind.parameters)
 
     def references(self, number: int) -> Iterator[Observation]:
-        """The original, as it is."""
+        """Yield the measures of the original text, as it is."""
         generator = np.random.default_rng([number, 1])
         yield from self._classified(self._originals, "original", number)
         yield from attacks(self._sample, self._views(self._before), "original", generator)
 
     def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
-        """The measures of a draw."""
+        """Yield the measures of a draw."""
         if not draw.placed:
             return
         generator = np.random.default_rng([number, 2])
         after = self._after(draw)
-        known = np.minimum(self._before, after) >= 0  # with `draw`, some of them never were
+        known = np.minimum(self._before, after) >= 0  # with `draw`, unknown ones are kept as -1
         before, own = self._before[known], after[known]
         documents = np.repeat(np.arange(len(self._sample)), np.diff(self._offsets))
         yield Observation("unchanged", "release", unchanged_share(before, own))
@@ -104,7 +104,7 @@ class WordsStudy(Study):
             yield Observation("n-w", "release", float(changes.unchanged_share.mean()))
             yield Observation("s-w", "release", float(changes.set_size.mean()))
         yield Observation("similarity", "release", self._similarity(after))
-        dealt = generator.permutation(after)  # to all words of all documents
+        dealt = generator.permutation(after)  # words of all documents, shuffled
         yield Observation("similarity", "noise", self._similarity(dealt))
         yield from self._classified(self._counted(after), "release", number)
         guesses = self._guesses(draw.law or self._parameters)
@@ -113,7 +113,8 @@ class WordsStudy(Study):
             yield from self._inverted(before, words[known], documents[known], guesses, subject)
         views = self._views(after)
         yield from attacks(self._sample, views, "release", generator)
-        # Words that are dealt to all documents leave these as long as they were, which is telling.
+        # Shuffled words keep each document's length, which an attacker can use; here, whole
+        # documents are shuffled instead.
         others = views.dealt(generator.permutation(len(self._sample)))
         yield from attacks(self._sample, others, "noise", generator)
 
@@ -122,7 +123,7 @@ class WordsStudy(Study):
         return self._index.vocabulary.look_up(tokens, unknown=unknown)
 
     def _after(self, draw: Draw) -> Words:
-        """The released words, in the places of those before."""
+        """Return the released words, aligned with the original ones."""
         tokens = tokenize(draw.rows["text"].combine_chunks())
         offsets, words = self._index.vocabulary.look_up(tokens)
         if not np.array_equal(offsets, self._offsets):
@@ -133,7 +134,7 @@ class WordsStudy(Study):
         return words
 
     def _counted(self, words: Words) -> sp.csr_array:
-        """A word that the index lacks counts for nothing."""
+        """Count each document's words; a word that the index lacks counts for nothing."""
         known = words >= 0
         offsets = np.concatenate([[0], np.cumsum(known)])[self._offsets]
         return counted(offsets, words[known], len(self._index.vocabulary))
@@ -150,7 +151,7 @@ class WordsStudy(Study):
         return float(np.nanmean(found)) if np.isfinite(found).any() else float("nan")
 
     def _classified(self, counts: sp.csr_array, subject: str, number: int) -> Iterator[Observation]:
-        """Learnt from released documents, tested on others as they are."""
+        """Yield scores of a classifier learnt from `counts`, and tested on original documents."""
         if self._sample.labels is None:
             return
         rows, classes = labelled(self._sample.labels)
@@ -162,7 +163,7 @@ class WordsStudy(Study):
 
     @lru_cache(maxsize=8)  # noqa: B019 - as long-lived as the study, one for each setting
     def _guesses(self, law: WordsParameters) -> npt.NDArray[np.int64]:
-        """The likeliest word behind each output."""
+        """Return the likeliest word behind each output."""
         words = np.arange(len(self._index.vocabulary))
         # Where a document's words share epsilon, the attacker takes its typical length.
         length = np.median(np.diff(self._offsets)) if law.per == "document" else 1
@@ -187,7 +188,10 @@ class WordsStudy(Study):
                 yield share_found(name, subject, right[band], f"words {label}", documents[band])
 
     def _of_equal_length(self, words: Words, others: Score) -> Score:
-        """Words that stay in their places; a released text is as long as its original."""
+        """Return a score that adds the share of unchanged words, among originals of equal length.
+
+        A released text is as long as its original, so all others score -1.
+        """
         lengths = np.diff(self._offsets)
 
         def score(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:

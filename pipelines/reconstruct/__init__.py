@@ -1,1 +1,1 @@
-"""Better documents from a release of noisy bins, at no cost."""
+"""Reconstruction: better documents from a release of noisy bins, at no cost."""

@@ -1,4 +1,4 @@
-"""Documents drawn from what is known of each: its noisy counts, its weights, and the factors."""
+"""Documents drawn from their noisy counts, their weights, and the factors."""
 
 from __future__ import annotations
 
@@ -26,28 +26,29 @@ from quietcorpus.transforms.shards import Written, write_tables
 def documents(
     workers: Workers, source: NoisyRelease, fitted: Fitted, staging: str, seed: int
 ) -> Iterator[Written]:
-    """The data files of the new release, one for each part, with the same rows in the same order.
+    """Write the data files of the new release, one for each part, with the same rows in order.
 
     Args:
-        workers: who have the documents.
+        workers: the workers that hold the documents.
         source: the release.
-        fitted: what is known of them.
+        fitted: the fitted model.
         staging: the folder to write to.
-        seed: of the draws.
+        seed: the seed of the draws.
     """
     stretch = stretch_of(workers, fitted, source.decay, seed)
     return workers.each(_Write(source, fitted, stretch, staging, seed))
 
 
 def stretch_of(workers: Workers, fitted: Fitted, decay: float, seed: int) -> np.float32:
-    """By how much means must grow for lengths to be the histogram's on average.
+    """Compute the factor on means that gives documents the histogram's mean length.
 
-    A mean-field law is too sure of itself, and the more so the more noise there is: its documents
-    would be too short.
+    A mean-field law is overconfident, the more so the more noise there is. Without the factor, its
+    documents would be too short.
     """
     chosen, stretch = sample(workers.rows, seed), 1.0
     found = list(workers.each(partial(_seen_and_expected, fitted=fitted, chosen=chosen)))
     noisy, own = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+    # A fixed point, since the expected lengths depend on the factor.
     for _ in range(8):
         stretched = own * np.float32(stretch)
         total = float((relative(noisy, stretched, decay) * stretched).sum())
@@ -64,7 +65,7 @@ def drawn(
     decompression: Decompression,
     generator: np.random.Generator,
 ) -> Bags:
-    """The terms of some documents of a part."""
+    """Draw the terms of some documents of a part."""
     own = _means(part, fitted, rows) * stretch
     counts = draw(part.noisy[rows], own, decay, generator.random(own.shape))
     documents, bins = np.nonzero(counts)
@@ -89,7 +90,7 @@ def _means(part: Part, fitted: Fitted, rows: slice | npt.NDArray[np.int64]) -> F
 
 @dataclass(frozen=True)
 class _Write:
-    """Writes a part's new data file."""
+    """The writer of a part's new data file."""
 
     source: NoisyRelease
     fitted: Fitted

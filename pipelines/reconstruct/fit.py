@@ -1,7 +1,7 @@
-"""Fitting the factors to all documents, pass by pass, and going on where a run was stopped.
+"""The fit of the factors to all documents, pass by pass, with resumption of a stopped run.
 
-Coordinate ascent comes to rest at one of many points, and each follows the noise in its own way.
-So there are several fits from as many starts, side by side, and documents are drawn from their
+Coordinate ascent converges to one of many points, and each follows the noise in its own way.
+Several fits therefore run side by side, from as many starts, and documents are drawn from their
 average.
 """
 
@@ -41,11 +41,11 @@ Floats = npt.NDArray[np.float32]
 
 
 class Fitted(NamedTuple):
-    """What is known after some passes; the documents' weights are with the workers.
+    """The model after some passes; the workers hold the documents' weights.
 
     Attributes:
-        passes: how many.
-        prior: with as many factors as there are.
+        passes: the number of passes.
+        prior: the prior, with the number of factors that are fitted.
         fits: the factors' laws, for each start.
     """
 
@@ -56,26 +56,26 @@ class Fitted(NamedTuple):
 
 @dataclass(frozen=True)
 class SavedFactors:
-    """Where the factors are kept after every pass.
+    """The file that keeps the factors after every pass.
 
     Attributes:
-        path: of a file on this machine.
+        path: the path of the file, on this machine.
     """
 
     path: Path
 
     def load(self, prior: Prior) -> Fitted | None:
-        """What an earlier run came to, if it came so far."""
+        """Load what an earlier run saved; None if there is nothing."""
         try:
             with np.load(self.path) as found:
                 passes, parameters = int(found["passes"]), found["parameters"]
-        except (OSError, ValueError, KeyError, BadZipFile):  # none, or a torn one
+        except (OSError, ValueError, KeyError, BadZipFile):  # missing or incomplete
             return None
         prior = replace(prior, factors=parameters.shape[1])
         return Fitted(passes, prior, tuple(map(Factors, parameters)))
 
     def save(self, fitted: Fitted) -> None:
-        """Go on from here."""
+        """Save the model, from which a later run can go on."""
         path = self.path.with_name("next.npz")
         parameters = [factors.parameters for factors in fitted.fits]
         np.savez(path, passes=fitted.passes, parameters=parameters)
@@ -86,11 +86,11 @@ def fit(workers: Workers, prior: Prior, decay: float, seed: int, kept: SavedFact
     """Fit the model to the documents of all workers, from where an earlier run left off.
 
     Args:
-        workers: who have the documents.
-        prior: the prior, with the most factors that there may be.
-        decay: of the noise.
-        seed: of the first guesses.
-        kept: what is known after every pass.
+        workers: the workers that hold the documents.
+        prior: the prior, with the largest number of factors allowed.
+        decay: the decay of the noise's law.
+        seed: the seed of the first guesses.
+        kept: the file that keeps the factors after every pass.
     """
     fitted = kept.load(prior)
     if fitted is None or not all(workers.each(partial(_knows, passes=fitted.passes))):
@@ -108,7 +108,7 @@ def fit(workers: Workers, prior: Prior, decay: float, seed: int, kept: SavedFact
 
 
 def sample(rows: Sequence[int], seed: int) -> list[npt.NDArray[np.int64]]:
-    """Which rows of every part speak for all documents, where some are enough."""
+    """Sample rows of every part to represent all documents, where some are enough."""
     size = min(_SAMPLE, sum(rows))
     chosen = np.sort(np.random.default_rng(seed).choice(sum(rows), size, replace=False))
     ends = np.cumsum(rows)
@@ -129,7 +129,7 @@ def _knows(part: Part, passes: int) -> bool:
 
 def _first(workers: Workers, prior: Prior, decay: float, seed: int) -> Fitted:
     gram = workers.total(_Gram())
-    variance = 2 * decay / (1 - decay) ** 2
+    variance = 2 * decay / (1 - decay) ** 2  # of two-sided geometric noise
     signal = directions(gram, sum(workers.rows), variance, prior.histogram * prior.length)
     prior = replace(prior, factors=min(prior.factors, signal.supported))
     seen = np.concatenate(list(workers.each(partial(_noisy, chosen=sample(workers.rows, seed)))))
@@ -153,12 +153,12 @@ class _Gram:
         return noisy.T @ noisy
 
     def done(self, part: Part) -> None:
-        """Nothing is kept."""
+        """Do nothing: no array was written."""
 
 
 @dataclass(frozen=True)
 class _Begin:
-    """The documents' first weights, of denoised counts."""
+    """The documents' first weights, from denoised counts."""
 
     signal: Directions
     fits: tuple[Factors, ...]
@@ -177,7 +177,7 @@ class _Begin:
 
 @dataclass(frozen=True)
 class _Pass:
-    """A step for every document and start: the tokens of each factor and bin, (starts, T, K)."""
+    """A step for every document and start, with tokens summed by factor and bin, (starts, T, K)."""
 
     passes: int
     topics: Floats

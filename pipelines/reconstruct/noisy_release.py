@@ -1,4 +1,4 @@
-"""A release that holds its noisy bins, and what is needed to make more of them."""
+"""A release that holds its noisy bins, as the input of a reconstruction."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _BATCH, _MOST_BINS = 1024, 20_000
 
 @dataclass(frozen=True)
 class NoisyRelease:
-    """All that a reconstruction is a function of.
+    """A release with noisy bins, which determines its reconstruction.
 
     Attributes:
-        output: where the release is, absolute.
+        output: the place of the release, absolute.
         card: its card.
-        mechanism: the card's block.
-        digest: the SHA-256 of `release.json`, and so of all that is in the release.
+        mechanism: the card's block of the mechanism.
+        digest: the SHA-256 of `release.json`, which fixes all that is in the release.
         of: int32 (V,), the bin of each term.
         weights: int64 (V,), the private histogram; None if there is none.
     """
@@ -50,7 +50,7 @@ class NoisyRelease:
 
     @classmethod
     def open(cls, path: str) -> NoisyRelease:
-        """Check every file of a release; raises InputError for one that this cannot work with."""
+        """Open a release and check every file; raises InputError if it cannot be reconstructed."""
         card = verify(path)
         mechanism = card.mechanism
         if not (isinstance(mechanism, BagOfWordsMechanism) and mechanism.includes_bins):
@@ -63,7 +63,7 @@ class NoisyRelease:
         try:
             found = cls._read(card, mechanism, absolute(path))
             broken = not found._is_whole()
-        except (ArithmeticError, KeyError, TypeError, ValueError):  # Arrow's own are ValueErrors
+        except (ArithmeticError, KeyError, TypeError, ValueError):  # Arrow's errors are ValueErrors
             broken = True
         if broken:
             raise InputError(
@@ -87,7 +87,7 @@ class NoisyRelease:
             if compressed
             else np.arange(len(vocabulary))
         )
-        known = weights.null_count == 0  # or all are null
+        known = weights.null_count == 0  # else all are null
         return cls(
             output,
             card,
@@ -109,67 +109,67 @@ class NoisyRelease:
 
     @property
     def seed(self) -> int:
-        """What the draws begin with: the same for the same data, whenever it was released."""
+        """Return the seed of the draws: the same for the same data, whenever it was released."""
         contents = sorted((file.path, file.sha256) for file in self.card.files)
         return int(hashlib.sha256(repr((self.rate, contents)).encode()).hexdigest(), 16)
 
     @property
     def size(self) -> int:
-        """K, the number of bins."""
+        """Return K, the number of bins."""
         return self.mechanism.bins
 
     @property
     def rate(self) -> Fraction:
-        """Of the noise: its law's decay is exp(-rate)."""
+        """Return the rate of the noise: its law's decay is exp(-rate)."""
         return Fraction(self.mechanism.noise_rate)
 
     @property
     def decay(self) -> float:
-        """exp(-rate), or nearly."""
+        """Return the decay exp(-rate), kept in the range that floats can work with."""
         return decay_of(float(self.rate))
 
     @property
     def documents(self) -> int:
-        """How many there are."""
+        """Return the number of documents."""
         return self.card.counts.documents
 
     @property
     def files(self) -> list[File]:
-        """The data files, in the card's order."""
+        """Return the data files, in the card's order."""
         return [file for file in self.card.files if file.path.startswith("data/")]
 
     def decompression(self) -> Decompression:
-        """From bins to terms."""
+        """Return the decompression of bins to terms."""
         weights = np.ones(len(self.of), np.int64) if self.weights is None else self.weights
         return Decompression(self.of, weights, self.size)
 
     def histogram(self) -> npt.NDArray[np.float64] | None:
-        """The private histogram over bins, float64 (K,), as noisy as it is."""
+        """Return the noisy private histogram over bins, float64 (K,); None without one."""
         if self.weights is None:
             return None
         return np.bincount(self.of, self.weights, self.size).astype(np.float64)
 
     def schema(self, file: File) -> pa.Schema:
-        """The columns of a data file, but for the noisy bins."""
+        """Return the columns of a data file, except the noisy bins."""
         with open_file(f"{self.output}/{file.path}") as parquet:
             schema = parquet.schema_arrow
         return pa.schema([field for field in schema if field.name != BINS])
 
     def tables_of_terms(self, staging: str) -> Iterator[Written]:
-        """The vocabulary, and the map if there is one, as they are."""
+        """Copy the vocabulary, and the map if there is one, unchanged."""
         for file in self.card.files:
             if file.path in (layout.VOCABULARY, layout.COMPRESSION):
                 table = storage.read_table(f"{self.output}/{file.path}")
                 yield write_tables([table], table.schema, file.path, staging, None)
 
     def tables(self, file: File, columns: list[str]) -> Iterator[pa.Table]:
-        """The rows of a data file, some at a time."""
+        """Yield the rows of a data file, some at a time."""
         with open_file(f"{self.output}/{file.path}") as parquet:
             for batch in parquet.iter_batches(_BATCH, columns=columns, use_threads=False):
                 yield pa.Table.from_batches([batch])
 
     def noisy(self, number: int) -> Iterator[npt.NDArray[np.int32]]:
-        """The noisy counts of a data file, int32 (n, K), some rows at a time."""
+        """Yield the noisy counts of a data file, int32 (n, K), some rows at a time."""
         file = self.files[number]
         for table in self.tables(file, [BINS]):
             column = table[BINS].combine_chunks()

@@ -1,7 +1,7 @@
-"""The documents of one data file, and what a worker knows of them, in a folder of its machine.
+"""The documents of one data file, with a worker's arrays of them in a folder on its machine.
 
-Both kinds of array have their names only once they are whole, and what is in them follows from the
-release alone: whatever a run left behind can be gone on with.
+The arrays are noisy counts and shapes. An array gets its name only once it is complete, and its
+content follows from the release alone. A run can therefore use all that an earlier one left behind.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class File(Protocol):
 
 
 class Source(Protocol):
-    """Where noisy counts come from. It is sent to other processes.
+    """The source of noisy counts. It is sent to other processes.
 
     Attributes:
-        files: in their order.
-        size: K.
+        files: the data files, in order.
+        size: the number of bins, K.
     """
 
     @property
@@ -44,16 +44,16 @@ class Source(Protocol):
     def size(self) -> int: ...
 
     def noisy(self, number: int) -> Iterator[npt.NDArray[np.int32]]:
-        """Those of a data file, (n, K), some rows at a time."""
+        """Yield the noisy counts of a data file, (n, K), some rows at a time."""
 
 
 class Part:
     """Documents, in the order of their data file.
 
     Args:
-        source: of the noisy counts.
-        number: of the data file among the release's.
-        folder: of this reconstruction alone.
+        source: the source of the noisy counts.
+        number: the number of the data file among the release's.
+        folder: the folder of this reconstruction alone.
     """
 
     def __init__(self, source: Source, number: int, folder: Path) -> None:
@@ -73,38 +73,43 @@ class Part:
 
     @property
     def batches(self) -> list[slice]:
-        """What is worked on at once."""
+        """Return the slices of rows that are worked on at once."""
         starts = range(0, self._rows, BATCH)
         return [slice(start, min(start + BATCH, self._rows)) for start in starts]
 
     @property
     def noisy(self) -> np.ndarray:
-        """The noisy counts, int32 (n, K), on disk."""
+        """Return the noisy counts, int32 (n, K), mapped from disk."""
         return self._array("noisy", np.int32, self._shape)
 
     def shapes(self, passes: int, starts: int, factors: int) -> np.ndarray:
-        """Of the weights' Gamma laws after so many passes, float32 (starts, n, T), on disk."""
+        """Return the shapes of the weights' Gamma laws after `passes` passes.
+
+        They are float32 (starts, n, T), mapped from disk.
+        """
         shape = (starts, self._rows, factors)
         return self._array(f"shapes-{passes}", np.float32, shape)
 
     def has_shapes(self, passes: int) -> bool:
-        """Whether this machine knows them."""
+        """Return whether this machine has the shapes after `passes` passes."""
         return not self.batches or self._path(f"shapes-{passes}").exists()
 
     def next_shapes(self, passes: int, starts: int, factors: int) -> np.ndarray:
-        """Those of the pass that is under way, of which each batch writes its own."""
+        """Return the shapes of the pass under way, to which each batch writes its own rows."""
         shape = (starts, self._rows, factors)
         return self._unfinished_array(f"shapes-{passes}", np.float32, shape)
 
     def finish_shapes(self, passes: int) -> None:
-        """All batches have written theirs."""
+        """Name the shapes of a pass, once all batches have written theirs."""
         if not self.batches:
             return
         self._finish(f"shapes-{passes}")
+        # The shapes of the pass before stay: a run that is stopped before the factors of this pass
+        # are saved goes on from them.
         self._path(f"shapes-{passes - 2}").unlink(missing_ok=True)
 
     def clear(self) -> None:
-        """Nothing is left, of this part or of all."""
+        """Remove this part's folder, and the reconstruction's if nothing else is in it."""
         shutil.rmtree(self._folder, ignore_errors=True)
         with suppress(OSError):
             self._folder.parent.rmdir()
@@ -126,7 +131,7 @@ class Part:
     ) -> np.ndarray:
         path, size = self._unfinished(name), math.prod(shape) * np.dtype(kind).itemsize
         try:
-            with path.open("ab") as file:  # which may be there, with batches that are written
+            with path.open("ab") as file:  # keeps what a stopped run wrote
                 if size > path.stat().st_size:
                     os.posix_fallocate(file.fileno(), 0, size)
         except OSError:
@@ -140,6 +145,6 @@ class Part:
 def _mapped(
     path: Path, kind: type[np.number], shape: tuple[int, ...], mode: Literal["r", "r+"]
 ) -> np.ndarray:
-    if 0 in shape:  # a file without rows, which cannot be mapped
+    if 0 in shape:  # an empty file cannot be mapped
         return np.zeros(shape, kind)
     return np.memmap(path, kind, mode, shape=shape)

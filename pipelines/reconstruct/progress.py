@@ -1,4 +1,4 @@
-"""How far a reconstruction is: a bar on a terminal, log lines elsewhere."""
+"""The progress of a reconstruction: a bar on a terminal, log lines elsewhere."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _LOG_EVERY_SECONDS = 10.0
 
 
 Advance = Callable[[int], object]
-"""Is called with the number of documents that one more step is done for."""
+"""A callback that gets the number of documents for which one more step is done."""
 
 
 @contextmanager
 def progress(total: int, *, quiet: bool) -> Iterator[Advance]:
-    """Show how many of `total` steps are done; one is of one document."""
+    """Show how many of `total` steps are done; each step is for one document."""
     if not quiet and sys.stderr.isatty():
         with tqdm(total=total, unit=" documents", unit_scale=True, file=sys.stderr) as bar:
             bar.set_description("reconstructing")

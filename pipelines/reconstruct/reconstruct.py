@@ -1,4 +1,4 @@
-"""The job of `quietcorpus reconstruct`: documents drawn from what a release's noisy bins tell."""
+"""The job of `quietcorpus reconstruct`: better documents from a release's noisy bins."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from quietcorpus.transforms.shards import Written
 
 _KEPT = "factors.npz"
 _STEPS = PASSES + 3
-"""What is done for each document: compared, begun with, passed over, and drawn."""
+"""The steps for each document: its outer product, its first weights, all passes, and its draw."""
 
 
 def reconstruct(
@@ -46,15 +46,15 @@ def reconstruct(
     engine: Engine,
     quiet: bool,
 ) -> Card:
-    """Make and publish a better release from the noisy bins of another: a function of that alone.
+    """Make and publish a better release from the noisy bins of another, as a function of it alone.
 
     Args:
-        path: of the release, whose files are all checked.
-        output: where the new one will be.
-        factors: of the low-rank model.
-        on_publishing: is called when the release may exist from then on.
-        engine: who works, see `workers`.
-        quiet: log lines for progress even on a terminal.
+        path: the place of the release, whose files are all checked.
+        output: the place of the new release.
+        factors: the largest number of factors of the low-rank model.
+        on_publishing: is called just before the new release may exist.
+        engine: the engine of the workers, see `workers`.
+        quiet: whether to log progress even on a terminal.
 
     Raises:
         InputError: anything that a person can mend.
@@ -91,20 +91,20 @@ def reconstruct(
 
 @contextmanager
 def _locked(folder: Path, path: str) -> Iterator[Path]:
-    """The folder of this very fit, in which an earlier run may have left what it had done."""
+    """Lock and yield the folder of this fit, which may hold the work of an earlier run."""
     lock = fasteners.InterProcessLock(folder / "lock")
     if not lock.acquire(blocking=False):
         raise InputError(f"{path}: is being reconstructed by another run; wait for it")
     try:
         yield folder
     finally:
-        if not (folder / _KEPT).exists():  # there is nothing to go on with
+        if not (folder / _KEPT).exists():  # nothing to go on from
             shutil.rmtree(folder, ignore_errors=True)
         lock.release()
 
 
 def _prior(source: NoisyRelease, crew: Workers, factors: int) -> Prior:
-    """What the histogram tells; where there is none, the sums of the noisy bins do."""
+    """Build the prior from the histogram or, without one, from the sums of the noisy bins."""
     given = source.histogram()
     if given is None:
         given = sum(crew.each(_sums), np.zeros(source.size))
@@ -117,7 +117,7 @@ def _sums(part: Part) -> npt.NDArray[np.float64]:
 
 
 def _card(source: NoisyRelease, files: list[Written], created: str, found: Fitted) -> Card:
-    """The release's own card, for other files: what was spent was spent for both."""
+    """Return the release's own card with the new files: what was spent was spent for both."""
     made = Reconstruction(
         card_sha256=source.digest,
         factors=found.prior.factors,

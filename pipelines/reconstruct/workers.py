@@ -1,4 +1,4 @@
-"""Who works on the documents: threads of this process, or Ray, each worker on whole data files."""
+"""The workers of a reconstruction: threads of this process, or Ray's actors with whole files."""
 
 from __future__ import annotations
 
@@ -27,46 +27,47 @@ _T = TypeVar("_T")
 
 
 class Task(Protocol):
-    """What is done once for every document. It is sent to other processes."""
+    """A computation that is done once for every document. It is sent to other processes."""
 
     def __call__(self, part: Part, rows: slice) -> np.ndarray:
-        """Do it for some documents of a part, and return what is to be summed over all."""
+        """Process some documents of a part, and return an array to be summed over all."""
 
     def done(self, part: Part) -> None:
-        """It was done for all of the part's."""
+        """Finish a part, after all of its documents."""
 
 
 class Workers(Protocol):
-    """They hold the documents. Sums are the same, bit for bit, whoever the workers are.
+    """The holders of the documents. Sums are the same, bit for bit, for all kinds of workers.
 
     Attributes:
-        rows: how many documents each part has.
+        rows: the number of documents of each part.
     """
 
     @property
     def rows(self) -> Sequence[int]: ...
 
     def total(self, task: Task) -> Sums:
-        """Do a task; its sums over all documents, added up in the documents' order."""
+        """Do a task, and return its sums over all documents, added up in the documents' order."""
 
     def each(self, act: Callable[[Part], _T]) -> Iterator[_T]:
-        """Do something once for every part; what it returns, in the order of the parts."""
+        """Apply a function once to every part, and yield the results in the parts' order."""
 
 
 @contextlib.contextmanager
 def workers(
     engine: Engine, source: Source, folder: Callable[[], Path], advance: Advance
 ) -> Iterator[Workers]:
-    """Workers that have read the noisy counts; raises InputError where Ray is not there.
+    """Yield workers that have read the noisy counts; raises InputError if Ray is missing.
 
-    BLAS has one thread in the meantime, in this process too.
+    Meanwhile BLAS has one thread, also in this process.
 
     Args:
-        engine: `local` for a thread a processor, or `ray` for the cluster that RAY_ADDRESS names,
-            else for one that is started on this machine and ends with the context. The nodes of a
-            cluster need this version of quietcorpus, and see the release by the same name.
-        source: of the noisy counts.
-        folder: finds one on a worker's machine, for what it holds.
+        engine: `local` for one thread per processor, or `ray` for the cluster that RAY_ADDRESS
+            names, else for one that is started on this machine and ends with the context. The nodes
+            of a cluster need this version of quietcorpus, and must find the release at the same
+            place.
+        source: the source of the noisy counts.
+        folder: finds a folder on a worker's machine, for its arrays.
         advance: is called with the number of documents that a task is done for.
     """
     processors = len(os.sched_getaffinity(0))
@@ -78,7 +79,7 @@ def workers(
     with limited(), ThreadPoolExecutor(processors) as pool:
         try:
             yield _Threads(pool, source, folder(), advance)
-        finally:  # after Ctrl-C, too: what was begun ends, what was not is dropped
+        finally:  # even after Ctrl-C: running tasks end, waiting ones are dropped
             pool.shutdown(cancel_futures=True)
 
 
@@ -94,6 +95,7 @@ class _Threads:
 
     def total(self, task: Task) -> Sums:
         jobs = ((part, rows) for part in self._parts for rows in part.batches)
+        # Results come in the order of the jobs: every part takes as many as it has batches.
         found = self._pool.map(lambda job: task(*job), jobs)
         return _sum(self._of_part(task, part, found) for part in self._parts)
 
@@ -157,7 +159,7 @@ class _Actors:
 
 
 class _Actor:
-    """A Ray actor: some of the parts."""
+    """A Ray actor that holds some of the parts."""
 
     def __init__(self, source: Source, numbers: Iterable[int], folder: Callable[[], Path]) -> None:
         FileSystems.set_options(PipelineOptions([]))
@@ -166,7 +168,7 @@ class _Actor:
         self._parts: dict[int, Part] = {}
 
     def read(self) -> None:
-        """What it raises is known to the driver, unlike what a constructor does."""
+        """Read the parts; unlike a constructor's, its exceptions reach the driver as they are."""
         place = self._folder()
         self._parts = {number: Part(self._source, number, place) for number in self._numbers}
 
@@ -181,6 +183,7 @@ class _Actor:
 
 
 def _sum(arrays: Iterable[np.ndarray]) -> Sums:
+    # One order of additions, in float64, for all kinds of workers: hence equal bits.
     total: Any = 0.0
     for array in arrays:
         total = total + array.astype(np.float64)

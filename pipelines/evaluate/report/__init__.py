@@ -1,4 +1,4 @@
-"""The report: one HTML page that holds what an evaluation found."""
+"""The report: one HTML page with the findings of an evaluation."""
 
 from quietcorpus.pipelines.evaluate.report.page import render
 

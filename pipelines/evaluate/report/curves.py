@@ -21,13 +21,13 @@ _MARKERS = "osDP^"
 
 
 def swept_key(figures: Sequence[Figure]) -> str:
-    """The parameter that curves are drawn against: epsilon if it was swept, else the first."""
+    """Return the parameter that curves are drawn against: epsilon if swept, else the first."""
     keys = list(dict.fromkeys(key for figure in figures for key in figure["setting"]))
     return "epsilon" if "epsilon" in keys else keys[0]
 
 
 def curve(measured: Measured, name: str) -> str | None:
-    """Lines through a sweep's figures, and the release's own across; None without any to draw."""
+    """Draw lines through a sweep's figures, and the release's own across; None without any."""
     import matplotlib as mpl
     from matplotlib.figure import Figure as Drawing
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -57,7 +57,7 @@ def _point(figure: Figure) -> str:
 
 
 def _lines(figures: Sequence[Figure], key: str) -> dict[tuple[str, str], list[Figure]]:
-    """The figures by subject and by whatever differs besides the parameter."""
+    """Group the figures by subject and by all that differs except the parameter."""
     lines: dict[tuple[str, str], list[Figure]] = {}
     for figure in figures:
         rest = ", ".join(filter(None, (figure["group"], setting(figure["setting"], key))))
@@ -91,7 +91,7 @@ def _draw(axes: Axes, lines: dict[tuple[str, str], list[Figure]], key: str) -> N
 
 
 def _positions(values: Sequence[str]) -> dict[str, float]:
-    """Where values stand: at themselves if all are numbers, else one after the other."""
+    """Return the positions of values: their own if all are numbers, else one after the other."""
     try:
         at = {value: float(value) for value in values}
     except ValueError:
@@ -102,7 +102,7 @@ def _positions(values: Sequence[str]) -> dict[str, float]:
 
 
 def _horizontal(axes: Axes, at: dict[str, float]) -> None:
-    """A mark at every value, on the scale that leaves the marks further apart."""
+    """Set a tick at every value, on the scale that leaves the ticks further apart."""
     from matplotlib.ticker import NullLocator
 
     ordered = sorted(at, key=lambda value: at[value])
@@ -114,12 +114,12 @@ def _horizontal(axes: Axes, at: dict[str, float]) -> None:
 
 
 def _closest(places: npt.NDArray[np.float64]) -> float:
-    """The least distance of two neighbours, as a share of the whole."""
+    """Return the least distance of two neighbours, as a share of the whole range."""
     return float(np.diff(places).min() / (places[-1] - places[0]))
 
 
 def _references(axes: Axes, measured: Measured, group: str) -> None:
-    """The release's own figure, and what no setting changes, as lines across."""
+    """Draw the release's own figure, and those that no setting changes, as lines across."""
     swept = {figure["subject"] for figure in measured.swept} - {"release"}
     own = [
         figure

@@ -21,7 +21,7 @@ class Measured:
 
     @property
     def in_short(self) -> dict[str, dict[str, Figure]]:
-        """The release's own figures by group and subject: of everything, or else of all groups."""
+        """Return the release's own figures by group and subject: the overall ones, or else all."""
         shown = [figure for figure in self.own if of_everything(figure)] or self.own
         groups: dict[str, dict[str, Figure]] = {}
         for figure in shown:
@@ -30,7 +30,7 @@ class Measured:
 
     @property
     def blind(self) -> bool:
-        """Whether what has no structure, the floor, scores better than the original text."""
+        """Return whether the floor, which has no structure, scores better than the original."""
         means = {one["subject"]: one["mean"] for one in self.own if not one["group"]}
         floor, original = means.get("floor"), means.get("original")
         if floor is None or original is None:
@@ -40,7 +40,7 @@ class Measured:
 
 
 def by_measure(content: Mapping[str, Any]) -> list[Measured]:
-    """Every measure, in the order of `measures`, then those that only figures name."""
+    """Return every measure, in the order of `measures`, then those that only figures name."""
     measures = dict(content["measures"])
     for figure in content["figures"]:
         measures.setdefault(figure["measure"], _unknown(figure["measure"]))
@@ -51,7 +51,7 @@ def by_measure(content: Mapping[str, Any]) -> list[Measured]:
 
 
 def values(figures: list[Figure], field: str) -> list[str]:
-    """What figures have in a field, each once, in order of appearance."""
+    """Return the distinct values of a field, in order of appearance."""
     return list(dict.fromkeys(figure[field] for figure in figures))
 
 

@@ -1,4 +1,4 @@
-"""The report as one HTML page that needs nothing beside it."""
+"""The report as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Exhibit:
 
     @property
     def grouped(self) -> bool:
-        """Whether a column for groups is needed."""
+        """Return whether a column for groups is needed."""
         return any(figure["group"] for figure in self.figures)
 
     @property
     def settings(self) -> bool:
-        """Whether a column for settings is needed."""
+        """Return whether a column for settings is needed."""
         return self.swept is not None
 
 
@@ -45,9 +45,9 @@ class Glance:
     """The key figures of a part.
 
     Attributes:
-        columns: their titles.
-        rows: what the row is of, a number and its interval for each column (None where nothing
-            was measured), and for an attack, how it lies to noise alone.
+        columns: the columns' titles.
+        rows: each row's title, a number and its interval for each column (None where nothing was
+            measured), and for an attack, its comparison with noise alone.
     """
 
     columns: list[str]
@@ -55,10 +55,11 @@ class Glance:
 
 
 def render(content: dict[str, Any]) -> str:
-    """The page, from what `evaluation.json` holds; equal contents give equal pages.
+    """Render the content of `evaluation.json` as a page; equal contents give equal pages.
 
-    Names and text in `content` are shown, never run. A figure that is no finite number is shown
-    as a dash and why. The page refers to `evaluation.json` and `evaluation.parquet` beside it.
+    Names and text in `content` are shown, never run. A figure that is not a finite number is shown
+    as a dash and the reason. The page refers to `evaluation.json` and `evaluation.parquet` in its
+    folder.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -86,7 +87,7 @@ def render(content: dict[str, Any]) -> str:
 
 
 def _of(part: str, measured: list[Measured]) -> list[Measured]:
-    """The measures of a part; what is of no known part is of `other`."""
+    """Return the measures of a part; those of no known part belong to `other`."""
     known = [each for each in measured if each.measure["part"] in _PARTS]
     if part == "other":
         return [each for each in measured if each not in known]
@@ -94,7 +95,7 @@ def _of(part: str, measured: list[Measured]) -> list[Measured]:
 
 
 def _glance(measured: list[Measured], shown: Callable[[Figure], Cell]) -> Glance:
-    """The release's own figures and those of draws like it, then others as `shown`."""
+    """Tabulate the figures of the release and of draws like it, then others as `shown`."""
     rows = [
         (_titled(each, group), figures)
         for each in measured
@@ -156,7 +157,7 @@ def _exhibits(
 
 
 def _sweeps(measured: list[Measured]) -> dict[str, list[Exhibit]]:
-    """What was swept, by part, and only the parts that have any."""
+    """Return the swept measures by part, without empty parts."""
     found = {}
     for part in (*_PARTS, "other"):
         swept = [each for each in _of(part, measured) if each.swept]

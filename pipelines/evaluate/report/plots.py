@@ -1,4 +1,4 @@
-"""The plots of the report: what a measure says of the release and of what it is held against."""
+"""The plots of the report: a measure of the release and of its references."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
-WIDTH = 3.9  # inches: at nine points, text is still read when a telephone shows it
+WIDTH = 3.9  # inches: narrow enough for text of nine points to be legible on a telephone
 _LONGEST = 22
 _LOOKS = {
     "release": (svg.BLUE, "o"),
@@ -29,12 +29,12 @@ _OTHERS = ((svg.ORANGE, "<"), (svg.VERMILION, ">"), (svg.PURPLE, "h"), (svg.GREE
 
 
 def comparison(measured: Measured, name: str) -> str | None:
-    """A dot for each figure of the release as it is; None if fewer than two can be drawn."""
+    """Draw a dot for each figure of the release as it is; None if fewer than two can be drawn."""
     import matplotlib as mpl
     from matplotlib.figure import Figure as Drawing
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    attack = measured.measure["part"] == "attack"  # of which a single draw tells how sure it is
+    attack = measured.measure["part"] == "attack"  # even its first draw has an interval
     drawn = [first_draw(figure) if attack else figure for figure in measured.own]
     figures = [figure for figure in drawn if plotted(figure["mean"])]
     if len(figures) < 2:
@@ -61,7 +61,7 @@ def comparison(measured: Measured, name: str) -> str | None:
 
 
 def told(figures: Sequence[Figure]) -> str:
-    """What a plot shows, in words."""
+    """Describe a plot in words."""
     said = (
         f"{' '.join(filter(None, (subject(each['subject']), each['group'])))} "
         f"{number(each['mean'])}"
@@ -71,7 +71,7 @@ def told(figures: Sequence[Figure]) -> str:
 
 
 def look(name: str, names: Sequence[str]) -> tuple[str, str]:
-    """The colour and the marker of a subject, one of `names`."""
+    """Return the colour and the marker of a subject, one of `names`."""
     if name in _LOOKS:
         return _LOOKS[name]
     others = [each for each in names if each not in _LOOKS]
@@ -79,12 +79,12 @@ def look(name: str, names: Sequence[str]) -> tuple[str, str]:
 
 
 def short(text: str) -> str:
-    """A label that leaves room for the plot; the table has it whole."""
+    """Shorten a label to leave room for the plot; the table has it whole."""
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def errors(figures: Sequence[Figure]) -> Any:
-    """How far the intervals reach to both sides; nothing where there is none."""
+    """Return the reach of the intervals to both sides; zero where there is none."""
     reach = [
         (max(f["mean"] - f["low"], 0), max(f["high"] - f["mean"], 0)) if bounded(f) else (0, 0)
         for f in figures
@@ -93,14 +93,14 @@ def errors(figures: Sequence[Figure]) -> Any:
 
 
 def legend(drawing: Drawing) -> None:
-    """Below, where it hides nothing."""
+    """Add the legend below the axes, where it hides nothing."""
     drawing.legend(
         loc="outside lower center", ncols=2, fontsize=8.5, columnspacing=1.2, handletextpad=0.5
     )
 
 
 def _height(figures: Sequence[Figure], grouped: bool) -> float:
-    """Inches."""
+    """Return the height of a drawing in inches."""
     if not grouped:
         return 0.45 + 0.3 * len(figures)
     subjects, groups = len(values(list(figures), "subject")), len(values(list(figures), "group"))

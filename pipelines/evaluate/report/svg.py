@@ -1,4 +1,4 @@
-"""Drawings that take on the colours and the type of the page they stand in."""
+"""SVG drawings that take the colours and the fonts of their page."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from xml.etree import ElementTree as ET
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, which people with any colour vision tell apart.
+# Okabe and Ito's colours, which remain distinct under any colour vision.
 BLUE, VERMILION, GREEN, ORANGE, PURPLE = "#0072b2", "#d55e00", "#009e73", "#e69f00", "#cc79a7"
-# Not black: what is black, matplotlib leaves to the viewer.
+# Not black: matplotlib writes no colour for black, so there would be none to replace.
 INK, GREY, FAINT, PAPER = "#010101", "#6b6b6b", "#cfcfcf", "#fefefe"
 
-# The page says what these are, in the light and in the dark.
+# The page defines these variables, for its light and its dark theme.
 _ON_PAGE = {
     BLUE: "var(--blue)",
     VERMILION: "var(--vermilion)",
@@ -31,7 +31,7 @@ _ON_PAGE = {
 SETTINGS: dict[Any, Any] = {
     "svg.hashsalt": "quietcorpus",
     "svg.fonttype": "none",
-    "text.parse_math": False,  # a dollar sign in a name is a dollar sign
+    "text.parse_math": False,  # a dollar sign in a name begins no formula
     "font.size": 9,
     "axes.facecolor": "none",
     "figure.facecolor": "none",
@@ -47,17 +47,17 @@ _HREF = "{http://www.w3.org/1999/xlink}href"
 
 
 def inline(figure: Figure, name: str, title: str, description: str) -> str:
-    """A drawing as an `svg` element.
+    """Return a drawing as an `svg` element.
 
     Args:
         figure: drawn under `SETTINGS`.
-        name: begins the ids inside, which are unique on a page if the names are.
+        name: the prefix of the ids inside, which are unique on a page if the names are.
         title: the accessible name.
-        description: what a reader who does not see it is told.
+        description: the accessible description, for readers who cannot see the drawing.
     """
     stream = io.StringIO()
     with warnings.catch_warnings():
-        # The browser sets the type, in fonts of its own.
+        # The browser sets the text, in its own fonts.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure.savefig(stream, format="svg")
     root = ET.fromstring(stream.getvalue())  # noqa: S314 - matplotlib wrote it a line ago
@@ -70,11 +70,11 @@ def inline(figure: Figure, name: str, title: str, description: str) -> str:
 
 
 def _strip(root: ET.Element) -> None:
-    """Take out what the page sets: size, licence, style sheet and namespace."""
+    """Remove the size, the licence, the style sheet and the namespace, which the page sets."""
     for attribute in ("width", "height", "version"):
         del root.attrib[attribute]
     for parent in list(root.iter()):
-        parent.tag = parent.tag.partition("}")[2]  # HTML knows the elements without a namespace
+        parent.tag = parent.tag.partition("}")[2]  # in HTML, elements have no namespace prefix
         for child in list(parent):
             if child.tag.endswith(("}metadata", "}style")):
                 parent.remove(child)
@@ -89,7 +89,7 @@ def _restyle(element: ET.Element) -> None:
 
 
 def _rename(root: ET.Element, name: str) -> None:
-    """Keep the ids that something refers to, under names of this drawing's own."""
+    """Prefix the ids that something refers to with the drawing's name, and drop all others."""
     used = set()
     for element in root.iter():
         if reference := element.attrib.pop(_HREF, None):

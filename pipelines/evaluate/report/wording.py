@@ -1,4 +1,4 @@
-"""Numbers, intervals and names as the report words them."""
+"""The wording of numbers, intervals and names in the report."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from quietcorpus.pipelines.evaluate.report.figures import Measured
 
-# What figures are of. One that is not listed is shown by its own name.
+# The names of subjects. A subject that is not listed keeps its own name.
 _SUBJECTS = {
     "release": "this release",
     "original": "original text",
@@ -26,7 +26,7 @@ _SYMBOLS = {"epsilon": "ε", "delta": "δ"}
 
 
 def number(value: float | None) -> str:
-    """A number, or a dash and why there is none."""
+    """Format a number, or a dash and the reason why there is none."""
     if value is None:
         return "— (not measured)"
     if math.isnan(value):
@@ -46,26 +46,26 @@ def number(value: float | None) -> str:
 
 
 def first(figure: Mapping[str, Any]) -> tuple[str, str]:
-    """A figure's first draw, and its interval over documents if it has one."""
+    """Format a figure's first draw, and its interval over documents if it has one."""
     one = figure["first"]
     known = plotted(one["low"]) and plotted(one["high"])
     return number(one["value"]), f"{number(one['low'])} to {number(one['high'])}" if known else ""
 
 
 def first_or_fresh(figure: Mapping[str, Any]) -> tuple[str, str]:
-    """The same, where not every first draw is the release itself: whether this one is."""
+    """Format a figure's first draw and interval, and say whether the draw is the release itself."""
     value, ends = first(figure)
     said = "a draw like it" if figure["first"]["fresh"] else "this release"
     return value, "; ".join(filter(None, (ends, said)))
 
 
 def mean(figure: Mapping[str, Any]) -> tuple[str, str]:
-    """A figure's mean over draws, and its interval."""
+    """Format a figure's mean over draws, and its interval."""
     return number(figure["mean"]), interval(figure)
 
 
 def interval(figure: Mapping[str, Any]) -> str:
-    """A figure's interval, or why it has none."""
+    """Format a figure's interval, or the reason why it has none."""
     low, high = figure["low"], figure["high"]
     if low is None or high is None:
         return "one draw" if figure["draws"] == 1 else "— (draws equal)"
@@ -75,33 +75,33 @@ def interval(figure: Mapping[str, Any]) -> str:
 
 
 def plotted(value: float | None) -> bool:
-    """Whether a value can be drawn."""
+    """Return whether a value can be drawn."""
     return value is not None and math.isfinite(value)
 
 
 def bounded(figure: Mapping[str, Any]) -> bool:
-    """Whether a figure has an interval with two ends."""
+    """Return whether a figure has an interval with two finite ends."""
     return plotted(figure["low"]) and plotted(figure["high"])
 
 
 def subject(name: str) -> str:
-    """What a figure is of."""
+    """Return the name of a figure's subject."""
     return _SUBJECTS.get(name, name)
 
 
 def symbol(key: str) -> str:
-    """A parameter's name, as the field writes it."""
+    """Return a parameter's customary symbol, or its name if it has none."""
     return _SYMBOLS.get(key, key)
 
 
 def setting(parameters: Mapping[str, str], leave_out: str | None = None) -> str:
-    """The parameters that a sweep set, such as `ε = 5, size = 100`."""
+    """Format the parameters that a sweep set, such as `ε = 5, size = 100`."""
     pairs = ((symbol(key), value) for key, value in parameters.items() if key != leave_out)
     return ", ".join(f"{key} = {value}" for key, value in pairs)
 
 
 def direction(measure: Mapping[str, Any]) -> str:
-    """Which way a measure is better, in a sentence; empty if there is no saying."""
+    """Say in a sentence which direction of a measure is better; empty if neither is."""
     part = measure["part"]
     if part == "attack":
         return "Lower is more private."
@@ -109,7 +109,7 @@ def direction(measure: Mapping[str, Any]) -> str:
 
 
 def caution(measured: Measured) -> str:
-    """What to think of a measure that takes the floor for better than the original, if it does."""
+    """Return a warning if a measure scores the floor better than the original; empty otherwise."""
     if not measured.blind:
         return ""
     means = {"higher": "A higher value counts as better", "lower": "A lower value counts as better"}
@@ -121,12 +121,12 @@ def caution(measured: Measured) -> str:
 
 
 def listed(items: Iterable[str]) -> str:
-    """Names in a row, each once, with commas in between."""
+    """Join names by commas, each once."""
     return ", ".join(dict.fromkeys(items))
 
 
 def cell(value: Any) -> str:
-    """What an audit holds: text as it is, a number in six digits, a dash for nothing."""
+    """Format a value of an audit: text as it is, a float in six digits, a dash for None."""
     if value is None:
         return "—"
     if isinstance(value, float):
