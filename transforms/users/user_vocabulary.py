@@ -86,7 +86,7 @@ class SelectUserVocabulary(beam.PTransform):
 
 
 class _ReadWords(beam.DoFn):
-    """A DoFn that yields (digest, words) for each user of a split, in parts if it has many words."""
+    """A DoFn from a split to (digest, words) for each user, in parts if it has many words."""
 
     def __init__(self, corpus: Corpus, users: Users, most: int, key: KeySource) -> None:
         self._corpus = corpus

@@ -137,7 +137,7 @@ class GatherUsers(beam.PTransform):
 
 
 class _ReadShares(beam.DoFn):
-    """A DoFn that yields (digest, `Share`) for each user of a split, in parts if it has much text."""
+    """A DoFn from a split to (digest, `Share`) for each user, in parts if it has much text."""
 
     def __init__(self, corpus: Corpus, users: Users, key: KeySource, rejects: RejectLog) -> None:
         self._corpus = corpus
