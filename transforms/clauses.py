@@ -1,4 +1,4 @@
-"""A check that refuses vocabularies of clauses, which text without spaces between words gives."""
+"""A check that refuses vocabularies of clauses, as text without spaces between words yields."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class StageError(Exception):
 
 
 class Unavailable(StageError):
-    """A resource that is missing now and may be there later; the message has no private text."""
+    """A resource that is missing now and may return; the message names it, without private text."""
 
 
 def redacted(

@@ -21,7 +21,7 @@ from quietcorpus.transforms.vocabulary import KeySource
 
 
 class ReleaseShards(beam.DoFn):
-    """A DoFn from a shard to its data file, and to its tally and its identifiers, tagged."""
+    """A DoFn that writes a shard's data file; its tally and its identifiers are tagged outputs."""
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ import apache_beam as beam
 from quietcorpus.transforms.parts import Parts, joined
 
 BUCKETS = 64
-"""The number of buckets, by the hash of a term; every part of the corpus adds to every bucket."""
+"""The number of buckets, chosen by a term's hash; every part of the corpus adds to each of them."""
 
 TermSums = tuple[dict[str, int], Parts]
 """Exact sums by term, and the parts whose documents or users they cover."""

@@ -102,7 +102,10 @@ class Selection(Protocol):
 
 
 class Threshold(beam.PTransform):
-    """A PTransform from (bucket, `TermSums`) pairs to the `Vocabulary` of sufficient noisy sums."""
+    """A PTransform from (bucket, `TermSums`) pairs to one `Vocabulary`.
+
+    The vocabulary is the terms whose noisy sum reaches the selection's threshold.
+    """
 
     def __init__(
         self,

@@ -41,7 +41,7 @@ class Artefact:
         return cls(key, uri, digest.hexdigest())
 
     def lines(self) -> Iterator[bytes]:
-        """Yield the file's lines; raises InputError at the end if it has changed meanwhile."""
+        """Yield the file's lines; raises InputError at the end if their digest has changed."""
         digest = hashlib.sha256()
         with FileSystems.open(self.uri, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
             for line in stream:

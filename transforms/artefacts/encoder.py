@@ -1,4 +1,4 @@
-"""Sentence encoders, found by the launcher and loaded once a worker; each sentence counts alone.
+"""Sentence encoders, found by the launcher and loaded once per worker.
 
 A guarantee about one sentence requires that its embedding depends on that sentence alone. In a
 batch padded to its longest sentence it does not: the last digits change with the neighbours. So
@@ -100,7 +100,7 @@ class EncoderSource:
             )
 
     def open(self) -> Encoder:
-        """Load the encoder, once a process; raises InputError if it is not the one found before."""
+        """Load the encoder, once per process; raises InputError if it is not the resolved one."""
         with _threads:
             return _opened(self)
 
@@ -276,7 +276,7 @@ class Encoder:
 
     def _is_sound(self, length: int) -> bool:
         """Return whether rows get the same bits at the next place, and beside blanks."""
-        if length > self._longest_shared or length == self._most:  # at most, rows may be full
+        if length > self._longest_shared or length == self._most:  # the longest may be full
             return False
         if length not in self._sound:
             known = self._model.tokenizer.vocab_size

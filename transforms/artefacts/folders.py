@@ -1,4 +1,4 @@
-"""Folders of artefacts by their URI: found by the launcher, and fetched whole, once a host."""
+"""Folders of artefacts by their URI: found by the launcher, fetched whole, once per host."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class FolderSource(Generic[Opened]):
             ) from None
 
     def open(self) -> Opened:
-        """Fetch, verify and read it, once a process; raises InputError if it is unusable."""
+        """Fetch, verify and read it, once per process; raises InputError if it is unusable."""
         try:
             with _threads:
                 found: Opened = _opened(self.kind, self.uri, self.digest)

@@ -1,4 +1,4 @@
-"""The word-level baseline of document embeddings: text privatised by word, encoded, averaged.
+"""A baseline of document embeddings: text privatised word by word, then encoded, then averaged.
 
 Meehan, Mrini and Chaudhuri: Sentence-level privacy for document embeddings (ACL 2022), the baseline
 `MDP` of section 5. Theirs keeps the private text's division into sentences, which depends on its

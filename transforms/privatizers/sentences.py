@@ -59,7 +59,7 @@ class SentencesParameters:
     """The documents' mechanism, with all that its output law depends on except the key.
 
     Attributes:
-        mechanism: either but Madlib, which has its own parameters (`privatizers.embedded_words`).
+        mechanism: any but Madlib, which has its own parameters (`privatizers.embedded_words`).
         epsilon: the epsilon of one sentence.
         utility: for deep-candidate: the utility of a candidate.
         projections: for deep-candidate by depth: the number of the candidates' projections used.
@@ -151,7 +151,7 @@ class _Mechanism(Protocol):
     def inputs(
         self, embeddings: Embeddings, offsets: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int32]:
-        """Compute all that a document's output depends on except the key, one row a document."""
+        """Compute all that a document's output depends on except the key, one row per document."""
 
     def columns(
         self, inputs: npt.NDArray[np.int32], stream: Keystream, addresses: Addresses

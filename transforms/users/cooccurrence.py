@@ -75,7 +75,7 @@ class Cooccurrences:
 
 
 class ReleaseCooccurrences(beam.PTransform):
-    """A PTransform from (digest, `Share`) pairs to a `Written` file of noisy counts a block."""
+    """A PTransform from (digest, `Share`) pairs to a `Written` file of noisy counts per block."""
 
     def __init__(
         self,

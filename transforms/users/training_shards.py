@@ -42,7 +42,10 @@ def shard_of(user: bytes, shards: int) -> int:
 
 
 class WriteTrainingShards(beam.PTransform):
-    """A PTransform from (digest, `Share`) pairs to a `Written` file for each shard, by digest."""
+    """A PTransform from (digest, `Share`) pairs to a `Written` file for each shard that has users.
+
+    A shard's users are in the order of their digests.
+    """
 
     def __init__(self, shards: int, key: KeySource, staging: str) -> None:
         super().__init__()

@@ -107,7 +107,10 @@ def _strings(documents: Documents, column: str) -> list[str | None]:
 
 
 class GatherUsers(beam.PTransform):
-    """A PTransform from splits to tagged (digest, `Share`) `shares`, `tallies`, `identifiers`."""
+    """A PTransform from splits to the tagged outputs `shares`, `tallies` and `identifiers`.
+
+    `shares` are (digest, `Share`) pairs.
+    """
 
     def __init__(
         self,
