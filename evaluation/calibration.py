@@ -88,7 +88,7 @@ def choose_words(
     Args:
         size: the number of words V.
         count: the number of words to choose; None for all of them.
-        seed: of the choice.
+        seed: the seed of the choice.
         weights: None to draw uniformly without replacement; else float64 (V,), in proportion to
             which words are drawn with replacement, so that a word may be drawn twice.
 

@@ -53,10 +53,10 @@ def out_of_fold(
     """Predict each document's label by a model learnt from the other folds, (n,).
 
     Args:
-        features: of n documents.
+        features: the features of n documents.
         labels: (n,).
         folds: 2 or more; stratified.
-        seed: of the folds, and of the latent space.
+        seed: the seed of the folds, and of the latent space.
         dimensions: None to learn from the features. Else the features are counts, and documents are
             described by so many dimensions of a latent space, fitted to the other folds.
 

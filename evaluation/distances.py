@@ -44,7 +44,7 @@ class Distances:
     mean: exact, or from a sample of pairs with a 95 % confidence interval (normal approximation).
     maximum: exact, or the largest distance that was found (`value` and `low`), with a bound that no
         distance exceeds (`high`).
-    unit: of both.
+    unit: the unit of both.
     """
 
     unit: str
@@ -101,7 +101,7 @@ def euclidean_distances(
 
     Args:
         vectors: float32 (V, d).
-        seed: of the sample of pairs, where there are more than the budget.
+        seed: the seed of the sample of pairs, where there are more than the budget.
         budget: about how many pairs to compare for the mean, and again for the maximum.
 
     Raises:

@@ -30,9 +30,9 @@ def laplace(
 
     Args:
         counts: non-negative integers, shape (n, V).
-        epsilon: of every document.
+        epsilon: the epsilon of every document.
         length: the largest number of tokens kept of a document.
-        generator: of the cuts and the noise.
+        generator: the generator of the cuts and the noise.
 
     Returns:
         int32 (n, V), non-negative.

@@ -65,7 +65,7 @@ def of_share(successes: float, sample: int, confidence: float) -> tuple[float, f
     Args:
         successes: the number of successes, or the sum of chances (then rounded from the middle).
         sample: the number of members, one or more.
-        confidence: of the interval, such as 0.95.
+        confidence: the confidence of the interval, such as 0.95.
     """
     level = (1 - confidence) / 2
     failures = sample - successes
@@ -86,7 +86,7 @@ def of_auc(value: float, members: int, others: int, confidence: float) -> tuple[
     Args:
         value: the observed area, 0 to 1.
         members, others: the number of either kind, one or more.
-        confidence: of the interval, such as 0.95.
+        confidence: the confidence of the interval, such as 0.95.
     """
     quantile = float(stats.norm.ppf((1 + confidence) / 2))
     more = (members + others) / 2 - 1
@@ -131,7 +131,7 @@ def mean_over_blocks(
     Args:
         values: float64 (n,).
         blocks: int64 (n,), the block of each value, numbered from zero.
-        confidence: of the interval, such as 0.95.
+        confidence: the confidence of the interval, such as 0.95.
     """
     sizes = np.bincount(blocks)
     if len(sizes) < 2:
@@ -152,7 +152,7 @@ def over_draws(values: npt.ArrayLike, confidence: float) -> tuple[float, float]:
 
     Args:
         values: floats (n,), a score for each draw of the release.
-        confidence: of the interval, such as 0.95.
+        confidence: the confidence of the interval, such as 0.95.
     """
     draws = np.asarray(values, dtype=np.float64)
     return mean_over_blocks(draws, np.arange(len(draws)), confidence)

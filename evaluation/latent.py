@@ -15,7 +15,7 @@ import scipy.sparse as sp
 def weighted(counts: sp.csr_array) -> sp.csr_array:
     """Weight counts as log(1 + count), each row scaled to unit length; an empty row stays empty.
 
-    Takes non-negative numbers, shape (n, V); returns float64 of the same shape.
+    Counts are non-negative, shape (n, V); the weights are float64 of the same shape.
 
     Raises:
         ValueError: a negative count.
@@ -42,7 +42,7 @@ def directions(rows: sp.csr_array, dimensions: int, seed: int) -> npt.NDArray[np
     Args:
         rows: float64 (n, V), as of `weighted`.
         dimensions: 1 to min(n, V).
-        seed: of the range finder.
+        seed: the seed of the range finder.
 
     Raises:
         ValueError: more dimensions than the matrix can have.
@@ -71,7 +71,7 @@ def reconstruction_errors(
         counts: non-negative, shape (n, V).
         dimensions: of the latent space; at most V, and the documents of all folds but one.
         folds: 2 or more, of random documents.
-        seed: of the folds and of the range finder.
+        seed: the seed of the folds and of the range finder.
 
     Returns:
         float64 (folds,). The folds share training documents, and so are not independent.

@@ -51,7 +51,7 @@ def draw(
         documents: n.
         length: terms of a document, on average.
         topics: T.
-        generator: of all draws.
+        generator: the generator of all draws.
     """
     own = weights * np.exp(generator.normal(0, _DEVIATION, (topics, len(weights))))
     laws = own / own.sum(axis=1, keepdims=True)

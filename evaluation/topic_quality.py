@@ -21,7 +21,7 @@ def exclusivity(topic_terms: npt.NDArray[np.floating], count: int = 20) -> npt.N
 
     Args:
         topic_terms: float (T, V), non-negative, as of `fit_topics`.
-        count: of terms a topic.
+        count: the number of terms of a topic.
 
     Returns:
         float64 (T,), above 0 and at most 1.

@@ -25,7 +25,7 @@ def fit_topics(
         counts: non-negative integers, shape (n, V); tomotopy leaves empty documents out.
         topics: the number of topics T.
         iterations: sweeps of the Gibbs sampler.
-        seed: of the sampler; one thread is used, so that equal seeds give equal topics.
+        seed: the seed of the sampler; one thread is used, so that equal seeds give equal topics.
 
     Returns:
         float32 (T, V); every row sums to one, and a term that no document holds has zero.
@@ -48,7 +48,7 @@ def fit_topics(
 def top_terms(topic_terms: npt.NDArray[np.floating], count: int = 20) -> npt.NDArray[np.int32]:
     """Return the `count` likeliest terms of each topic, likeliest first; ties to the lower number.
 
-    Takes float (T, V), as of `fit_topics`; returns int32 (T, count).
+    `topic_terms` is float (T, V), as of `fit_topics`; the result is int32 (T, count).
     """
     return np.argsort(-topic_terms, axis=1, kind="stable")[:, :count].astype(np.int32)
 

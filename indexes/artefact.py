@@ -53,12 +53,12 @@ class Manifest:
         source: the vectors' file, as `uri` and `sha256`.
         words, dimensions, bits: the sizes.
         tokenizer: the tokeniser under which every word is one token.
-        seed: of the autoencoder's training.
+        seed: the seed of the autoencoder's training.
         measures: the quality of the codes: reconstruction error, neighbour overlap and so on.
         distances: by metric, the distances between words: mean and maximum, exact or estimated.
         builder: the software that made the index.
         files: path, bytes and sha256 of each.
-        version: of this format.
+        version: the version of this format.
     """
 
     provenance: Literal["public", "private"]

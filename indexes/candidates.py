@@ -1,7 +1,7 @@
-"""Candidates for sentence-private releases, as a folder: public documents and what they taught.
+"""Candidates for sentence-private releases, as a folder: arrays made from public documents.
 
 manifest.json     the artefact's description; see `quietcorpus.indexes.folder`
-embeddings.npy    float32 (m, d), each candidate's mean sentence embedding: what is released
+embeddings.npy    float32 (m, d), each candidate's mean sentence embedding, which is released
 centre.npy        float64 (d,), the mean of public sentences
 box.npy           float64 (2, d): the lower end and the width of the middle 75 % of public sentences
                   in every dimension
@@ -52,11 +52,11 @@ class Manifest:
         candidates: their number m.
         projections: their number p.
         cosines: the quantiles of public similarities that similarities are clipped to.
-        seed: of the choice of documents, the clusters, the recoder and the projections.
+        seed: the seed of the choice of documents, the clusters, the recoder and the projections.
         measures: the recoder's training curve, the clusters' quality, the candidates' depths.
         builder: the software that made the candidates.
         files: path, bytes and sha256 of each.
-        version: of this format.
+        version: the version of this format.
     """
 
     provenance: Literal["public", "private"]

@@ -88,7 +88,8 @@ class EuclideanSearch:
 
 @compiled
 def _maxima(scores, half, maxima):  # type: ignore[no-untyped-def]
-    """Write each group's largest score; the inner loops over queries are what vectorises."""
+    """Write the largest score of each group of words to `maxima`."""
+    # The inner loops run over queries, so that compilers turn them into vector instructions.
     words, queries = scores.shape
     for word in range(words):
         group = maxima[word // _GROUP]

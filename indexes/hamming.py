@@ -40,7 +40,8 @@ def ones(word):  # type: ignore[no-untyped-def]
 
 @compiled
 def _nearest(codes, queries):  # type: ignore[no-untyped-def]
-    """Find the nearest code to each query; the inner loops over queries are what vectorises."""
+    """Find the code nearest to each query."""
+    # The inner loops run over queries, so that compilers turn them into vector instructions.
     words, count = queries.shape
     # A distance and an id share one number: the smallest is the lowest id among the nearest.
     best = np.full(count, ~np.uint64(0), dtype=np.uint64)

@@ -86,7 +86,7 @@ def train(
         offsets: int64 (n + 1,), where each document's sentences begin.
         clusters: int64 (n,), the clusters to predict.
         held: bool (n,), the documents that are held out, for the accuracy.
-        seed: of the initial weights, the order of documents and the dropout.
+        seed: the seed of the initial weights, the order of documents and the dropout.
     """
     import torch
     from torch import nn

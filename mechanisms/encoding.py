@@ -1,4 +1,4 @@
-"""A canonical encoding of values as bytes: equal values have equal bytes, and no others do.
+"""A canonical encoding of values: the same value always has the same bytes, and no other has them.
 
 Everything that noise depends on is encoded this way. A `repr` would not do: it changes when a class
 is renamed, and need not change when a law does.

@@ -36,7 +36,7 @@ class Prior:
         histogram: float64 (K,), positive, of sum 1: the corpus's shares of the bins, as released.
         length: tokens of a document, on average.
         factors: T.
-        shape: of each weight's Gamma law; the smaller, the fewer factors a document has.
+        shape: the shape of each weight's Gamma law; the smaller, the fewer factors a document has.
         concentration: tokens of the histogram that each factor counts as its prior.
     """
 
@@ -133,7 +133,7 @@ def directions(
     Args:
         gram: float64 (K, K): the noisy counts' sum of outer products over the documents.
         documents: n.
-        variance: of the noise that was added to a count.
+        variance: the variance of the noise that was added to a count.
         means: float64 (K,): of the counts, which are Poisson.
     """
     scales = np.sqrt(variance + means)
@@ -226,7 +226,7 @@ def step(
 
     Args:
         noisy: int32 (n, K).
-        shapes: of the weights' Gamma laws, (n, T).
+        shapes: the shapes of the weights' Gamma laws, (n, T).
         topics: `Factors.geometric_mean`.
         prior: the prior.
         decay: exp(-rate) of the noise.
@@ -249,7 +249,7 @@ def means(shapes: npt.NDArray[np.floating], fits: Sequence[Factors], prior: Prio
     """Estimate each document's mean counts, averaged over the fits: float32 (n, K).
 
     Args:
-        shapes: of the documents' weights, (starts, n, T).
+        shapes: the shapes of the documents' weights, (starts, n, T).
         fits: the factors of each start.
         prior: the prior.
     """

@@ -1,4 +1,4 @@
-"""Guarantees as values: what a mechanism promises, and how promises add up."""
+"""Guarantees as values: the promises of mechanisms, and their composition."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class UserPrivacy:
     For every two corpora that are equal but for one user, all of whose documents are in one of
     them and none in the other, in either order, and for every set S of outputs,
     Pr[M(x) in S] <= exp(epsilon) Pr[M(x') in S] + delta; for a user of group g the same holds with
-    epsilon_g. A user's group is part of that user's data; what groups there are is public.
+    epsilon_g. A user's group is part of that user's data; the set of groups is public.
 
     `epsilon` holds for every user, in a group or not. Raises ValueError for a group named twice,
     and for one whose epsilon is larger.

@@ -153,7 +153,7 @@ class Keystream:
     def parts(addresses: Addresses, offsets: npt.NDArray[np.int64]) -> Addresses:
         """Derive an address for each part of every input, offsets[i + 1] - offsets[i] for input i.
 
-        The parts of one input never share a block; the parts of two inputs are as the inputs are.
+        The parts of one input never share a block; parts of two inputs do as rarely as the inputs.
         """
         parts = np.repeat(addresses, np.diff(offsets), axis=0)
         parts[:, 0] ^= (

@@ -30,7 +30,7 @@ class SkipGram:
     """The settings of the model, without the length and the noise of its training.
 
     Attributes:
-        dimensions: of a vector.
+        dimensions: the dimensions of a vector.
         window: the largest distance of two words that make a pair.
         negatives: the weight of a pair's negative samples against it: in word2vec, their number.
         clip: the norm C that a user's update is clipped to.
@@ -56,9 +56,10 @@ class Vectors:
 def negative_samples(step: int, size: int, dimensions: int, stream: Keystream) -> Rows:
     """Draw the negative samples that all users of a step share: words of `size`, ascending.
 
-    They are all words, or as many as have 2^17 numbers. A few samples would fill a user's clipped
-    norm with a gradient that is the same for all users. With many more, the gradient of each number
-    would be smaller than the whole numbers that updates are rounded to.
+    They are all words, or as many as have 2^17 numbers (or 2^24 chances with all words), but at
+    least 64. A few samples would fill a user's clipped norm with a gradient that is the same for
+    all users. With many more, the gradient of each number would be smaller than the whole numbers
+    that updates are rounded to.
     """
     most = min(_MOST_CHANCES // size, _MOST_VALUES // dimensions)
     count = min(size, max(_LEAST_NEGATIVES, most))

@@ -75,7 +75,7 @@ class Truncation:
 
 @dataclass(frozen=True, eq=False)
 class Box:
-    """The public box low <= x <= low + width, float64 (d,) both; what is outside is clipped to it.
+    """The public box low <= x <= low + width, float64 (d,) both; values are clipped to it.
 
     Raises ValueError for shapes that differ, and for numbers that are negative widths or not
     finite.
@@ -98,7 +98,7 @@ class Box:
         """Sum each document's clipped and rounded embeddings, int64 (n, d).
 
         A sentence adds 0 at the box's lower end and STEPS at its upper one, and in between the
-        nearest whole number, or the upper of two; what it adds depends on it alone.
+        nearest whole number, or the upper of two. Its contribution depends on that sentence alone.
 
         Args:
             sentences: float32 (total, d).

@@ -54,7 +54,7 @@ class Training:
     """Steps of a training, each a release of noisy sums.
 
     Attributes:
-        settings: of the model.
+        settings: the settings of the model.
         mechanism: adds the noise.
         lot: the number of users that a step is expected to have. It is public, since the divisor
             must not tell how many users there are.

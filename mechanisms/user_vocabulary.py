@@ -83,7 +83,7 @@ class UserVocabulary:
 
     @cached_property
     def threshold(self) -> int:
-        """Find the threshold that keeps the terms of one user alone from being released.
+        """Find the threshold that bounds the chance to release terms that only one user has.
 
         It is the least T with t * Pr[weight(t) + noise >= T] <= delta / 2 for every t up to
         `words`. Probabilities are bounded from above.

@@ -55,7 +55,7 @@ def attributed(
         known: features of the original documents, dense or sparse, (n, d).
         released: the same features of their releases, (n, d), in the same order.
         authors: numbers or strings (n,), the author of each document.
-        generator: of the halves, and of the classifier.
+        generator: the generator of the halves, and of the classifier.
 
     Returns:
         bool, about (n / 2,): for the released documents that the attacker sees, in their order.

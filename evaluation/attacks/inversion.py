@@ -49,7 +49,7 @@ def simulated_counts(
         epsilon: per unit of the mechanism's distance.
         draws: the number of outputs of each word; where these differ, int64 (n,), each block of 64
             consecutive words takes the largest number of the block.
-        seed: of the draws; the draws that measure what guesses recover need another one.
+        seed: the seed of the draws; draws that measure the guesses' success need another one.
     """
     each = np.broadcast_to(draws, len(words))
     parts, done = [], 0

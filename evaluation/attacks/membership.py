@@ -63,7 +63,7 @@ def membership(
         learn: trains a model; called once for each shadow model, and then for the target.
         labels: int64 (n,), the true classes, 0 .. classes - 1.
         shadows: the number of shadow models.
-        generator: of the halves.
+        generator: the generator of the halves.
 
     Raises:
         ValueError: there is no shadow model, a negative label, one class only, or a class of

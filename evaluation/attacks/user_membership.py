@@ -43,7 +43,7 @@ class UserAttack:
             fit: trains; called once for each shadow, and then once for each attack.
             users: the number of all users.
             shadows: the number of shadow trainings.
-            generator: of the halves.
+            generator: the generator of the halves.
 
         Raises:
             ValueError: there is no shadow, or fewer than four users.
@@ -83,7 +83,7 @@ def fits(vectors: npt.NDArray[np.floating], pairs: Sequence[Pairs]) -> Scores:
 
     Args:
         vectors: (V, d), of all words.
-        pairs: of each of n users.
+        pairs: the pairs of each of n users.
     """
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit = vectors / np.where(lengths > 0, lengths, 1)

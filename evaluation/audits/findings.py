@@ -23,7 +23,7 @@ class Exact:
         stated: the largest value that the figure may have.
         says: a sentence on how the figure was found.
         find: computes the figure.
-        delta: of the statement, if it has one.
+        delta: the delta of the statement, if it has one.
     """
 
     name: str

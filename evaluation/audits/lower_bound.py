@@ -32,7 +32,7 @@ class LowerBound:
     Attributes:
         epsilon: the bound, on epsilon or on a chance; 0 where nothing was shown.
         reach: the largest bound that so many draws could have shown.
-        draws: of each input.
+        draws: the number of draws of each input.
         event: the event that the bound comes from, in words.
     """
 
