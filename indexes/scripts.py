@@ -1,5 +1,6 @@
-"""A check for text without spaces between its words, whose tokens are clauses: `unicode-words-v1`
-finds no words in it.
+"""A check for scripts without spaces between words, whose tokens are clauses.
+
+`unicode-words-v1` finds no words in such text.
 """
 
 from __future__ import annotations

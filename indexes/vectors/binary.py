@@ -1,5 +1,7 @@
-"""Word vectors from word2vec's binary format: a header, and for every word its bytes, a space and
-float32 values; with a line end after each (the original tool) or without one (gensim).
+"""Word vectors from word2vec's binary format.
+
+A file has a header, and for every word its bytes, a space and float32 values, with a line end after
+each (the original tool) or without one (gensim).
 """
 
 from __future__ import annotations
