@@ -9,10 +9,10 @@ from setuptools.command.build import build
 
 
 class Build(build):
-    """A build of what is here, without what an earlier one left behind."""
+    """A build without the files that an earlier one left behind."""
 
     def run(self) -> None:
-        """Build from nothing."""
+        """Delete an earlier build, then build."""
         shutil.rmtree(self.build_lib, ignore_errors=True)
         super().run()
 

@@ -1,4 +1,4 @@
-"""How often words come back unchanged, and from how many they are told apart, before a run.
+"""Estimates, before a run, of how often words stay unchanged and how many outputs a word has.
 
 Feyisetan, Balle, Drake and Diethe (WSDM 2020), section 4: N_w = Pr[M(w) = w], and S_w, the size
 of the smallest set of words that holds M(w) with probability at least 1 - eta.
@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from quietcorpus.evaluation.simulation import Simulator
 from quietcorpus.evaluation.tallies import WORDS_A_BLOCK, Block, Tally, Task, blocks_of
 
-# How tasks are run: like `map`, but the results may come in any order.
+# Runs tasks like `map`, but the results may come in any order.
 Run = Callable[[Task, Sequence[Block]], Iterable[Tally]]
 
 
@@ -44,33 +44,33 @@ class Measured:
 
     @property
     def unchanged_share(self) -> npt.NDArray[np.float64]:
-        """The estimates of N_w, float64 (E, n)."""
+        """Return the estimates of N_w, float64 (E, n)."""
         return self.unchanged / self.draws
 
     @property
     def min_entropy(self) -> npt.NDArray[np.float64]:
-        """The proxy -log N_w of the Renyi entropy of order infinity, in nats, float64 (E, n).
+        """Return -log N_w, a proxy of the Renyi entropy of order infinity, in nats, float64 (E, n).
 
-        It is infinite where no draw gave the word: all one knows is that it is about log(draws)
-        or more. M(w) has this entropy if no output is likelier than w itself, else less.
+        It is infinite where no draw gave the word; the true value is then about log(draws) or more.
+        M(w) has this entropy if no output is likelier than w itself, else less.
         """
         with np.errstate(divide="ignore"):
             return -np.log(self.unchanged_share)
 
     @property
     def max_entropy(self) -> npt.NDArray[np.float64]:
-        """The proxy log S_w of the Renyi entropy of order 0, in nats, float64 (E, n)."""
+        """Return log S_w, a proxy of the Renyi entropy of order 0, in nats, float64 (E, n)."""
         return np.log(self.set_size)
 
 
 def held_draws(draws: int, eta: Fraction) -> int:
-    """How many draws are a share of at least 1 - eta of them.
+    """Compute the least number of draws that is a share of at least 1 - eta of `draws`.
 
-    The plug-in estimate of S_w that follows is low on average rather than high: the most frequent
-    outputs of a sample hold more of it than the likeliest outputs do of the law (the expectation of
-    a maximum over sets is at least the maximum of expectations). For one word it may still be
-    too high; a lower bound that holds with a stated confidence takes `most_allowed` + 1 draws
-    for `held` (see `quietcorpus.evaluation.demands`).
+    The plug-in estimate of S_w from it is low on average rather than high: the most frequent
+    outputs of a sample hold more of the sample than the likeliest outputs hold of the law (the
+    expectation of a maximum over sets is at least the maximum of expectations). For one word it may
+    still be too high. A lower bound that holds with a stated confidence takes `most_allowed` + 1
+    draws for `held` (see `quietcorpus.evaluation.demands`).
     """
     if not 0 < eta < 1:
         raise ValueError(f"eta is {eta}; it must be above 0 and below 1")
@@ -83,14 +83,14 @@ def choose_words(
     seed: np.random.SeedSequence,
     weights: npt.NDArray[np.float64] | None = None,
 ) -> npt.NDArray[np.int64]:
-    """The words to measure, int64 (count,), in random order.
+    """Choose the words to measure, int64 (count,), in random order.
 
     Args:
         size: the number of words V.
-        count: how many; None for all of them.
-        seed: of the choice.
-        weights: None to draw without replacement, every word alike; else float64 (V,), in
-            proportion to which words are drawn with replacement, so that one may come twice.
+        count: the number of words to choose; None for all of them.
+        seed: the seed of the choice.
+        weights: None to draw uniformly without replacement; else float64 (V,), in proportion to
+            which words are drawn with replacement, so that a word may be drawn twice.
 
     Raises:
         ValueError: the count is not positive, or above V where nothing is drawn twice, or weights
@@ -120,9 +120,9 @@ def measure(
     seed: np.random.SeedSequence,
     run: Run = map,
 ) -> Measured:
-    """Draw the outputs of words at each epsilon, and count.
+    """Draw the outputs of words at each epsilon, and count them.
 
-    The numbers depend on the arguments but for `run`, which only says who does the work.
+    The numbers depend on all arguments except `run`, which only decides where the work is done.
 
     Args:
         simulator: the mechanism on its vocabulary.
@@ -132,8 +132,8 @@ def measure(
         held: see `Measured.set_size`; 1 to draws.
         seed: every block gets a child of it.
         run: applies a function to each block. It is called while BLAS is limited to one thread,
-            without which products may be rounded differently; a function that leaves this process
-            must see to that itself (`limited`).
+            since with more threads products may be rounded differently; if it uses other processes,
+            it must set that limit there itself (`limited`).
 
     Raises:
         ValueError: no words or epsilons, an epsilon or a number out of range.
@@ -157,5 +157,5 @@ def measure(
 
 
 def limited() -> threadpool_limits:
-    """Within this context, BLAS uses one thread, so that its sums are the same ones every time."""
+    """Limit BLAS to one thread within this context, so that its sums are the same every time."""
     return threadpool_limits(limits=1, user_api="blas")

@@ -1,4 +1,4 @@
-"""Which of several settings is best, as far as a few noisy runs of each can tell."""
+"""The choice of the best of several settings, from a few noisy runs of each."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from scipy import stats
 
 
 class Choice(NamedTuple):
-    """The setting that did best, and those that might be better.
+    """The setting with the best result, and those that may be better.
 
     Attributes:
         best: the number of the setting with the highest mean.
-        among: numbers of settings, `best` with them: the one that is truly best is one of these.
+        among: numbers of settings, including `best`; one of these is the truly best setting.
     """
 
     best: int
@@ -24,8 +24,8 @@ class Choice(NamedTuple):
 def choose(scores: npt.NDArray[np.float64], confidence: float = 0.95) -> Choice:
     """Compare the means of settings, each of which was tried in every run.
 
-    With probability `confidence` at least, the setting of the highest expectation is in `among`,
-    for runs that are independent and alike, in which differences of two settings are normal
+    With probability `confidence` at least, the setting of the highest expectation is in `among`, if
+    runs are independent and identically distributed and differences of two settings are normal
     (Bonferroni over one-sided paired t-tests of every other setting against it; Hsu 1996,
     "Multiple Comparisons", chapter 4). Settings may differ in their variances.
 

@@ -1,7 +1,7 @@
-"""How well labels can be learnt: logistic regression on features, out of fold or transferred.
+"""Classification of labels by logistic regression on features, out of fold or transferred.
 
-Dense features are standardised; sparse ones are taken for counts and weighted as for latent
-semantic analysis (`quietcorpus.evaluation.latent.weighted`). No message names a label: it may be
+Dense features are standardised; sparse ones are treated as counts and weighted as for latent
+semantic analysis (`quietcorpus.evaluation.latent.weighted`). No message names a label, which may be
 private.
 """
 
@@ -50,15 +50,15 @@ def scores(truth: Labels, predicted: Labels) -> Scores:
 def out_of_fold(
     features: Features, labels: Labels, folds: int, seed: int, dimensions: int | None = None
 ) -> Labels:
-    """What is predicted of each document by what is learnt from the other folds, (n,).
+    """Predict each document's label by a model learnt from the other folds, (n,).
 
     Args:
-        features: of n documents.
+        features: the features of n documents.
         labels: (n,).
         folds: 2 or more; stratified.
-        seed: of the folds, and of the latent space.
-        dimensions: None to learn from the features; else they are counts, and the documents
-            are described by so many dimensions of a latent space that the other folds span.
+        seed: the seed of the folds, and of the latent space.
+        dimensions: None to learn from the features. Else the features are counts, and documents are
+            described by so many dimensions of a latent space, fitted to the other folds.
 
     Raises:
         ValueError: one class, fewer documents than folds in a class or at all, or more dimensions
@@ -80,16 +80,16 @@ def out_of_fold(
 def transferred(
     features: Features, labels: Labels, other_features: Features, other_labels: Labels
 ) -> Scores:
-    """Learn from the first documents, and be tested on the others.
+    """Learn from the first documents, and score the predictions for the others.
 
     Raises:
-        ValueError: one class to learn from, or nothing to be tested on.
+        ValueError: one class to learn from, or nothing to test on.
     """
     return scores(other_labels, _fitted(features, labels).predict(other_features))
 
 
 def posteriors(features: Features, labels: Labels) -> Callable[[Features], npt.NDArray[np.float64]]:
-    """A fitted model's probabilities of the classes, float64 (n, classes), by ascending label.
+    """Fit a model; its function returns float64 (n, classes), probabilities by ascending label.
 
     Raises:
         ValueError: one class to learn from.

@@ -1,4 +1,4 @@
-"""Demands on how well words are hidden, and a test of whether an epsilon meets them."""
+"""Demands on the hiding of words, and a test of whether an epsilon meets them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from quietcorpus.evaluation.intervals import most_allowed, share_at_least
 from quietcorpus.evaluation.simulation import Simulator
 from quietcorpus.evaluation.tallies import child
 
-_DRAWS_PART = 0.2  # of a test's level that goes to the draws; the rest goes to the words' choice
+_DRAWS_PART = 0.2  # the draws' part of a test's level; the rest is for the choice of words
 
 
 @dataclass(frozen=True)
 class UnchangedAtMost:
-    """N_w is at most `threshold` for a share of at least `share` of the words."""
+    """The demand that N_w is at most `threshold` for a share of at least `share` of the words."""
 
     threshold: Fraction
     share: Fraction
@@ -30,7 +30,7 @@ class UnchangedAtMost:
 
 @dataclass(frozen=True)
 class SetSizeAtLeast:
-    """S_w is at least `size` for a share of at least `share` of the words."""
+    """The demand that S_w is at least `size` for a share of at least `share` of the words."""
 
     size: int
     share: Fraction
@@ -45,7 +45,7 @@ Demand = UnchangedAtMost | SetSizeAtLeast
 def demanded(
     unchanged_at_most: Fraction | None, set_size_at_least: int | None, share: Fraction
 ) -> tuple[Demand, ...]:
-    """The demands whose threshold is given."""
+    """Return the demands whose threshold is given."""
     demands: list[Demand] = []
     if unchanged_at_most is not None:
         demands.append(UnchangedAtMost(unchanged_at_most, share))
@@ -56,7 +56,7 @@ def demanded(
 
 @dataclass(frozen=True)
 class Design:
-    """What an epsilon is judged by: so many draws for so many words (see `choose_words`)."""
+    """The size of a test of an epsilon: the numbers of words and draws (see `choose_words`)."""
 
     words: int | None
     draws: int
@@ -66,7 +66,7 @@ class Design:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A demand at an epsilon: `certified` of `words` meet it, hence a share of `at_least`."""
+    """The result for a demand: `certified` of `words` meet it, hence a share of `at_least`."""
 
     demand: Demand
     certified: int
@@ -75,7 +75,7 @@ class Verdict:
 
     @property
     def met(self) -> bool:
-        """Whether enough words meet the demand, at the test's level."""
+        """Return whether enough words meet the demand, at the test's level."""
         return self.at_least >= self.demand.share
 
 
@@ -89,7 +89,7 @@ class Validation:
 
     @property
     def met(self) -> bool:
-        """Whether the test says that all demands are met."""
+        """Return whether all demands are met, by the test."""
         return all(verdict.met for verdict in self.verdicts)
 
 
@@ -104,9 +104,9 @@ def validate(
 ) -> Validation:
     """Test whether an epsilon meets all demands.
 
-    If it does not, and was chosen without looking at what `seed` gives, the test is passed with a
-    probability of at most `level`, and each `at_least` is above the true share with a
-    probability of at most `level`. Proof, for one demand and n words chosen at random:
+    If it does not, and was chosen independently of the draws of `seed`, the test is passed with a
+    probability of at most `level`, and each `at_least` is above the true share with a probability
+    of at most `level`. Proof, for one demand and n words chosen at random:
 
     1. A word is certified only if a count over its draws is at most c = most_allowed(draws, p, b),
        b = level / 5 / n. For N_w <= t the count is of the draws that gave w, and p = t. If N_w > t,
@@ -116,13 +116,13 @@ def validate(
        count is at least that of the draws these hold, which is Binomial(draws, at least 1 - eta);
        so it is at most c with a probability of at most b. (The plug-in estimate of S_w proves
        less: it is low on average, but not for every word.)
-    2. By the union bound, which asks nothing of how words' draws depend on each other, no word is
-       certified wrongly but with a probability of level / 5. So the certified words are no more
-       than those of the sample that meet the demand, whose number is binomial (or
+    2. By the union bound, which holds however the words' draws depend on each other, some word is
+       certified wrongly with a probability of at most level / 5. Otherwise the certified words are
+       no more than those of the sample that meet the demand, whose number is binomial (or
        hypergeometric) with the true share; `share_at_least` with 4 / 5 of the level bounds it.
        Together these err with a probability of at most `level`.
-    3. The test is passed only if it is passed for every demand, and so for one that is not met,
-       if there is one: several demands cost nothing.
+    3. The test is passed only if it is passed for every demand, and so for a demand that is not
+       met, if there is one: several demands cost nothing.
     """
     words = choose_words(simulator.size, design.words, child(seed, 0), design.weights)
     part = _DRAWS_PART * level / len(words)
@@ -163,7 +163,7 @@ def _verdict(
 
 
 def check(demands: Sequence[Demand], design: Design, size: int, level: float) -> None:
-    """Refuse what no outcome of the draws could show."""
+    """Raise ValueError for demands that no outcome of the draws could show to be met."""
     if not demands:
         raise ValueError("there are no demands; name at least one")
     if not 0 < level < 0.5:

@@ -1,4 +1,4 @@
-"""How deep public candidates lie among the sentences of public documents."""
+"""The depths of public candidates among the sentences of public documents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from quietcorpus.mechanisms.deep_candidate import Depths, Utility, project
 
-_DEEP = 4  # a candidate is called deep from a quarter of the largest possible depth on
+_DEEP = 4  # a candidate counts as deep from a quarter of the largest possible depth on
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,8 @@ class DepthQuality:
 
     Attributes:
         deepest: the depth of the deepest candidate, as a share of the number of sentences.
-        deep: how many candidates reach an eighth of that number, a quarter of what is possible.
+        deep: the number of candidates whose depth is at least an eighth of the number of sentences,
+            a quarter of the largest possible depth.
     """
 
     deepest: float
@@ -32,7 +33,7 @@ def depth_quality(
     first: int,
     directions: npt.NDArray[np.float64],
 ) -> DepthQuality:
-    """The quality for the documents from number `first` on.
+    """Measure the quality for the documents from number `first` on.
 
     Args:
         sentences: (total, h), whole numbers.

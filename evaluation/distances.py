@@ -1,4 +1,4 @@
-"""How far apart the words of a vocabulary are: what an epsilon per unit of distance comes to."""
+"""Distances between the words of a vocabulary, to judge an epsilon per unit of distance by."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NORMAL_975 = 1.959963984540054
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number and what is known about it: low <= value <= high."""
+    """A number and its bounds: low <= value <= high."""
 
     value: Fraction
     low: Fraction
@@ -33,7 +33,7 @@ class Estimate:
 
     @property
     def exact(self) -> bool:
-        """Whether it was computed from all pairs, exactly but for float64 rounding."""
+        """Return whether it was computed from all pairs, exactly except for float64 rounding."""
         return self.low == self.high
 
 
@@ -42,9 +42,9 @@ class Distances:
     """The distances between all pairs of different words of a vocabulary.
 
     mean: exact, or from a sample of pairs with a 95 % confidence interval (normal approximation).
-    maximum: exact, or the largest distance that was met (`value` and `low`), with a bound that no
+    maximum: exact, or the largest distance that was found (`value` and `low`), with a bound that no
         distance exceeds (`high`).
-    unit: of both.
+    unit: the unit of both.
     """
 
     unit: str
@@ -53,10 +53,11 @@ class Distances:
 
 
 def privacy_ratio(theirs: Fraction, ours: Fraction) -> Fraction:
-    """R = P_theirs / P_ours, for mean or for maximum distances under either mechanism's metric.
+    """Compute R = P_theirs / P_ours, from mean or from maximum distances under either metric.
 
-    At R * epsilon, ours has the same epsilon times distance as theirs at epsilon (Carvalho,
-    Vasiloudis and Feyisetan, BRR, ICML 2021 workshop). Raises ValueError for distances of zero.
+    At R * epsilon, our mechanism has the same epsilon times distance as theirs has at epsilon
+    (Carvalho, Vasiloudis and Feyisetan, BRR, ICML 2021 workshop). Raises ValueError for distances
+    of zero.
     """
     if not (theirs > 0 and ours > 0):
         raise ValueError("a distance is zero: all words are in one place, and nothing can match")
@@ -64,7 +65,7 @@ def privacy_ratio(theirs: Fraction, ours: Fraction) -> Fraction:
 
 
 def hamming_distances(codes: npt.NDArray[np.uint64], *, budget: int = _BIT_PAIRS) -> Distances:
-    """Distances of codes, in bits.
+    """Measure the distances of codes, in bits.
 
     A bit that n of V codes have set differs in n (V - n) pairs, so that the mean is exactly
     sum over bits of 2 n (V - n) / (V (V - 1)). The code farthest from another one is the one
@@ -72,7 +73,7 @@ def hamming_distances(codes: npt.NDArray[np.uint64], *, budget: int = _BIT_PAIRS
 
     Args:
         codes: uint64 (V, words of 64 bits).
-        budget: how many pairs to compare for the maximum, about.
+        budget: about how many pairs to compare for the maximum.
 
     Raises:
         ValueError: fewer than two codes.
@@ -96,12 +97,12 @@ def hamming_distances(codes: npt.NDArray[np.uint64], *, budget: int = _BIT_PAIRS
 def euclidean_distances(
     vectors: npt.NDArray[np.float32], seed: int, *, budget: int = _PAIRS
 ) -> Distances:
-    """Distances of vectors, in the vectors' own unit; in float64.
+    """Measure the distances of vectors, in the vectors' own unit, in float64.
 
     Args:
         vectors: float32 (V, d).
-        seed: of the sample of pairs, where there are more than the budget.
-        budget: how many pairs to compare for the mean, and again for the maximum, about.
+        seed: the seed of the sample of pairs, where there are more than the budget.
+        budget: about how many pairs to compare for the mean, and again for the maximum.
 
     Raises:
         ValueError: fewer than two vectors.
@@ -114,7 +115,7 @@ def euclidean_distances(
     order = np.argsort(-radii, kind="stable")
 
     def squares(a: int, b: int) -> npt.NDArray[np.float64]:
-        """All pairs of a block and another, by descending distance from the centre."""
+        """Return the squared distances between two blocks, in descending order from the centre."""
         rows, others = order[a : a + _AT_ONCE], order[b : b + _AT_ONCE]
         products = (vectors[rows] - centre) @ (vectors[others] - centre).T
         found: npt.NDArray[np.float64] = radii[rows, None] ** 2 + radii[others] ** 2 - 2 * products
@@ -150,7 +151,7 @@ def _bits(codes: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
 
 
 def _ones_by_bit(codes: npt.NDArray[np.uint64]) -> list[int]:
-    """How many codes have each bit set; bit b is bit b % 64 of word b // 64."""
+    """Count the codes that have each bit set; bit b is bit b % 64 of word b // 64."""
     totals = np.zeros(64 * codes.shape[1], dtype=np.int64)
     for block in _blocks_of(codes):
         raw = np.ascontiguousarray(block).view(np.uint8)
@@ -161,11 +162,11 @@ def _ones_by_bit(codes: npt.NDArray[np.uint64]) -> list[int]:
 def _largest(
     radii: npt.NDArray[np.float64], farthest: Callable[[int], float], budget: int
 ) -> tuple[Fraction, Fraction]:
-    """The largest distance that is met, and what no distance exceeds; equal if that is it.
+    """Find the largest distance, and a bound that no distance exceeds; equal if it is exact.
 
-    By the triangle inequality, two words are no farther apart than their distances from any
-    centre together. So blocks of words are taken by descending distance from the centre, and it
-    is over once twice that distance is not above the largest one met.
+    By the triangle inequality, the distance between two words is at most the sum of their distances
+    from any centre. Blocks of words are therefore taken by descending distance from the centre, and
+    the search ends once twice that distance does not exceed the largest one found.
 
     Args:
         radii: float64 (V,), distances from a centre, descending.
@@ -197,7 +198,7 @@ def _mean_of_all(squares: Callable[[int, int], npt.NDArray[np.float64]], count: 
 
 
 def _mean_of_some(vectors: npt.NDArray[np.float32], generator: np.random.Generator) -> Estimate:
-    """From pairs drawn with replacement, every pair of different words alike."""
+    """Estimate the mean from pairs of different words, drawn uniformly with replacement."""
     one = generator.integers(len(vectors), size=_SAMPLED_PAIRS)
     other = (one + generator.integers(1, len(vectors), size=_SAMPLED_PAIRS)) % len(vectors)
     found = np.concatenate(

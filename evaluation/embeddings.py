@@ -1,4 +1,4 @@
-"""How much of a gold model's neighbourhoods, and of people's judgement, word vectors keep.
+"""Measures of word vectors against a gold model's neighbourhoods and people's judgement.
 
 Vu, Tran and Jiang: dpUGC (CICLing 2019), section 5: mean average precision of each word's nearest
 words against those of a gold model, by words and by their characters; rank correlation with word
@@ -19,9 +19,9 @@ Ranked = npt.NDArray[np.int64]
 
 
 def nearest(vectors: Vectors, words: npt.NDArray[np.int64], k: int) -> Ranked:
-    """The k words of largest cosine to each of `words`, among all others that have a vector.
+    """Find the k words of largest cosine to each of `words`, among all others with a vector.
 
-    A word whose vector is zero has none: it is near to nothing.
+    A word whose vector is zero counts as having none: it is near to nothing.
     """
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit = vectors / np.where(lengths > 0, lengths, 1)
@@ -36,19 +36,19 @@ def nearest(vectors: Vectors, words: npt.NDArray[np.int64], k: int) -> Ranked:
 
 
 def map_word(found: Ranked, gold: Ranked) -> npt.NDArray[np.float64]:
-    """The average precision of each word's list, float64 (n,): what the gold list has is relevant.
+    """Compute the average precision of each word's list, float64 (n,), against the gold list.
 
-    It is the mean, over the places of the gold list, of the precision at each relevant place of the
-    found one: 1 for the same words in any order.
+    The words of the gold list are relevant. The average is, over the places of the gold list, of
+    the precision at each relevant place of the found one: 1 for the same words in any order.
     """
     relevant = (found[:, :, None] == gold[:, None, :]).any(axis=2) & (found >= 0)
     return _average_precision(relevant.astype(np.float64))
 
 
 def map_char(found: Ranked, gold: Ranked, words: Sequence[str]) -> npt.NDArray[np.float64]:
-    """The same where a listed word is relevant as far as its letters are a gold word's.
+    """Compute the same, where a listed word's relevance is its similarity in letters to the gold.
 
-    How far is the largest Dice coefficient of its pairs of neighbouring letters (with its edges)
+    It is the largest Dice coefficient of the word's pairs of neighbouring letters (with its edges)
     with those of a word of the gold list: our reading of the paper's MAP-Char.
     """
     pairs = [*map(_letters, words), frozenset[str]()]  # the last is no word's
@@ -81,9 +81,9 @@ def _dice(one: frozenset[str], other: frozenset[str]) -> float:
 def similarity(
     vectors: Vectors, numbers: Mapping[str, int], pairs: Sequence[tuple[str, str, float]]
 ) -> tuple[float, int]:
-    """Spearman's correlation of cosines with people's scores, and of how many pairs it is.
+    """Compute Spearman's correlation of cosines with people's scores; return it and the pair count.
 
-    Pairs with a word that has no number are left out; NaN for fewer than two.
+    Pairs with a word that has no number are left out. The correlation of fewer than two is NaN.
     """
     known = [(numbers[a], numbers[b], s) for a, b, s in pairs if a in numbers and b in numbers]
     if len(known) < 2:

@@ -1,12 +1,12 @@
-"""What hiding whole documents would cost: the baselines of LPLP's figure 1.
+"""The cost of hiding whole documents: the baselines of LPLP's figure 1.
 
 Schofield, Yauney and Mimno compare limited precision with full local privacy, where any two
 documents are neighbours. A document is cut to at most `length` tokens, chosen at random; then
 any two are within 2 * length of each other in L1, and noise of scale 2 * length / epsilon on each
 of the V counts makes the release epsilon-differentially private. Negative counts are clipped.
 
-An evaluation, never a release: the noise is NumPy's. The results are dense, of about n * V / 2
-entries of 8 bytes; take a sample of the documents where that is too much.
+This is an evaluation, never a release: the noise is NumPy's. The results are dense, of about
+n * V / 2 entries of 8 bytes; take a sample of the documents where that is too much.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ Noise = Callable[[tuple[int, ...]], npt.NDArray[np.number]]
 def laplace(
     counts: sp.csr_array, epsilon: float, length: int, generator: np.random.Generator
 ) -> sp.csr_array:
-    """Counts with Laplace noise of scale 2 * length / epsilon, rounded to the nearest integer.
+    """Add Laplace noise of scale 2 * length / epsilon to counts, rounded to the nearest integer.
 
     Args:
         counts: non-negative integers, shape (n, V).
-        epsilon: of every document.
-        length: the most tokens that are kept of a document.
-        generator: of the cuts and the noise.
+        epsilon: the epsilon of every document.
+        length: the largest number of tokens kept of a document.
+        generator: the generator of the cuts and the noise.
 
     Returns:
         int32 (n, V), non-negative.
@@ -47,7 +47,7 @@ def laplace(
 def geometric(
     counts: sp.csr_array, epsilon: float, length: int, generator: np.random.Generator
 ) -> sp.csr_array:
-    """The same with two-sided geometric noise, alpha = exp(-epsilon / (2 * length))."""
+    """Add two-sided geometric noise likewise, with alpha = exp(-epsilon / (2 * length))."""
     success = -np.expm1(-_rate(epsilon, length))
 
     def noise(shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
@@ -79,7 +79,7 @@ def _noisy(
 
 
 def _cut(counts: sp.csr_array, length: int, generator: np.random.Generator) -> sp.csr_array:
-    """Documents of more than `length` tokens reduced to so many, drawn without replacement."""
+    """Cut documents of more than `length` tokens to so many, drawn without replacement."""
     cut = sp.csr_array(counts, dtype=np.int64, copy=True)
     for document in np.flatnonzero(cut.sum(axis=1) > length):
         own = slice(cut.indptr[document], cut.indptr[document + 1])

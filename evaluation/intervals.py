@@ -16,10 +16,10 @@ Estimate = tuple[float, float, float]
 
 
 def most_allowed(draws: int, chance: Fraction, level: float) -> int:
-    """The largest c with Pr[Binomial(draws, chance) <= c] <= level; -1 if there is none.
+    """Find the largest c with Pr[Binomial(draws, chance) <= c] <= level; -1 if there is none.
 
-    If an event has a probability of at least `chance`, it is seen at most c times in `draws`
-    independent draws with a probability of at most `level`: it is seen as often as
+    If an event has a probability of at least `chance`, it occurs at most c times in `draws`
+    independent draws with a probability of at most `level`: it occurs as often as
     Binomial(draws, chance), or more often (stochastic order).
     """
     guess = int(stats.binom.ppf(level, draws, float(chance)))
@@ -29,7 +29,7 @@ def most_allowed(draws: int, chance: Fraction, level: float) -> int:
 
 
 def share_at_least(count: int, sample: int, level: float, population: int | None = None) -> float:
-    """A lower confidence bound on the share of a population that has a property.
+    """Compute a lower confidence bound on the share of a population that has a property.
 
     Args:
         count: those of the sample that have it.
@@ -37,10 +37,11 @@ def share_at_least(count: int, sample: int, level: float, population: int | None
         level: the probability, at most, that the bound is above the true share.
         population: None if the sample was drawn with replacement (Clopper and Pearson 1934,
             binomial); else the size of the population it was drawn from without replacement
-            (the same construction, hypergeometric). A sample of everybody gives the share itself.
+            (the same construction, hypergeometric). A sample of the whole population gives the
+            share itself.
 
-    Both are the least share under which `count` or more have a probability above `level`; the
-    true share is below it only if what was seen has a probability of at most `level`.
+    Both bounds are the least share under which `count` or more have a probability above `level`;
+    the true share is below it only if the observation has a probability of at most `level`.
     """
     if count == 0:
         return 0.0
@@ -55,16 +56,16 @@ def share_at_least(count: int, sample: int, level: float, population: int | None
 
 
 def of_share(successes: float, sample: int, confidence: float) -> tuple[float, float]:
-    """An interval for a share: Clopper and Pearson (1934), with half of the error at either end.
+    """Compute an interval for a share: Clopper and Pearson (1934), half of the error at either end.
 
     It covers at least as often as stated if the members of the sample are independent, even if
     their chances differ: their number of successes then varies less than the binomial one of the
     same mean (Hoeffding 1956).
 
     Args:
-        successes: their number, or the sum of their chances (then rounded away from the middle).
+        successes: the number of successes, or the sum of chances (then rounded from the middle).
         sample: the number of members, one or more.
-        confidence: of the interval, such as 0.95.
+        confidence: the confidence of the interval, such as 0.95.
     """
     level = (1 - confidence) / 2
     failures = sample - successes
@@ -74,18 +75,18 @@ def of_share(successes: float, sample: int, confidence: float) -> tuple[float, f
 
 
 def of_auc(value: float, members: int, others: int, confidence: float) -> tuple[float, float]:
-    """An interval for the area under an ROC curve (Newcombe 2006, part 2, method 5).
+    """Compute an interval for the area under an ROC curve (Newcombe 2006, part 2, method 5).
 
-    The areas from which the observed one is no further away than its standard error under them
-    times the normal quantile. The standard error is that of Hanley and McNeil (1982) with both
-    numbers of documents replaced by their mean where they stand in the numerator. It is never a
-    point, even if all members were told apart. It covers about as often as stated, and least (.915
-    for .95, in simulation) where members' scores are five times as spread as others'.
+    It holds the areas whose distance from the observed one is at most the standard error under them
+    times the normal quantile. The standard error is that of Hanley and McNeil (1982), with both
+    numbers of documents in the numerator replaced by their mean. The interval is never a point,
+    even if all members were told apart. It covers about as often as stated, and least (.915 for
+    .95, in simulation) where members' scores are spread five times as widely as others'.
 
     Args:
         value: the observed area, 0 to 1.
-        members, others: how many of either kind, one or more.
-        confidence: of the interval, such as 0.95.
+        members, others: the number of either kind, one or more.
+        confidence: the confidence of the interval, such as 0.95.
     """
     quantile = float(stats.norm.ppf((1 + confidence) / 2))
     more = (members + others) / 2 - 1
@@ -102,9 +103,10 @@ def of_auc(value: float, members: int, others: int, confidence: float) -> tuple[
 
 
 def of_difference(one: Estimate, other: Estimate) -> tuple[float, float]:
-    """An interval for `one` less `other`, from an interval of each (Zou and Donner 2008).
+    """Compute an interval for `one` less `other`, from an interval of each (Zou and Donner 2008).
 
-    Of independent estimates it covers about as often as theirs do; of two that rise together, more.
+    For independent estimates it covers about as often as their intervals do; for two that rise
+    together, more often.
 
     Args:
         one, other: the estimate, and the low and the high end of its interval.
@@ -121,15 +123,15 @@ def of_difference(one: Estimate, other: Estimate) -> tuple[float, float]:
 def mean_over_blocks(
     values: npt.NDArray[np.float64], blocks: npt.NDArray[np.int64], confidence: float
 ) -> tuple[float, float]:
-    """A confidence interval for the mean, from independent blocks (Student's t over their means).
+    """Compute a confidence interval for the mean, by Student's t over means of independent blocks.
 
-    The values of one block may depend on each other. Blocks should be of about equal sizes; from
-    a single block nothing can be said, and the interval is infinite.
+    The values of one block may depend on each other. Blocks should have about equal sizes. A single
+    block says nothing, and its interval is infinite.
 
     Args:
         values: float64 (n,).
         blocks: int64 (n,), the block of each value, numbered from zero.
-        confidence: of the interval, such as 0.95.
+        confidence: the confidence of the interval, such as 0.95.
     """
     sizes = np.bincount(blocks)
     if len(sizes) < 2:
@@ -143,14 +145,14 @@ def mean_over_blocks(
 
 
 def over_draws(values: npt.ArrayLike, confidence: float) -> tuple[float, float]:
-    """A confidence interval for the mean of independent draws (Student's t).
+    """Compute a confidence interval for the mean of independent draws (Student's t).
 
     It is infinite for one draw. It covers at the stated rate if the draws are normal; where all of
     few draws happen to be equal, it is a point.
 
     Args:
         values: floats (n,), a score for each draw of the release.
-        confidence: of the interval, such as 0.95.
+        confidence: the confidence of the interval, such as 0.95.
     """
     draws = np.asarray(values, dtype=np.float64)
     return mean_over_blocks(draws, np.arange(len(draws)), confidence)

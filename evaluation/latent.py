@@ -1,8 +1,8 @@
-"""Latent semantic analysis: how much of held-out documents a few directions of terms hold.
+"""Latent semantic analysis: the share of held-out documents that a few directions of terms hold.
 
 Deerwester, Dumais, Furnas, Landauer and Harshman (1990), with the weights of Dumais (1991) less
-their global part: log(1 + count), documents scaled to unit length, no idf. So nothing but the
-directions is learnt from documents.
+their global part: log(1 + count), documents scaled to unit length, no idf. Only the directions are
+therefore learnt from documents.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import scipy.sparse as sp
 
 
 def weighted(counts: sp.csr_array) -> sp.csr_array:
-    """log(1 + count), each row scaled to unit length; an empty row stays so.
+    """Weight counts as log(1 + count), each row scaled to unit length; an empty row stays empty.
 
-    Takes non-negative numbers, shape (n, V); returns float64 of the same shape.
+    Counts are non-negative, shape (n, V); the weights are float64 of the same shape.
 
     Raises:
         ValueError: a negative count.
@@ -31,7 +31,10 @@ def weighted(counts: sp.csr_array) -> sp.csr_array:
 
 
 def directions(rows: sp.csr_array, dimensions: int, seed: int) -> npt.NDArray[np.float64]:
-    """The right singular vectors of largest singular value, float64 (V, dimensions), orthonormal.
+    """Find the right singular vectors of the largest singular values, float64 (V, dimensions).
+
+    They are orthonormal.
+
 
     They are found by a randomised range finder, and exact where `dimensions` + 10 is no less than
     the smaller side of the matrix.
@@ -39,7 +42,7 @@ def directions(rows: sp.csr_array, dimensions: int, seed: int) -> npt.NDArray[np
     Args:
         rows: float64 (n, V), as of `weighted`.
         dimensions: 1 to min(n, V).
-        seed: of the range finder.
+        seed: the seed of the range finder.
 
     Raises:
         ValueError: more dimensions than the matrix can have.
@@ -58,20 +61,20 @@ def directions(rows: sp.csr_array, dimensions: int, seed: int) -> npt.NDArray[np
 def reconstruction_errors(
     counts: sp.csr_array, dimensions: int, folds: int, seed: int
 ) -> npt.NDArray[np.float64]:
-    """What the directions of all other folds miss of each fold, relative to all that it holds.
+    """Measure what the directions of all other folds miss of each fold, relative to its content.
 
-    ||X - X V V'||_F^2 / ||X||_F^2, X the weighted documents of the fold and V the directions of
-    the others: 0 if nothing is missed, 1 if everything is. Empty documents are left out before
-    the folds are made, since they have nothing to miss.
+    It is ||X - X V V'||_F^2 / ||X||_F^2, X the weighted documents of the fold and V the directions
+    of the others: 0 if nothing is missed, 1 if everything is. Empty documents are left out before
+    the folds are made, since they have no content to miss.
 
     Args:
         counts: non-negative, shape (n, V).
         dimensions: of the latent space; at most V, and the documents of all folds but one.
         folds: 2 or more, of random documents.
-        seed: of the folds and of the range finder.
+        seed: the seed of the folds and of the range finder.
 
     Returns:
-        float64 (folds,). They share documents to learn from, and so are not independent.
+        float64 (folds,). The folds share training documents, and so are not independent.
 
     Raises:
         ValueError: fewer documents than folds, or more dimensions than there can be.

@@ -13,9 +13,10 @@ GROUP = 8
 def improve(own, drawn, best, group, found, first):  # type: ignore[no-untyped-def]
     """Raise best[w, k] to the largest own[w, j] + drawn[j, k] of a tile, if that is larger.
 
-    The inner loop runs over k, which is what compilers turn into vector instructions, and takes
-    eight j a turn, which keeps it from waiting for memory. It only notes which eight were better;
-    which of them it was is looked up for the few that improved. Of equal sums the lowest j counts.
+    The inner loop runs over k, which compilers turn into vector instructions, and takes eight j at
+    a time, so that it does not wait for memory. It only notes which group of eight was better; the
+    j within the group is looked up afterwards, for the few that improved. Of equal sums the lowest
+    j counts.
 
     Args:
         own: float32 (n, J), J a multiple of `GROUP`; -inf where there is no such j.

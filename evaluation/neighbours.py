@@ -14,9 +14,9 @@ _WORDS_AT_ONCE = 32
 def euclidean_neighbours(
     vectors: npt.NDArray[np.float32], words: npt.NDArray[np.int64], ranks: Sequence[int]
 ) -> npt.NDArray[np.float64]:
-    """Euclidean distances to the k-th nearest other word, float64 (n, len(ranks)).
+    """Measure Euclidean distances to the k-th nearest other word, float64 (n, len(ranks)).
 
-    Neighbours are found by a float32 product, and their distances taken in float64.
+    Neighbours are found by a float32 product, and their distances computed in float64.
 
     Args:
         vectors: float32 (V, d).
@@ -44,7 +44,7 @@ def euclidean_neighbours(
 def hamming_neighbours(
     codes: npt.NDArray[np.uint64], words: npt.NDArray[np.int64], ranks: Sequence[int]
 ) -> npt.NDArray[np.float64]:
-    """Hamming distances to the k-th nearest other word, in bits, float64 (n, len(ranks)).
+    """Measure Hamming distances to the k-th nearest other word, in bits, float64 (n, len(ranks)).
 
     Args:
         codes: uint64 (V, words of 64 bits).

@@ -1,4 +1,4 @@
-"""What the exponential mechanism makes of documents, in expectation and without drawing."""
+"""Exact expectations under the exponential mechanism on documents, without drawing."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from quietcorpus.indexes.recoder import means
 def expected(
     utilities: npt.NDArray[np.int32], rate: float, values: npt.NDArray[np.floating]
 ) -> npt.NDArray[np.float64]:
-    """The mean of a value of the drawn candidate, for each document: float64 (n,).
+    """Compute the mean of a value of the drawn candidate, for each document: float64 (n,).
 
     Args:
         utilities: int32 (n, m), of every candidate for every document.
-        rate: what a unit of utility adds to the logarithm of a candidate's probability.
+        rate: the amount that a unit of utility adds to the logarithm of a candidate's weight.
         values: (n, m), of every candidate for every document.
     """
     gaps = utilities - utilities.max(axis=1, keepdims=True)
@@ -29,7 +29,10 @@ def closeness(
     candidates: npt.NDArray[np.float32],
     centre: npt.NDArray[np.float64],
 ) -> npt.NDArray[np.float64]:
-    """The cosines of documents' mean embeddings to candidates', from the centre: float64 (n, m)."""
+    """Compute cosines of documents' mean embeddings with candidates, from the centre: (n, m).
+
+    They are float64.
+    """
     documents, others = means(sentences, offsets) - centre, candidates - centre
     lengths = (np.linalg.norm(vectors, axis=1, keepdims=True) for vectors in (documents, others))
     units = [

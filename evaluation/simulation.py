@@ -1,7 +1,7 @@
-"""What word mechanisms put out, simulated fast: for calibration on public vectors, never a release.
+"""Fast simulation of word mechanisms' outputs: for calibration on public vectors, never a release.
 
 NumPy's generators draw here, and the words of a block share their noise. Either would be a fault in
-a mechanism; for estimates it is none: the draws of any one word are independent of each other.
+a mechanism, but not in an estimate: the draws of any one word are independent of each other.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from quietcorpus.evaluation.max_plus import GROUP, improve
 from quietcorpus.indexes.hamming import HammingSearch
 
 _DRAWS_AT_ONCE = 1024  # a group of rows of so many float32 stays in the first-level cache
-_WORDS_AT_ONCE = 32 * GROUP  # with the draws, a tile of the second-level cache
+_WORDS_AT_ONCE = 32 * GROUP  # with the draws, a tile that fits the second-level cache
 
 
 class Simulator(Protocol):
@@ -24,7 +24,7 @@ class Simulator(Protocol):
 
     @property
     def size(self) -> int:
-        """The number of words V; outputs are 0 .. V - 1."""
+        """Return the number of words V; outputs are 0 .. V - 1."""
 
     def outputs(
         self,
@@ -33,7 +33,7 @@ class Simulator(Protocol):
         draws: int,
         generator: np.random.Generator,
     ) -> npt.NDArray[np.int32]:
-        """What comes out for each epsilon, word and draw: int32 (E, n, draws).
+        """Draw the output for each epsilon, word and draw: int32 (E, n, draws).
 
         For one epsilon and one word, the draws are independent and follow the mechanism's law.
         Words and epsilons share the noise (common random numbers), so that estimates are smooth
@@ -46,20 +46,20 @@ class MadlibSimulator:
 
     With score_j(q) = q . y_j - ||y_j||^2 / 2, the nearest word is the one of the largest score, and
     epsilon score_j(phi + z / epsilon) = epsilon score_j(phi) + z . y_j. The first term is a small
-    matrix product over words, the second one over draws, both shared: what is left of the search
-    for each word and draw is an addition and a comparison a candidate. All is float32, which may
-    take a word for another one where two are equally near but for rounding; among exactly equal
-    scores the lowest id is taken.
+    matrix product over words, the second one over draws, and both are shared. The search for each
+    word and draw then takes one addition and one comparison per candidate. All is float32, so that
+    rounding may decide between two words that are almost equally near; among exactly equal scores
+    the lowest id is taken.
     """
 
     def __init__(self, vectors: npt.NDArray[np.float32]) -> None:
-        """`vectors`: float32 (V, d); kept as they are, so that they may be mapped."""
+        """Keep `vectors`, float32 (V, d), without a copy, so that they may be mapped."""
         self._vectors = vectors
         self._centre = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
 
     @property
     def size(self) -> int:
-        """The number of words."""
+        """Return the number of words."""
         return len(self._vectors)
 
     def outputs(
@@ -106,7 +106,7 @@ class MadlibSimulator:
 def unit_noise(
     dimensions: int, draws: int, generator: np.random.Generator
 ) -> npt.NDArray[np.float32]:
-    """Noise of density proportional to exp(-||z||), float32 (draws, d).
+    """Draw noise of density proportional to exp(-||z||), float32 (draws, d).
 
     It is a scale mixture of normals, N(0, I) sqrt(2 Gamma((d + 1) / 2, 1)).
     """
@@ -118,17 +118,18 @@ def unit_noise(
 class BrrSimulator:
     """BRR (Carvalho et al., ICML 2021 workshop): the code nearest to one with random flips.
 
-    Every bit flips with probability 1 / (1 + exp(epsilon)); of several nearest codes the lowest id.
+    Every bit flips with probability 1 / (1 + exp(epsilon)); of several nearest codes, the lowest id
+    is taken.
     """
 
     def __init__(self, codes: npt.NDArray[np.uint64]) -> None:
-        """`codes`: uint64 (V, words of 64 bits); kept as they are, so that they may be mapped."""
+        """Keep `codes`, uint64 (V, words of 64 bits), uncopied, so that they may be mapped."""
         self._codes = codes
         self._search = HammingSearch(codes)
 
     @property
     def size(self) -> int:
-        """The number of words."""
+        """Return the number of words."""
         return len(self._codes)
 
     def outputs(

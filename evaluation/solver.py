@@ -1,4 +1,4 @@
-"""The largest epsilon at which words are as well hidden as demanded, with its confidence."""
+"""The search for the largest epsilon that hides words as well as demanded, with a confidence."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Solution:
 
     @property
     def epsilon(self) -> Fraction:
-        """What was asked for."""
+        """Return the epsilon that solves the demands."""
         return self.validations[-1].epsilon
 
 
@@ -42,15 +42,15 @@ def solve(
     seed: np.random.SeedSequence,
     run: Run = map,
 ) -> Solution:
-    """The largest epsilon that is shown to meet all demands: the smallest noise that does.
+    """Find the largest epsilon, and so the least noise, that is shown to meet all demands.
 
-    A planning set of words and draws is bisected for it (on a logarithmic scale, in steps of half
-    a percent), and what it gives is rounded down to three digits and validated on fresh words and
-    draws. While that fails, epsilon goes down, by 2 %, then by 4 %, by 6 % and so on, and is
-    validated afresh. The i-th validation has the level (1 - confidence) / 2^i, and its epsilon
-    depends on the planning set and i alone. So the epsilon that is returned meets all demands but
-    with a probability of at most 1 - confidence (the sum of the levels), whatever planning did.
-    That it is the *largest* such one is not claimed with a confidence: it is a little lower.
+    It is found by bisection on a planning set of words and draws (on a logarithmic scale, to half a
+    percent), rounded down to three digits, and validated on fresh words and draws. While that
+    fails, epsilon is lowered by 2 %, then by 4 %, by 6 % and so on, and validated afresh. The i-th
+    validation has the level (1 - confidence) / 2^i, and its epsilon depends on the planning set and
+    i alone. The epsilon that is returned therefore fails to meet all demands with a probability of
+    at most 1 - confidence (the sum of the levels), whatever planning did. That it is the *largest*
+    such epsilon is not claimed with a confidence: it is a little lower.
 
     Raises:
         ValueError: a number is out of range; so few words or draws could show nothing; no
@@ -88,7 +88,7 @@ def solve(
 
 
 def _bisect(planned: Callable[[float], Validation]) -> float:
-    """The largest epsilon that is planned to pass, to the tolerance."""
+    """Find the largest epsilon that passes on the planning set, to the tolerance."""
     low, high = _RANGE
     lowest = planned(low)
     if not lowest.met:
@@ -115,5 +115,5 @@ def _failures(validation: Validation) -> str:
 
 
 def _round_down(value: float) -> Fraction:
-    """To three significant digits."""
+    """Round down to three significant digits."""
     return Fraction(Context(prec=3, rounding=ROUND_FLOOR).create_decimal(Decimal(value)))

@@ -24,7 +24,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Tally:
-    """What the draws of a block came to; arrays int32 (E, n)."""
+    """The counts of a block's draws; arrays int32 (E, n)."""
 
     number: int
     unchanged: npt.NDArray[np.int32]
@@ -33,7 +33,7 @@ class Tally:
 
 
 def blocks_of(words: npt.NDArray[np.int64], seed: np.random.SeedSequence) -> list[Block]:
-    """Words in blocks, each with a seed of its own."""
+    """Divide words into blocks, each with a seed of its own."""
     return [
         Block(number, words[start : start + WORDS_A_BLOCK], child(seed, number))
         for number, start in enumerate(range(0, len(words), WORDS_A_BLOCK))
@@ -41,7 +41,7 @@ def blocks_of(words: npt.NDArray[np.int64], seed: np.random.SeedSequence) -> lis
 
 
 def child(seed: np.random.SeedSequence, number: int) -> np.random.SeedSequence:
-    """The child of that number; unlike `spawn`, it is the same one every time."""
+    """Return child `number` of a seed; unlike with `spawn`, it is the same one every time."""
     return np.random.SeedSequence(
         seed.entropy, spawn_key=(*seed.spawn_key, number), pool_size=seed.pool_size
     )
@@ -49,7 +49,7 @@ def child(seed: np.random.SeedSequence, number: int) -> np.random.SeedSequence:
 
 @dataclass(frozen=True)
 class Task:
-    """What is done with every block: so many draws for each epsilon and word, and their counts."""
+    """The work on every block: so many draws for each epsilon and word, and their counts."""
 
     simulator: Simulator
     epsilons: tuple[float, ...]
@@ -69,7 +69,7 @@ class Task:
 
 @compiled
 def _count(outputs, words, held, unchanged, set_size, distinct):  # type: ignore[no-untyped-def]
-    """From the sorted outputs of each word."""
+    """Count unchanged draws, set sizes and distinct outputs, from each word's sorted outputs."""
     draws = outputs.shape[1]
     runs = np.empty(draws + 1, dtype=np.int64)  # runs[length]: outputs that came so often
     for w in range(len(words)):

@@ -1,11 +1,11 @@
 """Documents drawn from known topics: latent Dirichlet allocation (Blei, Ng and Jordan 2003).
 
 Topics are logistic normal around the terms' frequencies (Blei and Lafferty 2007). With a deviation
-of 2 they hold as many terms, and differ from each other by as much, as twenty topics that are
-fitted to complaints (7,156) or to film reviews (5,000) do: perplexities of 208 for 219 and of 677
-for 711 terms, squared distances from the frequencies of 3.7 for 3.7 and of 6.7 for 7.4 times the
-frequencies' squares. The lengths of both, and of commit messages, deviate by 0.7 to 1.1 times
-their mean.
+of 2 they have as many terms, and differ from each other by as much, as twenty topics fitted to
+complaints (7,156) or to film reviews (5,000): perplexities of 208 (fitted: 219) and of 677 (711)
+terms, and squared distances from the frequencies of 3.7 (3.7) and of 6.7 (7.4) times the
+frequencies' squares. The lengths of both corpora, and of commit messages, deviate by 0.7 to 1.1
+times their mean.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 _SHARE = 0.1
-"""Of the Dirichlet law of a document's topics, each."""
+"""The parameter of each topic in the Dirichlet law of a document's topics."""
 _DEVIATION = 2.0
-"""Of the logarithm of a term's share of a topic."""
+"""The deviation of the logarithm of a term's share of a topic."""
 
 
 class Drawn(NamedTuple):
-    """Documents, and what they were drawn from.
+    """Documents, and the topics that they were drawn from.
 
     Attributes:
         counts: int32 (n, V).
@@ -41,7 +41,7 @@ def draw(
     topics: int,
     generator: np.random.Generator,
 ) -> Drawn:
-    """Documents whose terms are as frequent, on average, as `weights` say.
+    """Draw documents whose terms have, on average, the frequencies of `weights`.
 
     A document's shares of topics are Dirichlet of 0.1 each; its length is Poisson around an
     exponential law.
@@ -51,7 +51,7 @@ def draw(
         documents: n.
         length: terms of a document, on average.
         topics: T.
-        generator: of all draws.
+        generator: the generator of all draws.
     """
     own = weights * np.exp(generator.normal(0, _DEVIATION, (topics, len(weights))))
     laws = own / own.sum(axis=1, keepdims=True)

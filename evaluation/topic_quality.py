@@ -1,4 +1,4 @@
-"""How good the topics of one model are by themselves: exclusive, and coherent on a corpus."""
+"""The quality of one model's topics by themselves: their exclusivity, and coherence on a corpus."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from quietcorpus.evaluation.topics import top_terms
 
 
 def exclusivity(topic_terms: npt.NDArray[np.floating], count: int = 20) -> npt.NDArray[np.float64]:
-    """How frequent in their topic, and how much its own, a topic's likeliest terms are.
+    """Measure how frequent in their topic, and how exclusive to it, its likeliest terms are.
 
-    The mean of FREX (Bischof and Airoldi 2012, section 2) at weight 1/2 over the `count` likeliest
-    terms: the harmonic mean of two ranks within the topic, of the term's probability phi_tk, and
-    of phi_tk / sum_j phi_jk, which is not shrunk. A rank is the share of terms whose value is no
-    larger. Terms that no topic has are left out, so that unused vocabulary changes nothing.
+    It is the mean of FREX (Bischof and Airoldi 2012, section 2) at weight 1/2 over the `count`
+    likeliest terms: the harmonic mean of two ranks within the topic, of the term's probability
+    phi_tk, and of phi_tk / sum_j phi_jk, which is not shrunk. A rank is the share of terms whose
+    value is no larger. Terms that no topic has are left out, so that unused vocabulary changes
+    nothing.
 
     Args:
         topic_terms: float (T, V), non-negative, as of `fit_topics`.
-        count: of terms a topic.
+        count: the number of terms of a topic.
 
     Returns:
         float64 (T,), above 0 and at most 1.
@@ -45,13 +46,14 @@ def exclusivity(topic_terms: npt.NDArray[np.floating], count: int = 20) -> npt.N
 
 
 def coherence(counts: sp.csr_array, tops: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
-    """How often the top terms of a topic stand in the same documents.
+    """Measure how often the top terms of a topic occur in the same documents.
 
-    The sum over m > l of log((D(v_m, v_l) + 1) / D(v_l)), D the number of documents with all of
-    the terms (Mimno et al. 2011, section 4, "UMass"). Larger is better; a pair has log(2) at most.
+    It is the sum over m > l of log((D(v_m, v_l) + 1) / D(v_l)), D the number of documents with all
+    of the terms (Mimno et al. 2011, section 4, "UMass"). Larger is better; a pair has log(2) at
+    most.
 
     The paper takes topics and counts from one corpus, where D(v_l) is never 0. A pair whose v_l
-    stands in none of the n documents gets log(1 / n), the least that a pair can have, so that
+    occurs in none of the n documents gets log(1 / n), the least that a pair can have, so that
     a topic gains nothing by terms that the corpus lacks.
 
     Args:
@@ -66,7 +68,7 @@ def coherence(counts: sp.csr_array, tops: npt.NDArray[np.int32]) -> npt.NDArray[
 
 
 def _coherence(presence: sp.csc_array) -> float:
-    """From the presence of one topic's terms, (n, count)."""
+    """Compute a topic's coherence from the presence of its terms, (n, count)."""
     together = (presence.T @ presence).toarray()
     later, earlier = np.tril_indices(len(together), -1)
     with_earlier = np.diag(together)[earlier]

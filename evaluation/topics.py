@@ -1,4 +1,4 @@
-"""How much topical structure a release of bags of words keeps, against the original.
+"""The topical structure that a release of bags of words keeps, compared with the original.
 
 Topics are those of latent Dirichlet allocation (Blei, Ng and Jordan 2003), fitted by collapsed
 Gibbs sampling (Griffiths and Steyvers 2004) with tomotopy. The comparison is the one of LPLP
@@ -17,7 +17,7 @@ import scipy.sparse as sp
 def fit_topics(
     counts: sp.csr_array, topics: int, *, iterations: int, seed: int
 ) -> npt.NDArray[np.float32]:
-    """The term distributions of the topics of a corpus.
+    """Fit the term distributions of the topics of a corpus.
 
     The priors are tomotopy's: alpha 0.1, re-estimated every 10 sweeps, and eta 0.01.
 
@@ -25,7 +25,7 @@ def fit_topics(
         counts: non-negative integers, shape (n, V); tomotopy leaves empty documents out.
         topics: the number of topics T.
         iterations: sweeps of the Gibbs sampler.
-        seed: of the sampler; one thread is used, so that equal seeds give equal topics.
+        seed: the seed of the sampler; one thread is used, so that equal seeds give equal topics.
 
     Returns:
         float32 (T, V); every row sums to one, and a term that no document holds has zero.
@@ -46,15 +46,15 @@ def fit_topics(
 
 
 def top_terms(topic_terms: npt.NDArray[np.floating], count: int = 20) -> npt.NDArray[np.int32]:
-    """The `count` likeliest terms of each topic, likeliest first; of equals, the lower number.
+    """Return the `count` likeliest terms of each topic, likeliest first; ties to the lower number.
 
-    Takes float (T, V), as of `fit_topics`; returns int32 (T, count).
+    `topic_terms` is float (T, V), as of `fit_topics`; the result is int32 (T, count).
     """
     return np.argsort(-topic_terms, axis=1, kind="stable")[:, :count].astype(np.int32)
 
 
 def best_match_jaccard(reference: npt.NDArray[np.int32], other: npt.NDArray[np.int32]) -> float:
-    """Mean over the reference's topics of the largest Jaccard index with any of the other's.
+    """Average, over the reference's topics, the largest Jaccard index with any of the other's.
 
     It is not symmetric, and not one-to-one: several reference topics may match the same other
     topic, and a topic of `other` that resembles none costs nothing.
@@ -73,7 +73,7 @@ def best_match_jaccard(reference: npt.NDArray[np.int32], other: npt.NDArray[np.i
 def agreement(
     references: Sequence[npt.NDArray[np.int32]], others: Sequence[npt.NDArray[np.int32]]
 ) -> float:
-    """Mean `best_match_jaccard` of each reference with each other fit, itself left out."""
+    """Average `best_match_jaccard` of each reference with each other fit, itself left out."""
     return float(
         np.mean(
             [
@@ -87,14 +87,14 @@ def agreement(
 
 
 def length_ratio(original: sp.csr_array, released: sp.csr_array) -> float:
-    """Mean tokens a document, released over original; shapes (n, V) and (n', V), integers."""
+    """Divide the released by the original mean of tokens a document; integers (n, V), (n', V)."""
     return float(_per_document(released, released.sum()) / _per_document(original, original.sum()))
 
 
 def density_ratio(original: sp.csr_array, released: sp.csr_array) -> float:
-    """Mean number of distinct terms a document, released over original.
+    """Divide the released by the original mean of distinct terms a document.
 
-    Shapes (n, V) and (n', V), integers, without duplicate entries; a stored zero is no term.
+    Counts are integers (n, V) and (n', V), without duplicate entries; a stored zero is no term.
     """
     return float(
         _per_document(released, released.count_nonzero())

@@ -1,7 +1,7 @@
-"""What a word-by-word release did to the words, seen on the words before and after.
+"""The changes that a word-by-word release made, from the words before and after.
 
-N_w and S_w of Feyisetan, Balle, Drake and Diethe (WSDM 2020), section 4, as they turned out;
-`quietcorpus.evaluation.calibration` estimates them before a run.
+N_w and S_w of Feyisetan, Balle, Drake and Diethe (WSDM 2020), section 4, are measured as they
+turned out; `quietcorpus.evaluation.calibration` estimates them before a run.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ Words = npt.NDArray[np.integer]
 
 
 class WordChanges(NamedTuple):
-    """What became of m words, int64 (m,) each.
+    """The outcomes of m words, int64 (m,) each.
 
     words: the numbers, ascending.
-    occurrences: how often each stood in the corpus.
-    unchanged: how many of these came back as the word itself; their share is N_w as observed.
+    occurrences: the number of times that each stood in the corpus.
+    unchanged: the number of these that were released as the word itself; their share is N_w as
+        observed.
     set_size: S_w as observed, the least number of outputs that hold a share of 1 - eta of the
         occurrences. It is at most their number, so that it is low for rare words.
     """
@@ -36,12 +37,12 @@ class WordChanges(NamedTuple):
 
     @property
     def unchanged_share(self) -> npt.NDArray[np.float64]:
-        """N_w as observed, float64 (m,)."""
+        """Return N_w as observed, float64 (m,)."""
         return self.unchanged / self.occurrences
 
 
 def unchanged_share(before: Words, after: Words) -> float:
-    """The share of all tokens that came back as they were; NaN if there are none.
+    """Compute the share of all tokens that were released unchanged; NaN if there are none.
 
     Raises:
         ValueError: not as many words after as before.
@@ -51,10 +52,10 @@ def unchanged_share(before: Words, after: Words) -> float:
 
 
 def word_changes(before: Words, after: Words, least: int, eta: Fraction) -> WordChanges:
-    """What became of each word that stands in the corpus `least` times or more.
+    """Measure the outcomes of each word that stands in the corpus `least` times or more.
 
     Args:
-        before, after: words and what they were released as, in the same order, int (tokens,).
+        before, after: words and their releases, in the same order, int (tokens,).
         least: 1 or more.
         eta: the share of the occurrences that a word's set of outputs may leave out.
 
@@ -81,7 +82,7 @@ def _set_sizes(
     occurrences: npt.NDArray[np.int64],
     held: npt.NDArray[np.int64],
 ) -> npt.NDArray[np.int64]:
-    """How many of a word's outputs, the most frequent first, hold `held` of its occurrences."""
+    """Count the most frequent outputs of each word that together hold `held` of its occurrences."""
     order = np.lexsort((-counts, owner))
     owner, counts = owner[order], counts[order]
     words_before = np.cumsum(occurrences) - occurrences
@@ -95,10 +96,10 @@ def semantic_similarity(
     offsets: npt.NDArray[np.int64],
     vectors: npt.NDArray[np.floating],
 ) -> npt.NDArray[np.float64]:
-    """The cosine of the mean vectors of each document's words, before and after.
+    """Compute the cosine of the mean vectors of each document's words, before and after.
 
     Args:
-        before, after: words and what they were released as, in the same order, int (tokens,).
+        before, after: words and their releases, in the same order, int (tokens,).
         offsets: int64 (n + 1,); document i holds the tokens from offsets[i] to offsets[i + 1].
         vectors: float (V, d), of every word.
 

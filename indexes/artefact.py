@@ -45,20 +45,20 @@ FILES = (_WORDS, _SLOTS, _VECTORS, _CODES)
 
 @dataclass(frozen=True)
 class Manifest:
-    """What an index is.
+    """The description of an index.
 
     Attributes:
         provenance: `public`, or `private` where the vectors were made from private data.
         guarantee: of a private one, the guarantee under which it was made; else None.
         source: the vectors' file, as `uri` and `sha256`.
         words, dimensions, bits: the sizes.
-        tokenizer: under which every word is one token.
-        seed: of the autoencoder's training.
-        measures: how good the codes are: reconstruction error, neighbour overlap and so on.
-        distances: by metric, how far apart words are: mean and maximum, exact or estimated.
-        builder: the software that made it.
+        tokenizer: the tokeniser under which every word is one token.
+        seed: the seed of the autoencoder's training.
+        measures: the quality of the codes: reconstruction error, neighbour overlap and so on.
+        distances: by metric, the distances between words: mean and maximum, exact or estimated.
+        builder: the software that made the index.
         files: path, bytes and sha256 of each.
-        version: of this format.
+        version: the version of this format.
     """
 
     provenance: Literal["public", "private"]
@@ -76,12 +76,12 @@ class Manifest:
     version: int = VERSION
 
     def to_json(self) -> str:
-        """The text of `manifest.json`."""
+        """Return the text of `manifest.json`."""
         return json.dumps({"format": FORMAT, **asdict(self)}, indent=2) + "\n"
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Manifest:
-        """Raises ArtefactError for a manifest that is not one of an index that can be used."""
+        """Parse a manifest; raise ArtefactError unless it describes an index that can be used."""
         keys = [field.name for field in fields(cls)]
         content = parse(text, FORMAT, VERSION, keys, noun="an index", source="vectors")
         if content["tokenizer"] != NAME:
@@ -96,7 +96,7 @@ class Manifest:
 
     @classmethod
     def read(cls, folder: str, digest: str | None = None) -> Manifest:
-        """Raises ArtefactError for one that is missing, unusable or not the one of `digest`."""
+        """Read a manifest; raise ArtefactError if it is missing, unusable or not of `digest`."""
         return cls.from_json(read_manifest(folder, "index", digest))
 
 
@@ -105,7 +105,7 @@ _MAPPINGS = ("source", "measures", "distances")
 
 
 def _is_possible(content: dict[str, Any]) -> bool:
-    """Whether every value of a manifest is of its kind."""
+    """Return whether every value of a manifest is of its kind."""
     try:
         distances = [
             Fraction(str(value))
@@ -134,7 +134,7 @@ def _is_possible(content: dict[str, Any]) -> bool:
 
 @dataclass(frozen=True)
 class WordIndex:
-    """An index as it lies in memory, or is mapped into it."""
+    """An index in memory, or mapped into it."""
 
     manifest: Manifest
     vocabulary: Vocabulary
@@ -149,14 +149,14 @@ def save(
     vectors: npt.NDArray[np.float32],
     codes: npt.NDArray[np.uint64],
 ) -> Manifest:
-    """Write an index into an empty folder; returns the manifest with its files."""
+    """Write an index into an empty folder; return the manifest with its files."""
     for name, content in contents(WordIndex(manifest, vocabulary, vectors, codes)):
         Path(folder, name).write_bytes(content)
     return Manifest.read(folder)
 
 
 def contents(index: WordIndex) -> Iterator[tuple[str, bytes]]:
-    """The files of an index, by name, and last of all its manifest, which describes them."""
+    """Yield the files of an index, by name, and last its manifest, which describes them."""
     files = []
     for name, content in _parts(index):
         digest = hashlib.sha256(content).hexdigest()
@@ -183,7 +183,7 @@ def _parts(index: WordIndex) -> Iterator[tuple[str, bytes]]:
 
 
 def open_index(folder: str, digest: str | None = None) -> WordIndex:
-    """Verify an index and map it into memory; raises ArtefactError."""
+    """Verify an index and map it into memory; raise ArtefactError if that is impossible."""
     manifest = Manifest.read(folder, digest)
     verify(folder, manifest.files)
     try:
@@ -221,7 +221,7 @@ def _pair(ends: list[str]) -> tuple[str, str]:
 
 
 def _is_table(terms: pa.Array, hashes: pa.Array, slots: npt.NDArray[np.int32]) -> bool:
-    """Whether a look-up in these arrays stays within them, and ends."""
+    """Return whether a look-up in these arrays stays within them, and ends."""
     kinds = (pa.large_string(), pa.uint64())
     if (terms.type, hashes.type) != kinds or terms.null_count or hashes.null_count:
         return False

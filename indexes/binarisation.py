@@ -20,7 +20,7 @@ Codes = npt.NDArray[np.uint64]
 """A code a row, uint64 (n, bits // 64): bit b is bit (b % 64) of word b // 64."""
 
 BATCH, EPOCHS, RATE, MOMENTUM = 75, 5, 0.001, 0.95
-FEWEST_STEPS = 2_000  # a small vocabulary is gone through more often
+FEWEST_STEPS = 2_000  # a small vocabulary takes more epochs
 SPREAD = 0.25  # of a scaled dimension: tanh reaches four standard deviations
 NEIGHBOURS, SAMPLE = 10, 1_000
 _BLOCK = 4_096  # vectors in memory as floats at a time
@@ -41,7 +41,7 @@ class Autoencoder:
     scale: float
 
     def encode(self, values: Vectors) -> Codes:
-        """The codes of vectors, float32 (n, d): a bit is set where W x > 0."""
+        """Encode vectors, float32 (n, d), as codes: a bit is set where W x > 0."""
         codes = np.empty((len(values), len(self.weights) // 64), dtype=np.uint64)
         for block in _blocks(len(values)):
             bits = (values[block] - self.centre) @ self.weights.T > 0
@@ -49,7 +49,7 @@ class Autoencoder:
         return codes
 
     def decode(self, codes: Codes) -> Vectors:
-        """The vectors that codes stand for, float32 (n, d)."""
+        """Decode codes into vectors, float32 (n, d)."""
         values = np.empty((len(codes), len(self.bias)), dtype=np.float32)
         gain = _gain(*self.weights.shape)
         for block in _blocks(len(codes)):
@@ -62,8 +62,9 @@ def train(values: Vectors, bits: int, seed: int) -> Autoencoder:
     """Fit an autoencoder to vectors, float32 (V, d); the same arguments give the same codes.
 
     As in the paper, h has no gradient: W learns through the decoder and the regulariser, by SGD on
-    |x - x^|^2 / (2 SPREAD^2) + |W^T W - I|^2 / 2. It departs from the paper and its authors' code
-    where the neighbours come out better on real vectors. `neighbour_overlap` (see Quality) is
+    |x - x^|^2 / (2 SPREAD^2) + |W^T W - I|^2 / 2. The training departs from the paper and its
+    authors' code where neighbours on real vectors are preserved better. `neighbour_overlap` (see
+    Quality) is
 
                               GloVe 840B, 33,860 x 300   GloVe-like, 341,479 x 100
         bits                    128    256    512           128    256    512
@@ -71,19 +72,20 @@ def train(values: Vectors, bits: int, seed: int) -> Autoencoder:
         the paper's settings    .41    .56    .65           .21    .33    .38
         here                    .42    .58    .68           .22    .34    .44
 
-    and a word in 700 shares its code on the former at 256 bits (numerals), none on the latter.
+    and on the former at 256 bits one word in 700 (numerals) shares its code, on the latter none.
 
     - Vectors are centred and scaled, not clipped: .59 against .57 without it on GloVe at 256 bits,
       every bit is set in 48 to 52 % of the words instead of 20 to 80 %, and the mean Hamming
       distance is 128 instead of 119.
     - The decoder has a gain. W^T W = I fixes the length of W^T (b - 1/2) near sqrt(bits / 2 pi),
-      whatever the vectors'; where the two differ the error works against the code (.29 for .33 at
-      d = 100 without it).
-    - The error's gradient is averaged over the batch and taken with b - 1/2 for b, which the bias
-      makes up for. Summed and with b, as by the authors, the steps are too long to settle: their
-      decoded vectors are further away (2.1 times the variance) than the mean vector is (here .41).
+      whatever the vectors' length is; where the two lengths differ, the error works against the
+      code (without a gain .29 instead of .33 at d = 100).
+    - The error's gradient is averaged over the batch and taken with b - 1/2 instead of b, for which
+      the bias compensates. Summed and with b, as in the authors' code, the steps are too long to
+      settle: decoded vectors are further away (2.1 times the variance) than the mean vector is
+      (here .41).
     - W starts with orthonormal columns (rows, if bits < d), batches are shuffled, the rate falls to
-      zero, and there is momentum (.55 for .59 without).
+      zero, and there is momentum (without these .55 instead of .59).
 
     Raises ValueError unless `bits` is a positive multiple of 64 and the vectors are finite, of at
     least one dimension, and not all equal.
@@ -114,7 +116,7 @@ def train(values: Vectors, bits: int, seed: int) -> Autoencoder:
 
 @dataclass(frozen=True)
 class Quality:
-    """How much of the vectors the codes keep.
+    """The information about the vectors that the codes keep.
 
     `reconstruction_error`: mean squared error of the decoded vectors over the mean squared distance
     to the mean vector (0 is lossless, 1 is no better than that mean).
@@ -152,18 +154,21 @@ def quality(values: Vectors, codes: Codes, autoencoder: Autoencoder, seed: int) 
 def _gradient(
     weights: Vectors, bias: Vectors, batch: Vectors, gain: np.float32
 ) -> tuple[Vectors, Vectors]:
-    """The loss's gradient in W and in the bias, taken with b - 1/2 for b."""
+    """Compute the loss's gradient in W and in the bias, taken with b - 1/2 instead of b."""
     bits = (batch @ weights.T > 0).astype(np.float32) - np.float32(0.5)
     decoded = np.tanh(gain * (bits @ weights) + bias)
     errors = (decoded - batch) * (1 - decoded * decoded) / np.float32(SPREAD**2 * len(batch))
     rows, columns = weights.shape
-    # W W^T W by way of the smaller product.
+    # W W^T W, by the smaller of the two products.
     cube = weights @ (weights.T @ weights) if columns < rows else weights @ weights.T @ weights
     return gain * (bits.T @ errors) + 2 * (cube - weights), errors.sum(axis=0)
 
 
 def _gain(bits: int, dimensions: int) -> np.float32:
-    """What makes W^T (b - 1/2) as long as a scaled vector, sqrt(d) SPREAD, when W^T W = I."""
+    """Return the gain that makes W^T (b - 1/2) as long as a scaled vector when W^T W = I.
+
+    A scaled vector has length sqrt(d) SPREAD.
+    """
     return np.float32(SPREAD * math.sqrt(2 * math.pi * dimensions / bits))
 
 
@@ -176,7 +181,7 @@ def _frame(bits: int, dimensions: int, generator: np.random.Generator) -> Vector
 
 
 def _moments(values: Vectors) -> tuple[Vectors, float]:
-    """The mean vector, and the root mean square of a value's distance from it."""
+    """Return the mean vector, and the root mean square of a value's distance from it."""
     if values.ndim != 2 or not values.size:
         raise ValueError(f"vectors must have words and dimensions, not shape {values.shape}")
     if not all(np.isfinite(values[block]).all() for block in _blocks(len(values))):
@@ -197,7 +202,7 @@ def _steps(count: int) -> int:
 def _batches(
     count: int, steps: int, generator: np.random.Generator
 ) -> Iterator[npt.NDArray[np.int64]]:
-    """`steps` batches of row numbers, each pass over the rows in an order of its own."""
+    """Yield `steps` batches of row numbers, with a new order for each pass over the rows."""
     while True:
         order = generator.permutation(count)
         for start in range(0, count, BATCH):
@@ -233,7 +238,7 @@ def _overlap(values: Vectors, codes: Codes, generator: np.random.Generator) -> f
 
 
 def _nearest(distances: Vectors, count: int) -> npt.NDArray[np.int64]:
-    """The `count` ids of the smallest distances, float32 (V,), in any order; ties to the lowest."""
+    """Return the ids of the `count` smallest distances, in any order; of ties, the lowest ids."""
     last = np.partition(distances, count - 1)[count - 1]
     closer, ties = np.flatnonzero(distances < last), np.flatnonzero(distances == last)
     return np.concatenate([closer, ties[: count - len(closer)]])

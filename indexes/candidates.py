@@ -1,10 +1,10 @@
-"""Candidates for sentence-private releases, as a folder: public documents, and what they taught.
+"""Candidates for sentence-private releases, as a folder: arrays made from public documents.
 
-manifest.json     what the artefact is; see `quietcorpus.indexes.folder`
-embeddings.npy    float32 (m, d), each candidate's mean sentence embedding: what is released
+manifest.json     the artefact's description; see `quietcorpus.indexes.folder`
+embeddings.npy    float32 (m, d), each candidate's mean sentence embedding, which is released
 centre.npy        float64 (d,), the mean of public sentences
-box.npy           float64 (2, d): where the middle 75 % of public sentences begin in every
-                  dimension, and how wide it is
+box.npy           float64 (2, d): the lower end and the width of the middle 75 % of public sentences
+                  in every dimension
 recoder.npz       the recoder's weights and biases, float32
 projections.npy   float64 (p, h), whole numbers: directions that every release shares
 recoded.npy       float64 (m, h), whole numbers: each candidate's mean recoded sentence
@@ -31,31 +31,32 @@ _ARRAYS = "embeddings", "centre", "box", "projections", "recoded"
 _RECODER = "recoder.npz"
 FILES = (*(f"{name}.npy" for name in _ARRAYS), _RECODER)
 LARGEST_NUMBER = 1_000
-"""Of projections: sums over them stay far below 2^31."""
+"""The largest number of projections: sums over them stay far below 2^31."""
 LARGEST_PROJECTION = 1 << 13
-"""Of a coordinate of a projection, in steps of its grid."""
+"""The largest coordinate of a projection, in steps of its grid."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a set of candidates is.
+    """The description of a set of candidates.
 
     Attributes:
-        provenance: `public`, or `private` where the documents are, or what the encoder was
-            trained on; releases refuse the latter.
+        provenance: `public`, or `private` where the documents or the encoder's training data are
+            private; releases refuse the latter.
         guarantee: always None for public ones.
         source: the documents, as `pattern` and `documents`, the number that were used.
         encoder: `name`, `sha256` and `dimensions`.
-        splitter, language: how documents became sentences.
-        least_sentences, most_sentences: of a document, so that it could be used, and that were.
+        splitter, language: by which documents were split into sentences.
+        least_sentences: the fewest sentences of a document that is used.
+        most_sentences: the most sentences that are used of a document.
         candidates: their number m.
         projections: their number p.
-        cosines: the quantiles of public similarities between which one counts.
-        seed: of the choice of documents, the clusters, the recoder and the projections.
-        measures: the recoder's training curve, the clusters' quality, how deep candidates lie.
-        builder: the software that made it.
+        cosines: the quantiles of public similarities that similarities are clipped to.
+        seed: the seed of the choice of documents, the clusters, the recoder and the projections.
+        measures: the recoder's training curve, the clusters' quality, the candidates' depths.
+        builder: the software that made the candidates.
         files: path, bytes and sha256 of each.
-        version: of this format.
+        version: the version of this format.
     """
 
     provenance: Literal["public", "private"]
@@ -76,11 +77,11 @@ class Manifest:
     version: int = VERSION
 
     def to_json(self) -> str:
-        """The text of `manifest.json`."""
+        """Return the text of `manifest.json`."""
         return json.dumps({"format": FORMAT, **asdict(self)}, indent=2) + "\n"
 
     def lines(self) -> list[str]:
-        """What is in it, for people."""
+        """Describe the candidates in lines for people."""
         training, clusters, depth = (
             self.measures[name] for name in ("training", "clusters", "depth")
         )
@@ -107,12 +108,12 @@ class Manifest:
 
     @classmethod
     def read(cls, path: str, digest: str | None = None) -> Manifest:
-        """Raises ArtefactError if it is missing, unusable or not the one of `digest`."""
+        """Read a manifest; raise ArtefactError if it is missing, unusable or not of `digest`."""
         return cls.from_json(folder.read_manifest(path, "set of candidates", digest))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Manifest:
-        """Raises ArtefactError for a manifest that is damaged, newer, or without provenance."""
+        """Parse a manifest; raise ArtefactError if it is damaged, newer, or without provenance."""
         keys = {field.name for field in fields(cls)}
         content = folder.parse(
             text, FORMAT, VERSION, keys, noun="a set of candidates", source="documents"
@@ -133,7 +134,7 @@ class Manifest:
 
 
 def _is_possible(content: dict[str, Any]) -> bool:
-    """Whether every value that a release uses is of its kind."""
+    """Return whether every value that a release uses is of its kind."""
     try:
         encoder = content["encoder"]
         low, high = content["cosines"]
@@ -152,7 +153,7 @@ def _is_possible(content: dict[str, Any]) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Candidates as they lie in memory; the arrays are as in the folder."""
+    """Candidates in memory; the arrays are as in the folder."""
 
     manifest: Manifest
     embeddings: npt.NDArray[np.float32]
@@ -164,7 +165,7 @@ class Candidates:
 
 
 def save(path: str, candidates: Candidates) -> Manifest:
-    """Write candidates into an empty folder; returns the manifest with its files."""
+    """Write candidates into an empty folder; return the manifest with its files."""
     for name in _ARRAYS:
         np.save(f"{path}/{name}.npy", getattr(candidates, name))
     recoder = candidates.recoder
@@ -179,7 +180,7 @@ def save(path: str, candidates: Candidates) -> Manifest:
 
 
 def open_candidates(path: str, digest: str | None = None) -> Candidates:
-    """Verify candidates and read them; raises ArtefactError."""
+    """Verify candidates and read them; raise ArtefactError if that is impossible."""
     manifest = Manifest.read(path, digest)
     folder.verify(path, manifest.files)
     try:
@@ -192,7 +193,7 @@ def open_candidates(path: str, digest: str | None = None) -> Candidates:
             recoder = Recoder(
                 [stored[f"weights{i}"] for i in layers], [stored[f"biases{i}"] for i in layers]
             )
-    except Exception:  # whatever NumPy and zipfile make of it
+    except Exception:  # NumPy and zipfile raise many kinds of errors for a damaged file
         raise ArtefactError("holds files that cannot be read; build it again") from None
     found = Candidates(manifest, **arrays, recoder=recoder)
     if not _fits(found):
@@ -209,7 +210,7 @@ def _array(path: str) -> npt.NDArray[Any]:
 
 
 def _fits(found: Candidates) -> bool:
-    """Whether the arrays are of their shapes and kinds, and exact where they have to be."""
+    """Return whether the arrays have their shapes and kinds, and are exact where they must be."""
     manifest = found.manifest
     size, sentence = manifest.candidates, int(manifest.encoder["dimensions"])
     inputs = [sentence, *WIDTHS[:-1]]

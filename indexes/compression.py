@@ -1,4 +1,4 @@
-"""Compression maps: which of K bins each of V terms falls in (LPLP, section 3.2).
+"""Compression maps, which assign each of V terms to one of K bins (LPLP, section 3.2).
 
 A map is public. It may depend on public vectors and on the noisy histogram, never on the text.
 """
@@ -28,31 +28,31 @@ class Method(StrEnum):
 
 
 def identity(terms: int) -> Bins:
-    """No compression: every term has a bin of its own."""
+    """Give every term its own bin: no compression."""
     return np.arange(terms, dtype=np.int32)
 
 
 def random(terms: int, bins: int, generator: np.random.Generator) -> Bins:
-    """A uniformly random partition into bins whose sizes differ by at most one."""
+    """Partition the terms uniformly at random into bins whose sizes differ by at most one."""
     return _deal(generator.permutation(terms), bins)
 
 
 def frequency(weights: npt.NDArray[np.int64], bins: int) -> Bins:
-    """Round-robin down the ranking by noisy count: every bin gets one term of each stratum."""
+    """Deal the terms round-robin, by falling noisy count: a bin gets one term of each stratum."""
     return _deal(np.argsort(-weights, kind="stable"), bins)
 
 
 def embedding_cluster(
     vectors: npt.NDArray[np.float32], bins: int, generator: np.random.Generator
 ) -> Bins:
-    """K clusters of sizes that differ by at most one; every cluster is a bin."""
+    """Make every cluster a bin, of K clusters whose sizes differ by at most one."""
     return equal_clusters(vectors, bins, generator)
 
 
 def embedding_disperse(
     vectors: npt.NDArray[np.float32], bins: int, generator: np.random.Generator
 ) -> Bins:
-    """ceil(V / K) clusters of at most K terms; each gives at most one term to every bin."""
+    """Spread each of ceil(V / K) clusters of at most K terms over bins, at most one term a bin."""
     terms = len(vectors)
     clusters = equal_clusters(vectors, -(-terms // bins), generator)
     return _deal(np.argsort(clusters, kind="stable"), bins)
@@ -61,15 +61,15 @@ def embedding_disperse(
 def equal_clusters(
     vectors: npt.NDArray[np.float32], clusters: int, generator: np.random.Generator
 ) -> Bins:
-    """k-means, then every vector to its nearest centroid that has room (sizes differ by <= 1).
+    """Run k-means, then put each vector at the nearest centroid with room (sizes differ by <= 1).
 
-    The vectors that would lose most by going elsewhere choose first.
+    The vectors that would lose most by their second choice choose first.
     """
     if clusters == 1:
         return np.zeros(len(vectors), dtype=np.int32)
     from scipy.cluster.vq import (
         kmeans2,
-    )  # imported where it is needed: it takes a third of a second
+    )  # imported here because it takes a third of a second
 
     seeds = vectors[generator.choice(len(vectors), clusters, replace=False)]
     with warnings.catch_warnings():

@@ -12,7 +12,7 @@ from quietcorpus.indexes.vectors.text import TextRows
 
 
 def read_vectors(lines: Iterable[bytes], terms: Sequence[str]) -> npt.NDArray[np.float32]:
-    """The vectors of `terms`, float32 (V, d), scaled to length one; zero where there is none.
+    """Read the vectors of `terms`, float32 (V, d), scaled to length one; zero where there is none.
 
     `lines` are those of a word2vec text file (a header of two numbers) or a GloVe one (none). The
     other words' lines are not parsed. Raises VectorsError for rows of different dimensions, values

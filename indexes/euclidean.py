@@ -1,8 +1,8 @@
 """Exact search for the nearest vector by Euclidean distance, over the whole vocabulary.
 
 Most of the work is a float32 matrix product, whose rounding depends on the library, the processor
-and the size of the batch. So its result only rules words out, by a rigorous bound on its error;
-the few that are left are compared in float64. What is found is the same everywhere.
+and the size of the batch. Its result therefore only rules words out, by a rigorous bound on its
+error; the few that are left are compared in float64. The word found is the same everywhere.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ LONGEST_VECTOR, _LONGEST_QUERY = 2.0**40, 2.0**80  # their product is within flo
 
 
 class EuclideanSearch:
-    """The vectors of a vocabulary; of several nearest ones, the one with the lowest id is found.
+    """A search of a vocabulary's vectors; of several nearest ones it finds the lowest id.
 
     Nearest is the least sum of (q - y)^2, added up in float64 in the order of the dimensions.
     """
 
     def __init__(self, vectors: npt.NDArray[np.float32]) -> None:
-        """`vectors`: float32 (V, d); they are kept as they are, so that they may be mapped.
+        """Keep `vectors`, float32 (V, d), without a copy, so that they may be mapped.
 
         Raises ValueError for vectors so long that products with them might overflow.
         """
@@ -43,7 +43,7 @@ class EuclideanSearch:
             raise ValueError(f"a vector is longer than {LONGEST_VECTOR:g}, or not finite")
 
     def nearest(self, queries: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
-        """The id of the vector nearest to each query, int32 (n,); queries: float32 (n, d).
+        """Find the id of the vector nearest to each query, int32 (n,); queries: float32 (n, d).
 
         Raises ValueError for a query that is not finite, or longer than any noise makes one.
         """
@@ -56,7 +56,7 @@ class EuclideanSearch:
         return found
 
     def _group_maxima(self, queries: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """For each group of words and each query, the largest q . y - ||y||^2 / 2, about."""
+        """Return the largest q . y - ||y||^2 / 2, about, for each group of words and query."""
         groups = -(-len(self._vectors) // _GROUP)
         maxima = np.empty((groups, len(queries)), dtype=np.float32)
         products = np.empty((_WORDS_AT_ONCE, len(queries)), dtype=np.float32)
@@ -68,11 +68,11 @@ class EuclideanSearch:
         return maxima
 
     def _error(self, queries: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-        """How far a score may be off, float64 (n,).
+        """Bound the error of a score, float64 (n,).
 
-        A product of d terms errs by at most gamma(d) ||q|| ||y||, however it is added up (Higham,
-        section 3.1; with fused operations or without, but in float32 throughout), and halving,
-        rounding and subtracting ||y||^2 by three more half-ulps of either size. The last term is
+        A product of d terms errs by at most gamma(d) ||q|| ||y||, in any order of additions
+        (Higham, section 3.1; with fused operations or without, but in float32 throughout). Halving,
+        rounding and subtracting ||y||^2 add three more half-ulps of either size. The last term is
         the error of the float64 sums that decide in the end, and of products that underflow.
         """
         terms = queries.shape[1] + 4
@@ -88,7 +88,8 @@ class EuclideanSearch:
 
 @compiled
 def _maxima(scores, half, maxima):  # type: ignore[no-untyped-def]
-    """The inner loops run over queries, which is what compilers turn into vector instructions."""
+    """Write the largest score of each group of words to `maxima`."""
+    # The inner loops run over queries, so that compilers turn them into vector instructions.
     words, queries = scores.shape
     for word in range(words):
         group = maxima[word // _GROUP]
@@ -105,7 +106,7 @@ def _maxima(scores, half, maxima):  # type: ignore[no-untyped-def]
 
 @compiled
 def _decide(vectors, queries, maxima, margin):  # type: ignore[no-untyped-def]
-    """The nearest word, by float64, in the groups that may hold it."""
+    """Find the nearest word, in float64, among the groups that may hold it."""
     groups, count = maxima.shape
     dimensions = vectors.shape[1]
     threshold = np.full(count, -np.inf)

@@ -1,6 +1,6 @@
-"""A public artefact as a folder: its files, and a manifest that says what they are.
+"""A public artefact as a folder: its files, and a manifest that describes them.
 
-    manifest.json   what the artefact is, where it comes from, and the SHA-256 of every other file
+    manifest.json   the artefact's kind and origin, and the SHA-256 of every other file
 
 The digest of an artefact is the SHA-256 of its manifest.
 """
@@ -25,7 +25,7 @@ class ArtefactError(ValueError):
 
 
 def described(folder: str, names: Iterable[str]) -> tuple[dict[str, Any], ...]:
-    """A manifest's entries for these files: path, bytes and sha256 of each."""
+    """Build a manifest's entries for these files: path, bytes and sha256 of each."""
     return tuple(
         {
             "path": name,
@@ -37,9 +37,9 @@ def described(folder: str, names: Iterable[str]) -> tuple[dict[str, Any], ...]:
 
 
 def read_manifest(folder: str, noun: str, digest: str | None = None) -> bytes:
-    """The manifest's text; raises ArtefactError if it is missing or not the one of `digest`.
+    """Read the manifest's text; raise ArtefactError if it is missing or not the one of `digest`.
 
-    `noun` says what should be there, as in "index".
+    `noun` names what the folder should hold, as in "index".
     """
     try:
         with open(f"{folder}/{MANIFEST}", "rb") as stream:
@@ -60,10 +60,10 @@ def parse(
     noun: str,
     source: str,
 ) -> dict[str, Any]:
-    """What a manifest says under its keys, which are `keys` and its format.
+    """Parse a manifest, whose keys must be `keys` and its format; return the values of `keys`.
 
-    `noun` says what it should be of, as in "an index", and `source` what that is made from, as in
-    "vectors".
+    `noun` names what the manifest should describe, as in "an index", and `source` what that is made
+    from, as in "vectors".
 
     Raises ArtefactError for a manifest that is damaged, of another format, newer, without
     provenance, private without a guarantee, or with other keys.
@@ -106,7 +106,7 @@ def check_listed(files: Any, names: Collection[str]) -> None:
 
 
 def plain_names(files: Any) -> list[str]:
-    """The files that a manifest lists; raises ArtefactError if a path is not a plain name.
+    """Return the files that a manifest lists; raise ArtefactError if a path is not a plain name.
 
     Fetched files are written under these names, beside the manifest.
     """
@@ -119,7 +119,7 @@ def plain_names(files: Any) -> list[str]:
 
 
 def verify(folder: str, files: Sequence[Mapping[str, Any]]) -> None:
-    """Raise ArtefactError unless every file is what the manifest says."""
+    """Raise ArtefactError unless every file matches the manifest."""
     for name, file in zip(plain_names(files), files, strict=True):
         try:
             digest = _sha256(folder, name)
@@ -133,7 +133,7 @@ def verify(folder: str, files: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _paths(files: Any) -> list[str] | None:
-    """The paths of a manifest's files, or None if it lists anything but plain names."""
+    """Return the paths of a manifest's files, or None if it lists anything but plain names."""
     try:
         paths = [file["path"] for file in files]
         plain = all(_PLAIN_NAME.fullmatch(path) and path != MANIFEST for path in paths)

@@ -7,19 +7,19 @@ import numpy.typing as npt
 
 from quietcorpus.compiled import compiled, inlined
 
-_QUERIES_AT_ONCE = 256  # with their best matches they stay in the first-level cache
-_STEP = 4  # words of a code that one pass takes
+_QUERIES_AT_ONCE = 256  # so many, with their best matches, stay in the first-level cache
+_STEP = 4  # words of a code in one pass
 
 
 class HammingSearch:
-    """The codes of a vocabulary. Of several nearest ones, the one with the lowest id is found."""
+    """A search of a vocabulary's codes; of several nearest ones it finds the lowest id."""
 
     def __init__(self, codes: npt.NDArray[np.uint64]) -> None:
-        """`codes`: uint64 (V, words); they are kept as they are, so that they may be mapped."""
+        """Keep `codes`, uint64 (V, words), without a copy, so that they may be mapped."""
         self._codes = codes
 
     def nearest(self, queries: npt.NDArray[np.uint64]) -> npt.NDArray[np.int32]:
-        """The id of the code nearest to each query, int32 (n,); queries: uint64 (n, words)."""
+        """Find the id of the code nearest to each query, int32 (n,); queries: uint64 (n, words)."""
         found = np.empty(len(queries), dtype=np.int32)
         for start in range(0, len(queries), _QUERIES_AT_ONCE):
             chunk = np.ascontiguousarray(queries[start : start + _QUERIES_AT_ONCE].T)
@@ -29,7 +29,7 @@ class HammingSearch:
 
 @inlined
 def ones(word):  # type: ignore[no-untyped-def]
-    """The number of one-bits; compilers know this form and have an instruction for it."""
+    """Count the one-bits of a word; compilers replace this form by one instruction."""
     word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
     word = (word & np.uint64(0x3333333333333333)) + (
         (word >> np.uint64(2)) & np.uint64(0x3333333333333333)
@@ -40,9 +40,10 @@ def ones(word):  # type: ignore[no-untyped-def]
 
 @compiled
 def _nearest(codes, queries):  # type: ignore[no-untyped-def]
-    """The inner loops run over queries, which is what compilers turn into vector instructions."""
+    """Find the code nearest to each query."""
+    # The inner loops run over queries, so that compilers turn them into vector instructions.
     words, count = queries.shape
-    # A distance and an id in one number: the smallest has the lowest id among the nearest.
+    # A distance and an id share one number: the smallest is the lowest id among the nearest.
     best = np.full(count, ~np.uint64(0), dtype=np.uint64)
     distances = np.zeros(count, dtype=np.uint64)
     whole = words // _STEP * _STEP

@@ -1,4 +1,4 @@
-"""The recoder: an MLP after the frozen encoder, by which documents of one kind lie close together.
+"""The recoder: an MLP after the frozen encoder, which brings documents of one kind close together.
 
 Meehan, Mrini and Chaudhuri: Sentence-level privacy for document embeddings (ACL 2022), section 4.5.
 It is trained on public documents so that a linear layer predicts a document's cluster from the mean
@@ -16,9 +16,9 @@ import numpy.typing as npt
 from quietcorpus.compiled import compiled
 
 WIDTHS = 256, 256, 128, 64
-"""The sizes of the four layers; the last is what projections are taken of."""
+"""The sizes of the four layers; projections are taken of the last one."""
 LARGEST = 1 << 20
-"""Of a recoded coordinate: what lies beyond is cut to it."""
+"""The largest recoded coordinate: larger ones are clipped to it."""
 _TYPICAL = 1 << 10  # the standard deviation of a recoded coordinate, in steps of its grid
 _EPOCHS, _BATCH, _RATE, _DECAY, _DROPOUT = 60, 64, 1e-3, 1e-4, 0.3
 
@@ -28,17 +28,17 @@ class Recoder:
     """The trained layers, each float32: `weights` (inputs, outputs) and `biases` (outputs,).
 
     A sentence's code is a function of its embedding alone, bit by bit and on every machine: sums
-    run in one order, with one rounding an operation, and nothing in it is more than a product, a
-    sum or a maximum.
+    run in one order, with one rounding per operation, and every operation is a product, a sum or a
+    maximum.
     """
 
     weights: Sequence[npt.NDArray[np.float32]]
     biases: Sequence[npt.NDArray[np.float32]]
 
     def recode(self, embeddings: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-        """Embeddings (n, d) as vectors of whole numbers, float64 (n, WIDTHS[-1]).
+        """Recode embeddings (n, d) as vectors of whole numbers, float64 (n, WIDTHS[-1]).
 
-        Raises ValueError for values that are not finite, or so large that codes would not be.
+        Raises ValueError for values that are not finite, or too large for finite codes.
         """
         if not np.isfinite(embeddings).all():
             raise ValueError("an embedding is not finite")
@@ -53,7 +53,7 @@ class Recoder:
 
 @dataclass(frozen=True)
 class Training:
-    """How a training went: mean cross-entropy and accuracy on held-out documents, an epoch each."""
+    """The course of a training: each epoch's mean cross-entropy and held-out accuracy."""
 
     losses: tuple[float, ...]
     accuracies: tuple[float, ...]
@@ -62,7 +62,7 @@ class Training:
 def means(
     vectors: npt.NDArray[np.floating], offsets: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
-    """The mean of every document's vectors, float64 (n, d); zeros for a document of none."""
+    """Compute the mean of every document's vectors, float64 (n, d); zeros if there are none."""
     lengths = np.diff(offsets)
     found = np.zeros((len(lengths), vectors.shape[1]))
     some = lengths > 0
@@ -83,10 +83,10 @@ def train(
 
     Args:
         embeddings: float32 (total, d), the sentences of all documents.
-        offsets: int64 (n + 1,), where each document's begin.
-        clusters: int64 (n,), what is to be predicted.
-        held: bool (n,), the documents that are not trained on, but measured.
-        seed: of the initial weights, the order of documents and the dropout.
+        offsets: int64 (n + 1,), where each document's sentences begin.
+        clusters: int64 (n,), the clusters to predict.
+        held: bool (n,), the documents that are held out, for the accuracy.
+        seed: the seed of the initial weights, the order of documents and the dropout.
     """
     import torch
     from torch import nn
@@ -143,7 +143,7 @@ def train(
 
 
 def _folded(layers: list, centre: np.ndarray, spread: float, deviation: float) -> Recoder:
-    """The layers for embeddings as they are, and for codes in steps of the grid."""
+    """Fold the scales of embeddings and of the codes' grid into the first and last layer."""
     weights = [layer.weight.detach().numpy().T.astype(np.float64) for layer in layers]
     biases = [layer.bias.detach().numpy().astype(np.float64) for layer in layers]
     weights[0] = weights[0] / spread

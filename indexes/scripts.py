@@ -1,5 +1,6 @@
-"""Text without spaces between its words, whose tokens are clauses: `unicode-words-v1` finds no
-words there.
+"""A check for scripts without spaces between words, whose tokens are clauses.
+
+`unicode-words-v1` finds no words in such text.
 """
 
 from __future__ import annotations
@@ -27,16 +28,17 @@ _TOLERATED = 20
 
 
 def are_clauses(terms: Sequence[str]) -> bool:
-    """Whether too many terms are clauses: more than one in twenty of those without spaces.
+    """Return whether too many terms are clauses: more than one in twenty of those without spaces.
 
-    Counted are terms with a letter of a script that is written without spaces between words. One is
-    a clause if it holds a run of more than 4 Han characters and kana, or of more than 12 Katakana
-    alone, or of more than 10 characters of Thai, Lao, Khmer, Myanmar or another such script.
+    Only terms with a letter of a script that is written without spaces between words count. A term
+    is a clause if it holds a run of more than 4 Han characters and kana, or of more than 12
+    Katakana alone, or of more than 10 characters of Thai, Lao, Khmer, Myanmar or a similar script.
 
-    The rule is fixed, and a function of the terms alone: of terms that a private mechanism has
-    selected it is post-processing. The lengths are ours. Of 20,000 Thai and 10,000 Chinese and
-    Japanese texts, the terms that 10 share are clauses at 14, 13 and 18 in a hundred. Where words
-    were parted by spaces first (PyThaiNLP, jieba, Janome), not even 4 are of those that 2 share.
+    The rule is fixed, and a function of the terms alone: applied to terms that a private mechanism
+    has selected, it is post-processing. The lengths are ours. In 20,000 Thai and 10,000 Chinese and
+    Japanese texts, 14, 13 and 18 in a hundred of the terms that 10 texts share are clauses. Where
+    words were first separated by spaces (PyThaiNLP, jieba, Janome), fewer than 4 in a hundred of
+    the terms that 2 texts share are.
     """
     found = [term for term in terms if _RUNS.search(term)]
     clauses = sum(_LONG.search(term) is not None for term in found)

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 NAME = "sentencex-1"
-"""The rule below, as cards and candidates name it."""
+"""The name of the rule below, in cards and candidates."""
 
 
-# Next to some of these sentencex fails, with a message that quotes the text.
+# sentencex fails next to some of these, and its message quotes the text, which may be private.
 _SPACES = dict.fromkeys(
     map(
         ord,
@@ -35,12 +35,12 @@ class Sentences(NamedTuple):
 
 
 def split(documents: Iterable[str], most: int, language: str) -> Sentences:
-    """The first `most` sentences of every document, without the space around them.
+    """Return the first `most` sentences of every document, without the space around them.
 
-    Spaces of every kind but tabs and line ends become plain ones.
+    Spaces of every kind except tabs and line ends become plain ones.
 
-    What is nothing but space is no sentence. Which ones count depends on their places alone, so
-    that replacing a sentence by another replaces one of the result, or none.
+    A sentence of nothing but space is left out. The choice of sentences depends on their places
+    alone, so that replacing a sentence by another replaces one of the result, or none.
     """
     import sentencex  # of the extra [sentences]
 

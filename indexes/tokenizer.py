@@ -23,7 +23,7 @@ from quietcorpus.compiled import compiled, inlined
 
 NAME = "unicode-words-v1"
 LAW = {"name": NAME, "unicode": unicodedata.unidata_version}
-"""All that decides what the tokens of a text are."""
+"""Everything that decides the tokens of a text."""
 DESCRIPTION = f"{NAME} (NFKC, lower-case, letters only; Unicode {unicodedata.unidata_version})"
 
 _HASH_SEED, _HASH_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
@@ -39,7 +39,7 @@ class Tokens(NamedTuple):
         data: uint8; the normalised texts' UTF-8 bytes.
         offsets: int64 (n + 1,); text i has the tokens offsets[i] .. offsets[i + 1].
         starts, ends: int64; where in `data` each token lies.
-        hashes: uint64; FNV-1a of each token, folded so that the low bits depend on all.
+        hashes: uint64; FNV-1a of each token, folded so that the low bits depend on all bits.
     """
 
     data: npt.NDArray[np.uint8]
@@ -56,7 +56,7 @@ def tokenize(texts: pa.Array) -> Tokens:
 
 
 def normalize(texts: pa.Array) -> pa.Array:
-    """NFKC, lower-case, straight apostrophes; as large_string. A second pass changes nothing."""
+    """Apply NFKC, lower case and straight apostrophes, as large_string; idempotent."""
     texts = texts.cast(pa.large_string())
     other = pc.invert(pc.string_is_ascii(texts))
     if not pc.any(other).as_py():
@@ -67,7 +67,7 @@ def normalize(texts: pa.Array) -> pa.Array:
 
 
 def _normalize(text: str) -> str:
-    """The normal form of a text that is not ASCII.
+    """Return the normal form of a text that is not ASCII.
 
     Arrow's `utf8_normalize` does not compose (apache/arrow#51225), and lower-casing can leave a
     letter and a mark that compose, so NFKC comes before it and after it.
@@ -77,7 +77,7 @@ def _normalize(text: str) -> str:
 
 
 def string_buffers(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """The bytes of a large_string or large_binary array, and its (n + 1) offsets into them."""
+    """Return the bytes of a large_string or large_binary array, and its (n + 1) offsets."""
     _, offsets, data = texts.buffers()
     bounds = np.frombuffer(offsets, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
     raw = np.frombuffer(data, dtype=np.uint8) if data else np.empty(0, dtype=np.uint8)
@@ -86,7 +86,7 @@ def string_buffers(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[
 
 @functools.cache
 def _classes() -> npt.NDArray[np.uint8]:
-    """Each code point's class, as far as the token rule cares."""
+    """Return the class of each code point in the token rule."""
     classes = np.full(sys.maxunicode + 1, _OTHER, dtype=np.uint8)
     for plane in _ASSIGNED_PLANES:
         for point in range(plane << 16, (plane + 1) << 16):
@@ -101,7 +101,7 @@ def _classes() -> npt.NDArray[np.uint8]:
 
 @functools.cache
 def _byte_classes() -> npt.NDArray[np.uint8]:
-    """The class of each ASCII character; `_SPECIAL` for those that need a second look."""
+    """Return the class of each byte; `_SPECIAL` for those that need a second look."""
     classes = _classes()[:256].copy()
     classes[128:] = _SPECIAL
     classes[[ord("@"), ord(":")]] = _SPECIAL
@@ -110,8 +110,9 @@ def _byte_classes() -> npt.NDArray[np.uint8]:
 
 @compiled
 def _spans(data, offsets, byte_classes, classes):  # type: ignore[no-untyped-def]
-    """Token spans and hashes, by one pass over the texts."""
+    """Find token spans and hashes, in one pass over the texts."""
     texts = len(offsets) - 1
+    # Between two tokens of a text there is at least one other byte.
     capacity = (offsets[texts] - offsets[0]) // 2 + texts
     token_offsets = np.zeros(texts + 1, dtype=np.int64)
     starts = np.empty(capacity, dtype=np.int64)
@@ -129,6 +130,7 @@ def _spans(data, offsets, byte_classes, classes):  # type: ignore[no-untyped-def
                 position, barred, state = _run(data, start, stop, byte_classes, classes)
                 if position > start:
                     if start == chunk and _is_www(data, start, stop):
+                        # A chunk that yields no token takes back those already found in it.
                         found = first_of_chunk
                         position = _chunk_end(data, start, stop, classes)
                     elif not barred:
@@ -139,7 +141,7 @@ def _spans(data, offsets, byte_classes, classes):  # type: ignore[no-untyped-def
                     continue
                 point, width = _code_point(data, position)
                 kind = classes[point]
-                if point == 64 or _is_scheme(data, position, stop):
+                if point == 64 or _is_scheme(data, position, stop):  # 64 is `@`
                     found = first_of_chunk
                     position = _chunk_end(data, position, stop, classes)
                     continue
@@ -152,9 +154,9 @@ def _spans(data, offsets, byte_classes, classes):  # type: ignore[no-untyped-def
 
 @compiled
 def _run(data, start, stop, byte_classes, classes):  # type: ignore[no-untyped-def]
-    """The run of letters, marks, digits and inner apostrophes at `start`.
+    """Read the run of letters, marks, digits and inner apostrophes at `start`.
 
-    Returns where it ends, whether it holds a digit or an underscore, and its hash.
+    Returns the run's end, whether it holds a digit or an underscore, and its hash.
     """
     position = start
     barred = False
@@ -172,6 +174,7 @@ def _run(data, start, stop, byte_classes, classes):  # type: ignore[no-untyped-d
         kind = classes[point]
         if kind == _APOSTROPHE and start < position and position + 1 < stop:
             following, _ = _code_point(data, position + 1)
+            # 39 is the apostrophe: two of them in a row end the run.
             if data[position - 1] != 39 and classes[following] in (_LETTER, _BARRED):
                 kind = _LETTER
         if kind == _MARK and start < position:
@@ -187,7 +190,7 @@ def _run(data, start, stop, byte_classes, classes):  # type: ignore[no-untyped-d
 
 @compiled
 def _chunk_end(data, position, stop, classes):  # type: ignore[no-untyped-def]
-    """Where the next white space stands, or the end."""
+    """Return the position of the next white space, or the end."""
     while position < stop:
         point, width = _code_point(data, position)
         if classes[point] == _SPACE:
@@ -198,7 +201,7 @@ def _chunk_end(data, position, stop, classes):  # type: ignore[no-untyped-def]
 
 @inlined
 def _code_point(data, position):  # type: ignore[no-untyped-def]
-    """The code point at `position` of valid UTF-8, and its width in bytes."""
+    """Return the code point at `position` of valid UTF-8, and its width in bytes."""
     lead = np.int64(data[position])
     if lead < 0x80:
         return lead, 1
@@ -220,7 +223,7 @@ def _code_point(data, position):  # type: ignore[no-untyped-def]
 
 @inlined
 def _is_scheme(data, position, stop):  # type: ignore[no-untyped-def]
-    """Whether `://` stands at `position`."""
+    """Return whether `://` stands at `position`."""
     return (
         position + 2 < stop
         and data[position] == 58
@@ -231,7 +234,7 @@ def _is_scheme(data, position, stop):  # type: ignore[no-untyped-def]
 
 @inlined
 def _is_www(data, position, stop):  # type: ignore[no-untyped-def]
-    """Whether `www.` stands at `position`."""
+    """Return whether `www.` stands at `position`."""
     return (
         position + 3 < stop
         and data[position] == 119

@@ -1,4 +1,4 @@
-"""A vocabulary: the terms that a release may speak of, and the look-up of tokens in it."""
+"""A vocabulary: the terms that a release may contain, and the look-up of tokens in it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ class Vocabulary:
     """
 
     def __init__(self, terms: Sequence[str]) -> None:
-        """Raises VocabularyError for no terms, duplicates, or terms that no text can yield."""
+        """Build the hash table of the terms.
+
+        Raises VocabularyError for no terms, duplicates, or terms that no text can yield.
+        """
         self.terms = pa.array(terms, type=pa.large_string())
         if len(self.terms) == 0:
             raise VocabularyError("holds no terms")
@@ -52,14 +55,14 @@ class Vocabulary:
     def mapped(
         cls, terms: pa.Array, hashes: npt.NDArray[np.uint64], slots: npt.NDArray[np.int32]
     ) -> Vocabulary:
-        """A vocabulary whose arrays were stored, and need not be copied or made again."""
+        """Build a vocabulary from stored arrays, which are neither copied nor made again."""
         vocabulary = cls.__new__(cls)
         vocabulary.terms, vocabulary.hashes, vocabulary.slots = terms, hashes, slots
         vocabulary._data, vocabulary._offsets = string_buffers(terms)
         return vocabulary
 
     def _refuse_unreachable_terms(self, tokens: Tokens) -> None:
-        """A term must be its own one and only token."""
+        """Raise VocabularyError unless every term is its own one and only token."""
         reachable = is_reachable(self.terms, tokens)
         if not reachable.all():
             example = self.terms[int(np.argmin(reachable))].as_py()
@@ -76,15 +79,15 @@ class Vocabulary:
 
     @property
     def digest(self) -> str:
-        """SHA-256 over the terms in order, hexadecimal."""
+        """Compute the SHA-256 over the terms in order, hexadecimal."""
         return hashlib.sha256("\n".join(self.terms.to_pylist()).encode()).hexdigest()
 
     def look_up(
         self, tokens: Tokens, *, unknown: bool = False
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-        """The known tokens of each text: offsets int64 (n + 1,) and term ids int32.
+        """Look up the known tokens of each text: offsets int64 (n + 1,) and term ids int32.
 
-        With `unknown`, the other tokens too, as -1.
+        With `unknown`, the other tokens are included, as -1.
         """
         result: tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]] = _look_up(
             tokens.data,
@@ -102,7 +105,7 @@ class Vocabulary:
 
 
 def is_reachable(terms: pa.Array, tokens: Tokens) -> npt.NDArray[np.bool_]:
-    """Whether each term (large_string), given its tokens, is its own one and only token."""
+    """Return whether each term (large_string), given its tokens, is its own one and only token."""
     reachable: npt.NDArray[np.bool_] = np.diff(tokens.offsets) == 1
     first = tokens.offsets[:-1][reachable]
     lengths = np.diff(string_buffers(terms)[1])
@@ -141,6 +144,7 @@ def _look_up(  # type: ignore[no-untyped-def]
             same = False
             while slots[slot] >= 0:
                 term = slots[slot]
+                # Hashes only pre-select: two words may share one, so the bytes are compared.
                 if term_hashes[term] == hashes[token]:
                     first = term_offsets[term]
                     size = term_offsets[term + 1] - first
@@ -162,7 +166,7 @@ def _look_up(  # type: ignore[no-untyped-def]
 def distinct_tokens(
     tokens: Tokens,
 ) -> tuple[pa.Array, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The distinct tokens of a batch, large_string (m,), and which of them each text holds.
+    """Return the distinct tokens of a batch, large_string (m,), and those that each text holds.
 
     Text i holds those at numbers[offsets[i] : offsets[i + 1]], each once; both arrays are int64.
     """
@@ -178,7 +182,10 @@ def distinct_tokens(
 
 
 def document_frequencies(tokens: Tokens) -> tuple[pa.Array, npt.NDArray[np.int64]]:
-    """The distinct tokens of a batch, large_string, and the number of texts that hold each."""
+    """Count the texts that hold each distinct token of a batch; return tokens and counts.
+
+    The tokens are large_string.
+    """
     words, _, numbers = distinct_tokens(tokens)
     return words, np.bincount(numbers, minlength=len(words))
 

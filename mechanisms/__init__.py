@@ -1,1 +1,1 @@
-"""What a privacy definition needs: samplers, mechanisms, guarantees, accounting."""
+"""Samplers, mechanisms, guarantees and accounting: all that a privacy definition needs."""

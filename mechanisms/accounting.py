@@ -1,13 +1,13 @@
-"""What Poisson-sampled Gaussians cost a user, and the schedule that keeps to every group's budget.
+"""The privacy cost of Poisson-sampled Gaussians, and schedules that keep to every group's budget.
 
 Epsilon is for adding or removing one user. Without sampling, all steps together are one Gaussian,
 whose curve is known (Balle and Wang 2018, theorem 8). With it, epsilon is the smaller of two upper
 bounds: the privacy loss distribution's (Zhu, Dong and Wang 2022; Doroshenko et al. 2022), and the
 Renyi divergences' (Mironov, Talwar and Zhang 2019). The first is smaller by a tenth or so; the
-second is there where the first's arrays would be huge, or delta is too small for its transforms.
+second is used where the first's arrays would be huge, or delta is too small for its transforms.
 
-Groups of users with budgets of their own share noise and steps, and are sampled at rates of their
-own (Boenisch et al.: Have it your way, NeurIPS 2023, "sampling").
+Groups of users with different budgets share noise and steps, and each is sampled at its own rate
+(Boenisch et al.: Have it your way, NeurIPS 2023, "sampling").
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.guarantees import ceiling, round_down, round_up
 
 SMALLEST_NOISE, LARGEST_NOISE = Fraction(1, 10), Fraction(64)
-"""The noise multipliers that are looked for; 64 is the largest that `ClippedSum` draws."""
+"""The range in which noise multipliers are sought; 64 is the largest that `ClippedSum` draws."""
 
 SMALLEST_DELTA = Fraction(1, 10**300)
 _LEAST_RATE = 1e-9
@@ -38,12 +38,12 @@ _FOURIER_ERROR = 2.0**-50
 
 
 def epsilon_of(rate: Fraction, noise_multiplier: Fraction, steps: int, delta: Fraction) -> Fraction:
-    """An upper bound of the epsilon of `steps` sampled Gaussians, in 6 significant digits.
+    """Return an upper bound on the epsilon of `steps` sampled Gaussians, in 6 significant digits.
 
-    A user takes part in a step with probability `rate`, independently of all else; at a rate of 1
-    in every step. `noise_multiplier` is the noise's standard deviation over the most that one user
-    changes a sum by, in L2. The bounds hold in real numbers; that they are computed in floats is
-    covered by margins, which are measured and not proved.
+    A user takes part in a step with probability `rate`, independently of all else; at a rate of 1,
+    in every step. `noise_multiplier` is the noise's standard deviation divided by the largest L2
+    change that one user makes to a sum. The bounds hold in real numbers; margins cover their
+    computation in floats, and are measured, not proved.
 
     Raises ValueError for numbers out of range, and where no bound can be computed.
     """
@@ -55,7 +55,7 @@ def epsilon_of(rate: Fraction, noise_multiplier: Fraction, steps: int, delta: Fr
 
 @functools.lru_cache(maxsize=1 << 14)
 def _bound(rate: Fraction, noise: Fraction, steps: int, delta: Fraction) -> Fraction | None:
-    """`epsilon_of`, or None where there is no bound."""
+    """Return the bound of `epsilon_of`, or None where there is none."""
     if not (0 <= rate <= 1 and noise > 0 and steps >= 0 and SMALLEST_DELTA <= delta < 1):
         raise ValueError(
             f"a rate lies in [0, 1], delta in [{float(SMALLEST_DELTA):g}, 1), noise above 0, steps "
@@ -63,7 +63,7 @@ def _bound(rate: Fraction, noise: Fraction, steps: int, delta: Fraction) -> Frac
         )
     if not (rate and steps):
         return Fraction(0)
-    # To floats, each in the direction in which users are protected less.
+    # Each number is rounded to a float in the direction that protects users less.
     numbers = round_down(noise), steps, round_down(delta) * (1 - _MARGIN)
     sampled = max(round_up(rate), _LEAST_RATE)
     epsilon = (
@@ -78,7 +78,10 @@ def _bound(rate: Fraction, noise: Fraction, steps: int, delta: Fraction) -> Frac
 
 
 def _unsampled(noise: float, steps: int, delta: float) -> float:
-    """The exact curve. Much more noise counts as `_MUCH_NOISE`: its tails differ by too little."""
+    """Compute epsilon from the exact curve.
+
+    Noise above `_MUCH_NOISE` counts as that much: the curve's two tails would differ too little.
+    """
     noise /= math.sqrt(steps)
     if noise < _LITTLE_NOISE:
         return math.inf
@@ -86,10 +89,10 @@ def _unsampled(noise: float, steps: int, delta: float) -> float:
 
 
 def _renyi(rate: float, noise: float, steps: int, delta: float) -> float:
-    """Section 3.3 of Mironov, Talwar and Zhang for whole orders, A - 1 in place of A.
+    """Compute epsilon from Renyi divergences of whole orders (Mironov, Talwar and Zhang, 3.3).
 
-    So all terms are positive, and none is lost however low the rate. Proposition 12 of Canonne,
-    Kamath and Steinke (2020) makes an epsilon of it.
+    The sum is A - 1 rather than A: its terms are all positive, and none is lost however low the
+    rate. Proposition 12 of Canonne, Kamath and Steinke (2020) converts divergences to an epsilon.
     """
     best = math.inf
     for order in _ORDERS if noise >= _LITTLE_NOISE else ():
@@ -105,20 +108,20 @@ def _renyi(rate: float, noise: float, steps: int, delta: float) -> float:
 
 
 def _losses(rate: float, noise: float, steps: int, delta: float) -> float:
-    """By the privacy loss distribution; infinity where it is not to be had.
+    """Compute epsilon from the privacy loss distribution; infinity where that is not feasible.
 
-    Fourier transforms put an error on tail probabilities; 1e-16 a step were measured, and nine
-    times that is taken off delta.
+    Fourier transforms add an error to tail probabilities: 1e-16 a step was measured, and nine
+    times that is subtracted from delta.
     """
     error = (steps + 1) * _FOURIER_ERROR
     if noise < SMALLEST_NOISE or delta < 2 * error:
         return math.inf
     # The mean loss is at most rate times the unsampled one (convexity), and at most the divergence
-    # of order 2. It is near half the variance: both tell how long the composed array is.
+    # of order 2. It is close to half the variance; the two determine the composed array's length.
     mean = min(rate / (2 * noise**2), math.log1p(rate**2 * math.expm1(noise**-2))) * steps
     if mean > _LARGEST_MEAN:
         return math.inf
-    # Below 1e-5 the library's probabilities, which are differences, drown in rounding (upwards).
+    # Below 1e-5 rounding (upwards) swamps the library's probabilities, which are differences.
     reach = math.log1p(rate * math.expm1(10 / noise + 1 / (2 * noise**2)))
     step = from_gaussian_mechanism(
         noise,
@@ -131,9 +134,9 @@ def _losses(rate: float, noise: float, steps: int, delta: float) -> float:
 def noise_multiplier_for(
     epsilon: Fraction, delta: Fraction, rate: Fraction, steps: int
 ) -> Fraction:
-    """The smallest noise multiplier, in 4 significant digits, that keeps to `epsilon`.
+    """Return the smallest noise multiplier, in 4 significant digits, that keeps to `epsilon`.
 
-    Raises ValueError if `LARGEST_NOISE` does not; it is never below `SMALLEST_NOISE`.
+    It is never below `SMALLEST_NOISE`. Raises ValueError if `LARGEST_NOISE` exceeds `epsilon`.
     """
 
     def spent(index: int) -> Fraction | None:
@@ -154,18 +157,18 @@ def noise_multiplier_for(
 def rate_for(
     epsilon: Fraction, delta: Fraction, noise_multiplier: Fraction, steps: int, most: Fraction
 ) -> Fraction:
-    """The largest sampling rate that keeps to `epsilon`: `most`, or less in 4 significant digits.
+    """Return the largest sampling rate up to `most` that keeps to `epsilon`.
 
-    0 if 1e-9 does not.
+    It is `most` itself or has 4 significant digits; it is 0 if even 1e-9 exceeds `epsilon`.
     """
     return _largest(lambda rate: _bound(rate, noise_multiplier, steps, delta), epsilon, most)
 
 
 def share_for(epsilon: Fraction, delta: Fraction, noise_multiplier: Fraction) -> Fraction:
-    """The largest share of the clipping norm that keeps one unsampled release to `epsilon`.
+    """Return the largest share of the clipping norm that keeps one unsampled release to `epsilon`.
 
-    At most 1, in 4 significant digits; 0 if 1e-9 does not. For users clipped to a share s the noise
-    multiplier is noise_multiplier / s.
+    It is at most 1 and has 4 significant digits; it is 0 if even 1e-9 exceeds `epsilon`. For users
+    clipped to a share s the noise multiplier is noise_multiplier / s.
     """
     one = Fraction(1)
     return _largest(lambda share: _bound(one, noise_multiplier / share, 1, delta), epsilon, one)
@@ -175,7 +178,7 @@ def share_for(epsilon: Fraction, delta: Fraction, noise_multiplier: Fraction) ->
 class Group:
     """The users of one budget, `epsilon`: sampled at `rate` in the first `steps` steps, then never.
 
-    They leave when the next step would pass their budget.
+    They leave when the next step would exceed their budget.
     """
 
     name: str
@@ -186,7 +189,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How the users of each group are sampled in up to `steps` steps of one noise multiplier.
+    """The sampling of each group's users in up to `steps` steps at one noise multiplier.
 
     Guarantee:
         A user of group g has an epsilon of at most g.epsilon, at `delta`, whenever training ends.
@@ -200,7 +203,7 @@ class Schedule:
 
     @property
     def stage_parameters(self) -> dict[str, Value]:
-        """What decides who takes part in which step, for their stage."""
+        """Return the stage parameters that decide which users take part in which step."""
         return {
             "noise_multiplier": self.noise_multiplier,
             "delta": self.delta,
@@ -226,9 +229,9 @@ class Schedule:
         *,
         leave: bool = False,
     ) -> Schedule:
-        """The least noise for the largest of the `budgets` at `rate`.
+        """Build the schedule with the least noise for the largest of the `budgets` at `rate`.
 
-        The users of others get a lower rate, or the same one until they `leave`.
+        Users of other budgets get a lower rate, or the same rate until they `leave`.
         Raises ValueError as `noise_multiplier_for` does.
         """
         noise = noise_multiplier_for(max(budgets.values()), delta, rate, steps)
@@ -247,7 +250,7 @@ class Schedule:
         delta: Fraction,
         steps: int,
     ) -> Schedule:
-        """The schedule at `rates` that are given: a group may have to leave before the end."""
+        """Build the schedule at the given `rates`; a group may have to leave before the end."""
 
         def group(name: str) -> Group:
             def spent(done: int) -> Fraction | None:
@@ -260,17 +263,18 @@ class Schedule:
         return cls(noise_multiplier, delta, steps, tuple(map(group, budgets)))
 
     def spent(self, group: Group, done: int) -> Fraction:
-        """The epsilon of the users of `group` after `done` steps of the training."""
+        """Return the epsilon of the users of `group` after `done` steps of the training."""
         return epsilon_of(group.rate, self.noise_multiplier, min(done, group.steps), self.delta)
 
 
 def papers_epsilon(
     rate: Fraction, noise_multiplier: Fraction, steps: int, lot: Fraction, delta: Fraction
 ) -> Fraction:
-    """The bookkeeping of dpUGC (Vu, Tran and Jiang 2019), in 6 digits, rounded up. Proves nothing.
+    """Compute epsilon by dpUGC's bookkeeping (Vu, Tran and Jiang 2019), which proves nothing.
 
     A step's sqrt(2 ln(1.25 / delta)) / sigma is divided by the lot's size, and summed over the
-    rate * steps steps that a user is expected in: that others are sampled too hides nobody.
+    rate * steps steps that a user is expected to take part in. The division proves nothing: that
+    others are sampled too hides nobody. The result has 6 digits and is rounded up.
     """
     step = math.sqrt(2 * (math.log(1.25) - math.log(round_down(delta)))) * (1 + _MARGIN)
     return Fraction(ceiling(Fraction(step) / noise_multiplier / lot * rate * steps))
@@ -284,12 +288,12 @@ def _within(spent: Fraction | None, epsilon: Fraction) -> bool:
 
 
 def _number(index: int) -> Fraction:
-    """The numbers of 4 significant digits, in order: 1.000 is number 0."""
+    """Return the number of 4 significant digits at `index`, in ascending order; 1.000 is at 0."""
     return (1000 + index % 9000) * Fraction(10) ** (index // 9000 - 3)
 
 
 def _index(value: Fraction) -> int:
-    """The index of the largest of them that is not above `value`."""
+    """Return the index of the largest number of 4 significant digits that is not above `value`."""
     power = 0
     while value < Fraction(10) ** power:
         power -= 1
@@ -301,9 +305,9 @@ def _index(value: Fraction) -> int:
 def _largest(
     spent: Callable[[Fraction], Fraction | None], epsilon: Fraction, most: Fraction
 ) -> Fraction:
-    """`most`, or the largest number of 4 digits below it that keeps to `epsilon`, or 0.
+    """Return `most`, or the largest number of 4 digits below it that keeps to `epsilon`, or 0.
 
-    0 too for an epsilon of 0: sampling so rare that delta covers it is worth nothing.
+    An epsilon of 0 gives 0: sampling so rare that delta alone covers it is worth nothing.
     """
     if not (most and epsilon):
         return Fraction(0)
@@ -319,9 +323,10 @@ def _largest(
 def _edge(
     spent: Callable[[int], Fraction | None], epsilon: Fraction, kept: int, passed: int
 ) -> int:
-    """The index that keeps to `epsilon` beside one that does not, between two such indices.
+    """Find the last index, on the way from `kept` to `passed`, that keeps to `epsilon`.
 
-    By the Illinois method on log(spent / epsilon): a few calls, each of which may take a second.
+    It is found by the Illinois method on log(spent / epsilon), which needs few calls: each may
+    take a second.
     """
 
     def excess(index: int) -> float:

@@ -26,18 +26,18 @@ _SPARSE_RATE = Fraction(3, 2)
 
 
 class Accounting(StrEnum):
-    """How epsilon is spread over the bins."""
+    """The ways in which epsilon is spread over the bins."""
 
     TIGHT = "tight"
     """Noise at rate epsilon / N in every bin."""
 
     PER_ENTRY = "per-entry"
-    """The paper's: each of V entries owns a budget, and K bins share the V of them."""
+    """The paper's rule: each of V entries owns a budget, and the K bins share all V budgets."""
 
 
 @dataclass(frozen=True)
 class BagOfWords:
-    """Adds two-sided geometric noise to each document's counts over K public bins.
+    """Two-sided geometric noise on each document's counts over K public bins.
 
     Guarantee:
         The released counts of a document are (N, rate * N)-limited-precision locally private.
@@ -57,7 +57,7 @@ class BagOfWords:
 
     @property
     def stage_parameters(self) -> dict[str, Value]:
-        """What the noise depends on, for its stage."""
+        """Return the stage parameters that the noise depends on."""
         return {
             "precision": self.precision,
             "epsilon": self.epsilon,
@@ -68,31 +68,31 @@ class BagOfWords:
 
     @property
     def rate(self) -> Fraction:
-        """The noise's rate: the log-ratio that one token is worth."""
+        """Return the noise's rate: the log-ratio that one token is worth."""
         return self.guarantee.epsilon / self.precision
 
     @property
     def guarantee(self) -> LimitedPrecision:
-        """What can be proved of one document's release, under either accounting."""
+        """Return the guarantee proved for one document's release, under either accounting."""
         if self.accounting is Accounting.TIGHT:
             return LimitedPrecision(self.precision, self.epsilon)
         return LimitedPrecision(self.precision, self.epsilon * self.vocabulary_size / self.bins)
 
     @property
     def papers_epsilon(self) -> Fraction:
-        """What the paper's accounting would call epsilon for this noise."""
+        """Return the epsilon that the paper's accounting would state for this noise."""
         return self.guarantee.epsilon * self.bins / self.vocabulary_size
 
     @property
     def expected_noise_terms(self) -> float:
-        """About how many entries noise alone adds to a released document; for sizing, no more."""
+        """Estimate how many entries noise alone adds to a released document, for sizing only."""
         alpha = math.exp(-float(self.rate))
         if self.bins == self.vocabulary_size:
             return 1 + self.bins * alpha / (1 + alpha)
         return 1 + min(self.vocabulary_size, self.bins * alpha / (1 - alpha**2))
 
     def noise(self) -> DenseNoise | SparseNoise:
-        """The sampler of one document's noise; which of the two is a matter of speed alone."""
+        """Return the sampler of one document's noise; dense or sparse differ in speed alone."""
         sparse = self.bins >= _SPARSE_BINS and self.rate >= _SPARSE_RATE
         return (SparseNoise if sparse else DenseNoise)(self.rate, self.bins)
 

@@ -25,21 +25,21 @@ class Bags(NamedTuple):
 
 
 def clip(bags: Bags) -> Bags:
-    """Drop the negative counts: post-processing, no cost."""
+    """Drop the negative counts; this is post-processing and costs nothing."""
     keep = bags.counts > 0
     kept = np.concatenate([[0], np.cumsum(keep, dtype=np.int64)])
     return Bags(kept[bags.offsets], bags.entries[keep], bags.counts[keep])
 
 
 def dense(bags: Bags, size: int) -> npt.NDArray[np.int32]:
-    """All `size` entries of every row, zeros included: int32 (n, size)."""
+    """Return all `size` entries of every row, zeros included: int32 (n, size)."""
     rows = np.zeros((len(bags.offsets) - 1, size), np.int32)
     rows[np.repeat(np.arange(len(rows)), np.diff(bags.offsets)), bags.entries] = bags.counts
     return rows
 
 
 def permute(bags: Bags, order: npt.NDArray[np.int64]) -> Bags:
-    """Row i of the result is row `order[i]`."""
+    """Reorder the rows: row i of the result is row `order[i]`."""
     return Bags(*_permute(bags.offsets, bags.entries, bags.counts, order))
 
 
@@ -60,7 +60,7 @@ def _permute(offsets, entries, counts, order):  # type: ignore[no-untyped-def]
 
 @compiled
 def add_dense(offsets, entries, noise):  # type: ignore[no-untyped-def]
-    """Tokens (compressed rows of entry numbers, any order) plus dense noise (n, size), as Bags."""
+    """Add tokens (compressed rows of entries, in any order) to dense noise (n, size), as Bags."""
     documents, size = noise.shape
     out_offsets = np.empty(documents + 1, dtype=np.int64)
     out_entries = np.empty(documents * size, dtype=np.int32)
@@ -84,7 +84,7 @@ def add_dense(offsets, entries, noise):  # type: ignore[no-untyped-def]
 
 @compiled
 def add_sparse(offsets, entries, noise_document, noise_entry, noise_value):  # type: ignore[no-untyped-def]
-    """The same for noise given by its non-zero entries, sorted by document and entry."""
+    """Add tokens, as `add_dense` does, to noise given by its sorted non-zero entries."""
     documents = len(offsets) - 1
     capacity = len(entries) + len(noise_entry)
     out_offsets = np.empty(documents + 1, dtype=np.int64)
@@ -121,4 +121,5 @@ def add_sparse(offsets, entries, noise_document, noise_entry, noise_value):  # t
 
 @inlined
 def _saturate(value):  # type: ignore[no-untyped-def]
+    # Clamping is post-processing; wrapping round would turn a large count into a negative one.
     return np.int32(min(max(value, -(2**31 - 1)), 2**31 - 1))

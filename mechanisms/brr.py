@@ -25,7 +25,7 @@ _DIGITS = 16  # of the flip probability, and so random bits for every bit, in a 
 
 @dataclass(frozen=True)
 class BinaryRandomizedResponse:
-    """Flips every bit of a word's code with probability 1 / (1 + exp(epsilon)).
+    """Randomised response on a word's code: every bit flips with chance 1 / (1 + exp(epsilon)).
 
     Guarantee:
         For every two words w, w' and every set S of codes,
@@ -42,13 +42,13 @@ class BinaryRandomizedResponse:
 
     @property
     def guarantee(self) -> MetricPrivacy:
-        """What holds for one word."""
+        """Return the guarantee for one word."""
         return MetricPrivacy(self.metric, self.epsilon)
 
 
 @dataclass(frozen=True)
 class Flip(Law):
-    """1 with probability 1 / (1 + exp(epsilon)), else 0."""
+    """The law of one flip: 1 with probability 1 / (1 + exp(epsilon)), else 0."""
 
     epsilon: Fraction
 
@@ -71,12 +71,12 @@ def flip(
     stream: Keystream,
     addresses: Addresses,
 ) -> npt.NDArray[np.uint64]:
-    """The noisy codes, uint64 (n, words).
+    """Flip the codes' bits at random; return the noisy codes, uint64 (n, words).
 
     Args:
         codes: uint64 (n, words), of 64 * words bits each.
         epsilons: those in use, per bit.
-        which: int64 (n,), the position in `epsilons` of each code's own.
+        which: int64 (n,), the position in `epsilons` of each code's epsilon.
         stream: the stage's keystream.
         addresses: one stream address a code, shape (n, 2).
     """
@@ -96,9 +96,9 @@ def flip(
 
 
 def flip_bounds(epsilon: Fraction, bits: int) -> Bounds:
-    """Bounds of the probability with which `flip` flips, times 2^bits.
+    """Return bounds on the probability with which `flip` flips a bit, times 2^bits.
 
-    They come from the binary digits that `flip` compares uniforms with.
+    They come from the same binary digits that `flip` compares uniforms with.
     """
     rounds = -(-bits // _DIGITS)
     low = 0
@@ -110,7 +110,7 @@ def flip_bounds(epsilon: Fraction, bits: int) -> Bounds:
 
 @functools.lru_cache(1 << 16)
 def _digits(epsilon: Fraction, round_: int) -> int:
-    """Binary digits 16 * round_ .. 16 * (round_ + 1) of the flip probability, exactly."""
+    """Return binary digits 16 * round_ .. 16 * (round_ + 1) of the flip probability, exactly."""
     return floor_of(Flip(epsilon), 0, _DIGITS * (round_ + 1)) & ((1 << _DIGITS) - 1)
 
 
@@ -120,6 +120,9 @@ def _compare(noisy, undecided, rows, planes, digits):  # type: ignore[no-untyped
     for i in range(len(rows)):
         row = rows[i]
         for word in range(planes.shape[1]):
+            # Bit b of a plane is one digit of bit b's own uniform. The first digit that differs
+            # from p's decides: the uniform is less where p's digit is 1. `still` marks the bits
+            # whose digits have all been equal.
             still = undecided[row, word]
             for digit in range(planes.shape[2]):
                 drawn = planes[i, word, digit]

@@ -1,7 +1,7 @@
 """Sums over users, each clipped to one norm: whole numbers plus rounded Gaussian noise.
 
-The clipping norm C is `STEPS` whole numbers long. In that unit sums are exact, whatever their
-order, and what one user can change is bounded by integers rather than by floats that round.
+The clipping norm C is `STEPS` whole numbers long. In that unit sums are exact in any order, and
+integers bound a user's influence, where floats would round.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from quietcorpus.mechanisms.gaussian import RoundedGaussian
 from quietcorpus.mechanisms.keystream import Addresses, Keystream
 
 STEPS = 512
-"""The whole numbers that the clipping norm is divided into."""
+"""The number of whole-number steps in the clipping norm."""
 
 _NOISE_LANE = 0
 _MARGIN = 2.0**-12
@@ -28,23 +28,23 @@ _MARGIN = 2.0**-12
 def clipped(
     values: npt.NDArray[np.floating], dither: npt.NDArray[np.uint16], most: int = STEPS
 ) -> npt.NDArray[np.int32]:
-    """One user's values, clipped in L2 over all entries together, in whole numbers.
+    """Clip one user's values in L2 over all entries together, and round them to whole numbers.
 
-    `values` are float64 or float32 of any shape, in units of the clipping norm; `dither` has 16
-    random bits for every entry, uint16 of the same shape, which decide between the two whole
-    numbers beside it: floor(x + u) with u = (dither + 1/2) / 2^16, so that values within the ball
-    are kept on average, to 2^-17 of a step. `most` is the norm to clip to, in whole numbers, where
-    it is less than the clipping norm. The result is int32 of that shape. Raises ValueError if a
-    value is NaN or infinite.
+    `values` are float64 or float32 of any shape, in units of the clipping norm. `dither` has 16
+    random bits for every entry, uint16 of the same shape. They choose between the two nearest whole
+    numbers: floor(x + u) with u = (dither + 1/2) / 2^16, so that values within the ball are kept on
+    average, to 2^-17 of a step. `most` is the norm to clip to, in whole numbers, if it is less than
+    the clipping norm. The result is int32 of the same shape. Raises ValueError if a value is NaN or
+    infinite.
 
     Guarantee:
         The result's squares sum to most^2 at most, in integers: where rounding passed that, the
         values are shrunk until it no longer does.
         It depends on its arguments alone, bit by bit, on any machine.
 
-    Rounding adds 1/6 to an entry's square on average, so that values of the full norm are shrunk by
-    about n / (12 STEPS^2) if n of them are larger than a step: by 3 % for 100,000 of them. Once
-    most are smaller than a step, by more: by a third to a half for a million.
+    Rounding adds 1/6 to an entry's square on average. Values of the full norm therefore shrink by
+    about n / (12 STEPS^2) if n of them are larger than a step: by 3 % for 100,000 of them. They
+    shrink by more where most are smaller than a step: by a third to a half for a million.
     """
     if dither.shape != values.shape or dither.dtype != np.uint16:
         raise ValueError("a dither is one uint16 for every value")
@@ -63,9 +63,9 @@ def clipped(
 
 @compiled
 def _clip(values, dither, most):  # type: ignore[no-untyped-def]
-    """Whether all values are finite, and (if so) what they are clipped and rounded to.
+    """Clip and round values; return whether all are finite, and (if so) the whole numbers.
 
-    Never with fast mathematics: the sum of squares is taken in the order of the entries.
+    Fast mathematics must stay off: the sum of squares is taken in the order of the entries.
     """
     whole = np.zeros(len(values), dtype=np.int32)
     largest = 0.0
@@ -94,8 +94,8 @@ def _clip(values, dither, most):  # type: ignore[no-untyped-def]
             total += np.int64(step) * np.int64(step)
         if total <= most * most:
             return True, whole
-        # No result's size grows as the factor shrinks, and the margin doubles until the factor is
-        # zero, and so is everything: whatever the dither, there is an end.
+        # The loop ends whatever the dither: no result grows in size as the factor shrinks, and the
+        # margin doubles until the factor is zero, and with it every result.
         factor *= most / np.sqrt(total) * (1 - margin)
         margin = min(1.0, 2 * margin)
 
@@ -106,7 +106,7 @@ class ClippedSum:
 
     `noise_multiplier` is sigma, the noise's standard deviation in units of the clipping norm: sigma
     * C in the values' own unit, whatever C is. Raises ValueError if the deviation in whole numbers,
-    sigma * `STEPS`, is none that `RoundedGaussian` takes.
+    sigma * `STEPS`, is outside the range of `RoundedGaussian`.
 
     Guarantee:
         Adding or removing one user changes a sum of `clipped` values by at most STEPS in L2,
@@ -125,22 +125,22 @@ class ClippedSum:
 
     @property
     def deviation(self) -> Fraction:
-        """The noise's standard deviation in whole numbers, sigma * STEPS."""
+        """Return the noise's standard deviation in whole numbers, sigma * STEPS."""
         return self.noise_multiplier * STEPS
 
     @property
     def law(self) -> RoundedGaussian:
-        """What is added to every number of a sum is drawn by."""
+        """Return the law of the noise on every number of a sum."""
         return RoundedGaussian(self.deviation)
 
     def release(
         self, sums: npt.NDArray[np.int64], stream: Keystream, addresses: Addresses
     ) -> npt.NDArray[np.int64]:
-        """The noisy sums, int64 (n, size), of `sums`, int64 (n, size), one row an address.
+        """Add noise to `sums`, int64 (n, size), one row for each address; return int64 (n, size).
 
-        Two rows that differ must have addresses that differ: an address draws its noise once, from
-        lanes 0 and 1 of the stream. Raises ValueError if the shapes do not fit, or a sum is not a
-        whole number.
+        Rows that differ must have different addresses: an address draws its noise once, from lanes
+        0 and 1 of the stream. Raises ValueError if the shapes do not fit, or a sum is not a whole
+        number.
         """
         if sums.ndim != 2 or len(sums) != len(addresses) or sums.dtype != np.int64:
             raise ValueError("sums are int64 (n, size), one row for every address")

@@ -1,4 +1,4 @@
-"""What (epsilon, delta) guarantees come to together, had their budgets been fixed beforehand."""
+"""Composition of (epsilon, delta) guarantees whose budgets were fixed beforehand."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ _MARGIN = 2.0**-30
 
 
 def fixed_beforehand(budgets: Sequence[tuple[Fraction, Fraction]], delta: Fraction) -> Fraction:
-    """An upper bound of the epsilon, at delta, of mechanisms whose budgets were fixed beforehand.
+    """Return an upper bound on the epsilon, at delta, of budgets that were fixed beforehand.
 
-    The optimal composition of (epsilon, delta) each (Kairouz, Oh and Viswanath 2015), by the
-    privacy loss distributions of `dp_accounting`, whose losses are rounded up. For budgets that
-    are chosen in the light of earlier outputs it is no bound (Rogers et al. 2016); their sums are.
+    It is the optimal composition of (epsilon, delta) guarantees (Kairouz, Oh and Viswanath 2015),
+    by the privacy loss distributions of `dp_accounting`, whose losses are rounded up. It is not a
+    bound for budgets that are chosen in the light of earlier outputs (Rogers et al. 2016); the sums
+    of these budgets are.
 
-    Raises ValueError where delta is not above the sum of the deltas' part that nothing can avoid,
-    and for epsilons that add up to more than 100.
+    Raises ValueError where delta does not exceed the unavoidable part of the sum of the deltas, and
+    for epsilons that add up to more than 100.
     """
     if sum(epsilon for epsilon, _ in budgets) > _LARGEST:
         raise ValueError(f"epsilons that add up to more than {_LARGEST} take arrays too long")

@@ -1,4 +1,4 @@
-"""What a guarantee implies for other inputs than those that it is stated for."""
+"""Conversion of a guarantee to inputs other than those that it is stated for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LARGEST_EXPONENT = 10_000
 
 
 def at_precision(guarantee: LimitedPrecision, precision: int) -> LimitedPrecision:
-    """What (N, epsilon, delta)-limited-precision privacy implies at another precision N'.
+    """Derive what (N, epsilon, delta)-limited-precision privacy implies at another precision N'.
 
     Two bags that are at most N' apart in L1 are joined by k = ceil(N' / N) steps of at most N
     each, a token at a time, so that k steps of (epsilon, delta) chain to (k epsilon,
@@ -26,7 +26,7 @@ def at_precision(guarantee: LimitedPrecision, precision: int) -> LimitedPrecisio
     delta = guarantee.delta
     if steps > 1 and delta:
         exponent = (steps - 1) * guarantee.epsilon
-        # Of so large an exponent no delta is left that would promise anything.
+        # With so large an exponent the delta exceeds 1 and promises nothing.
         small = exponent < _LARGEST_EXPONENT
         delta = delta * steps * _exp_above(exponent) if small else Fraction(1)
     if delta >= 1:
@@ -37,7 +37,7 @@ def at_precision(guarantee: LimitedPrecision, precision: int) -> LimitedPrecisio
 
 
 def _exp_above(exponent: Fraction) -> Fraction:
-    """A number that e^exponent does not exceed, for exponents from 0 on, on every machine alike."""
+    """Return an upper bound on e^exponent, for exponents from 0 on, the same on every machine."""
     with localcontext(prec=_DIGITS, rounding=ROUND_CEILING):
         quotient = Decimal(exponent.numerator) / Decimal(exponent.denominator)
         return Fraction(quotient.exp()) * (1 + Fraction(10, 10**_DIGITS))

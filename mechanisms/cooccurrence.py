@@ -1,7 +1,7 @@
 """Co-occurrence counts of a corpus, to which each user has added a vector of bounded length.
 
-The counts of all users are released once, with Gaussian noise on every pair of words; whatever is
-made of them afterwards is post-processing.
+The counts of all users are released once, with Gaussian noise on every pair of words; everything
+made from them afterwards is post-processing.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ Cells = npt.NDArray[np.int64]
 
 
 def cells_of(size: int) -> int:
-    """The number of pairs of `size` words, each word with itself among them."""
+    """Count the pairs of `size` words, including each word with itself."""
     return size * (size + 1) // 2
 
 
 def packed(low: npt.NDArray[np.int64], high: npt.NDArray[np.int64], size: int) -> Cells:
-    """Where the pairs low <= high of `size` words lie."""
+    """Return the cells of the pairs low <= high of `size` words."""
     return low * size - low * (low - 1) // 2 + high - low
 
 
 def contribution(
     texts: Sequence[Words], window: int, size: int
 ) -> tuple[Cells, npt.NDArray[np.float64]]:
-    """A user's counts: distinct cells, ascending, and their values, float64, of norm 1 in all.
+    """Compute a user's counts: distinct cells, ascending, and float64 values of L2 norm 1 in all.
 
-    All users have the same length, those who wrote little too: on real text that was as good as any
-    norm to clip at.
+    Every user's vector has the same length, even if the user wrote little: on real text that was as
+    good as clipping at any norm.
     """
     low, high, weights = balanced_weights(texts, window)
     return packed(low, high, size), weights / np.linalg.norm(weights)

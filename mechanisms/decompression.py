@@ -1,6 +1,6 @@
 """Decompression: spread every bin's noisy count over its terms (LPLP, section 3.3).
 
-Post-processing of the noisy bins and the noisy histogram: it costs nothing.
+This is post-processing of the noisy bins and the noisy histogram: it costs nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from quietcorpus.compiled import compiled
 from quietcorpus.mechanisms.bags import Bags
 
 _DRAWS_AT_ONCE = 1 << 22
+# Times a power of two, a de Bruijn sequence holds a code of the power's index in its top 6 bits.
 _DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
 _BIT = np.zeros(64, dtype=np.int64)
 for _i in range(64):
@@ -40,11 +41,11 @@ class Decompression:
         self._thresholds, self._aliases = _alias_tables(clipped, self._starts)
 
     def expand(self, bags: Bags, bits: Callable[[int], npt.NDArray[np.uint64]]) -> Bags:
-        """Draw the terms of every count.
+        """Draw a term for every unit of every count.
 
         Args:
             bags: bins with positive counts.
-            bits: gives that many uniform random words of 64 bits, fresh ones at every call.
+            bits: returns that many uniform random words of 64 bits, fresh ones at every call.
 
         Returns:
             Terms with positive counts; a row's total is that of its bins.
@@ -77,7 +78,7 @@ class Decompression:
 
 @compiled
 def _alias_tables(weights, starts):  # type: ignore[no-untyped-def]
-    """Vose's method, bin by bin; thresholds are scaled to 2^32, aliases count within the bin."""
+    """Build alias tables bin by bin (Vose): thresholds times 2^32, aliases within the bin."""
     thresholds = np.empty(len(weights), dtype=np.uint64)
     aliases = np.zeros(len(weights), dtype=np.int64)
     small = np.empty(len(weights), dtype=np.int64)
@@ -110,6 +111,7 @@ def _alias_tables(weights, starts):  # type: ignore[no-untyped-def]
                 larges -= 1
                 small[smalls] = greater
                 smalls += 1
+        # Only rounding leaves slots over in `small`; like those in `large` they keep their term.
         for i in range(larges):
             thresholds[start + large[i]] = one
         for i in range(smalls):
@@ -119,7 +121,7 @@ def _alias_tables(weights, starts):  # type: ignore[no-untyped-def]
 
 @compiled
 def _draw(offsets, bins, counts, starts, terms, thresholds, aliases, bits, bit_index):  # type: ignore[no-untyped-def]
-    """One term for every unit of every bin; terms come out ascending, by way of a bitmap."""
+    """Draw one term for every unit of every bin; a bitmap brings them out in ascending order."""
     documents = len(offsets) - 1
     lengths = np.empty(documents, dtype=np.int64)
     out_terms = np.empty(len(bits), dtype=np.int32)
@@ -134,6 +136,7 @@ def _draw(offsets, bins, counts, starts, terms, thresholds, aliases, bits, bit_i
             start = starts[bins[i]]
             size = np.uint64(starts[bins[i] + 1] - start)
             for _ in range(counts[i]):
+                # The upper half of a word picks a slot, the lower half the slot's term or alias.
                 word = bits[drawn]
                 drawn += 1
                 slot = np.int64((word >> np.uint64(32)) * size >> np.uint64(32))

@@ -28,7 +28,7 @@ UNIT = 1 << 11
 """Steps of the grid in a unit vector's length: a product of two stays below 2^24, so that float32
 holds every partial sum of it."""
 TERM = 255
-"""Steps of the grid between 0 and 1 of what one sentence adds to a similarity."""
+"""Steps of the grid from 0 to 1, for one sentence's contribution to a similarity."""
 LARGEST_COORDINATE = 1 << 20
 """The largest whole number in a vector that is projected."""
 _MOST_SENTENCES = 1 << 15
@@ -36,11 +36,11 @@ _CELLS = 1 << 22  # sentence-candidate products that are held at a time
 
 
 class Utility(StrEnum):
-    """What makes a candidate a good one.
+    """The measures of how well a candidate represents a document.
 
-    `depth` is the smallest, `optimistic-depth` the largest and `mean-depth` the mean, over the
-    projections, of how deep it lies among the sentences. `similarity` is the sum over sentences of
-    a clipped cosine, and not the paper's.
+    `depth`, `optimistic-depth` and `mean-depth` are the smallest, the largest and the mean depth of
+    the candidate among the sentences, over the projections. `similarity` is the sum over sentences
+    of a clipped cosine, and is not from the paper.
     """
 
     DEPTH = "depth"
@@ -51,7 +51,7 @@ class Utility(StrEnum):
 
 @dataclass(frozen=True)
 class DeepCandidate:
-    """Draws candidate f with probability proportional to exp(epsilon * u(x, f) / 2).
+    """A draw of candidate f with probability proportional to exp(epsilon * u(x, f) / 2).
 
     Guarantee:
         For every two documents of equally many sentences that differ in one of them, and for every
@@ -70,7 +70,7 @@ class DeepCandidate:
 
     @property
     def stage_parameters(self) -> dict[str, Value]:
-        """What the draw depends on, for its stage."""
+        """Return the stage parameters that the draw depends on."""
         return {
             "mechanism": "deep-candidate",
             "epsilon": self.epsilon,
@@ -80,30 +80,30 @@ class DeepCandidate:
 
     @property
     def units(self) -> int:
-        """The whole numbers that stand for a utility of 1, and so the sensitivity in them."""
+        """Return the whole number that stands for a utility of 1, and so for the sensitivity."""
         if self.utility is Utility.MEAN_DEPTH:
             return self.projections
         return TERM if self.utility is Utility.SIMILARITY else 1
 
     @property
     def sampler(self) -> ExponentialMechanism:
-        """The mechanism on these whole numbers."""
+        """Return the exponential mechanism on these whole numbers."""
         return ExponentialMechanism(self.epsilon, self.units)
 
     @property
     def guarantee(self) -> SentencePrivacy:
-        """What holds for one document."""
+        """Return the guarantee for one document."""
         return SentencePrivacy(self.epsilon)
 
 
 class Depths:
-    """How deep candidates lie among sentences, along public projections.
+    """The depths of candidates among sentences, along public projections.
 
     On projection j the depth of f is min(#{s: s_j >= f_j}, #{s: s_j <= f_j}).
     """
 
     def __init__(self, projected: npt.NDArray[np.float64], utility: Utility) -> None:
-        """`projected`: float64 (p, m), the candidates along every projection."""
+        """Rank the candidates along every projection, `projected`, float64 (p, m)."""
         check_set(projected.shape[1])
         # A depth depends on a candidate only through its place among their distinct values.
         distinct = [np.unique(row, return_inverse=True) for row in projected]
@@ -115,7 +115,7 @@ class Depths:
     def utilities(
         self, sentences: npt.NDArray[np.float64], offsets: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int32]:
-        """The utility of each candidate for each document, int32 (n, m).
+        """Compute the utility of each candidate for each document, int32 (n, m).
 
         Args:
             sentences: float64 (p, total), all sentences along every projection.
@@ -134,14 +134,14 @@ class Depths:
 
 
 class Similarities:
-    """How similar candidates are to sentences: a sum over sentences of clipped cosines.
+    """The similarities of candidates to documents: sums over sentences of clipped cosines.
 
     u(x, f) = sum over s of clip((cos(s, f) - low) / (high - low), 0, 1), each term rounded down to
     a multiple of 1 / TERM.
     """
 
     def __init__(self, candidates: npt.NDArray[np.float32], low: float, high: float) -> None:
-        """`candidates`: float32 (m, d), unit vectors on the grid; `low` < `high` are cosines."""
+        """Take `candidates`, float32 (m, d), unit vectors on the grid, and two cosines."""
         check_set(len(candidates))
         if not low < high:
             raise ValueError("the smallest cosine must be below the largest")
@@ -152,7 +152,7 @@ class Similarities:
     def utilities(
         self, sentences: npt.NDArray[np.float32], offsets: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int32]:
-        """The utility of each candidate for each document, int32 (n, m).
+        """Compute the utility of each candidate for each document, int32 (n, m).
 
         Args:
             sentences: float32 (total, d), unit vectors on the grid.
@@ -169,9 +169,9 @@ class Similarities:
 
 
 def on_grid(vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.float32]:
-    """The direction of each vector, times UNIT and rounded to whole numbers; float32 (n, d).
+    """Scale each vector to length UNIT and round it to whole numbers; float32 (n, d).
 
-    A vector of length zero stays one. Raises ValueError for values that are not finite.
+    A vector of length zero stays as it is. Raises ValueError for values that are not finite.
     """
     exact = vectors.astype(np.float64)
     if not np.isfinite(exact).all():
@@ -185,9 +185,9 @@ def on_grid(vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.float32]:
 def project(
     vectors: npt.NDArray[np.float64], projections: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    """Vectors (n, d) along projections (p, d), both of whole numbers: float64 (p, n), exact.
+    """Project vectors (n, d) on projections (p, d), both of whole numbers: float64 (p, n), exact.
 
-    Raises ValueError where numbers are so large that it would not be.
+    Raises ValueError where numbers are too large for an exact result.
     """
     reach = max(1.0, float(np.abs(projections).max(initial=0)))
     if np.abs(vectors).max(initial=0) > LARGEST_COORDINATE or (
@@ -219,6 +219,7 @@ def _depths(sentences, offsets, values, starts, ranks, kind):  # type: ignore[no
         if first == end:
             continue
         utility = found[document]
+        # `kind` is 0 for the smallest, 1 for the largest, 2 for the sum over the projections.
         if kind == 0:
             utility[:] = end - first
         for candidate in range(count):
@@ -252,7 +253,7 @@ def _depths(sentences, offsets, values, starts, ranks, kind):  # type: ignore[no
 
 @compiled
 def _fill(depths, values, sentences):  # type: ignore[no-untyped-def]
-    """depths[r] = min(#{s >= values[r]}, #{s <= values[r]}) for sorted values and sentences."""
+    """Set depths[r] to min(#{s >= values[r]}, #{s <= values[r]}); values and sentences ascend."""
     count = len(sentences)
     rank = 0
     below = upto = 0  # sentences that are less than, and at most, the value
@@ -283,5 +284,6 @@ def _add_terms(found, products, start, offsets, low, scale):  # type: ignore[no-
         while offsets[document + 1] <= start + row:
             document += 1
         for candidate in range(products.shape[1]):
+            # Clipped at 0 first, the conversion to an integer rounds down.
             term = (np.float64(products[row, candidate]) - low) * scale
             found[document, candidate] += np.int32(min(max(term, 0.0), np.float64(TERM)))

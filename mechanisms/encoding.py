@@ -1,7 +1,7 @@
-"""One way to write values down as bytes: the same values always, and no two values alike.
+"""A canonical encoding of values: the same value always has the same bytes, and no other has them.
 
-What noise depends on is encoded so. A `repr` would not do: it changes when a class is renamed, and
-need not change when a law does.
+Everything that noise depends on is encoded this way. A `repr` would not do: it changes when a class
+is renamed, and need not change when a law does.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Value = (
     str | int | float | bool | bytes | Fraction | Decimal | None | Sequence["Value"]
     | Mapping[str, "Value"]
 )  # fmt: skip
-"""What can be encoded. A string enumeration is its value; a list and a tuple are the same."""
+"""A value that can be encoded. A string enumeration is its value; a list and a tuple are equal."""
 
 
 def encode(values: Mapping[str, Value]) -> bytes:
@@ -52,7 +52,7 @@ def _plain(value: object) -> Any:  # noqa: PLR0911 - a case for each type
 
 
 def _name(name: object) -> str:
-    """A name as it is; those that begin with $ mark the types that JSON lacks."""
+    """Return a name as it is; names that begin with $ are kept for the types that JSON lacks."""
     if not isinstance(name, str) or name.startswith("$"):
         raise TypeError("a name is a string that does not begin with $")
     return str(name)

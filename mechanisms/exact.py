@@ -2,10 +2,10 @@
 
 A law on 0, 1, 2, ... is given by its survival function S(i) = Pr[I > i], as rigorous integer
 bounds at any precision. With V uniform on [0, 1), I = #{i : V < S(i)} has that law exactly. Bits
-of V are revealed until they decide: 16 of them settle most draws by a table, the cells that hold
-a threshold take 48 more and a search among their own, and the few that are still open (the tail
-among them) are decided in big integers with as many bits as it takes. No float, no truncated
-tail.
+of V are revealed until they decide. A table settles most draws from 16 bits. A cell of the table
+that holds thresholds takes 48 bits more and a search among these. The few draws that are still open
+(the tail among them) are decided in big integers, with as many bits as it takes. There is no float
+and no truncated tail.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MAX_THRESHOLDS = 1_000_000
 
 @functools.cache
 def exp_bounds(exponent: Fraction, bits: int) -> Bounds:
-    """Bounds of exp(-exponent) * 2^bits, for exponent >= 0.
+    """Compute bounds on exp(-exponent) * 2^bits, for exponent >= 0.
 
     `Decimal.exp` is correctly rounded, so its two neighbours enclose the true value; the
     exponent's own rounding, at most 10^-digits of its size, is enclosed by rounding it both ways.
@@ -54,10 +54,10 @@ def exp_bounds(exponent: Fraction, bits: int) -> Bounds:
 
 
 def power_bounds(base: Callable[[int], Bounds], exponent: int, bits: int) -> Bounds:
-    """Bounds of base ** exponent * 2^bits by squaring, each product rounded outwards.
+    """Compute bounds on base ** exponent * 2^bits by squaring, each product rounded outwards.
 
-    `base(bits)` bounds a real in [0, 1]. The relative error grows with `exponent`, so the work is
-    done with as many more bits.
+    `base(bits)` bounds a real in [0, 1]. The relative error grows with `exponent`, so the products
+    carry more bits to make up for it.
     """
     work = bits + 2 * exponent.bit_length() + 8
     lo = hi = 1 << work
@@ -72,7 +72,7 @@ def power_bounds(base: Callable[[int], Bounds], exponent: int, bits: int) -> Bou
 
 @compiled
 def _look_up(table, words, sentinel):  # type: ignore[no-untyped-def]
-    """table[words], and the flat positions at which it holds the sentinel."""
+    """Return table[words], and the positions (row, column) at which it holds the sentinel."""
     drawn = np.empty(words.shape, dtype=table.dtype)
     undecided = 0
     for row in range(words.shape[0]):
@@ -80,7 +80,8 @@ def _look_up(table, words, sentinel):  # type: ignore[no-untyped-def]
             value = table[words[row, column]]
             drawn[row, column] = value
             undecided += value == sentinel
-    # Written whether it counts or not: a branch on a coin's fall costs more than a store.
+    # Every position is written, whether it counts or not: a branch on random data costs more than a
+    # store.
     positions = np.empty((undecided + 1, 2), dtype=np.int64)
     found = 0
     for row in range(words.shape[0]):
@@ -93,10 +94,10 @@ def _look_up(table, words, sentinel):  # type: ignore[no-untyped-def]
 
 @compiled
 def _search(drawn, positions, words, more, floors, guide, outcomes):  # type: ignore[no-untyped-def]
-    """Write the draws that 64 bits decide, and return which of the `positions` they do not.
+    """Write the draws that 64 bits decide; return the indices of the other `positions`.
 
-    `guide[cell]` is the first of the ascending `floors` in that cell of the table or in a higher
-    one, and `outcomes[i]` what is drawn above i of them.
+    `guide[cell]` is the index of the first of the ascending `floors` in that cell of the table or
+    in a higher one, and `outcomes[i]` is the draw where exactly i floors are not above the value.
     """
     undecided = np.empty(len(positions), dtype=np.int64)
     found = 0
@@ -112,6 +113,7 @@ def _search(drawn, positions, words, more, floors, guide, outcomes):  # type: ig
             else:
                 high = middle
         drawn[row, column] = outcomes[low]
+        # Later bits decide where the first 64 equal a threshold's; at 0 lies the whole tail.
         if (low > 0 and floors[low - 1] == value) or value == 0:
             undecided[found] = i
             found += 1
@@ -123,10 +125,10 @@ class Law(ABC):
 
     @abstractmethod
     def survival(self, index: int, bits: int) -> Bounds:
-        """Bounds of Pr[I > index] * 2^bits; they close in on it as `bits` grows."""
+        """Return bounds on Pr[I > index] * 2^bits, which close in on it as `bits` grows."""
 
     def values(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The outcomes that the indices stand for (the indices themselves, unless overridden)."""
+        """Return the outcomes of the indices (the indices themselves, unless overridden)."""
         return indices
 
 
@@ -134,12 +136,12 @@ class TwoSided(Law):
     """A law on the whole numbers: index 0, 1, 2, 3, 4, ... stands for 0, 1, -1, 2, -2, ..."""
 
     def values(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """0, 1, -1, 2, -2, ... for 0, 1, 2, 3, 4, ..."""
+        """Map 0, 1, 2, 3, 4, ... to 0, 1, -1, 2, -2, ..."""
         return np.where(indices & 1, (indices + 1) >> 1, -(indices >> 1))
 
 
 def floor_of(law: Law, index: int, bits: int) -> int:
-    """floor(S(index) * 2^bits), exactly: precision grows until both bounds agree."""
+    """Compute floor(S(index) * 2^bits) exactly: precision grows until both bounds agree."""
     guard = _GUARD_BITS
     while True:
         lo, hi = (bound >> guard for bound in law.survival(index, bits + guard))
@@ -149,11 +151,11 @@ def floor_of(law: Law, index: int, bits: int) -> int:
 
 
 def decide(law: Law, value: int, bits: int) -> int | None:
-    """The index that V in [value, value + 1) / 2^bits settles, or None if more bits are needed."""
+    """Return the index that V in [value, value + 1) / 2^bits settles, or None for too few bits."""
     guard = _GUARD_BITS
 
     def above(index: int) -> bool | None:
-        """Whether V < S(index): True, False, or None where the bits of V do not tell."""
+        """Return whether V < S(index), or None where the bits of V do not decide it."""
         lo, hi = law.survival(index, bits + guard)
         if lo >= (value + 1) << guard:
             return True
@@ -176,7 +178,7 @@ def decide(law: Law, value: int, bits: int) -> int | None:
 
 
 class ExactSampler:
-    """Draws from a `Law`, exactly, a batch of addresses at a time.
+    """An exact sampler of a `Law`, for a batch of addresses at a time.
 
     Lane `lane` of the keystream holds the first 16 bits of every draw, lane `lane + 1` the rest.
     """
@@ -216,7 +218,7 @@ class ExactSampler:
     def sample(
         self, stream: Keystream, addresses: Addresses, count: int, *, lane: int, start: int = 0
     ) -> npt.NDArray[np.signedinteger]:
-        """Draws start .. start + count at every address, shape (n, count), int16 or int32.
+        """Return draws start .. start + count at every address, shape (n, count), int16 or int32.
 
         `start` must be a multiple of 8. Raises OverflowError if a draw does not fit the dtype
         (its probability is below 2^-2000, and it depends on the noise alone, not on the data).
@@ -242,7 +244,7 @@ class ExactSampler:
         start: int,
         lane: int,
     ) -> None:
-        """Draw at the `positions` (row, column) of `drawn`, by the bits of `lane`."""
+        """Draw at the `positions` (row, column) of `drawn`, using the bits of `lane`."""
         rows, columns = positions.T
         more = stream.gather(addresses[rows], (columns + start).astype(np.uint64), lane=lane).view(
             "<u8"
@@ -266,7 +268,8 @@ class ExactSampler:
         value: int,
         lane: int,
     ) -> int:
-        """Reveal 64 bits at a time until `decide` settles; position's later blocks supply them."""
+        """Reveal 64 bits at a time, of the position's later blocks, until `decide` settles."""
+        # Positions stay below 2^40, and the lane begins at bit 56: no other draw has these blocks.
         bits, extension = _SEARCH_BITS, 1
         while (index := decide(self.law, value, bits)) is None:
             counter = np.array([position + (extension << 40)], dtype=np.uint64)

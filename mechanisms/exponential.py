@@ -17,7 +17,7 @@ from quietcorpus.mechanisms.exact import Bounds, Law, exp_bounds, floor_of
 from quietcorpus.mechanisms.keystream import Addresses, Keystream
 
 LARGEST_SET = 1 << 15
-"""The most candidates among which one is drawn."""
+"""The largest number of candidates that a draw chooses from."""
 _DRAW_LANE = 0
 _WEIGHT_BITS = 46  # a sum of LARGEST_SET weights has room in 63 bits, with their errors
 _UNDECIDED = -1
@@ -31,7 +31,7 @@ def check_set(size: int) -> None:
 
 @dataclass(frozen=True)
 class ExponentialMechanism:
-    """Draws candidate f with chances proportional to exp(epsilon * u(x, f) / (2 * sensitivity)).
+    """A draw of candidate f with weight exp(epsilon * u(x, f) / (2 * sensitivity)).
 
     Guarantee:
         If for every two neighbouring inputs x, x' and every candidate f the utilities u(x, f) and
@@ -46,18 +46,18 @@ class ExponentialMechanism:
 
     @property
     def rate(self) -> Fraction:
-        """What a unit of utility adds to the logarithm of a candidate's probability."""
+        """Return the amount that a unit of utility adds to the logarithm of a weight."""
         return self.epsilon / (2 * self.sensitivity)
 
     @property
     def law(self) -> Decay:
-        """The weights of candidates, by how far below the best their utility is."""
+        """Return the weights of candidates, by how far their utility lies below the best."""
         return Decay(self.rate)
 
     def draw(
         self, utilities: npt.NDArray[np.int32], stream: Keystream, addresses: Addresses
     ) -> npt.NDArray[np.int64]:
-        """A candidate for each row of utilities, int64 (n,).
+        """Draw a candidate for each row of utilities, int64 (n,).
 
         Args:
             utilities: int32 (n, m), 1 <= m <= LARGEST_SET.
@@ -83,7 +83,7 @@ class ExponentialMechanism:
     def _decide(
         self, utilities: npt.NDArray[np.int32], stream: Keystream, address: npt.NDArray[np.uint64]
     ) -> int:
-        """One draw in big integers, with as many bits as it takes; the first 64 are `draw`'s."""
+        """Draw once in big integers, with as many bits as it takes; the first 64 are `draw`'s."""
         gaps = (utilities.max() - utilities).tolist()
         law, value, bits, block = self.law, 0, 0, 0
         while True:
@@ -98,7 +98,7 @@ class ExponentialMechanism:
 
 @dataclass(frozen=True)
 class Decay(Law):
-    """exp(-rate * gap), the weight of a candidate that is `gap` below the best."""
+    """The weight of a candidate whose utility is `gap` below the best: exp(-rate * gap)."""
 
     rate: Fraction
 
@@ -113,7 +113,7 @@ class Decay(Law):
 
 
 def _settled(gaps: list[int], law: Decay, value: int, bits: int) -> int | None:
-    """The candidate that V in [value, value + 1) / 2^bits settles, or None for want of bits."""
+    """Return the candidate that V in [value, value + 1) / 2^bits settles, or None if undecided."""
     bounds = {gap: law.survival(gap, bits) for gap in set(gaps)}
     total_low, total_high = (sum(bounds[gap][side] for gap in gaps) for side in (0, 1))
     # V * total, times 2^(2 bits)
@@ -128,20 +128,20 @@ def _settled(gaps: list[int], law: Decay, value: int, bits: int) -> int | None:
 
 
 def _support(rate: Fraction) -> int:
-    """The largest gap whose weight may have a bit above 2^-_WEIGHT_BITS."""
+    """Return the largest gap whose weight may have a bit above 2^-_WEIGHT_BITS."""
     return int(_WEIGHT_BITS / rate) + 1
 
 
 @functools.lru_cache(16)
 def _weights(law: Decay, largest: int) -> npt.NDArray[np.uint64]:
-    """floor(exp(-rate * gap) * 2^_WEIGHT_BITS) for gaps 0 .. largest, exactly."""
+    """Compute floor(exp(-rate * gap) * 2^_WEIGHT_BITS) for gaps 0 .. largest, exactly."""
     floors = (floor_of(law, gap, _WEIGHT_BITS) for gap in range(largest + 1))
     return np.fromiter(floors, np.uint64, largest + 1)
 
 
 @inlined
 def _high(a, b):  # type: ignore[no-untyped-def]
-    """The upper 64 bits of a product of two uint64."""
+    """Return the upper 64 bits of the product of two uint64."""
     half = np.uint64(32)
     mask = np.uint64(0xFFFFFFFF)
     low = (a & mask) * (b & mask)
@@ -153,9 +153,9 @@ def _high(a, b):  # type: ignore[no-untyped-def]
 
 @compiled
 def _draw(utilities, weights, words):  # type: ignore[no-untyped-def]
-    """Inversion of V in [word, word + 1) / 2^64, where floors of the weights settle it.
+    """Draw by inversion of V in [word, word + 1) / 2^64; -1 where floors of weights do not decide.
 
-    A weight lies in [floor, floor + 1], so a sum of i of them in [sum, sum + i].
+    A weight lies in [floor, floor + 1], so a sum of i weights lies in [sum, sum + i].
     """
     drawn = np.empty(len(utilities), dtype=np.int64)
     count = utilities.shape[1]

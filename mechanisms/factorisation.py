@@ -1,4 +1,4 @@
-"""Word vectors from noisy co-occurrence counts: post-processing of what was released.
+"""Word vectors from noisy co-occurrence counts: post-processing of the released counts.
 
 Levy, Goldberg and Dagan: Improving distributional similarity with lessons learned from word
 embeddings (TACL 2015): positive pointwise mutual information with smoothed contexts, factorised by
@@ -17,13 +17,13 @@ from scipy.sparse.linalg import svds
 
 _SMOOTHING = 0.75
 _DEVIATIONS = 4.0
-"""Of the noise, above which a count is believed: fewer let noise in, more leave words out."""
+"""Noise deviations above which a count is believed: fewer let noise in, more leave words out."""
 _DENSE = 1000  # rows
 
 
 @dataclass(frozen=True, eq=False)
 class Factorised:
-    """What was made of the counts.
+    """The result of factorising the counts.
 
     Attributes:
         vectors: float32 (V, d); zeros for a word none of whose counts stands out of the noise.
@@ -37,10 +37,10 @@ class Factorised:
 def factorise(
     counts: npt.NDArray[np.int64], deviation: float, size: int, dimensions: int
 ) -> Factorised:
-    """Vectors of `size` words from their noisy counts.
+    """Compute vectors of `size` words from their noisy counts.
 
-    `counts` is the packed upper triangle, row after row, int64; `deviation` the standard deviation
-    of the noise on each.
+    `counts` is the packed upper triangle, row after row, int64; `deviation` is the standard
+    deviation of the noise on each.
     """
     believed, margins = _believed(counts, _DEVIATIONS * deviation, size)
     information = _information(believed, margins)
@@ -48,9 +48,10 @@ def factorise(
     vectors = np.zeros((size, dimensions), dtype=np.float32)
     rank = min(dimensions, size - 1, int(supported.sum()))
     if rank:
-        # Words without information have no part in it: rounding would leave them something.
+        # Words without information are left out: rounding would give them small vectors.
         left, values = _largest(information[supported], rank)
         found = left * np.sqrt(np.maximum(values, 0))
+        # A singular vector's sign is arbitrary; its largest entry is made positive.
         found *= np.where(found[np.abs(found).argmax(axis=0), np.arange(rank)] < 0, -1, 1)
         vectors[supported, :rank] = np.nan_to_num(found)
     return Factorised(vectors, supported)
@@ -59,10 +60,10 @@ def factorise(
 def _largest(
     matrix: sparse.csr_matrix, rank: int
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """The left singular vectors (n, rank) of the largest singular values, and these (rank,).
+    """Return the left singular vectors (n, rank) of the largest singular values, and the values.
 
-    Of a small matrix, or one of hardly more rows than `rank`, by the dense computation: ARPACK
-    wants many more, and gives up where a few pairs of words hang together in twos and threes.
+    A small matrix, or one of hardly more rows than `rank`, takes the dense computation: ARPACK
+    needs many more rows, and fails where words form small components of two or three.
     """
     if len(matrix.indptr) - 1 <= max(_DENSE, 4 * rank):
         dense = matrix[:, np.unique(matrix.indices)].toarray()
@@ -80,7 +81,7 @@ def _largest(
 def _believed(
     counts: npt.NDArray[np.int64], least: float, size: int
 ) -> tuple[sparse.csr_matrix, npt.NDArray[np.float64]]:
-    """The counts above `least`, symmetric, and the sums of all counts of each word."""
+    """Return the counts above `least`, symmetric, and the sum of all counts of each word."""
     margins = np.zeros(size)
     rows, columns, values = [], [], []
     start = 0
@@ -102,10 +103,10 @@ def _believed(
 def _information(
     believed: sparse.csr_matrix, margins: npt.NDArray[np.float64]
 ) -> sparse.csr_matrix:
-    """Positive pointwise mutual information of the pairs whose counts are believed."""
+    """Compute positive pointwise mutual information of the pairs whose counts are believed."""
     own = np.asarray(believed.sum(axis=1)).ravel()
-    # The sum of all of a word's counts is nearer to the truth than that of the large ones alone,
-    # but where noise has made it less than that.
+    # The sum of all of a word's counts is nearer to the truth than the sum of the believed ones,
+    # except where noise has made it smaller.
     weights = np.maximum(margins, own)
     contexts = weights**_SMOOTHING
     pairs = believed.tocoo()

@@ -1,12 +1,12 @@
-"""A low-rank model of bags of words that are seen through geometric noise only.
+"""A low-rank model of bags of words that are observed through geometric noise only.
 
 Document d has a weight theta_dt for each of T factors, factor t a distribution phi_t over K bins,
 and the count of bin k is Poisson with mean sum_t theta_dt phi_tk: the model of latent Dirichlet
 allocation with a random length (Canny 2004, GaP; Cemgil 2009). Weights are Gamma, which makes
-counts over-dispersed; phi_t is Dirichlet around the private histogram. The noisy counts are seen,
-clipped nowhere. What is fitted are mean-field variational laws, by coordinate ascent (Cemgil 2009,
-section 3; Hoffman, Blei, Wang and Paisley 2013), whose latent counts have the exact posterior of
-`noisy_counts`. Post-processing: it costs nothing.
+counts over-dispersed; phi_t is Dirichlet around the private histogram. The noisy counts are
+observed, clipped nowhere. Mean-field variational laws are fitted by coordinate ascent (Cemgil 2009,
+section 3; Hoffman, Blei, Wang and Paisley 2013); their latent counts have the exact posterior of
+`noisy_counts`. This is post-processing: it costs nothing.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from scipy.special import digamma
 from quietcorpus.mechanisms.noisy_counts import relative
 
 Floats = npt.NDArray[np.float32]
-_TINY = np.float32(1e-30)  # of a document that has no factor, as far as float32 can tell
+_TINY = np.float32(1e-30)  # the least mean, for a document whose weights vanish in float32
 _LEAST = 1e-3
-"""What is left of a negative mean, relative to the corpus's own."""
+"""The floor of a denoised count, relative to the corpus's own mean."""
 _FEWEST_BINS = 40
-"""Among fewer bins no more directions were seen, on complaints."""
+"""The fewest bins to search: fewer showed no further directions, on complaints."""
 
 
 @dataclass(frozen=True)
 class Prior:
-    """What is known before the noisy counts.
+    """The prior knowledge of a fit, before the documents' noisy counts.
 
     Attributes:
-        histogram: float64 (K,), positive, of sum 1: the corpus's bins, as far as is released.
+        histogram: float64 (K,), positive, of sum 1: the corpus's shares of the bins, as released.
         length: tokens of a document, on average.
         factors: T.
-        shape: of each weight's Gamma law; the smaller, the fewer factors a document has.
-        concentration: tokens that each factor is worth as the histogram, before any is seen.
+        shape: the shape of each weight's Gamma law; the smaller, the fewer factors a document has.
+        concentration: tokens of the histogram that each factor counts as its prior.
     """
 
     histogram: npt.NDArray[np.float64]
@@ -48,10 +48,10 @@ class Prior:
 
     @classmethod
     def of(cls, counts: npt.NDArray[np.float64], documents: int, factors: int) -> Prior:
-        """What a noisy histogram of bins tells, float64 (K,).
+        """Build the prior from a noisy histogram of bins, float64 (K,).
 
-        Half a token stands for none in its law. The length is of what was not clipped: noise
-        above zero would make up for none below.
+        In the distribution, counts below half a token are raised to it. The length is that of the
+        unclipped counts: once clipped, positive noise would not be offset by negative noise.
         """
         positive = np.maximum(counts, 0.5)
         length = max(float(counts.sum()), 1.0) / documents
@@ -59,7 +59,7 @@ class Prior:
 
     @property
     def rate(self) -> float:
-        """Of the Gamma law: the mean document has `length` tokens."""
+        """Return the rate of the Gamma law, by which the mean document has `length` tokens."""
         return self.shape * self.factors / self.length
 
 
@@ -71,14 +71,14 @@ class Factors:
 
     @property
     def mean(self) -> Floats:
-        """E[phi]."""
+        """Return E[phi]."""
         totals = self.parameters.sum(axis=1, keepdims=True)
         found: Floats = (self.parameters / totals).astype(np.float32)
         return found
 
     @property
     def geometric_mean(self) -> Floats:
-        """exp(E[log phi])."""
+        """Return exp(E[log phi])."""
         totals = self.parameters.sum(axis=1, keepdims=True)
         found: Floats = np.exp(digamma(self.parameters) - digamma(totals)).astype(np.float32)
         return found
@@ -86,12 +86,12 @@ class Factors:
 
 @dataclass(frozen=True)
 class Directions:
-    """What of noisy counts is signal: a few scores of a document, and what all bins owe to them.
+    """The signal in noisy counts: a few scores of a document, and each bin's dependence on them.
 
     Attributes:
-        scales: float32 (K,): the deviation of each bin that is noise, its own or the count's.
+        scales: float32 (K,): each bin's deviation by added noise and by the Poisson count itself.
         basis: float32 (K, r), orthonormal: scores are counts over scales, times this. The first
-            is the mean's.
+            column is the mean's.
         loadings: float32 (r, K): the expected counts over scales, for each unit of a score.
     """
 
@@ -100,17 +100,17 @@ class Directions:
     loadings: Floats
 
     def denoised(self, noisy: npt.NDArray[np.int32]) -> Floats:
-        """The low-rank estimate of counts (n, K); it may be negative."""
+        """Return the low-rank estimate of counts (n, K); it may be negative."""
         scores = (noisy / self.scales).astype(np.float32) @ self.basis
         counts: Floats = ((scores @ self.loadings) * self.scales).astype(np.float32)
         return counts
 
     @property
     def supported(self) -> int:
-        """How many factors they can tell apart: with none but the mean's, documents are alike.
+        """Return how many factors the directions can tell apart; the mean's alone supports one.
 
-        Some topics lie below the noise and are found by the fit alone: three to a direction did
-        best on complaints.
+        Some topics lie below the noise, and only the fit finds them: three factors to a direction
+        did best on complaints.
         """
         return 1 + 3 * (len(self.loadings) - 1)
 
@@ -118,21 +118,22 @@ class Directions:
 def directions(
     gram: npt.NDArray[np.float64], documents: int, variance: float, means: npt.NDArray[np.float64]
 ) -> Directions:
-    """The directions that stand out of the noise, and the optimal shrinkage along them.
+    """Find the directions that stand out of the noise, and shrink along them optimally.
 
-    Noise is the same in every bin, and signal is where words are frequent. So directions are
-    sought among the most frequent bins alone: all, or a half, a quarter, and so on of them,
-    whichever shows most. What other bins owe to them is a regression; shrinking that did worse.
+    Noise is the same in every bin, and signal lies where words are frequent. Directions are
+    therefore sought among the most frequent bins alone: all of them, a half, a quarter and so on,
+    whichever shows the most directions. The other bins' loadings are a regression; shrinking it did
+    worse.
 
     Gavish and Donoho (2017), Frobenius loss: a singular value y of a matrix of signal and white
     noise, in units of noise, becomes sqrt((y^2 - b - 1)^2 - 4 b) / y, b = K / n. Noise alone passes
-    its edge by seven of its deviations only with a probability below 1e-6 (Johnstone 2001), where
-    documents are of one length: others have more signal than their length's share.
+    its edge by seven of its deviations only with a probability below 1e-6 (Johnstone 2001), if all
+    documents have one length; other documents have more signal than their length's share.
 
     Args:
         gram: float64 (K, K): the noisy counts' sum of outer products over the documents.
         documents: n.
-        variance: of the noise that was added to a count.
+        variance: the variance of the noise that was added to a count.
         means: float64 (K,): of the counts, which are Poisson.
     """
     scales = np.sqrt(variance + means)
@@ -155,7 +156,7 @@ def directions(
 def _standing_out(
     white: npt.NDArray[np.float64], bins: npt.NDArray[np.int64], documents: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """The eigenvalues (r,) that pass the edge of noise among some bins, and their vectors."""
+    """Return some bins, the eigenvalues (r,) among them that pass the noise's edge, and vectors."""
     values, vectors = np.linalg.eigh(white[np.ix_(bins, bins)])
     values, vectors = values[::-1], vectors[:, ::-1]
     root = 1 + np.sqrt(len(bins) / documents)
@@ -168,9 +169,10 @@ def _standing_out(
 def first_factors(
     denoised: Floats, prior: Prior, generator: np.random.Generator, steps: int = 40
 ) -> Factors:
-    """Factors of denoised counts (n, K): a start that noise cannot lead astray.
+    """Fit factors to denoised counts (n, K), as a start that noise cannot lead astray.
 
-    Expectation maximisation (Lee and Seung 2001) from random factors near the histogram.
+    The fit is expectation maximisation (Lee and Seung 2001), from random factors near the
+    histogram.
     """
     counts = _positive(denoised, prior)
     own = generator.gamma(2, 0.5, (prior.factors, len(prior.histogram)))
@@ -186,7 +188,7 @@ def first_factors(
 def first_shapes(
     denoised: Floats, factors: Factors, prior: Prior, steps: int = 10
 ) -> npt.NDArray[np.float64]:
-    """Gamma shapes of the weights of documents with these denoised counts (n, K), (n, T)."""
+    """Fit the Gamma shapes (n, T) of the weights of documents with denoised counts (n, K)."""
     counts, topics = _positive(denoised, prior), factors.mean
     shapes = _flat(counts, prior)
     for _ in range(steps):
@@ -199,7 +201,7 @@ def _positive(denoised: Floats, prior: Prior) -> Floats:
 
 
 def _flat(counts: Floats, prior: Prior) -> npt.NDArray[np.float64]:
-    """Every factor has as much of a document."""
+    """Return the shapes that give every factor the same share of a document."""
     shares = counts.sum(axis=1, keepdims=True, dtype=np.float64) / prior.factors
     return np.repeat(shares, prior.factors, axis=1)
 
@@ -207,7 +209,7 @@ def _flat(counts: Floats, prior: Prior) -> npt.NDArray[np.float64]:
 def _climb(
     counts: Floats, shapes: npt.NDArray[np.float64], topics: Floats, prior: Prior
 ) -> tuple[npt.NDArray[np.float64], Floats]:
-    """One step for counts that are known."""
+    """Take one step of the fit for counts that are known."""
     weights = (shapes / (1 + prior.rate)).astype(np.float32)
     ratios = counts / (weights @ topics)
     return prior.shape + weights * (ratios @ topics.T), topics * (weights.T @ ratios)
@@ -220,11 +222,11 @@ def step(
     prior: Prior,
     decay: float,
 ) -> tuple[npt.NDArray[np.float64], Floats]:
-    """One step of coordinate ascent for some documents.
+    """Take one step of coordinate ascent for some documents.
 
     Args:
         noisy: int32 (n, K).
-        shapes: of the weights' Gamma laws, (n, T).
+        shapes: the shapes of the weights' Gamma laws, (n, T).
         topics: `Factors.geometric_mean`.
         prior: the prior.
         decay: exp(-rate) of the noise.
@@ -239,16 +241,16 @@ def step(
 
 
 def updated(prior: Prior, tokens: npt.NDArray[np.floating]) -> Factors:
-    """The factors' laws, given all the tokens of each factor and bin, (T, K)."""
+    """Return the factors' laws, given all the tokens of each factor and bin, (T, K)."""
     return Factors(prior.concentration * prior.histogram + tokens.astype(np.float64))
 
 
 def means(shapes: npt.NDArray[np.floating], fits: Sequence[Factors], prior: Prior) -> Floats:
-    """What each document's counts are on average, by what is known of it: float32 (n, K).
+    """Estimate each document's mean counts, averaged over the fits: float32 (n, K).
 
     Args:
-        shapes: of the documents' weights, (starts, n, T): the average is over the fits.
-        fits: as many.
+        shapes: the shapes of the documents' weights, (starts, n, T).
+        fits: the factors of each start.
         prior: the prior.
     """
     total = np.float32(0)

@@ -2,8 +2,8 @@
 
 For a whole number x, round(x + Z) = x + round(Z): adding rounded Gaussian noise to whole numbers is
 the Gaussian mechanism on the reals, followed by rounding. It has that mechanism's (epsilon, delta)
-as it stands, without the gaps of floating-point noise (Mironov 2012), and without the analysis of
-its own that the discrete Gaussian needs (Canonne, Kamath and Steinke 2020).
+as it stands, without the gaps of floating-point noise (Mironov 2012), and without the separate
+analysis that the discrete Gaussian needs (Canonne, Kamath and Steinke 2020).
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ import flint
 from quietcorpus.mechanisms.exact import Bounds, TwoSided
 
 SMALLEST_DEVIATION = Fraction(1, 2)
-"""Below it most draws are zero, and what is added to whole numbers hides little."""
+"""Below it most draws are zero, and the noise on whole numbers hides little."""
 
 LARGEST_DEVIATION = Fraction(1 << 15)
-"""600,000 thresholds lie above 2^-64: what `ExactSampler` can tabulate, with room to spare."""
+"""At it 600,000 thresholds lie above 2^-64, which `ExactSampler` tabulates with room to spare."""
 
 _GUARD_BITS = 32
 
 
 @functools.lru_cache(maxsize=1024)
 def _tail(deviation: Fraction, k: int, bits: int) -> Bounds:
-    """Bounds of Pr[Z >= k - 1/2] * 2^bits, which is erfc((k - 1/2) / (deviation * sqrt(2))) / 2.
+    """Compute bounds on Pr[Z >= k - 1/2] * 2^bits.
 
-    Arb's balls hold the true value at whatever precision they are computed: another thread that
-    changed the library's would make the bounds wider or closer, never wrong.
+    The probability is erfc((k - 1/2) / (deviation * sqrt(2))) / 2. Arb's balls contain the true
+    value at any precision: if another thread changes the library's precision, the bounds become
+    wider or tighter, never wrong.
     """
     with flint.ctx.workprec(bits + _GUARD_BITS):
         point = flint.fmpq((2 * k - 1) * deviation.denominator, 2 * deviation.numerator)
@@ -42,7 +43,7 @@ def _tail(deviation: Fraction, k: int, bits: int) -> Bounds:
 
 
 def _floor(mantissa: int, exponent: int) -> int:
-    """floor(mantissa * 2^exponent)."""
+    """Compute floor(mantissa * 2^exponent)."""
     return mantissa << exponent if exponent >= 0 else mantissa >> -exponent
 
 
@@ -58,7 +59,7 @@ class RoundedGaussian(TwoSided):
     """
 
     def __init__(self, deviation: Fraction) -> None:
-        """`deviation` is s, before rounding.
+        """Set `deviation`, which is s, before rounding.
 
         Raises ValueError if it lies outside `SMALLEST_DEVIATION` .. `LARGEST_DEVIATION`.
         """
@@ -70,12 +71,12 @@ class RoundedGaussian(TwoSided):
         self.deviation = deviation
 
     def survival(self, index: int, bits: int) -> Bounds:
-        """Bounds of Pr[I > index] * 2^bits."""
+        """Return bounds on Pr[I > index] * 2^bits."""
         k, odd = divmod(index + 1, 2)
         lo, hi = self.tail(k + 1, bits)
         other_lo, other_hi = (lo, hi) if odd else self.tail(k, bits)
         return lo + other_lo, hi + other_hi
 
     def tail(self, k: int, bits: int = 256) -> Bounds:
-        """Bounds of Pr[round(Z) >= k] * 2^bits = Q((k - 1/2) / s) * 2^bits."""
+        """Return bounds on Pr[round(Z) >= k] * 2^bits = Q((k - 1/2) / s) * 2^bits."""
         return _tail(self.deviation, k, bits)

@@ -36,7 +36,7 @@ class TwoSidedGeometric(TwoSided):
     """
 
     def __init__(self, rate: Fraction) -> None:
-        """`rate` is epsilon / sensitivity; raises ValueError below `MINIMUM_RATE`."""
+        """Set `rate`, which is epsilon / sensitivity; raise ValueError below `MINIMUM_RATE`."""
         if rate < MINIMUM_RATE:
             raise ValueError(f"a noise rate of {float(rate):g} is below {float(MINIMUM_RATE):g}")
         self.rate = rate
@@ -45,7 +45,7 @@ class TwoSidedGeometric(TwoSided):
         return exp_bounds(self.rate, bits)
 
     def survival(self, index: int, bits: int) -> Bounds:
-        """Bounds of Pr[I > index] * 2^bits."""
+        """Return bounds on Pr[I > index] * 2^bits."""
         k, odd = divmod(index + 1, 2)
         if not odd:
             return power_bounds(self._alpha, k, bits)
@@ -53,7 +53,7 @@ class TwoSidedGeometric(TwoSided):
         return 2 * lo, 2 * hi
 
     def tail(self, k: int, bits: int = 256) -> Bounds:
-        """Bounds of Pr[Z >= k] * 2^bits = a^k / (1 + a) * 2^bits, for k >= 0."""
+        """Return bounds on Pr[Z >= k] * 2^bits = a^k / (1 + a) * 2^bits, for k >= 0."""
         lo, hi = power_bounds(self._alpha, k, bits)
         alpha_lo, alpha_hi = self._alpha(bits)
         one = 1 << bits
@@ -94,7 +94,7 @@ class _Gap(TwoSidedGeometric):
 
 
 class DenseNoise:
-    """One two-sided geometric draw for every one of `size` entries."""
+    """One two-sided geometric draw for each of `size` entries."""
 
     def __init__(self, rate: Fraction, size: int) -> None:
         self._sampler = ExactSampler(TwoSidedGeometric(rate))
@@ -102,18 +102,19 @@ class DenseNoise:
 
     @property
     def law(self) -> Law:
-        """What every entry is drawn by."""
+        """Return the law of every entry's noise."""
         return self._sampler.law
 
     def sample(self, stream: Keystream, addresses: Addresses) -> npt.NDArray[np.signedinteger]:
-        """Noise of shape (n, size), int16 or int32, independent over addresses and entries."""
+        """Draw noise of shape (n, size), int16 or int32, independent over addresses and entries."""
         return self._sampler.sample(stream, addresses, self._size, lane=_DENSE_LANE)
 
 
 class SparseNoise:
-    """The same law as `DenseNoise`, by its non-zero entries alone."""
+    """Noise of the same law as `DenseNoise`, drawn as its non-zero entries alone."""
 
     def __init__(self, rate: Fraction, size: int) -> None:
+        # Gaps of `size` or more all end the document, and need not be told apart.
         self._gaps = ExactSampler(_Gap(rate), limit=size)
         self._values = ExactSampler(_NonZero(rate))
         self._size = size
@@ -125,11 +126,11 @@ class SparseNoise:
 
     @property
     def laws(self) -> tuple[Law, Law]:
-        """What the zeros before a non-zero entry are drawn by, and its value."""
+        """Return the laws of the zeros before a non-zero entry and of its value."""
         return self._gaps.law, self._values.law
 
     def sample(self, stream: Keystream, addresses: Addresses) -> tuple[npt.NDArray[np.int32], ...]:
-        """Non-zero entries as (document, entry, value), int32 each, by document and entry."""
+        """Draw the non-zero entries, sorted, as (document, entry, value), int32 each."""
         parts: list[tuple[npt.NDArray[np.int32], ...]] = []
         active = np.arange(len(addresses))
         last = np.full(len(addresses), -1, dtype=np.int64)
@@ -154,7 +155,7 @@ class SparseNoise:
 
 @compiled
 def _walk(gaps, values, documents, last, size):  # type: ignore[no-untyped-def]
-    """Step from non-zero entry to non-zero entry; `last` is moved to each document's last one."""
+    """Step from one non-zero entry to the next; set `last` to where each document has arrived."""
     out_document = np.empty(gaps.size, dtype=np.int32)
     out_entry = np.empty(gaps.size, dtype=np.int32)
     out_value = np.empty(gaps.size, dtype=np.int32)

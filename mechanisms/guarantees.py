@@ -1,4 +1,4 @@
-"""Guarantees as values: what a mechanism promises, and how promises add up."""
+"""Guarantees as values: the promises of mechanisms, and their composition."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LimitedPrecision:
 
     @property
     def adjacency(self) -> str:
-        """What two inputs may differ in, in words."""
+        """Describe how two neighbouring inputs may differ."""
         return (
             "the same records at the same places of the same files, with the same kept columns, "
             "but for one document, whose bag of words changes by at most "
@@ -39,7 +39,7 @@ class LimitedPrecision:
         )
 
     def __add__(self, other: LimitedPrecision) -> LimitedPrecision:
-        """Sequential composition; raises ValueError where the precisions differ."""
+        """Compose sequentially; raise ValueError where the precisions differ."""
         if self.precision != other.precision:
             raise ValueError("guarantees of different precision do not add")
         return LimitedPrecision(
@@ -66,7 +66,7 @@ class MetricPrivacy:
 
     @property
     def adjacency(self) -> str:
-        """What two inputs may differ in, in words."""
+        """Describe how two neighbouring inputs may differ."""
         return (
             "the same records at the same places of the same files, with the same kept columns, "
             "but for one document, of which any words of the index's vocabulary are replaced by "
@@ -74,7 +74,7 @@ class MetricPrivacy:
         )
 
     def __add__(self, other: MetricPrivacy) -> MetricPrivacy:
-        """Sequential composition; raises ValueError where the metrics differ."""
+        """Compose sequentially; raise ValueError where the metrics differ."""
         if (self.metric, self.per) != (other.metric, other.per):
             raise ValueError("guarantees under different metrics do not add")
         return replace(self, epsilon=self.epsilon + other.epsilon)
@@ -97,7 +97,7 @@ class SentencePrivacy:
 
     @property
     def adjacency(self) -> str:
-        """What two inputs may differ in, in words."""
+        """Describe how two neighbouring inputs may differ."""
         return (
             "the same records at the same places of the same files, with the same kept columns, "
             "but for one document, one of whose sentences, as the splitter finds them, is replaced "
@@ -105,7 +105,7 @@ class SentencePrivacy:
         )
 
     def __add__(self, other: SentencePrivacy) -> SentencePrivacy:
-        """Sequential composition."""
+        """Compose sequentially."""
         return SentencePrivacy(self.epsilon + other.epsilon)
 
 
@@ -116,7 +116,7 @@ class UserPrivacy:
     For every two corpora that are equal but for one user, all of whose documents are in one of
     them and none in the other, in either order, and for every set S of outputs,
     Pr[M(x) in S] <= exp(epsilon) Pr[M(x') in S] + delta; for a user of group g the same holds with
-    epsilon_g. A user's group is part of that user's data; what groups there are is public.
+    epsilon_g. A user's group is part of that user's data; the set of groups is public.
 
     `epsilon` holds for every user, in a group or not. Raises ValueError for a group named twice,
     and for one whose epsilon is larger.
@@ -137,16 +137,16 @@ class UserPrivacy:
 
     @property
     def adjacency(self) -> str:
-        """What two inputs may differ in, in words."""
+        """Describe how two neighbouring inputs may differ."""
         return (
             "the same corpus but for one user, all of whose documents are in one of the two and "
             "none of them in the other"
         )
 
     def __add__(self, other: UserPrivacy) -> UserPrivacy:
-        """Sequential composition; what has no groups costs the users of every group alike.
+        """Compose sequentially; a guarantee without groups costs the users of every group alike.
 
-        What comes second must have its guarantee for every outcome of the first, as training has
+        The second mechanism must have its guarantee for every outcome of the first, as training has
         for every vocabulary. Raises ValueError where both have groups, and not the same ones.
         """
         mine, theirs = dict(self.groups), dict(other.groups)
@@ -172,24 +172,24 @@ class Spending(Generic[_G]):
 
 
 def compose(spendings: Iterable[Spending[_G]]) -> _G:
-    """The guarantee of all stages together, as exact rationals."""
+    """Compose the guarantees of all stages, as exact rationals."""
     first, *rest = (spending.guarantee for spending in spendings)
     return functools.reduce(operator.add, rest, first)
 
 
 def round_up(value: Fraction) -> float:
-    """The nearest float that is not below `value`: rounding errs against the publisher."""
+    """Return the nearest float not below `value`, so that rounding errs against the publisher."""
     rounded = float(value)
     return rounded if Fraction(rounded) >= value else math.nextafter(rounded, math.inf)
 
 
 def round_down(value: Fraction) -> float:
-    """The nearest float that is not above `value`, for what noise is scaled by."""
+    """Return the nearest float not above `value`, for numbers that noise is scaled by."""
     return -round_up(-value)
 
 
 def ceiling(value: Fraction, digits: int = 6) -> str:
-    """`value` in at most `digits` significant decimal digits, never less than it."""
+    """Write `value` in at most `digits` significant decimal digits, rounded up."""
     context = Context(prec=digits, rounding=ROUND_CEILING)
     shown = context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize()
     return f"{shown:f}" if shown == 0 or shown.adjusted() >= -4 else f"{shown:e}"

@@ -36,20 +36,20 @@ class Histogram:
 
     @property
     def stage_parameters(self) -> dict[str, Value]:
-        """What the noise depends on, for its stage."""
+        """Return the stage parameters that the noise depends on."""
         return {"precision": self.precision, "epsilon": self.epsilon}
 
     @property
     def guarantee(self) -> LimitedPrecision:
-        """What can be proved of the noisy counts."""
+        """Return the guarantee of the noisy counts."""
         return LimitedPrecision(self.precision, self.epsilon)
 
     def noise(self, size: int) -> DenseNoise:
-        """The sampler of the noise on so many counts."""
+        """Return the sampler of the noise on `size` counts."""
         return DenseNoise(self.epsilon / self.precision, size)
 
     def release(self, counts: npt.NDArray[np.int64], stream: Keystream) -> npt.NDArray[np.int64]:
-        """The noisy counts, int64 (V,), negative ones included; `counts` are exact, int64 (V,)."""
+        """Add noise to exact `counts`, int64 (V,); the result, int64 (V,), may be negative."""
         address = stream.addresses("histogram", [0], [counts.tobytes()])
         noise = self.noise(len(counts)).sample(stream, address)[0]
         noisy: npt.NDArray[np.int64] = counts + noise
@@ -78,7 +78,7 @@ class ThresholdedVocabulary:
 
     @property
     def stage_parameters(self) -> dict[str, Value]:
-        """What the selection depends on, for its stage."""
+        """Return the stage parameters that the selection depends on."""
         return {
             "mechanism": "thresholded-frequencies",
             "precision": self.precision,
@@ -88,17 +88,17 @@ class ThresholdedVocabulary:
 
     @property
     def guarantee(self) -> LimitedPrecision:
-        """What can be proved of the set of terms."""
+        """Return the guarantee of the set of terms."""
         return LimitedPrecision(self.precision, self.epsilon, self.delta)
 
     @property
     def noise(self) -> DenseNoise:
-        """The sampler of the noise on one frequency."""
+        """Return the sampler of the noise on one frequency."""
         return DenseNoise(self.epsilon / self.precision, 1)
 
     @cached_property
     def threshold(self) -> int:
-        """The least T from 2 on with N * Pr[1 + Z >= T] <= delta, by bounds that err upwards."""
+        """Find the least T >= 2 with N * Pr[1 + Z >= T] <= delta, by bounds that err upwards."""
         law = TwoSidedGeometric(self.epsilon / self.precision)
 
         def leaks(threshold: int) -> bool:
@@ -116,7 +116,7 @@ class ThresholdedVocabulary:
     def select(
         self, terms: Sequence[bytes], frequencies: Sequence[int], stream: Keystream
     ) -> npt.NDArray[np.bool_]:
-        """Which of the `terms`, of (non-zero) document `frequencies`, are released: bool (n,)."""
+        """Select the `terms` to release, by their (non-zero) document `frequencies`: bool (n,)."""
         addresses = stream.addresses("vocabulary", frequencies, terms)
         noise = self.noise.sample(stream, addresses)[:, 0]
         return np.asarray(frequencies, dtype=np.int64) + noise >= self.threshold

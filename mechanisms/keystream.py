@@ -42,11 +42,11 @@ def _hkdf(key: bytes, info: bytes, length: int) -> bytes:
 class ReleaseKey:
     """The secret of one release of one corpus.
 
-    It is derived (HKDF-SHA256) from a master key, the release's id and what tells the corpus from
-    any other. A sum over a corpus, such as a count of documents, does not tell by itself which
-    corpus it is of: were the key of two corpora the same, equal sums would get equal noise.
+    It is derived (HKDF-SHA256) from a master key, the release's id and a digest that identifies the
+    corpus. A sum over a corpus, such as a count of documents, does not identify its corpus by
+    itself: if two corpora had the same key, equal sums would get equal noise.
 
-    `common` is that of all releases under one master key; nothing is drawn by it.
+    `common` is the key of all releases under one master key; no noise is drawn from it.
     """
 
     secret: bytes = field(repr=False)
@@ -54,7 +54,7 @@ class ReleaseKey:
 
     @classmethod
     def derive(cls, master_key: bytes, release: str, corpus: bytes) -> ReleaseKey:
-        """Derive the key of `release` of `corpus`, which is a digest of its files and their state.
+        """Derive the key of `release`; `corpus` is a digest of its corpus's files and their state.
 
         Raises ValueError unless the master key has 32 bytes.
         """
@@ -66,43 +66,43 @@ class ReleaseKey:
 
     @classmethod
     def fresh(cls) -> ReleaseKey:
-        """A key of no release: of draws that nobody will release."""
+        """Draw a key that belongs to no release, for draws that nobody will release."""
         return cls(secrets.token_bytes(KEY_BYTES))
 
     @property
     def fingerprint(self) -> str:
-        """A public 64-bit check value: equal keys have equal ones, and it reveals nothing else."""
+        """Return a public 64-bit check value, equal for equal keys; it reveals nothing else."""
         return _hkdf(self.secret, b"quietcorpus/fingerprint/v1", 8).hex()
 
     def sealing(self, salt: bytes) -> bytes:
-        """A key of 32 bytes for the encryption of one message, known by its random salt."""
+        """Derive a key of 32 bytes that encrypts the one message with this random salt."""
         return _hkdf(self.secret, b"quietcorpus/sealing/v2\0" + salt, KEY_BYTES)
 
     def identifying(self, column: str) -> Keystream:
-        """By which documents' ids are digested, alike in all releases under one master key.
+        """Derive the keystream that digests documents' ids, one for all releases of a master key.
 
-        Ids of two columns have no digest in common: equal ones need not be of one document.
+        Ids of two columns have no digest in common, since equal ids need not be of one document.
         """
         info = b"quietcorpus/identifying/v2\0" + column.encode()
         material = _hkdf(self.common or self.secret, info, 64)
         return Keystream(material[:32], material[32:])
 
     def comparing(self, column: str) -> str:
-        """A public 64-bit check value of the key that `identifying` digests by."""
+        """Return a public 64-bit check value of the key of `identifying`."""
         info = b"quietcorpus/comparing/v2\0" + column.encode()
         return _hkdf(self.common or self.secret, info, 8).hex()
 
     def naming(self) -> Keystream:
-        """By which specs are digested, alike for all corpora under one master key."""
+        """Derive the keystream that digests specs, one for all corpora of a master key."""
         material = _hkdf(self.common or self.secret, b"quietcorpus/naming/v1", 64)
         return Keystream(material[:32], material[32:])
 
     def stage(self, name: str, version: int, /, **parameters: Value) -> Keystream:
-        """The keystream of one stage.
+        """Derive the keystream of one stage.
 
         `parameters` are all that the stage's output law depends on besides its input, so that
         the same document under two sets of them gets independent noise. `version` is the law's
-        own: whoever changes how the stage draws raises it.
+        version: a change of how the stage draws must raise it.
         """
         stage: dict[str, Value] = {"stage": name, "version": version, "parameters": parameters}
         digest = hashlib.sha256(encode(stage)).digest()
@@ -118,13 +118,13 @@ class Keystream:
 
     def __init__(self, address_key: bytes, block_key: bytes) -> None:
         self._address_key = address_key
-        # One block at a time is the point: AES is the PRF, and no input block ever repeats.
+        # ECB is right here: AES serves as the PRF, block by block, and no input block ever repeats.
         self._cipher = Cipher(algorithms.AES(block_key), modes.ECB())  # noqa: S305
 
     def addresses(
         self, source: str, rows: Iterable[int], inputs: Iterable[bytes | memoryview[int]]
     ) -> Addresses:
-        """The stream address of each input at its source position: keyed BLAKE2b-128.
+        """Compute the stream address of each input at its source position: keyed BLAKE2b-128.
 
         `source` names the file, `rows` the record numbers in it, `inputs` the raw bytes. Returns
         uint64 of shape (n, 2). Addresses of distinct (source, row, input) collide with
@@ -145,15 +145,15 @@ class Keystream:
         return np.frombuffer(bytes(digests), dtype="<u8").reshape(-1, 2)
 
     def digest(self, **values: Value) -> str:
-        """A keyed digest of named values, hexadecimal; it tells nothing without the key."""
+        """Compute a keyed digest of named values, hexadecimal; it tells nothing without the key."""
         plain = hashlib.sha256(encode(values)).digest()
         return self.addresses("", [0], [plain]).tobytes().hex()
 
     @staticmethod
     def parts(addresses: Addresses, offsets: npt.NDArray[np.int64]) -> Addresses:
-        """An address for every part of each input: input i has offsets[i + 1] - offsets[i] parts.
+        """Derive an address for each part of every input, offsets[i + 1] - offsets[i] for input i.
 
-        The parts of one input never share a block; for the parts of two, as for the inputs.
+        The parts of one input never share a block; parts of two inputs do as rarely as the inputs.
         """
         parts = np.repeat(addresses, np.diff(offsets), axis=0)
         parts[:, 0] ^= (
@@ -164,7 +164,7 @@ class Keystream:
     def blocks(
         self, addresses: Addresses, count: int, *, lane: int, start: int = 0
     ) -> npt.NDArray[np.uint8]:
-        """Blocks start .. start + count of every address, as uint8 of shape (n, 16 * count)."""
+        """Return blocks start .. start + count of every address, uint8 of shape (n, 16 * count)."""
         counters = np.arange(start, start + count, dtype=np.uint64)
         plain = _each(addresses, _tag(counters, lane))
         return self._encrypt(plain).reshape(len(addresses), count * BLOCK_BYTES)
@@ -172,12 +172,13 @@ class Keystream:
     def gather(
         self, addresses: Addresses, counters: npt.NDArray[np.uint64], *, lane: int
     ) -> npt.NDArray[np.uint8]:
-        """Block `counters[i]` of `addresses[i]`, as uint8 of shape (n, 16)."""
+        """Return block `counters[i]` of `addresses[i]`, as uint8 of shape (n, 16)."""
         plain = np.array(addresses, dtype="<u8", order="C")
         plain[:, 1] ^= _tag(counters, lane)
         return self._encrypt(plain).reshape(-1, BLOCK_BYTES)
 
     def _encrypt(self, plain: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
+        # `update_into` insists on room for an unfinished block, which whole blocks never need.
         raw = np.empty(plain.nbytes + BLOCK_BYTES - 1, dtype=np.uint8)
         if plain.size:
             self._cipher.encryptor().update_into(plain.data.cast("B"), raw.data)
@@ -186,7 +187,7 @@ class Keystream:
 
 @compiled
 def _each(addresses, tags):  # type: ignore[no-untyped-def]
-    """Every address with every tag, uint64 (n, tags, 2)."""
+    """Combine every address with every tag, uint64 (n, tags, 2)."""
     plain = np.empty((len(addresses), len(tags), 2), dtype=np.uint64)
     for row in range(len(addresses)):
         for column in range(len(tags)):
@@ -196,7 +197,7 @@ def _each(addresses, tags):  # type: ignore[no-untyped-def]
 
 
 def _tag(counters: npt.NDArray[np.uint64], lane: int) -> npt.NDArray[np.uint64]:
-    """What is XORed into an address: lane and counter.
+    """Pack lane and counter into one word, which is XORed into an address.
 
     For random addresses two uses meet with probability 2^-128 a pair of blocks, whatever their
     counters.

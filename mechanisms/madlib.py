@@ -22,7 +22,7 @@ _NOISE_LANE = 0
 
 @dataclass(frozen=True)
 class Madlib:
-    """Adds noise of density proportional to exp(-epsilon ||z||) to a word's vector.
+    """Noise of density proportional to exp(-epsilon ||z||) on a word's vector.
 
     Guarantee:
         For every two words w, w' and every set S of vectors,
@@ -43,7 +43,7 @@ class Madlib:
 
     @property
     def guarantee(self) -> MetricPrivacy:
-        """What holds for one word."""
+        """Return the guarantee for one word."""
         return MetricPrivacy(self.metric, self.epsilon)
 
 
@@ -54,12 +54,12 @@ def perturb(
     stream: Keystream,
     addresses: Addresses,
 ) -> npt.NDArray[np.float32]:
-    """The noisy vector of each word, float32 (n, d).
+    """Add noise to each word's vector; return the noisy vectors, float32 (n, d).
 
     Args:
         vectors: float32 (n, d), the words' own.
         epsilons: those in use, per unit of distance.
-        which: int64 (n,), the position in `epsilons` of each word's own.
+        which: int64 (n,), the position in `epsilons` of each word's epsilon.
         stream: the stage's keystream.
         addresses: one stream address a word, shape (n, 2).
     """
@@ -70,11 +70,11 @@ def perturb(
 
 
 def unit_noise(dimensions: int, stream: Keystream, addresses: Addresses) -> npt.NDArray[np.float64]:
-    """Noise of density proportional to exp(-||z||), float64 (n, d).
+    """Draw noise of density proportional to exp(-||z||), float64 (n, d).
 
-    The law is a scale mixture of normals, N(0, I) sqrt(2 Gamma((d + 1) / 2, 1)). Normals are made
-    in pairs by Box and Muller. Twice that Gamma is the sum of the squares of d + 1 further normals,
-    of which a pair's is -2 log of a uniform.
+    The law is a scale mixture of normals, N(0, I) sqrt(2 Gamma((d + 1) / 2, 1)). Normals are drawn
+    in pairs by Box and Muller. Twice that Gamma is the sum of the squares of d + 1 further normals;
+    the squares of a pair add up to -2 log of a uniform.
     """
     words = 2 * -(-dimensions // 2) + (dimensions + 1) // 2 + 2 * ((dimensions + 1) % 2)
     blocks = -(-words * 8 // BLOCK_BYTES)
@@ -85,7 +85,7 @@ def unit_noise(dimensions: int, stream: Keystream, addresses: Addresses) -> npt.
 
 @inlined
 def _uniform(word):  # type: ignore[no-untyped-def]
-    """A uniform in (0, 1], precise where it is small: near 1 it steps by 2^-53."""
+    """Return a uniform in (0, 1], precise where it is small: near 1 it steps by 2^-53."""
     return (np.float64(word) + 0.5) * 2.0**-64
 
 
@@ -97,15 +97,16 @@ def _mix(words, dimensions):  # type: ignore[no-untyped-def]
         drawn = words[row]
         used = 0
         squares = 0.0
-        product = 1.0  # of uniforms: a logarithm of many costs no more than one of one
+        product = 1.0  # of uniforms, so that one logarithm serves many
         for _ in range((dimensions + 1) // 2):
             product *= _uniform(drawn[used])
             used += 1
+            # A uniform is at least 2^-65, so the product never underflows.
             if product < 2.0**-900:
                 squares -= 2.0 * np.log(product)
                 product = 1.0
         squares -= 2.0 * np.log(product)
-        if dimensions % 2 == 0:
+        if dimensions % 2 == 0:  # d + 1 is odd: one normal has no partner
             cosine = np.cos(turn * np.float64(drawn[used + 1]))
             squares -= 2.0 * np.log(_uniform(drawn[used])) * cosine * cosine
             used += 2

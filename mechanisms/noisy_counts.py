@@ -1,8 +1,8 @@
-"""What a noisy count tells of the count behind it, where the noise's law is known.
+"""The posterior of a count, given the noisy count and the noise's law.
 
-X is Poisson, and S = X + Z is seen, with Z two-sided geometric: Pr[Z = z] is proportional to
+X is Poisson, and S = X + Z is observed, with Z two-sided geometric: Pr[Z = z] is proportional to
 decay^|z|. So Pr[X = x | S = s] is proportional to mean^x / x! * decay^|s - x|, which rises up to a
-mode and falls from there. Post-processing of S: it costs nothing.
+mode and falls from there. This is post-processing of S: it costs nothing.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _LEAST_DECAY, _MOST_DECAY = 1e-300, 1 - 1e-9
 
 
 def decay_of(rate: float) -> float:
-    """exp(-rate), as far as floats can work with it."""
+    """Compute exp(-rate), kept within the range that floats can work with."""
     return min(max(math.exp(-rate), _LEAST_DECAY), _MOST_DECAY)
 
 
 def relative(
     noisy: npt.NDArray[np.int32], means: npt.NDArray[np.float32], decay: float
 ) -> npt.NDArray[np.float32]:
-    """E[X | S = noisy] / mean, float32 of the same shape.
+    """Compute E[X | S = noisy] / mean, float32 of the same shape.
 
     Args:
         noisy: int32, shape (n, K).
@@ -50,7 +50,7 @@ def draw(
 
 @inlined
 def _mode(noisy, mean, decay):  # type: ignore[no-untyped-def]
-    """Where the law is highest: Poisson of mean / decay below `noisy`, of mean * decay above."""
+    """Return the mode: the law is Poisson of mean / decay below `noisy`, of mean * decay above."""
     above = int(mean * decay)
     if above >= noisy:
         return above
@@ -61,7 +61,7 @@ def _mode(noisy, mean, decay):  # type: ignore[no-untyped-def]
 
 @inlined
 def _up(x, noisy, mean, decay):  # type: ignore[no-untyped-def]
-    """Pr[x + 1] / Pr[x]."""
+    """Return Pr[x + 1] / Pr[x]."""
     return mean / (x + 1) * (1 / decay if x < noisy else decay)
 
 

@@ -1,8 +1,8 @@
-"""The users of a training: who takes part in a step, and the sum of their clipped updates.
+"""The users of a training: the sampling of a step's users, and the sum of their clipped updates.
 
 A step takes the gradient of each sampled user's whole text, clips it, and adds up whole numbers.
-(The listing of Vu, Tran and Jiang: dpUGC, CICLing 2019, clips nothing, and has no noise that would
-follow from a bound.)
+(The listing of Vu, Tran and Jiang: dpUGC, CICLing 2019, clips nothing, and its noise follows from
+no bound.)
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Texts:
 
     @classmethod
     def joined(cls, parts: Sequence[Texts]) -> Texts:
-        """All users of some parts."""
+        """Join the users of some parts."""
         return cls(
             np.concatenate([part.addresses for part in parts]),
             np.concatenate([part.groups for part in parts]),
@@ -58,12 +58,12 @@ class Texts:
         return len(self.groups)
 
     def of(self, user: int) -> list[Words]:
-        """The texts of one user."""
+        """Return the texts of one user."""
         edges = self.of_texts[self.of_users[user] : self.of_users[user + 1] + 1].tolist()
         return [self.words[a:b] for a, b in itertools.pairwise(edges)]
 
     def part(self, number: int, parts: int) -> Texts:
-        """The texts of one of so many parts of the users."""
+        """Return the texts of part `number` when the users are divided into `parts` parts."""
         first, last = (len(self) * n // parts for n in (number, number + 1))
         texts = self.of_users[first], self.of_users[last]
         words = self.of_texts[texts[0]], self.of_texts[texts[1]]
@@ -77,42 +77,42 @@ class Texts:
 
 
 def _joined(offsets: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
-    """The offsets into all parts together, from each part's own."""
+    """Compute the offsets into all parts together, from each part's own."""
     lengths = np.concatenate([np.diff(own) for own in offsets])
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
 
 
 class Users:
-    """The users of one worker, and what they add to a step.
+    """The users of one worker, and their contributions to a step.
 
-    Each user's part is computed alone and clipped to whole numbers, so that it is a function of the
-    model and of that user, and the sum is the same however users are divided among workers.
+    Each user's update is computed alone and clipped to whole numbers. It is therefore a function of
+    the model and of that user, and the sum is the same however users are divided among workers.
     """
 
     def __init__(
         self, texts: Texts, groups: Sequence[Group], settings: SkipGram, stream: Keystream
     ) -> None:
-        """`groups` say how often the users of each take part, by number."""
+        """Prepare the users; `groups`, by number, say how often their users take part."""
         import torch
 
         torch.set_num_threads(1)  # workers are as many as processors
         self._texts = texts
         chances = [int(group.rate * 2**64) for group in groups]
-        # What is drawn must not be above it: 2^64 itself has no place in 64 bits.
+        # A user is sampled whose draw is not above this: 2^64 itself does not fit 64 bits.
         self._largest = np.array([max(0, chance - 1) for chance in chances], dtype=np.uint64)
         self._steps = np.array([g.steps if c else 0 for g, c in zip(groups, chances, strict=True)])
         self._settings = settings
         self._stream = stream
 
     def sampled(self, step: int) -> npt.NDArray[np.int64]:
-        """The users of a step: each is drawn alone, with the chance of its group's rate."""
+        """Sample the users of a step, each independently, at the rate of the user's group."""
         steps = np.full(len(self._texts), step, dtype=np.uint64)
         blocks = self._stream.gather(self._texts.addresses, steps, lane=_SAMPLE_LANE)
         drawn = blocks.view("<u8")[:, 0] <= self._largest[self._texts.groups]
         return np.flatnonzero(drawn & (step < self._steps[self._texts.groups]))
 
     def sums(self, step: int, model: Vectors, negatives: Rows) -> npt.NDArray[np.int64]:
-        """The sum of the sampled users' clipped updates, int64 (2 V, d): words, then contexts."""
+        """Sum the sampled users' clipped updates, int64 (2 V, d): words, then contexts."""
         size = len(model.words)
         total = np.zeros((2 * size, self._settings.dimensions), dtype=np.int64)
         against = Against.of(model, negatives, self._settings)
@@ -123,13 +123,13 @@ class Users:
                 with np.errstate(over="ignore"):
                     values /= np.float32(self._settings.clip)
                 if not np.isfinite(values).all():
-                    continue  # what the run does must not hang on one user
+                    continue  # an error would let one user's text stop the run
                 whole = clipped(values, self._dither(number, step, values.shape))
                 _add(total, np.concatenate([rows, size + columns]), whole)
         return total
 
     def _dither(self, number: int, step: int, shape: tuple[int, ...]) -> npt.NDArray[np.uint16]:
-        """16 random bits for every value of one user's update."""
+        """Return 16 random bits for every value of one user's update."""
         address = self._texts.addresses[number : number + 1]
         size = int(np.prod(shape))
         blocks = self._stream.blocks(
@@ -140,7 +140,7 @@ class Users:
 
 @compiled
 def _add(total, rows, values):  # type: ignore[no-untyped-def]
-    """Add each row of `values` to the row of `total` with its number."""
+    """Add each row of `values` to the row of `total` that `rows` numbers."""
     for i in range(len(rows)):
         for j in range(values.shape[1]):
             total[rows[i], j] += values[i, j]

@@ -1,7 +1,7 @@
-"""Skip-gram with negative sampling: what a user's whole text asks of the model.
+"""Skip-gram with negative sampling: the update of the model from a user's whole text.
 
 Mikolov et al.: Distributed representations of words and phrases (NIPS 2013), equation 4, trained as
-Vu, Tran and Jiang: dpUGC (CICLing 2019) mean it, with the user as the unit.
+intended by Vu, Tran and Jiang: dpUGC (CICLing 2019), with the user as the unit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from quietcorpus.mechanisms.word_pairs import Words, balanced_matrix
 if TYPE_CHECKING:
     import torch
 
-_LANE = 2  # beside those of `quietcorpus.mechanisms.sampled_users`
+_LANE = 2  # 0 and 1 are those of `quietcorpus.mechanisms.sampled_users`
 _MOST_CHANCES, _MOST_VALUES, _LEAST_NEGATIVES = 1 << 24, 1 << 17, 64
 
 Rows = npt.NDArray[np.int64]
@@ -27,12 +27,12 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class SkipGram:
-    """What is trained, but for how long and under which noise.
+    """The settings of the model, without the length and the noise of its training.
 
     Attributes:
-        dimensions: of a vector.
+        dimensions: the dimensions of a vector.
         window: the largest distance of two words that make a pair.
-        negatives: how much a pair's negative samples weigh beside it: their number, in word2vec.
+        negatives: the weight of a pair's negative samples against it: in word2vec, their number.
         clip: the norm C that a user's update is clipped to.
     """
 
@@ -44,7 +44,7 @@ class SkipGram:
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
-    """The model: `words` are what is released, `contexts` what they are trained against.
+    """The model: `words` are released, and `contexts` are what they are trained against.
 
     Both are float32 (V, d).
     """
@@ -54,11 +54,12 @@ class Vectors:
 
 
 def negative_samples(step: int, size: int, dimensions: int, stream: Keystream) -> Rows:
-    """The words, ascending, that all users of a step have as negative samples, out of `size`.
+    """Draw the negative samples that all users of a step share: words of `size`, ascending.
 
-    All of them, or as many as have 2^17 numbers. Few would be worse than slow: a user's one length
-    would be filled by what they ask, and they ask the same of all users. With many more, what is
-    asked of each number would be less than the whole numbers that updates are rounded to.
+    They are all words, or as many as have 2^17 numbers (or 2^24 chances with all words), but at
+    least 64. A few samples would fill a user's clipped norm with a gradient that is the same for
+    all users. With many more, the gradient of each number would be smaller than the whole numbers
+    that updates are rounded to.
     """
     most = min(_MOST_CHANCES // size, _MOST_VALUES // dimensions)
     count = min(size, max(_LEAST_NEGATIVES, most))
@@ -70,14 +71,14 @@ def negative_samples(step: int, size: int, dimensions: int, stream: Keystream) -
 
 
 def device() -> str:
-    """Where updates are computed: on a GPU if there is one."""
+    """Return the device that computes updates: a GPU if there is one."""
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def device_name() -> str:
-    """What computes them, as far as the last digits may depend on it and the processor's do not."""
+    """Name the device, in the detail that an update's last digits depend on; CPUs are all alike."""
     import torch
 
     if device() == "cpu":
@@ -87,7 +88,7 @@ def device_name() -> str:
 
 @dataclass(frozen=True, eq=False)
 class Against:
-    """What a step's negative samples ask, as far as it is the same for all users.
+    """The gradient from a step's negative samples, in the part that is the same for all users.
 
     Attributes:
         rows: int64 (m,), the negative samples.
@@ -102,7 +103,7 @@ class Against:
 
     @classmethod
     def of(cls, model: Vectors, rows: Rows, settings: SkipGram) -> Against:
-        """For the model before the step."""
+        """Compute this part for the model before the step."""
         import torch
 
         with torch.inference_mode():
@@ -127,14 +128,14 @@ class User:
 def update(
     model: Vectors, user: User, against: Against
 ) -> tuple[Rows, Rows, npt.NDArray[np.float32]]:
-    """What a user's text asks of the model: the negative gradient of its loss, before clipping.
+    """Compute a user's update: the negative gradient of the text's loss, before clipping.
 
-    The loss is that of all the user's pairs (w, c), each with its weight: -log sigmoid(w . c) and
+    The loss is that of all the user's pairs (w, c), each with its weight: -log sigmoid(w . c) plus
     `negatives` times the mean of -log sigmoid(-w . c') over the negative samples c'.
 
     Returns:
         The rows of `model.words` and of `model.contexts` that change, int64 (n,) and (m,), each
-        distinct, and by how much, float32 (n + m, d).
+        distinct, and their changes, float32 (n + m, d).
     """
     import torch
 

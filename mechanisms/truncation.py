@@ -2,7 +2,7 @@
 
 Meehan, Mrini and Chaudhuri: Sentence-level privacy for document embeddings (ACL 2022), the baseline
 of this name in section 5. Every sentence's embedding is clipped to a public box, which holds the
-middle of public sentences' coordinates; the mean of the document's gets Laplace noise of scale
+middle of public sentences' coordinates. Their mean gets Laplace noise of scale
 d * w_j / (k * epsilon) in coordinate j, for d dimensions, a box of width w_j and k sentences.
 
 Here clipped coordinates are rounded to whole numbers first, so that their sums are exact and the
@@ -24,15 +24,15 @@ from quietcorpus.mechanisms.guarantees import SentencePrivacy, ceiling
 from quietcorpus.mechanisms.keystream import Addresses, Keystream
 
 STEPS = 4
-"""Whole numbers above 0 that a coordinate is rounded to: with 1,024 dimensions the noise then has a
-rate that can be drawn from an epsilon of 0.82 on. A mean is off by at most an eighth of the box's
-width, which noise exceeds up to an epsilon of about 11 d / k."""
+"""The largest whole number that a coordinate is rounded to. With 1,024 dimensions the noise can
+then be drawn from an epsilon of 0.82 on. Rounding moves a mean by at most an eighth of the box's
+width, which the noise exceeds up to an epsilon of about 11 d / k."""
 _VALUES_AT_ONCE = 1 << 21
 
 
 @dataclass(frozen=True)
 class Truncation:
-    """Adds two-sided geometric noise to the sums of a document's clipped and rounded embeddings.
+    """Two-sided geometric noise on the sums of a document's clipped and rounded embeddings.
 
     Guarantee:
         For every two documents of equally many sentences that differ in one of them, and for every
@@ -59,23 +59,23 @@ class Truncation:
 
     @property
     def stage_parameters(self) -> dict[str, Value]:
-        """What the noise depends on, for its stage."""
+        """Return the stage parameters that the noise depends on."""
         return {"mechanism": "truncation", "epsilon": self.epsilon, "dimensions": self.dimensions}
 
     @property
     def rate(self) -> Fraction:
-        """The noise's rate: the log-ratio that one step of one coordinate is worth."""
+        """Return the noise's rate: the log-ratio that one step of one coordinate is worth."""
         return self.epsilon / (self.dimensions * STEPS)
 
     @property
     def guarantee(self) -> SentencePrivacy:
-        """What holds for one document."""
+        """Return the guarantee for one document."""
         return SentencePrivacy(self.epsilon)
 
 
 @dataclass(frozen=True, eq=False)
 class Box:
-    """The public box low <= x <= low + width, float64 (d,) both; what is outside is clipped to it.
+    """The public box low <= x <= low + width, float64 (d,) both; values are clipped to it.
 
     Raises ValueError for shapes that differ, and for numbers that are negative widths or not
     finite.
@@ -95,10 +95,10 @@ class Box:
     def sums(
         self, sentences: npt.NDArray[np.float32], offsets: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int64]:
-        """The sums of each document's clipped and rounded embeddings, int64 (n, d).
+        """Sum each document's clipped and rounded embeddings, int64 (n, d).
 
         A sentence adds 0 at the box's lower end and STEPS at its upper one, and in between the
-        nearest whole number, or the upper of two; what it adds depends on it alone.
+        nearest whole number, or the upper of two. Its contribution depends on that sentence alone.
 
         Args:
             sentences: float32 (total, d).
@@ -118,14 +118,14 @@ class Box:
 
 
 class NoisyMeans:
-    """Releases documents by their sums: `truncation`'s noise, then back into `box`'s units.
+    """The release of documents from their sums: `truncation`'s noise, then `box`'s units again.
 
     Attributes:
-        noise: the sampler of what is added to a document's sums.
+        noise: the sampler of the noise on a document's sums.
     """
 
     def __init__(self, truncation: Truncation, box: Box) -> None:
-        """Tabulates the noise; raises ValueError where the two differ in dimensions."""
+        """Tabulate the noise; raise ValueError where the two differ in dimensions."""
         if truncation.dimensions != len(box.low):
             raise ValueError(
                 f"the box has {len(box.low)} dimensions, and the noise {truncation.dimensions}"
@@ -140,9 +140,9 @@ class NoisyMeans:
         stream: Keystream,
         addresses: Addresses,
     ) -> npt.NDArray[np.float32]:
-        """The noisy mean of each document's sentences, float32 (n, d).
+        """Return the noisy mean of each document's sentences, float32 (n, d).
 
-        Noise may take it out of the box. A document of no sentences, which has nothing to protect,
+        Noise may move it out of the box. A document of no sentences, which has nothing to protect,
         gets the middle of the box.
 
         Args:
@@ -164,7 +164,7 @@ class NoisyMeans:
 
 @compiled
 def _sums(sentences, offsets, halves):  # type: ignore[no-untyped-def]
-    """How many of the ascending `halves` (steps, d) each coordinate has reached, summed."""
+    """Count how many of the ascending `halves` (steps, d) each coordinate reaches, and sum them."""
     steps, size = halves.shape
     found = np.zeros((len(offsets) - 1, size), dtype=np.int64)
     for document in range(len(offsets) - 1):

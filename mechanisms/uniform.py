@@ -11,8 +11,8 @@ from quietcorpus.mechanisms.keystream import Addresses, Keystream
 def uniform(
     size: int, stream: Keystream, addresses: Addresses, *, lane: int
 ) -> npt.NDArray[np.int64]:
-    """A uniform integer in 0 .. size - 1 for each address, by rejection; int64 (n,)."""
-    whole = (1 << 64) // size * size  # the words below it are equally many for each outcome
+    """Draw a uniform integer in 0 .. size - 1 for each address, by rejection; int64 (n,)."""
+    whole = (1 << 64) // size * size  # below it, every outcome has equally many words
     drawn = np.zeros(len(addresses), dtype=np.uint64)
     rows = np.arange(len(addresses))
     attempt = 0
@@ -20,6 +20,6 @@ def uniform(
         counters = np.full(len(rows), attempt, dtype=np.uint64)
         words = stream.gather(addresses[rows], counters, lane=lane).view("<u8")[:, 0]
         drawn[rows] = words
-        rows = rows[words > np.uint64(whole - 1)]
+        rows = rows[words > np.uint64(whole - 1)]  # `whole` itself may be 2^64
         attempt += 1
     return (drawn % np.uint64(size)).astype(np.int64)

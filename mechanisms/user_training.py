@@ -1,4 +1,4 @@
-"""Training with users as the unit: a step's noisy sums, and what the model becomes by them.
+"""Training with users as the unit: a step's noisy sums, and the model's update from them.
 
 Vu, Tran and Jiang: dpUGC (CICLing 2019), with the bound that its listing lacks: McMahan et al.:
 Learning differentially private recurrent language models (ICLR 2018), algorithm 1, with a fixed
@@ -27,7 +27,7 @@ Sums = Callable[[int, Vectors, Rows], npt.NDArray[np.int64]]
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Training after `step` steps: all of it is post-processing of their noisy sums.
+    """The state after `step` steps: all of it is post-processing of their noisy sums.
 
     Attributes:
         model: the vectors.
@@ -41,7 +41,7 @@ class State:
 
     @classmethod
     def initial(cls, size: int, dimensions: int) -> State:
-        """Before the first step: vectors of no data at all, the same in every release."""
+        """Return the state before the first step: vectors that depend on no data at all."""
         generator = np.random.default_rng(0)
         drawn = generator.uniform(-1, 1, (2 * size, dimensions)) / np.sqrt(dimensions)
         values = drawn.astype(np.float32)
@@ -54,10 +54,10 @@ class Training:
     """Steps of a training, each a release of noisy sums.
 
     Attributes:
-        settings: of the model.
+        settings: the settings of the model.
         mechanism: adds the noise.
-        lot: the number of users that a step is expected to have; a public figure, since what it
-            divides by must not tell how many there are.
+        lot: the number of users that a step is expected to have. It is public, since the divisor
+            must not tell how many users there are.
         rate: Adam's learning rate.
 
     Guarantee:
@@ -77,7 +77,7 @@ class Training:
 
     @property
     def stage_parameters(self) -> dict[str, Value]:
-        """What the steps depend on, for their stage."""
+        """Return the stage parameters that the steps depend on."""
         return {
             "dimensions": self.settings.dimensions,
             "window": self.settings.window,
@@ -89,7 +89,7 @@ class Training:
         }
 
     def run(self, state: State, until: int, sums: Sums, stream: Keystream) -> Iterator[State]:
-        """The states after each step up to number `until`.
+        """Yield the state after each step up to number `until`.
 
         `stream` must be of a stage whose parameters name the training and its data.
         """
@@ -103,15 +103,15 @@ class Training:
     def noisy(
         self, step: int, sums: npt.NDArray[np.int64], stream: Keystream
     ) -> npt.NDArray[np.int64]:
-        """A step's sums, int64 (2 V, d), with noise that is a function of the step and of them."""
+        """Add noise to a step's sums, int64 (2 V, d), as a function of the step and the sums."""
         digest = hashlib.sha256(sums.tobytes()).digest()
         address = stream.addresses("noise", [step], [digest])
         return self.mechanism.release(sums.reshape(1, -1), stream, address).reshape(sums.shape)
 
     def advanced(self, state: State, noisy: npt.NDArray[np.int64]) -> State:
-        """The next state, by Adam (Kingma and Ba 2015) on the mean update a user.
+        """Compute the next state by Adam (Kingma and Ba 2015) on the mean update per user.
 
-        Raises FloatingPointError where that is no finite number, which noisy sums alone decide.
+        Raises FloatingPointError where it is not finite, which noisy sums alone decide.
         """
         step = state.step + 1
         update = (noisy / (STEPS * self.lot)).astype(np.float32)

@@ -3,7 +3,7 @@
 Gopi, Gulhane, Kulkarni, Shen, Shokouhi and Yekhanin: Differentially private set union (ICML 2020),
 the weighted Gaussian, algorithm 1 with the threshold of theorem 5.1. Weights are whole numbers
 here, so that norms are exact, and tail probabilities are added up rather than multiplied out, which
-raises the threshold by next to nothing.
+hardly raises the threshold.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class UserVocabulary:
 
     @property
     def stage_parameters(self) -> dict[str, Value]:
-        """What the selection depends on, for its stage."""
+        """Return the stage parameters that the selection depends on."""
         return {
             "mechanism": "weighted-gaussian",
             "words": self.words,
@@ -67,28 +67,30 @@ class UserVocabulary:
 
     @property
     def guarantee(self) -> UserPrivacy:
-        """What can be proved of the set of terms."""
-        # Why the two halves of delta add up, in the direction in which it is less plain too. Let P
-        # and Q be the laws of the rest in the corpus without such terms and in the one with them,
-        # and b the chance that any is released there. The most that P is above exp(epsilon) Q, and
-        # no such term released, is P(A) - (1 - b) exp(epsilon) Q(A) for some set A. If
-        # exp(epsilon) Q(A) <= 1, that is at most delta / 2 + b; if not, at most 1 - (1 - b) = b.
+        """Return the guarantee of the set of terms."""
+        # Why the two halves of delta add up, in the less obvious direction too. Let P and Q be the
+        # laws of the rest in the corpus without such terms and in the one with them, and b the
+        # chance that any such term is released in the latter. There the law of outputs without such
+        # a term is (1 - b) Q, so the most that P exceeds exp(epsilon) times it is
+        # P(A) - (1 - b) exp(epsilon) Q(A) for some set A. If exp(epsilon) Q(A) <= 1, that is at
+        # most delta / 2 + b; if not, at most 1 - (1 - b) = b.
         return UserPrivacy(self.epsilon, self.delta)
 
     @cached_property
     def noise(self) -> ClippedSum:
-        """What is added to every weight."""
+        """Return the mechanism that adds noise to every weight."""
         return ClippedSum(noise_multiplier_for(self.epsilon, self.delta / 2, Fraction(1), 1))
 
     @cached_property
     def threshold(self) -> int:
-        """The least T with t * Pr[weight(t) + noise >= T] <= delta / 2 for every t up to `words`.
+        """Find the threshold that bounds the chance to release terms that only one user has.
 
-        Probabilities are bounded from above.
+        It is the least T with t * Pr[weight(t) + noise >= T] <= delta / 2 for every t up to
+        `words`. Probabilities are bounded from above.
         """
         law = RoundedGaussian(self.noise.deviation)
         bits = _TAIL_BITS + math.ceil(2 * self.words / self.delta).bit_length()
-        # Of the t that share a weight, the largest is the worst.
+        # Of the values of t that share a weight, the largest is the worst.
         worst = {self.weight(t): t for t in range(1, self.words + 1)}
 
         def leaks(threshold: int) -> bool:
@@ -106,7 +108,7 @@ class UserVocabulary:
         return high
 
     def weight(self, terms: int) -> int:
-        """What each of a user's `terms` distinct terms gets: floor(STEPS / sqrt(terms)).
+        """Return the weight of each of a user's `terms` distinct terms: floor(STEPS / sqrt(terms)).
 
         Raises ValueError for none, and for more than `words`.
         """
@@ -117,9 +119,9 @@ class UserVocabulary:
     def select(
         self, terms: Sequence[bytes], weights: Sequence[int], stream: Keystream
     ) -> npt.NDArray[np.bool_]:
-        """Which of the `terms` are released, of exact `weights` summed over users: bool (n,).
+        """Select the `terms` to release, given exact `weights` summed over users: bool (n,).
 
-        Every term is one that some user has contributed, and stands once.
+        Every term must be contributed by some user, and be listed once.
         """
         addresses = stream.addresses("vocabulary", weights, terms)
         sums = np.asarray(weights, dtype=np.int64)[:, None]

@@ -4,9 +4,9 @@ Mikolov et al.: Distributed representations of words and phrases (NIPS 2013). wo
 size of each word's window uniformly from 1 to the largest; here every pair has the weight that it
 would have on average, so that nothing is drawn.
 
-A user has one bounded vector for all pairs, which a few words that everybody repeats would fill.
-word2vec leaves out most of these by how frequent they are, which is private here; what a user
-repeats, that user's text tells.
+A user has one bounded vector for all pairs, and a few words that everybody repeats would fill it.
+word2vec leaves most of these out by their frequency in the corpus, which is private here. Pairs are
+balanced instead by how often the user's own text repeats their words.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Words = npt.NDArray[np.int32]
 def pair_weights(
     texts: Sequence[Words], window: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """The unordered pairs of words at most `window` apart in one of the texts, each once.
+    """Find the unordered pairs of words at most `window` apart in one of the texts, each once.
 
     Returns:
         The smaller and the larger number of each pair, int64 (m,) both, in ascending order, and its
@@ -42,7 +42,7 @@ def pair_weights(
 def balanced_weights(
     texts: Sequence[Words], window: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """The pairs of `pair_weights`, each weight divided by the geometric mean of its words' own.
+    """Divide each weight of `pair_weights` by the geometric mean of its two words' own weights.
 
     A word's own weight is the sum of its pairs', in both orders: the symmetric normalisation of a
     graph's adjacency matrix, D^(-1/2) A D^(-1/2).
@@ -56,7 +56,7 @@ def balanced_weights(
 def balanced_matrix(
     texts: Sequence[Words], window: int
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-    """The weights of `balanced_weights` as a matrix.
+    """Compute the weights of `balanced_weights` as a matrix.
 
     Returns:
         The n words that have a pair, int32 (n,), distinct, ascending; and the weight of each two of
@@ -76,7 +76,7 @@ def balanced_matrix(
 
 
 def _flat(texts: Sequence[Words]) -> tuple[Words, npt.NDArray[np.int64]]:
-    """All words of some texts, and where each text begins."""
+    """Join the words of some texts; return the words, and where each text begins."""
     lengths = np.array([len(text) for text in texts], dtype=np.int64)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
     return np.concatenate([*texts, np.empty(0, np.int32)]), offsets

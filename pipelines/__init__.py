@@ -1,1 +1,1 @@
-"""The commands, and below them what commands share, in wings: see CONTRIBUTING.md."""
+"""The commands, and in wings below them the code that commands share: see CONTRIBUTING.md."""

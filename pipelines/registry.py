@@ -37,7 +37,7 @@ class KindParts:
 
     @classmethod
     def of_module(cls, module: str, name: str, *, checked: bool = False) -> KindParts:
-        """The parts of a kind whose modules and classes are called alike in every wing."""
+        """Return the parts of a kind whose modules and classes are named alike in every wing."""
         return cls(
             block=f"{_PIPELINES}.spec.{module}:{name}Spec",
             mechanism=f"{_PIPELINES}.card.{module}:{name}Mechanism",
@@ -65,12 +65,12 @@ def register(kind: str, parts: KindParts) -> None:
 
 
 def is_registered(kind: object) -> bool:
-    """Whether a value is the name of a kind."""
+    """Return whether a value is the name of a kind."""
     return isinstance(kind, str) and kind in _KINDS
 
 
 def names() -> tuple[str, ...]:
-    """The names of all kinds, in the order in which they were listed."""
+    """Return the names of all kinds, in the order in which they were listed."""
     return tuple(_KINDS)
 
 

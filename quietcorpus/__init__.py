@@ -5,7 +5,7 @@
     card = qc.release("spec.yaml", workers=8)
     print(card.guarantee.statement)
 
-Importing this loads neither Beam nor NumPy: a function does, when it is called.
+Importing this package loads neither Beam nor NumPy: each function loads them when it is called.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""What the command line does, as functions; `quietcorpus` has them all.
+"""The commands of the command line, as functions; `quietcorpus` exports them all.
 
-Nothing is printed, logged anew or ended here: results are returned, and what a person can mend is
-raised as `InputError`. Log records are of loggers below `quietcorpus`. While a function runs, the
-environment may hold a fresh master key and how long object stores are tried; both are gone
-afterwards. Errors of other libraries pass as they are, and their messages may quote private text.
+The functions print nothing, configure no logging and never end the process: they return results,
+and raise `InputError` for anything that a person can mend. Log records come from loggers below
+`quietcorpus`. While a function runs, the environment may hold a fresh master key and the retry
+settings of object stores' clients; both are removed afterwards. Errors of other libraries pass
+unchanged, and their messages may quote private text.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from quietcorpus.pipelines.spec.spec import Spec
 
 Number: TypeAlias = str | int | float | Decimal | Fraction
-"""A number as it is written: 0.1 is one tenth exactly."""
+"""A number, taken as it is written: 0.1 is exactly one tenth."""
 
 
 def release(
@@ -39,23 +40,23 @@ def release(
     progress: bool = False,
     on_publishing: Callable[[], None] | None = None,
 ) -> Card:
-    """Make the release that a spec describes, and publish it once all of it is made.
+    """Make the release that a spec describes, and publish it once it is complete.
 
     Args:
         spec: a YAML file, its content, or a checked spec.
-        workers: processes of this machine.
-        beam_options: Beam's own options as its command line takes them, for any other engine, such
-            as `["--runner=DataflowRunner", "--project=..."]`.
-        if_exists: `ok` returns the card of a release of this id, mechanism and columns that is
-            complete at the output already; its input is not compared.
-        strict: refuse a guarantee that means little, which is logged as a warning otherwise.
+        workers: the number of processes on this machine.
+        beam_options: Beam's own options, in the form that its command line takes, for any other
+            engine, such as `["--runner=DataflowRunner", "--project=..."]`.
+        if_exists: `ok` returns the card of a complete release of the same id, mechanism and columns
+            that is already at the output; its input is not compared.
+        strict: refuse a guarantee that means little; otherwise it is logged as a warning.
         progress: show a bar where standard error is a terminal.
-        on_publishing: is called when the release may exist from then on. An error before it leaves
-            nothing published; after a call that returns a card, it was called if and only if the
-            release was made by that call.
+        on_publishing: called just before publication; afterwards the release may exist. An error
+            before it leaves nothing published. When `release` returns a card, `on_publishing` was
+            called if and only if that call made the release.
 
     Returns:
-        The card, as `release.json` says it.
+        The card, with the content of `release.json`.
 
     Raises:
         InputError: anything that a person can mend.
@@ -82,11 +83,11 @@ def verify(release: Place, *, ledger: Place | None = None) -> Card:
     """Check every file of a release against its card, and refuse files that it does not list.
 
     Args:
-        release: where it is.
-        ledger: one that must count it, as its card says.
+        release: the release's place.
+        ledger: a ledger that must count the release, as the card states.
 
     Raises:
-        InputError: something is not as the card says.
+        InputError: something differs from the card.
     """
     from quietcorpus.pipelines.card.verify import verify as check
 
@@ -110,16 +111,16 @@ def reconstruct(
 ) -> Card:
     """Make a better release from a bag of words that was made with `include: [bins]`.
 
-    It is a function of that release alone: it takes no corpus and no key, and costs nothing. A call
-    that was stopped goes on where it was.
+    The result is a function of that release alone: it needs no corpus and no key, and costs
+    nothing. A call that was interrupted can be repeated and continues where it stopped.
 
     Args:
-        release: where it is.
-        output: where the new one will be.
-        factors: topics of the model: more for less noise.
+        release: the release's place.
+        output: the place for the new release.
+        factors: the number of topics of the model; take more where there is less noise.
         engine: threads, or Ray: the cluster of RAY_ADDRESS, else one on this machine.
         progress: show a bar where standard error is a terminal.
-        on_publishing: is called when the new release may exist from then on.
+        on_publishing: called just before publication; afterwards the new release may exist.
 
     Raises:
         InputError: anything that a person can mend.
@@ -146,13 +147,13 @@ def audit(
     draws: int = 100_000,
     confidence: float = 0.9999,
 ) -> dict[str, Any]:
-    """Compare what the mechanisms of a spec give away with what they state. No corpus is read.
+    """Compare the privacy loss of a spec's mechanisms with their guarantees. No corpus is read.
 
     Args:
         spec: a YAML file, its content, or a checked spec.
-        output: a place for `audit.json`, empty as yet; None for nothing to be written.
-        draws: of each input, for the audits that draw.
-        confidence: that correct mechanisms pass, all audits together.
+        output: an empty place for `audit.json`; None writes nothing.
+        draws: the number of draws for each input, in the audits that draw.
+        confidence: the probability that correct mechanisms pass all audits together.
 
     Returns:
         The content of `audit.json`: `passed`, and one of `audits` for each mechanism.
@@ -186,27 +187,28 @@ def evaluate(
     audits: bool = True,
     progress: bool = False,
 ) -> dict[str, Any]:
-    """Measure what a release is good for and what it gives away, against its private corpus.
+    """Measure the utility and the privacy loss of a release, against its private corpus.
 
-    The report is made without protection: it belongs where the corpus is. A call that was stopped
-    goes on where it was.
+    The report is not protected: keep it where the corpus is kept. A call that was interrupted can
+    be repeated and continues where it stopped.
 
     Args:
-        release: where it is.
+        release: the release's place.
         against: the corpus: a path, a glob or a URI.
         output: a place for the report, inside the trust boundary.
         spec: the file that describes the release, for further draws, attacks and sweeps.
-        text: the corpus's column of texts; the spec's, or `text`.
-        id: its column of ids; the spec's, if there is one.
-        label: its column of classes, to be learnt.
-        user: its column of authors, to be found out.
-        documents: how many to sample at most.
-        draws: of every setting; the release is one of its own. 3 with a spec, and 1 without.
+        text: the corpus's column of texts; by default the spec's, or `text`.
+        id: the corpus's column of ids; by default the spec's, if there is one.
+        label: the corpus's column of classes, for classifiers to learn.
+        user: the corpus's column of authors, for attacks to infer.
+        documents: the largest number of documents to sample.
+        draws: the number of draws of every setting; the release is one draw of its own setting. By
+            default 3 with a spec, and 1 without.
         sweep: values of keys of the mechanism, such as `{"epsilon": [1, 2, 5]}`; several keys make
             a grid.
-        seed: of the sample.
-        workers: processes of this machine, by Ray.
-        audits: whether the spec is audited too.
+        seed: the seed of the sample.
+        workers: the number of processes on this machine, by Ray.
+        audits: whether to audit the spec as well.
         progress: show a bar where standard error is a terminal.
 
     Returns:
@@ -257,24 +259,24 @@ def calibrate_words(
     workers: int | None = None,
     progress: bool = False,
 ) -> dict[str, Any]:
-    """Measure what a mechanism does to an index's words, before anything is released.
+    """Measure the effect of a mechanism on an index's words, before anything is released.
 
     Args:
         index: a word index.
-        output: a place for the results, empty as yet.
-        mechanism: which one.
-        epsilons: the grid; a unit of distance each.
-        words: how many to measure; None for all.
-        draws: for each word and epsilon.
+        output: an empty place for the results.
+        mechanism: the mechanism to measure.
+        epsilons: the grid of values, each per unit of distance.
+        words: the number of words to measure; None for all.
+        draws: the number of draws for each word and epsilon.
         weights: Parquet of term and weight, by which words are drawn; it must be public.
-        eta: S_w holds 1 - eta of a word's outputs.
+        eta: the share of a word's outputs that S_w may leave out: S_w holds 1 - eta of them.
         unchanged_at_most: solve for epsilon: N_w is at most this.
         set_size_at_least: solve for epsilon: S_w is at least this.
-        share: of the words for which this is so.
-        confidence: of the solution.
+        share: the share of the words for which this must hold.
+        confidence: the confidence of the solution.
         seed: equal seeds give equal numbers.
         engine: threads, or Ray.
-        workers: threads or processes here; None for one a processor.
+        workers: the number of threads or processes here; None for one per processor.
         progress: show a bar where standard error is a terminal.
 
     Returns:
@@ -329,21 +331,21 @@ def calibrate_bags(
     seed: int = 1,
     progress: bool = False,
 ) -> Calibrated:
-    """Say which map and number of bins serve a budget best, for `reconstruct`.
+    """Find the map and number of bins that serve a budget best, for `reconstruct`.
 
     Args:
         source: public documents.
-        vocabulary: of the release to be: text with a term a line, or Parquet.
+        vocabulary: the vocabulary of the planned release: text with a term a line, or Parquet.
         histogram: in place of both: a release whose vocabulary has weights.
-        epsilons: of the documents, over N.
+        epsilons: the documents' epsilons, divided by N.
         bins: numbers of bins to try; those above the number of words are left out.
-        maps: to try; `none` has a bin for every term.
+        maps: the maps to try; `none` has a bin for every term.
         text: the column of the text.
-        documents: as many as will be released; None for all there are. Memory holds all, times the
-            number of bins.
-        histogram_epsilon: over N, too.
-        runs: each with fresh noise.
-        seed: of the noise.
+        documents: the number of documents that will be released; None for all there are. All of
+            them, times the number of bins, must fit in memory.
+        histogram_epsilon: the histogram's epsilon, also divided by N.
+        runs: the number of runs, each with fresh noise.
+        seed: the seed of the noise.
         progress: show a bar where standard error is a terminal.
 
     Raises:
@@ -386,16 +388,16 @@ def calibrate_sentences(
     documents: int = 200,
     seed: int = 1,
 ) -> list[Outcome]:
-    """Say what candidates make of public documents, which they were not made of.
+    """Measure how well candidates represent public documents that they were not made of.
 
     Args:
-        candidates: where they are.
+        candidates: the candidates' place.
         source: public documents.
-        epsilons: of a sentence.
+        epsilons: the epsilons of a sentence.
         text: the column of the text.
         encoder: the candidates' own: a folder, or the name, of a sentence-transformers model.
-        documents: how many to use.
-        seed: of which ones.
+        documents: the number of documents to use.
+        seed: the seed of the choice of documents.
 
     Returns:
         An exact expectation for every epsilon, utility and number of projections.
@@ -432,11 +434,11 @@ def build_index(
 
     Args:
         source: word2vec text or binary, GloVe text, gensim KeyedVectors, or NumPy's arrays.
-        output: a place for the index, empty as yet.
+        output: an empty place for the index.
         provenance: whether the vectors were made from public data alone.
         guarantee: for private vectors: JSON with the guarantee under which they were made.
-        bits: of a code; a multiple of 64.
-        seed: of the training of the codes.
+        bits: the length of a code; a multiple of 64.
+        seed: the seed of the codes' training.
 
     Raises:
         InputError: anything that a person can mend.
@@ -474,17 +476,17 @@ def build_candidates(
 
     Args:
         source: a file, a glob or a folder of Parquet, JSON Lines, CSV or text.
-        output: a place for the candidates, empty as yet.
-        provenance: of the documents, and of what the encoder was trained on; must be public.
+        output: an empty place for the candidates.
+        provenance: of the documents and of the encoder's training data; it must be public.
         text: the column of the text.
         encoder: a folder, or the name, of a sentence-transformers model.
-        language: of the text, as a code.
-        candidates: how many.
-        clusters: of what they say.
-        projections: directions that releases may measure depth along.
-        least_sentences: that a document must have to be used.
-        most_sentences: of a document that are used, from its beginning.
-        seed: of all choices.
+        language: the language of the text, as a code.
+        candidates: the number of candidates.
+        clusters: the number of clusters of the documents' content.
+        projections: the number of directions along which releases may measure depth.
+        least_sentences: the fewest sentences of a document that is used.
+        most_sentences: the number of sentences used of a document, from its beginning.
+        seed: the seed of all choices.
 
     Raises:
         InputError: anything that a person can mend.
@@ -513,7 +515,7 @@ def _nothing() -> None:
 
 
 def _exact(number: Number) -> Fraction:
-    """The number as it is written; raises InputError for what is none, or not above zero."""
+    """Return the number as it is written; raise InputError if it is no number above zero."""
     try:
         exact = Fraction(repr(number) if isinstance(number, float) else number)
     except (ValueError, OverflowError):
@@ -524,7 +526,7 @@ def _exact(number: Number) -> Fraction:
 
 
 def _exact_numbers(numbers: Sequence[Number]) -> tuple[Fraction, ...]:
-    """Such numbers, ascending, each once."""
+    """Return numbers as `_exact` does, ascending, each once."""
     return tuple(sorted({_exact(number) for number in numbers}))
 
 

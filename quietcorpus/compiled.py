@@ -1,4 +1,4 @@
-"""How kernels are compiled: once per machine where the result can be stored, else once per process.
+"""Compilation of kernels: once per machine if the result can be stored, else once per process.
 
 Containers often have a read-only installation and no home folder; numba then has no place for its
 cache and refuses to compile with one.
@@ -14,7 +14,7 @@ from numba.core.compiler_lock import global_compiler_lock
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a kernel, without the interpreter's lock."""
+    """Compile a kernel that runs without the interpreter's lock."""
     try:
         kernel: Callable[..., Any] = numba.njit(cache=True, nogil=True)(function)
     except RuntimeError:
@@ -23,12 +23,12 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a helper of kernels into each of them."""
+    """Compile a helper that is inlined into the kernels that call it."""
     kernel: Callable[..., Any] = numba.njit(nogil=True, inline="always")(function)
     return kernel
 
 
 def compiling() -> bool:
-    """Whether this thread is compiling a kernel, or loading a compiled one."""
+    """Return whether this thread is compiling a kernel, or loading a compiled one."""
     locked: bool = global_compiler_lock.is_locked()
     return locked

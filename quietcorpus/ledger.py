@@ -1,4 +1,4 @@
-"""What the releases of one corpus cost together, and the cap on it: `quietcorpus ledger`.
+"""The total cost of the releases of one corpus, and the caps on it: `quietcorpus ledger`.
 
 Places are folders, or prefixes of an object store with conditional writes (s3://, gs://, azfs://).
 Every function raises `InputError` for anything that a person can mend, and `Unavailable` where
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def init(place: Place, caps: Place | Mapping[str, Any]) -> dict[str, Any]:
-    """Open a ledger with its caps, which stand from then on; returns its accounts.
+    """Create a ledger with its caps, which cannot change later; return its accounts.
 
     Args:
-        place: where it will be.
+        place: the place for the ledger.
         caps: a YAML file, or its content: `corpus`, and a list of `caps`.
     """
     from quietcorpus.pipelines.ledger.book import Ledger
@@ -35,7 +35,7 @@ def init(place: Place, caps: Place | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def show(place: Place) -> dict[str, Any]:
-    """The accounts of a ledger: what is used, what is left, and by which releases."""
+    """Return the accounts of a ledger: what is used, what is left, and by which releases."""
     from quietcorpus.pipelines.ledger.tables import accounts
 
     with stores():
@@ -43,7 +43,7 @@ def show(place: Place) -> dict[str, Any]:
 
 
 def history(place: Place) -> list[dict[str, Any]]:
-    """Every record of a ledger, in order."""
+    """Return every record of a ledger, in order."""
     from quietcorpus.pipelines.ledger.tables import history as events
 
     with stores():
@@ -51,10 +51,10 @@ def history(place: Place) -> list[dict[str, Any]]:
 
 
 def verify(place: Place) -> list[Finding]:
-    """Check every record, their chain and seals; returns how each release's card compares.
+    """Check every record, their chain and seals; return how each release's card compares.
 
     Raises:
-        InputError: a record is not as it was left.
+        InputError: a record was changed.
     """
     from quietcorpus.pipelines.ledger.check import findings
 
@@ -65,9 +65,9 @@ def verify(place: Place) -> list[Finding]:
 
 
 def plan(specs: Sequence[Place]) -> list[dict[str, Any]]:
-    """What the releases of some specs, in this order, would cost their ledgers.
+    """Compute what the releases of some specs, in this order, would cost their ledgers.
 
-    Nothing is reserved. `refused` of a release says why it would be.
+    Nothing is reserved. `refused` says why a release would be refused.
     """
     from quietcorpus.pipelines.ledger.plan import plan as foresee
 
@@ -76,12 +76,12 @@ def plan(specs: Sequence[Place]) -> list[dict[str, Any]]:
 
 
 def release_reservation(place: Place, release: str, reason: str) -> None:
-    """Give back what a release has reserved, if nothing of it was published.
+    """Give back a release's reservation, if nothing of the release was published.
 
     Args:
-        place: of the ledger.
-        release: its id.
-        reason: stays in the ledger.
+        place: the ledger's place.
+        release: the release's id.
+        reason: kept in the ledger.
     """
     with stores():
         _opened(place, "write").cancel(release, reason)
@@ -94,7 +94,7 @@ def _opened(place: Place, verb: str = "list") -> Ledger:
 
 
 def _answering(place: Place, verb: str) -> str:
-    """A ledger's place, whose store answers; raises InputError otherwise."""
+    """Return a ledger's place; raise InputError if its store does not answer."""
     from quietcorpus.pipelines.storage import reachable
     from quietcorpus.pipelines.storage.stores import is_supported
 

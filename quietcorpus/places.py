@@ -1,4 +1,4 @@
-"""Places that the API is given, and the object stores that they may lie in."""
+"""Places as arguments of the API, and the object stores that hold them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Place: TypeAlias = str | PathLike[str]
 
 
 def absolute(place: Place) -> str:
-    """The place by a name that does not depend on the working directory."""
+    """Return the place under a name that does not depend on the working directory."""
     from quietcorpus.pipelines.storage import places
 
     return places.absolute(fspath(place))
@@ -20,7 +20,7 @@ def absolute(place: Place) -> str:
 
 @contextmanager
 def stores() -> Iterator[None]:
-    """Have places found in object stores, whose clients outlast a short outage."""
+    """Set up the clients of object stores, so that they outlast a short outage."""
     from apache_beam.io.filesystems import FileSystems
     from apache_beam.options.pipeline_options import PipelineOptions
 

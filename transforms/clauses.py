@@ -1,4 +1,4 @@
-"""A refusal of vocabularies that are none: clauses of text without spaces between its words."""
+"""A check that refuses vocabularies of clauses, as text without spaces between words yields."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from quietcorpus.transforms.errors import InputError
 def refuse_clauses(terms: Sequence[str]) -> None:
     """Raise InputError if terms that were selected privately are clauses and not words.
 
-    What was selected is released whatever happens here, so that the refusal tells no more.
+    The selected terms count as released whatever happens here, so the refusal reveals no more.
     """
     if are_clauses(terms):
         raise InputError(

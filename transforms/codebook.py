@@ -25,7 +25,7 @@ from quietcorpus.transforms.vocabulary import KeySource
 
 @dataclass(frozen=True)
 class Compression:
-    """How the map is made: the method, its number of bins, and where its vectors are."""
+    """The parameters of a compression map: method, number of bins, and artefact of vectors."""
 
     method: Method
     size: int | None = None
@@ -43,7 +43,7 @@ def check_size(size: int, terms: int) -> None:
 
 @dataclass(frozen=True)
 class Codebook:
-    """All that is public about a release before its documents: vocabulary, map and weights."""
+    """The public part of a release that precedes its documents: vocabulary, map and weights."""
 
     vocabulary: Vocabulary
     bins: npt.NDArray[np.int32]
@@ -52,17 +52,17 @@ class Codebook:
 
     @property
     def compresses(self) -> bool:
-        """Whether several terms share a bin."""
+        """Return whether several terms share a bin."""
         return self.size < len(self.bins)
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the vocabulary and the map, hexadecimal."""
+        """Compute the SHA-256 of the vocabulary and the map, hexadecimal."""
         return hashlib.sha256(self.vocabulary.digest.encode() + self.bins.tobytes()).hexdigest()
 
 
 class BuildCodebook(beam.DoFn):
-    """One `Codebook` from the vocabulary and the noisy histogram, both released already."""
+    """A DoFn that builds a `Codebook` from the released vocabulary and noisy histogram."""
 
     def __init__(self, spec: Compression, key: KeySource) -> None:
         self._spec = spec
@@ -76,11 +76,12 @@ class BuildCodebook(beam.DoFn):
 def codebook(
     spec: Compression, key: ReleaseKey, weights: Counts | None, vocabulary: Vocabulary
 ) -> Codebook:
-    """The codebook of a release; raises InputError for more bins than terms, or bad vectors."""
+    """Build a release's codebook; raises InputError for more bins than terms, or bad vectors."""
     size = spec.size or len(vocabulary)
     check_size(size, len(vocabulary))
     stream = key.stage("compression", 1, vocabulary=vocabulary.digest)
     seed = stream.addresses(spec.method.value, [size], [b""])[0]
+    # The map is made from public and released data alone, so NumPy's generator may draw it.
     bins = _bins(spec, vocabulary, weights, size, np.random.default_rng(seed))
     return Codebook(vocabulary, bins, size, weights)
 

@@ -1,4 +1,4 @@
-"""Errors that a person caused and can mend, and a guard that keeps private text out of the rest."""
+"""Errors that a user can correct, and a guard that keeps private text out of all others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ for _name in ("worker.operations", "portability.fn_api_runner.trigger_manager"):
 
 
 class InputError(Exception):
-    """Bad input. The message is one line: what is wrong, where, and the remedy; no private text."""
+    """Bad input; the message is one line: the problem, its place, the remedy; no private text."""
 
 
 class StageError(Exception):
@@ -24,13 +24,13 @@ class StageError(Exception):
 
 
 class Unavailable(StageError):
-    """Something that is not there now and may be later; the message says what, and no text."""
+    """A resource that is missing now and may return; the message names it, without private text."""
 
 
 def redacted(
     process: Callable[_P, Iterator[Any]],
 ) -> Callable[_P, Iterator[Any]]:
-    """Guard a DoFn's generator: whatever is raised inside leaves without its text or cause."""
+    """Guard a DoFn's generator: errors leave it without private text and without their cause."""
 
     @functools.wraps(process)
     def guarded(*args: _P.args, **kwargs: _P.kwargs) -> Iterator[Any]:
@@ -43,8 +43,9 @@ def redacted(
             failure = StageError(f"{type(error).__name__}{_said(error)} at {_place(error)}")
         except (GeneratorExit, KeyboardInterrupt, SystemExit):
             raise
-        except BaseException as error:  # a panic in Rust, whose message quotes as well
+        except BaseException as error:  # a panic in Rust, whose message may quote a document too
             failure = StageError(f"{type(error).__name__} at {_place(error)}")
+        # Raised outside the handlers, where Python would attach the original as its context.
         if failure is not None:
             raise failure
 
@@ -52,13 +53,13 @@ def redacted(
 
 
 def _said(error: BaseException) -> str:
-    """The operating system's own words for a failure, such as that a disk is full."""
+    """Return the operating system's words for a failure, such as that a disk is full."""
     number = error.errno if isinstance(error, OSError) else None
     return f" ({os.strerror(number)})" if number else ""
 
 
 def _place(error: BaseException) -> str:
-    """Where the error was raised: file name, line and function, innermost last."""
+    """Return where the error was raised: file name, line and function, innermost last."""
     frames = []
     trace = error.__traceback__
     while trace is not None:

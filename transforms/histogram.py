@@ -25,7 +25,7 @@ _NOWHERE = RejectLog()
 
 
 class ReleaseHistogram(beam.PTransform):
-    """Splits in; out, tagged, `weights` (one int64 array), `tallies`, `identifiers`."""
+    """A PTransform from splits to tagged `weights` (one int64 array), `tallies`, `identifiers`."""
 
     def __init__(
         self,
@@ -37,9 +37,9 @@ class ReleaseHistogram(beam.PTransform):
         rejects: RejectLog = _NOWHERE,
         unique: str | None = None,
     ) -> None:
-        """`splits` is how many there are; noise is added to what all of them hold, once.
+        """Configure the release; noise is added once, to the sum over all `splits` splits.
 
-        `rejects` and `unique` (the id column to check) are for a job with no later pass.
+        `rejects` and `unique` (the id column to check) are for a job without a later pass.
         """
         super().__init__()
         self._unique = unique
@@ -64,16 +64,17 @@ class ReleaseHistogram(beam.PTransform):
 
 
 _PartialSum = tuple[Counts, Parts]
-"""Exact counts, and the splits whose texts they are of."""
+"""Exact counts, and the numbers of the splits whose texts they cover."""
 
 
 _Total = tuple[Counts, list[int]]
 
 
 class _AddCounts(beam.CombineFn):
-    """Adds counts; raises StageError if a split is there twice."""
+    """A combiner that adds counts; raises StageError if a split occurs twice."""
 
     def create_accumulator(self) -> _Total:
+        # Without dimensions: the size of the vocabulary is unknown here, and broadcasting adds it.
         return np.zeros((), dtype=np.int64), []
 
     def add_input(self, total: _Total, more: _PartialSum) -> _Total:
@@ -91,7 +92,7 @@ class _AddCounts(beam.CombineFn):
 
 
 class _CountTerms(beam.DoFn):
-    """The exact counts of one split's terms; they stay inside the pipeline."""
+    """A DoFn that counts one split's terms exactly; the counts stay inside the pipeline."""
 
     def __init__(
         self, corpus: Corpus, key: KeySource, rejects: RejectLog, unique: str | None
@@ -138,7 +139,7 @@ class _AddNoise(beam.DoFn):
 def release_histogram(
     mechanism: Histogram, counts: Counts, vocabulary: Vocabulary, key: ReleaseKey
 ) -> Counts:
-    """The noisy counts of a vocabulary's terms, from the corpus's own."""
+    """Release the noisy counts of a vocabulary's terms, from the corpus's exact ones."""
     stream = key.stage(
         "histogram",
         1,

@@ -12,7 +12,7 @@ from quietcorpus.transforms.reading.documents import Documents
 NAMESPACE = "quietcorpus"
 
 Watcher = Callable[[Mapping[str, int]], None]
-"""Told by how much each of some counters has grown."""
+"""A callback that takes the increases of counters, by name."""
 
 _watchers: list[Watcher] = []
 
@@ -36,7 +36,7 @@ class Progress:
         )
 
     def count_rejects(self, documents: Documents) -> None:
-        """Add the rejects of a batch whose documents are counted in parts, which have none."""
+        """Add a batch's rejects; its documents are counted in parts, which have no rejects."""
         self._add(rejected=len(documents.rejects))
 
     def _add(self, **sizes: int) -> None:
@@ -49,7 +49,7 @@ class Progress:
 
 @contextmanager
 def watched(watcher: Watcher) -> Iterator[None]:
-    """Have the counters of this process tell `watcher`; the in-process engine reports no others."""
+    """Report this process's counters to `watcher`; the in-process engine reports no others."""
     _watchers.append(watcher)
     try:
         yield

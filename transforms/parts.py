@@ -1,8 +1,8 @@
-"""Which parts of a corpus a sum holds: none may be in it twice, and none may lack.
+"""The parts of a corpus that a sum holds: each must be in it exactly once.
 
 A part that an engine delivers twice doubles what each of its documents adds to a sum, and with it
 the sensitivity for which noise was calibrated. So every partial sum carries the numbers of the
-parts that it holds, to where noise is added.
+parts that it holds, up to the point where noise is added.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Parts = tuple[int, ...]
 
 
 def joined(held: Iterable[Parts]) -> Parts:
-    """The parts of several sums together; raises StageError if one of them is in two."""
+    """Join the parts of several sums; raises StageError if a part occurs twice."""
     parts = tuple(part for own in held for part in own)
     if len(set(parts)) < len(parts):
         raise doubled("a part")
@@ -34,5 +34,5 @@ def require_all(parts: Parts, count: int) -> None:
 
 
 def doubled(what: str) -> StageError:
-    """The failure of a run in which something was delivered twice."""
+    """Return the error for a run in which the engine delivered something twice."""
     return StageError(f"the engine doubled {what}; run again, on another engine if that repeats")

@@ -1,4 +1,4 @@
-"""The release of documents, one shard after another."""
+"""The release of documents, one shard at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from quietcorpus.transforms.vocabulary import KeySource
 
 
 class ReleaseShards(beam.DoFn):
-    """A shard in; its data file out, and, tagged, its tally and its identifiers."""
+    """A DoFn that writes a shard's data file; its tally and its identifiers are tagged outputs."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class ReleaseShards(beam.DoFn):
         yield from seen.outputs()
 
     def _privatizer(self, key: ReleaseKey, side: Any) -> Privatizer:
-        """Its tables are made once for a worker, not once for a shard."""
+        """Return the privatizer, whose tables are made once for a worker, not once for a shard."""
         digest = side.digest if side else None
         if self._prepared is None or self._prepared[0] != digest:
             self._prepared = digest, self._parameters.privatizer(key, side)
@@ -82,7 +82,7 @@ class ReleaseShards(beam.DoFn):
                     yield self._with_columns(released.rows, documents.columns)
 
     def _with_columns(self, rows: pa.Table, columns: pa.Table) -> pa.Table:
-        """The columns of a data file, and the order for the shuffle."""
+        """Return the columns of a data file, and the order column for the shuffle."""
         named = {name: rows[name] for name in rows.column_names}
         kept = released_names(self._corpus)
         named |= {name: columns[column] for name, column in kept.items()}
@@ -90,9 +90,9 @@ class ReleaseShards(beam.DoFn):
         return table.append_column(ORDER, rows[ORDER])
 
     def _shuffled(self, tables: Iterator[pa.Table], privatizer: Privatizer) -> Iterator[pa.Table]:
-        """Cut row groups of one size and order each by its fresh ids, drawn by the key.
+        """Cut row groups of one size and order each by its fresh ids, which the key draws.
 
-        Batches end where the texts' sizes say; row groups must not tell where that was.
+        Where batches end depends on the sizes of texts; row groups must not reveal it.
         """
         size = privatizer.row_group_rows
         window: list[pa.Table] = []
@@ -113,16 +113,16 @@ class ReleaseShards(beam.DoFn):
 
 
 def released_names(corpus: Corpus) -> dict[str, str]:
-    """The kept columns, in order, by their names in a data file.
+    """Map the kept columns' names in a data file to those in the corpus, in order.
 
-    An allow-listed id column takes the place of the fresh ids, and so is called `id`.
+    An allow-listed id column replaces the fresh ids, and is therefore called `id`.
     """
     own = {"id": corpus.id} if corpus.id is not None and corpus.id in corpus.keep else {}
     return own | {name: name for name in corpus.keep if name != corpus.id}
 
 
 def released_schema(corpus: Corpus, schema: pa.Schema, parameters: Parameters) -> pa.Schema:
-    """The columns of a data file, in order: `id`, the kept ones, the kind's own."""
+    """Return the columns of a data file, in order: `id`, the kept ones, the kind's own."""
     kept = released_names(corpus)
     given = kept.pop("id", None)
     identifier = pa.string() if given is None else schema.field(given).type

@@ -1,16 +1,16 @@
-"""What a job must leave in a place that others may read: encrypted and authenticated.
+"""Sealed files: staged where others may read them, and so encrypted and authenticated.
 
-The staging area lies beside the release, and outlives a job that is killed. Were what lies there
+The staging area lies beside the release, and outlives a job that is killed. If its content were
 readable, its budget could be given back and spent again. So all of it, texts and noisy rows alike,
 is sealed under the release key until it is published.
 
 The format is STREAM (Hoang, Reyhanitabar, Rogaway and Vizar: Online authenticated-encryption and
-its nonce-reuse misuse-resistance, CRYPTO 2015, section 7) over AES-256-GCM: a random salt, by which
-the message's own key is derived, then chunks, whose nonces hold their number, and whether they are
-the last. A chunk can be neither changed, moved, left out nor added without notice.
+its nonce-reuse misuse-resistance, CRYPTO 2015, section 7) over AES-256-GCM: a random salt, from
+which the message's own key is derived, then the chunks. A chunk's nonce holds its number, and
+whether it is the last. No chunk can be changed, moved, left out or added without notice.
 
-A message is bound to its name. What is staged is named by where it lies, under a name that each run
-draws: what one run has sealed is nothing to another, which may have other budgets.
+A message is bound to its name. A staged file is named by its location, under a name that each run
+draws, so a run cannot use what another run, which may have other budgets, has sealed.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _TAG_BYTES = 16
 
 
 class SealedSink:
-    """A binary sink that writes what it is given to another one, sealed under a name.
+    """A binary sink that seals its input under a name and writes it to another sink.
 
-    `close` writes the last chunk, and leaves the other sink open.
+    `close` writes the last chunk and leaves the other sink open.
     """
 
     def __init__(self, raw: IO[bytes], name: str, key: ReleaseKey) -> None:
@@ -47,7 +47,7 @@ class SealedSink:
 
     def write(self, data: bytes) -> int:
         self._held += data
-        while len(self._held) > CHUNK_BYTES:  # the last chunk is known when there is no more
+        while len(self._held) > CHUNK_BYTES:  # a full one is held: it may be the last
             self._raw.write(self._chunks.seal(bytes(self._held[:CHUNK_BYTES]), last=False))
             del self._held[:CHUNK_BYTES]
         return len(data)
@@ -62,10 +62,10 @@ class SealedSink:
 
 
 def unsealed(raw: IO[bytes], name: str, key: ReleaseKey) -> Iterator[bytes]:
-    """The content of a sealed file, in chunks.
+    """Yield the content of a sealed file, in chunks.
 
-    Raises StageError where it is not what was sealed under this name: what came before is then no
-    whole file, and is of no use.
+    Raises StageError where it is not what was sealed under this name. The chunks before that are
+    then not a whole file, and must not be used.
     """
     chunks = _Chunks(name, key, _read(raw, _SALT_BYTES))
     size = CHUNK_BYTES + _TAG_BYTES
@@ -79,7 +79,7 @@ def unsealed(raw: IO[bytes], name: str, key: ReleaseKey) -> Iterator[bytes]:
 
 
 def seal(content: bytes, name: str, key: ReleaseKey) -> bytes:
-    """Seal what fits into memory."""
+    """Seal content that fits into memory."""
     raw = io.BytesIO()
     sink = SealedSink(raw, name, key)
     sink.write(content)
@@ -88,12 +88,12 @@ def seal(content: bytes, name: str, key: ReleaseKey) -> bytes:
 
 
 def unseal(sealed: bytes, name: str, key: ReleaseKey) -> bytes:
-    """Its content again; raises StageError if it is not what was sealed under this name."""
+    """Unseal content; raises StageError if it is not what was sealed under this name."""
     return b"".join(unsealed(io.BytesIO(sealed), name, key))
 
 
 class _Chunks:
-    """The chunks of one file, one after another."""
+    """The cipher of one file's chunks, which come in order."""
 
     def __init__(self, name: str, key: ReleaseKey, salt: bytes) -> None:
         self._name = name
@@ -118,7 +118,7 @@ class _Chunks:
 
 
 def _read(raw: IO[bytes], size: int) -> bytes:
-    """So many bytes, or what is left; one read of a store may bring less."""
+    """Read `size` bytes, or what is left; a single read of a store may return fewer."""
     parts = []
     while size and (part := raw.read(size)):
         parts.append(part)

@@ -60,12 +60,12 @@ class Written:
 
 @dataclass(frozen=True)
 class Tally:
-    """What was read: how many records, how many rejected, with the first rejection.
+    """The counts of what was read: documents and rejected records, with the first rejection.
 
     Attributes:
         known: whether any text has a word of the vocabulary.
-        parts: (pass, split) for every split that was read, by the pass's name and its number. A
-            pass that another one follows tells its parts alone.
+        parts: (pass, split) for every split that was read: the pass's name and the split's number.
+            A pass that another one follows reports its parts alone.
     """
 
     documents: int = 0
@@ -76,22 +76,22 @@ class Tally:
 
     @classmethod
     def total(cls, tallies: Iterable[Tally]) -> Tally:
-        """All of them together; parts are put together once, since there may be many."""
+        """Add up tallies; their many parts are joined once, since `+` would copy them each time."""
         listed = list(tallies)
         alone = sum((replace(tally, parts=()) for tally in listed), start=cls())
         return replace(alone, parts=tuple(part for tally in listed for part in tally.parts))
 
     @classmethod
     def of_pass(cls, name: str, *splits: Split) -> Tally:
-        """That a pass over the corpus has read these splits."""
+        """Return the tally of a pass over the corpus that has read these splits."""
         return cls(parts=tuple((name, split.number) for split in splits))
 
     def of_parts_alone(self) -> Tally:
-        """The tally of a pass that another one follows, which counts the records."""
+        """Return the parts alone, for a pass that another one follows, which counts the records."""
         return Tally(parts=self.parts)
 
     def add(self, batch: Documents) -> Tally:
-        """Count one more batch."""
+        """Return this tally with one more batch counted."""
         return self + Tally(
             len(batch.texts), len(batch.rejects), batch.rejects[0] if batch.rejects else None
         )
@@ -109,7 +109,7 @@ class Tally:
 
 
 def data_file(number: int, shards: int) -> str:
-    """The path of a shard's file in a release."""
+    """Return the path of a shard's file in a release."""
     return f"data/part-{number:05d}-of-{shards:05d}.parquet"
 
 
@@ -122,7 +122,7 @@ def make_shards(splits: Sequence[Split], stream: Keystream) -> list[Shard]:
     total = sum(split.documents or 0 for split in splits)
     target = int(np.clip(total // _SHARDS, _SMALLEST_SHARD, _LARGEST_SHARD))
     groups: list[list[Split]] = []
-    size = target
+    size = target  # full, so that the first split opens a group
     for index in np.argsort(order, kind="stable"):
         split = splits[index]
         documents = target if split.documents is None else split.documents
@@ -145,8 +145,8 @@ def write_tables(
     """Write tables as the row groups of one Parquet file in the staging area.
 
     The staged name is this attempt's own, so that a retry or a speculative copy never writes into
-    a file that another attempt is writing. `key` seals what is not released before its budget is
-    spent; None is for what is made from a release.
+    a file that another attempt is writing. `key` seals content that must not be released before its
+    budget is spent; None is for content that is made from a release.
     """
     rows = 0
     with _staged(path, staging, key) as (sink, staged):
@@ -161,7 +161,7 @@ def write_tables(
 def write_content(
     content: bytes, rows: int, path: str, staging: str, key: ReleaseKey | None
 ) -> Written:
-    """Write one file of another format in the staging area, as `write_tables` does."""
+    """Write one file of another format to the staging area, as `write_tables` does."""
     with _staged(path, staging, key) as (sink, staged):
         sink.write(content)
     return Written(path, staged, sink.hexdigest(), rows, key is not None)
@@ -169,7 +169,7 @@ def write_content(
 
 @contextmanager
 def _staged(path: str, staging: str, key: ReleaseKey | None) -> Iterator[tuple[_Hashing, str]]:
-    """A sink for a file, sealed if there is a key, and the URI under which it is staged."""
+    """Open a sink for a file, sealed if there is a key; yields it with the staged file's URI."""
     staged = f"{staging}/{path}.{uuid.uuid4().hex}"
     with FileSystems.create(staged, compression_type=CompressionTypes.UNCOMPRESSED) as raw:
         sealing = SealedSink(raw, staged, key) if key else None
@@ -179,7 +179,7 @@ def _staged(path: str, staging: str, key: ReleaseKey | None) -> Iterator[tuple[_
 
 
 def staged_content(file: Written, key: ReleaseKey | None) -> Iterator[bytes]:
-    """The content of a staged file, in chunks; raises StageError if it is not what was written."""
+    """Yield a staged file's content, in chunks; raises StageError if it is not what was written."""
     digest = hashlib.sha256()
     for chunk in _staged_chunks(file, key):
         digest.update(chunk)
@@ -199,7 +199,7 @@ def _staged_chunks(file: Written, key: ReleaseKey | None) -> Iterator[bytes]:
 
 
 class _Hashing:
-    """A binary sink that knows the SHA-256 of what went through it."""
+    """A binary sink that computes the SHA-256 of what passes through it."""
 
     def __init__(self, raw: IO[bytes]) -> None:
         self._raw = raw
@@ -212,7 +212,7 @@ class _Hashing:
         return len(data)
 
     def flush(self) -> None:
-        """Nothing to do: the file is closed by its owner."""
+        """Do nothing: the file's owner closes it."""
 
     def close(self) -> None:
         self.closed = True
@@ -223,36 +223,36 @@ class _Hashing:
 
 @dataclass
 class Seen:
-    """What one unit of work has found besides the texts."""
+    """The findings of one unit of work besides the texts: identifiers, tally and rejects."""
 
     identifiers: Identifiers
     tally: Tally = field(default_factory=Tally)
     rejects: list[Reject] = field(default_factory=list)
 
     def add(self, documents: Documents) -> None:
-        """Note one batch."""
+        """Record one batch."""
         self.identifiers.add(documents)
         self.tally = self.tally.add(documents)
         self.rejects += documents.rejects
 
     def add_words(self, *, known: bool) -> None:
-        """Note whether a batch has a word of the vocabulary."""
+        """Record whether a batch has a word of the vocabulary."""
         self.tally += Tally(known=known)
 
     def outputs(self) -> Iterator[TaggedOutput]:
-        """The tally and the identifiers, tagged."""
+        """Yield the tally and the identifiers, tagged."""
         yield TaggedOutput(TALLIES, self.tally)
         yield from self.identifiers.outputs()
 
 
 @dataclass(frozen=True)
 class RejectLog:
-    """Where rejects are recorded: position and reason, never content. None records nothing."""
+    """The log of rejects: position and reason, never content. Without a location, none is kept."""
 
     location: str | None = None
 
     def write(self, rejects: Sequence[Reject], name: str) -> None:
-        """Record the rejects of one unit of work under its own name, so that a retry overwrites."""
+        """Record a unit of work's rejects under its own name, so that a retry overwrites them."""
         if not rejects or self.location is None:
             return
         uri = f"{self.location}/{name}.jsonl"

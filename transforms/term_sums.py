@@ -1,4 +1,4 @@
-"""Sums over the terms of a corpus, before noise: in buckets, each with the parts that it holds."""
+"""Sums by term over a corpus, before noise: in buckets, each with the parts that it holds."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import apache_beam as beam
 from quietcorpus.transforms.parts import Parts, joined
 
 BUCKETS = 64
-"""Terms are summed apart by their hash; every part of the corpus has a say in every bucket."""
+"""The number of buckets, chosen by a term's hash; every part of the corpus adds to each of them."""
 
 TermSums = tuple[dict[str, int], Parts]
-"""Exact sums by term, and the parts whose documents or users they are of."""
+"""Exact sums by term, and the parts whose documents or users they cover."""
 
 
 def bucketed(sums: Mapping[str, int], part: int) -> Iterator[tuple[int, TermSums]]:
-    """One part's sums as (bucket, sums) pairs, of the buckets without a term of it too."""
+    """Yield one part's sums as (bucket, sums) pairs, including buckets without any of its terms."""
     buckets: list[dict[str, int]] = [{} for _ in range(BUCKETS)]
     for term, own in sums.items():
         buckets[zlib.crc32(term.encode()) % BUCKETS][term] = own
@@ -29,7 +29,7 @@ _Total = tuple[dict[str, int], list[int]]
 
 
 class AddTermSums(beam.CombineFn):
-    """Adds the sums of a bucket; raises StageError if a part is there twice."""
+    """A combiner that adds the sums of a bucket; raises StageError if a part occurs twice."""
 
     def create_accumulator(self) -> _Total:
         return {}, []

@@ -30,7 +30,7 @@ from quietcorpus.transforms.shards import TALLIES, Tally
 from quietcorpus.transforms.term_sums import BUCKETS, AddTermSums, TermSums, bucketed
 
 KeySource = Callable[[], ReleaseKey]
-"""Fetches the release key inside a worker; it is never part of a pipeline."""
+"""A function that fetches the release key inside a worker; the key is never in a pipeline."""
 
 
 def load(artefact: Artefact) -> Vocabulary:
@@ -44,7 +44,7 @@ def load(artefact: Artefact) -> Vocabulary:
             terms = content.decode("utf-8-sig").splitlines()
     except InputError:
         raise
-    except Exception:  # object stores' clients have exceptions of their own, and so has Parquet
+    except Exception:  # object stores' clients and Parquet have exceptions of their own
         raise InputError(
             f"{artefact.key}: {artefact.uri} cannot be read; give UTF-8 text with a term a "
             "line, or Parquet with a column `term`"
@@ -58,15 +58,15 @@ def load(artefact: Artefact) -> Vocabulary:
 
 
 class SelectVocabulary(beam.PTransform):
-    """Splits in; out, tagged, `vocabulary` (one `Vocabulary`) and `tallies`.
+    """A PTransform from splits to the tagged outputs `vocabulary` (one `Vocabulary`) and `tallies`.
 
-    The vocabulary is the terms whose noisy document frequency is high enough.
+    The vocabulary is the terms whose noisy document frequency reaches the threshold.
     """
 
     def __init__(
         self, corpus: Corpus, selection: ThresholdedVocabulary, key: KeySource, splits: int
     ) -> None:
-        """`splits` is how many there are; noise is added to what all of them hold, once."""
+        """Configure the selection; noise is added once, to the sum over all `splits` splits."""
         super().__init__()
         self._corpus = corpus
         self._selection = selection
@@ -85,7 +85,7 @@ class Selection(Protocol):
     """A mechanism that selects terms by noisy sums.
 
     Attributes:
-        threshold: what a noisy sum must reach.
+        threshold: the value that a noisy sum must reach.
     """
 
     @property
@@ -93,16 +93,19 @@ class Selection(Protocol):
 
     @property
     def stage_parameters(self) -> Mapping[str, Value]:
-        """What the selection depends on."""
+        """Return what the selection depends on, as parameters of its stage of noise."""
 
     def select(
         self, terms: Sequence[bytes], sums: Sequence[int], stream: Keystream
     ) -> npt.NDArray[np.bool_]:
-        """Which of the terms, of non-zero sums, are released: bool (n,)."""
+        """Select the terms to release, bool (n,); the sums are not zero."""
 
 
 class Threshold(beam.PTransform):
-    """(bucket, `TermSums`) pairs in, one `Vocabulary` out: the terms of noisy sums high enough."""
+    """A PTransform from (bucket, `TermSums`) pairs to one `Vocabulary`.
+
+    The vocabulary is the terms whose noisy sum reaches the selection's threshold.
+    """
 
     def __init__(
         self,
@@ -111,7 +114,7 @@ class Threshold(beam.PTransform):
         parameters: Mapping[str, Value],
         parts: int,
     ) -> None:
-        """`parameters` are what the sums depend on besides the corpus, of so many `parts`."""
+        """Configure for sums that depend on `parameters`, over a corpus of `parts` parts."""
         super().__init__()
         self._select = _Select(selection, key, parameters, parts)
         self._number = _Number(selection.threshold)
@@ -127,7 +130,7 @@ class Threshold(beam.PTransform):
 
 
 class _CountDocuments(beam.DoFn):
-    """(term, number of documents with it) for one split."""
+    """A DoFn that counts, for each term of a split, the documents with it, in buckets."""
 
     def __init__(self, corpus: Corpus, key: KeySource) -> None:
         self._corpus = corpus
@@ -135,7 +138,7 @@ class _CountDocuments(beam.DoFn):
         self._progress = Progress("vocabulary")
 
     def setup(self) -> None:
-        self._key()  # which refuses a worker whose code counts in another way
+        self._key()  # refuses a worker whose code differs, and may count otherwise
 
     @redacted
     def process(self, split: Split) -> Iterator[object]:
@@ -150,7 +153,7 @@ class _CountDocuments(beam.DoFn):
 
 
 class _Select(beam.DoFn):
-    """The terms of a bucket that are released, once every part of the corpus is in it."""
+    """A DoFn that selects a bucket's released terms, once every part of the corpus is in it."""
 
     def __init__(
         self,
@@ -185,7 +188,7 @@ class _Select(beam.DoFn):
 
 
 class _Number(beam.DoFn):
-    """Terms get their numbers in alphabetical order, which tells nothing of their counts."""
+    """A DoFn that numbers terms alphabetically, which reveals nothing of their counts."""
 
     def __init__(self, threshold: int) -> None:
         self._threshold = threshold
@@ -204,7 +207,7 @@ class _Number(beam.DoFn):
 
 
 def vocabulary_table(vocabulary: Vocabulary, weights: Counts | None) -> pa.Table:
-    """The table of `vocabulary.parquet`; `weights` are the noisy counts, or None."""
+    """Build the table of `vocabulary.parquet`; `weights` are the noisy counts, or None."""
     return pa.table(
         {
             "term_id": pa.array(range(len(vocabulary)), pa.int32()),

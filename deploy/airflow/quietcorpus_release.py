@@ -87,7 +87,7 @@ class QuietcorpusRelease(BaseOperator):
             self.hook.send_sigterm()
 
     def render(self, start: pendulum.DateTime, end: pendulum.DateTime) -> str:
-        """The spec of an interval, which must be in its release id and in its output."""
+        """Return the spec of an interval, which must be in its release id and in its output."""
         given = values(start, end)
         template = Path(self.template).read_text(encoding="utf-8")
         try:
@@ -105,7 +105,7 @@ class QuietcorpusRelease(BaseOperator):
         return text
 
     def environment(self) -> dict[str, str]:
-        """The worker's environment, with the key; Airflow logs and stores none of it."""
+        """Return the worker's environment, with the key; Airflow logs and stores none of it."""
         environment = dict(os.environ)
         if self.key_connection:
             key = BaseHook.get_connection(self.key_connection).password

@@ -59,7 +59,7 @@ class Release(beam.DoFn):
 
 
 def split(arguments: Sequence[str]) -> tuple[str, list[str], list[str]]:
-    """The spec's URI, the options of the launching job, and those of the release's.
+    """Split arguments into the spec's URI, the launcher's options and the release's.
 
     Options keep their order and their repetitions, and values that follow as words of their own.
     """

@@ -18,7 +18,7 @@ PATIENCE_SECONDS = 60
 
 
 def fetched(name: str) -> bytes:
-    """The secret's content, once its checksum is right."""
+    """Return the secret's content; its checksum must be right."""
     import google_crc32c
     from google.cloud import secretmanager
 
@@ -31,7 +31,7 @@ def fetched(name: str) -> bytes:
 
 
 def stored(content: bytes) -> str:
-    """The path of a file in memory with the content, mode 0600 in a folder of mode 0700."""
+    """Write the content to a file in memory, mode 0600 in a 0700 folder, and return its path."""
     path = os.path.join(tempfile.mkdtemp(prefix="quietcorpus-", dir=MEMORY), "master-key")
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as sink:

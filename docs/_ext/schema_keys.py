@@ -31,7 +31,7 @@ class SchemaKeys(SphinxDirective):
     option_spec: ClassVar[dict[str, Any]] = {}
 
     def run(self) -> list[nodes.Node]:
-        """Return the list, from Markdown."""
+        """Return the list, parsed from Markdown."""
         relative, path = self.env.relfn2path(self.arguments[0])
         self.env.note_dependency(relative)
         whole = json.loads(Path(path).read_text("utf-8"))
@@ -52,7 +52,7 @@ def _part(whole: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _resolved(whole: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema in the place of a reference; what stands beside the reference wins."""
+    """Return the schema that a reference names; the keys beside the reference win."""
     if "$ref" not in schema:
         return schema
     referred = whole["$defs"][schema["$ref"].rpartition("/")[2]]
@@ -60,7 +60,7 @@ def _resolved(whole: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _choices(whole: dict[str, Any], schema: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the schemas one of which a value keeps to."""
+    """Return the alternative schemas of a value."""
     schema = _resolved(whole, schema)
     for word in ("anyOf", "oneOf"):
         if word in schema and "properties" not in schema:
@@ -99,7 +99,7 @@ def _words(title: str) -> str:
 
 
 def _values(whole: dict[str, Any], schema: dict[str, Any]) -> Iterator[str]:
-    """Tell what a value may be, one phrase for each choice."""
+    """Yield the phrases for what a value may be, one for each choice."""
     for one in _choices(whole, schema):
         if one.get("type") == "null":
             continue
@@ -155,12 +155,12 @@ def _sentence(text: str) -> str:
 
 
 class UnbrokenNumbers(SphinxPostTransform):
-    """The class `unbroken` for short cells of tables: a phone scrolls rather than breaks them."""
+    """A transform that marks short table cells `unbroken`: phones scroll rather than break them."""
 
     default_priority = 900
 
     def run(self, **_: Any) -> None:
-        """Mark the cells."""
+        """Mark the short cells."""
         for entry in self.document.findall(nodes.entry):
             if len(entry.astext()) <= _SHORT:
                 entry["classes"].append("unbroken")

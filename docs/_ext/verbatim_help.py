@@ -1,6 +1,6 @@
-"""A Sphinx extension: what `\\b` keeps as it is in a command's help becomes a literal block.
+"""A Sphinx extension: the verbatim parts (`\\b`) of a command's help become literal blocks.
 
-sphinx-click makes lines of text of it, in which `corpus/*.parquet` is the beginning of an emphasis.
+sphinx-click makes them lines of text, in which `corpus/*.parquet` would begin an emphasis.
 """
 
 from __future__ import annotations
@@ -25,6 +25,6 @@ def _verbatim(_: Sphinx, _context: Any, lines: list[str]) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Listen to sphinx-click, which is loaded before."""
+    """Connect to sphinx-click, which is loaded before."""
     app.connect("sphinx-click-process-description", _verbatim)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,1 +1,1 @@
-"""What somebody who holds a release can learn about the texts behind it."""
+"""Attacks: the information that a holder of a release can gain about the texts behind it."""

@@ -1,4 +1,4 @@
-"""Authorship: who wrote a released document, judged by the author's documents as they are."""
+"""Authorship attribution of a released document, from the authors' original documents."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from quietcorpus.evaluation.attacks.halves import half
 
 
 def prolific(authors: npt.NDArray[Any], least: int, most: int) -> npt.NDArray[np.bool_]:
-    """Which documents are by one of the `most` authors with most documents, `least` or more each.
+    """Select the documents of the `most` most prolific authors, with `least` or more each.
 
     Args:
         authors: numbers or strings (n,), the author of each document; of equally prolific authors,
             those that sort first are taken.
-        least: documents an author must have.
-        most: authors to take.
+        least: the fewest documents of an author.
+        most: the largest number of authors.
 
     Returns:
         bool (n,).
@@ -43,22 +43,22 @@ def attributed(
     authors: npt.NDArray[Any],
     generator: np.random.Generator,
 ) -> npt.NDArray[np.bool_]:
-    """Whether the author of each released document is guessed: the mean is the accuracy.
+    """Guess the author of each released document; return whether the guesses are right.
 
-    The attacker knows a random half of every author's documents as they are, and meets the others
-    as they are released. It guesses by a linear support vector machine, one against the rest, on
-    features scaled to unit length (the usual attribution by a classifier: Stamatatos 2009). One
-    that learns from simulated releases of what it knows may do better. A release that tells
-    nothing gives at most the share of the most prolific author.
+    The mean is the accuracy. The attacker knows the originals of a random half of every author's
+    documents, and sees the releases of the others. It guesses by a linear support vector machine,
+    one against the rest, on features scaled to unit length (the usual attribution by a classifier:
+    Stamatatos 2009). An attacker that learns from simulated releases of the documents it knows may
+    do better. A release that tells nothing gives at most the share of the most prolific author.
 
     Args:
-        known: features of the documents as they are, dense or sparse, (n, d).
+        known: features of the original documents, dense or sparse, (n, d).
         released: the same features of their releases, (n, d), in the same order.
         authors: numbers or strings (n,), the author of each document.
-        generator: of the halves, and of the classifier.
+        generator: the generator of the halves, and of the classifier.
 
     Returns:
-        bool, about (n / 2,): the released documents that were met, in their order.
+        bool, about (n / 2,): for the released documents that the attacker sees, in their order.
 
     Raises:
         ValueError: fewer than two authors, one with a single document, or unequal shapes.

@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 
 def half(labels: npt.NDArray[Any], generator: np.random.Generator) -> npt.NDArray[np.bool_]:
-    """Whether each document is in the half: bool (n,), from the classes (n,).
+    """Draw a random half of the documents, bool (n,), from their classes (n,).
 
-    Every document is in it with probability 1/2; of a class of k documents, and of all n, it is
-    half, rounded up or down.
+    Every document is in it with probability 1/2. It has half of each class and half of all n
+    documents, rounded up or down.
     """
     order = generator.permutation(len(labels))
     order = order[np.argsort(labels[order], kind="stable")]

@@ -1,8 +1,8 @@
-"""Word inversion: which word stood where a word mechanism put another one.
+"""Word inversion: guesses of the original word from the one that a word mechanism released.
 
-The attacker knows the mechanism and a public prior over words. The best it can do is the Bayes
-guess (Chatzikokolakis, Palamidessi and Panangaden 2008); the plain guess is the released word
-itself, the one nearest to the noisy vector: `np.arange(V)` as guesses.
+The attacker knows the mechanism and a public prior over words. Its best guess is the Bayes guess
+(Chatzikokolakis, Palamidessi and Panangaden 2008); the plain guess is the released word itself, the
+one nearest to the noisy vector: `np.arange(V)` as guesses.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SMOOTHINGS = (0.0, 1.0, 10.0, 100.0, 1e3, 1e4, 1e9)
 
 
 def zipf(ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """A public prior: probabilities proportional to 1 / (rank + 2.7), which sum to one.
+    """Compute a public prior: probabilities proportional to 1 / (rank + 2.7), which sum to one.
 
     Ranks are by frequency, 1 for the most frequent word, int64 (n,). It is Mandelbrot's (1953) form
     of Zipf's law, with the constants for English of Piantadosi (2014).
@@ -39,17 +39,17 @@ def simulated_counts(
     draws: int | npt.NDArray[np.int64],
     seed: np.random.SeedSequence,
 ) -> sp.csr_array:
-    """How often each output came of each word: int64 (n, V); every row sums to its `draws`.
+    """Count each word's outputs in simulated draws: int64 (n, V); every row sums to its `draws`.
 
-    Rows follow the mechanism's law, but those of up to 64 words in a row share their noise.
+    Rows follow the mechanism's law, but up to 64 consecutive words share their noise.
 
     Args:
         simulator: the mechanism on V words.
         words: int64 (n,), the secrets, distinct.
         epsilon: per unit of the mechanism's distance.
-        draws: the number of outputs of each word; where they differ, int64 (n,), each word has
-            those of the 64 words in a row that has most.
-        seed: give another one for the draws that measure what guesses recover.
+        draws: the number of outputs of each word; where these differ, int64 (n,), each block of 64
+            consecutive words takes the largest number of the block.
+        seed: the seed of the draws; draws that measure the guesses' success need another one.
     """
     each = np.broadcast_to(draws, len(words))
     parts, done = [], 0
@@ -65,7 +65,7 @@ def _counted(simulator: Simulator, block: Block, epsilon: float, draws: int) -> 
     outputs = simulator.outputs(block.words, [epsilon], draws, generator)[0]
     rows = np.repeat(np.arange(len(outputs)), draws)
     ones = np.ones(outputs.size, dtype=np.int64)
-    # Equal places are added up.
+    # The conversion adds up the ones at equal places.
     return sp.coo_array(
         (ones, (rows, outputs.ravel())), shape=(len(outputs), simulator.size)
     ).tocsr()
@@ -77,19 +77,19 @@ def bayes_guesses(
     prior: npt.NDArray[np.float64],
     smoothing: float = 0.0,
 ) -> npt.NDArray[np.int64]:
-    """For each output, the word of the largest prior times estimated probability: int64 (V,).
+    """Guess, for each output, the word of largest prior times estimated probability: int64 (V,).
 
     The probability is estimated by the share of the word's draws, with `smoothing` further draws
-    that follow the output's law under the prior (additive smoothing); without them, a word is never
-    guessed for what it never gave, and an output that no word ever gave is guessed to be itself.
-    An error makes the guess worse, never better than the Bayes guess. Of equals, the word that is
-    named first.
+    that follow the output's law under the prior (additive smoothing). Without smoothing, a word is
+    never guessed for an output that it never gave, and an output that no word ever gave is guessed
+    to be itself. An estimation error makes the guess worse, never better than the Bayes guess. Of
+    equals, the first in `words` is guessed.
 
     Args:
         words: int64 (n,), the secrets, distinct, of 0 .. V - 1.
         counts: non-negative (n, V), of `simulated_counts`; every row has a draw.
         prior: float64 (n,), non-negative, to any scale.
-        smoothing: none for an estimate that relies on the draws alone.
+        smoothing: 0 for an estimate from the draws alone.
     """
     draws = counts.sum(axis=1)
     drawn = counts.tocoo()
@@ -119,10 +119,10 @@ def best_guesses(
     others: sp.csr_array,
     prior: npt.NDArray[np.float64],
 ) -> npt.NDArray[np.int64]:
-    """The most successful of several guesses, by further draws: int64 (V,).
+    """Choose the most successful of several guesses, by further draws: int64 (V,).
 
     They are the output itself, and `bayes_guesses` from no smoothing to so much that only the prior
-    is left. How much is best depends on the noise: with thousands of words and a few draws for
+    is left. The best smoothing depends on the noise: with thousands of words and a few draws for
     each, some word's estimate is too high for almost every output.
 
     Args:
@@ -138,10 +138,10 @@ def best_guesses(
 def recovered(
     words: npt.NDArray[np.int64], counts: sp.csr_array, guesses: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
-    """The share of each word's draws from which it is guessed: float64 (n,).
+    """Compute the share of each word's draws from which the word is guessed: float64 (n,).
 
-    Weighted by the prior, it averages to the attack's success. Draws that the guesses themselves
-    were made from overstate it.
+    Its average, weighted by the prior, is the attack's success. Draws that the guesses were made
+    from overstate it.
 
     Args:
         words: int64 (n,), the secrets.
@@ -156,18 +156,18 @@ def recovered(
 
 
 def optimum(law: npt.NDArray[np.float64], prior: npt.NDArray[np.float64]) -> float:
-    """The Bayes guess's success, sum_o max_w prior_w law_wo; float64 (n, V) and (n,)."""
+    """Compute the Bayes guess's success, sum_o max_w prior_w law_wo; float64 (n, V) and (n,)."""
     return float((prior[:, None] * law).max(axis=0).sum())
 
 
 def by_frequency(
     ranks: npt.NDArray[np.int64], edges: Sequence[int] = _EDGES
 ) -> dict[str, npt.NDArray[np.bool_]]:
-    """Which words are of each band of frequency, (n,): bands that have one, frequent words first.
+    """Mark the words of each band of frequency, (n,); bands with words only, frequent words first.
 
     Args:
         ranks: int64 (n,), the rank of each word, from 1.
-        edges: the last rank of each band but the open one, ascending.
+        edges: the last rank of each band except the open one, ascending.
     """
     places = np.searchsorted(edges, ranks)
     first = [1, *(edge + 1 for edge in edges)]

@@ -1,8 +1,8 @@
-"""Linkage: which of n original documents does a released one come from?
+"""Linkage of a released document to the one of n original documents that it comes from.
 
 The attacker holds the n originals and names the one of the highest score; row i of the release
 comes from row i of the originals. Scores are functions of the numbers of released documents, so
-that n^2 of them are never held at once.
+that n^2 scores are never held at once.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _ROWS_AT_ONCE = 256
 _DIGITS = 9
 
 Score = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float64]]
-"""Released documents' numbers, int64 (b,), to their scores with all originals, float64 (b, n)."""
+"""A function from released documents, int64 (b,), to scores of all originals, float64 (b, n)."""
 
 
 def linked(score: Score, n: int, top: int = 1) -> npt.NDArray[np.float64]:
-    """The chance that each released document's own original is among the `top` by score.
+    """Compute the chance that each released document's own original is among the `top` by score.
 
-    Returns float64 (n,); the mean is the share linked. Originals of equal scores are taken in
-    random order: a tie of three for the first place is a chance of 1/3. A release that tells
-    nothing gives top / n.
+    Returns float64 (n,); the mean is the share linked. Originals of equal scores count as in random
+    order: a tie of three for the first place is a chance of 1/3. A release that tells nothing gives
+    top / n.
 
     Raises:
         ValueError: fewer than two documents.
@@ -45,11 +45,11 @@ def linked(score: Score, n: int, top: int = 1) -> npt.NDArray[np.float64]:
 
 
 def bag_distances(released: sp.csr_array, original: sp.csr_array) -> Score:
-    """Minus the L1 distance: the best score there is for counts under two-sided geometric noise.
+    """Score by minus the L1 distance, the best score for counts under two-sided geometric noise.
 
     With a = exp(-rate), Pr[x + Z = r] = (1 - a) / (1 + a) a^|r - x|, so the log-likelihood of an
-    original is -rate ||r - x||_1 and a term of r alone. Clipping at zero changes that term and no
-    more: Pr[x + Z <= 0] = a^x / (1 + a), as if zero itself had come out. Under a uniform prior, the
+    original is -rate ||r - x||_1 plus a term of r alone. Clipping at zero changes only that term:
+    Pr[x + Z <= 0] = a^x / (1 + a), as if the output were zero itself. Under a uniform prior, the
     likeliest original is the Bayes guess, whatever the rate.
 
     Args:
@@ -75,7 +75,8 @@ def bag_distances(released: sp.csr_array, original: sp.csr_array) -> Score:
 
 @compiled
 def _far(offsets, entries, counts, own_offsets, own_entries, own_counts, size, out):  # type: ignore[no-untyped-def]
-    """L1 distances between sparse rows of `size` columns, into float64 (b, n)."""
+    """Write the L1 distances between sparse rows of `size` columns to `out`, float64 (b, n)."""
+    # Each original visits only its own entries: those of the released row alone are in `total`.
     row = np.zeros(size, dtype=np.int64)
     for i in range(len(offsets) - 1):
         total = np.int64(0)
@@ -93,9 +94,9 @@ def _far(offsets, entries, counts, own_offsets, own_entries, own_counts, size, o
 
 
 def in_bins(counts: sp.csr_array, bins: npt.NDArray[np.int32], size: int) -> sp.csr_array:
-    """Counts of terms (n, V) added up over their bins, int32 (V,) of 0 .. size - 1: (n, size).
+    """Sum counts of terms (n, V) over their bins, int32 (V,) of 0 .. size - 1: (n, size).
 
-    Decompression keeps the total of every bin, so this gives the released bins back.
+    Decompression keeps the total of every bin, so this recovers the released bins.
     """
     places = np.arange(len(bins)), bins
     ones = np.ones(len(bins), dtype=counts.dtype)
@@ -103,9 +104,10 @@ def in_bins(counts: sp.csr_array, bins: npt.NDArray[np.int32], size: int) -> sp.
 
 
 def bag_cosines(released: sp.csr_array, original: sp.csr_array) -> Score:
-    """Cosines of counts times log((1 + n) / (1 + documents with the term)) + 1, of the originals.
+    """Score by cosines of counts times their terms' inverse document frequencies.
 
-    A document without a term has a cosine of zero with all.
+    These are log((1 + n) / (1 + documents with the term)) + 1, of the originals. A document without
+    a term has a cosine of zero with all.
 
     Args:
         released, original: non-negative counts of terms or bins, (n, V).
@@ -124,7 +126,7 @@ def bag_cosines(released: sp.csr_array, original: sp.csr_array) -> Score:
 
 
 def cosines(released: npt.NDArray[np.floating], original: npt.NDArray[np.floating]) -> Score:
-    """Cosines of embeddings (n, d); a zero vector has a cosine of zero with all.
+    """Score by cosines of embeddings (n, d); a zero vector has a cosine of zero with all.
 
     Raises:
         ValueError: the shapes differ.
@@ -149,7 +151,7 @@ def _unit_bags(bags: sp.csr_array) -> sp.csr_array:
 
 
 def _rounded(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Equal documents tie, though a product may add them up in another order."""
+    """Round scores so that equal documents tie, in whatever order a product adds them up."""
     return np.round(scores, _DIGITS)
 
 

@@ -1,8 +1,8 @@
-"""Membership inference: was a document among those that a model was trained on?
+"""Membership inference: whether a document was among those that a model was trained on.
 
 Shadow models (Shokri et al., IEEE S&P 2017) in the design of BRR (Carvalho, Vasiloudis and
-Feyisetan, ICML 2021 workshop): the model has learnt from released documents, and the attacker, who
-holds a document as it is, tells from the model's posterior for it whether its release was learnt.
+Feyisetan, ICML 2021 workshop): the model has learnt from released documents. The attacker holds an
+original document, and infers from the model's posterior for it whether its release was learnt.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ import numpy.typing as npt
 
 from quietcorpus.evaluation.attacks.halves import half
 
-_LEAST = 4  # halved twice, a class of so many still has one document everywhere
+_LEAST = 4  # halved twice, a class of so many still has one document in each part
 _CERTAIN = 1e-9
 
 Posterior = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float64]]
-"""A model: documents' numbers, int64 (b,), to the posteriors of their *raw* texts, (b, classes)."""
+"""A model, from documents' numbers, int64 (b,), to posteriors of *raw* texts, (b, classes)."""
 
 Learn = Callable[[npt.NDArray[np.int64]], Posterior]
-"""Training: documents' numbers, int64 (m,), to the model learnt from their *releases*."""
+"""Training, from documents' numbers, int64 (m,), to the model learnt from their *releases*."""
 
 
 @dataclass(frozen=True)
 class Membership:
-    """How the attack scored the documents around the target model.
+    """The scores of the attack on the documents around the target model.
 
     Attributes:
         members: bool (m,), whether the target model was trained on each; half of them are.
@@ -39,7 +39,7 @@ class Membership:
 
     @property
     def auc(self) -> float:
-        """Pr[a member's score is above another's], ties counted by half: 1/2 is chance."""
+        """Compute Pr[a member's score is above another's], ties counted by half: 1/2 is chance."""
         from sklearn.metrics import roc_auc_score
 
         return float(roc_auc_score(self.members, self.scores))
@@ -51,19 +51,19 @@ def membership(
     shadows: int,
     generator: np.random.Generator,
 ) -> Membership:
-    """Attack a target model by what shadow models show of their own members.
+    """Attack a target model, with an attack learnt from shadow models and their own members.
 
-    Half of the documents surround the target model and half the shadow models; each model is
+    Half of the documents belong to the target model and half to the shadow models; each model is
     trained on a random half of its documents. The attack is a logistic regression, learnt from all
     shadow models together and not class by class as in Shokri et al., on the true label's
     log-odds and log-posterior, the entropy, and the sorted posteriors. All halves are stratified
     by label, so that no model lacks a class.
 
     Args:
-        learn: trains a model; called once a shadow model, and then for the target.
+        learn: trains a model; called once for each shadow model, and then for the target.
         labels: int64 (n,), the true classes, 0 .. classes - 1.
         shadows: the number of shadow models.
-        generator: of the halves.
+        generator: the generator of the halves.
 
     Raises:
         ValueError: there is no shadow model, a negative label, one class only, or a class of
@@ -90,7 +90,7 @@ def _attacked(
     labels: npt.NDArray[np.int64],
     generator: np.random.Generator,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """What a model shows of each document of its world, and whether it was trained on it."""
+    """Train a model; return its signals for each document of its world, and the members."""
     members = half(labels[world], generator)
     return _signals(learn(world[members])(world), labels[world]), members
 
@@ -98,7 +98,7 @@ def _attacked(
 def _signals(
     posteriors: npt.NDArray[np.float64], labels: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
-    """float64 (b, classes + 3)."""
+    """Compute the attack's features of each document, float64 (b, classes + 3)."""
     clipped = np.clip(posteriors, _CERTAIN, 1 - _CERTAIN)
     logs = np.log(clipped)
     places = np.arange(len(labels)), labels

@@ -1,9 +1,9 @@
-"""Membership of users: did a user's texts take part in what word vectors were learnt from?
+"""Membership inference for users: whether word vectors were learnt from a user's texts too.
 
 Difficulty calibration (Sablayrolles et al., ICML 2019; Watson et al., ICLR 2022): a user's score is
-how well the target's vectors fit the user's own texts, less how well those of shadow trainings
-(Shokri et al., IEEE S&P 2017) do, in which the user had no part. What is common in everybody's
-texts, or hard to fit in some user's, is thereby taken away.
+the fit of the target's vectors to the user's own texts, less the fit of shadow trainings' vectors
+(Shokri et al., IEEE S&P 2017), in which the user had no part. The difference removes what is common
+to everybody's texts, or hard to fit in some user's.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ Pairs = tuple[Numbers, Numbers, Scores]
 """Pairs of words of a user's texts, int64 (m,) both, and their weights, float64 (m,), positive."""
 
 Fit = Callable[[Numbers], Scores]
-"""Training: users' numbers, int64 (m,), to how well what was learnt of them fits the texts of each
-of all n users, float64 (n,)."""
+"""Training, from users' numbers, int64 (m,), to the fit of the result to the texts of each of all n
+users, float64 (n,)."""
 
 
 class UserAttack:
-    """An attack on a random half of the users by somebody who knows users like them: the others.
+    """An attack on a random half of the users, by an attacker who knows the others.
 
-    The target is trained on a random half of those under attack, and every shadow on as many of the
-    others, by the same mechanism. The attacker thus knows the texts of those under attack, and how
-    many take part, but is never shown the part of one of them.
+    The target is trained on a random half of the attacked users, and every shadow on as many of the
+    others, by the same mechanism. The attacker thus knows the texts of the attacked users, and how
+    many of them take part, but has no shadow in which one of them takes part.
     """
 
     def __init__(self, fit: Fit, users: int, shadows: int, generator: np.random.Generator) -> None:
         """Train the shadows.
 
         Args:
-            fit: trains; called once a shadow, and then once for each attack.
+            fit: trains; called once for each shadow, and then once for each attack.
             users: the number of all users.
             shadows: the number of shadow trainings.
-            generator: of the halves.
+            generator: the generator of the halves.
 
         Raises:
             ValueError: there is no shadow, or fewer than four users.
@@ -59,11 +59,11 @@ class UserAttack:
         self._expected = np.mean([fit(self._strangers()) for _ in range(shadows)], axis=0)
 
     def on_target(self) -> Membership:
-        """The attack on a training in which half of those under attack took part."""
+        """Attack a training in which half of the attacked users took part."""
         return self._on(self._attacked[self._members])
 
     def on_strangers(self) -> Membership:
-        """The same on a training in which none of them did: whatever is learnt, it is chance."""
+        """Attack a training in which no attacked user took part: any success is chance."""
         return self._on(self._strangers())
 
     def _on(self, trained: Numbers) -> Membership:
@@ -71,20 +71,19 @@ class UserAttack:
         return Membership(self._members, scores[self._attacked])
 
     def _strangers(self) -> Numbers:
-        """As many of the others as there are members."""
+        """Draw as many of the other users as there are members."""
         count = int(self._members.sum())
         return np.sort(self._generator.permutation(self._others)[:count])
 
 
 def fits(vectors: npt.NDArray[np.floating], pairs: Sequence[Pairs]) -> Scores:
-    """The weighted mean of the cosines of each user's pairs of words, float64 (n,).
+    """Compute the weighted mean of the cosines of each user's pairs of words, float64 (n,).
 
-    A word whose vector is zero has none: its cosines are 0. So is the score of a user without
-    pairs.
+    The cosines of a word whose vector is zero are 0, and so is the score of a user without pairs.
 
     Args:
         vectors: (V, d), of all words.
-        pairs: of each of n users.
+        pairs: the pairs of each of n users.
     """
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit = vectors / np.where(lengths > 0, lengths, 1)

@@ -1,1 +1,1 @@
-"""What a mechanism gives away, computed or measured, against what it states."""
+"""Audits: the privacy loss of a mechanism, computed or measured, against its statement."""

@@ -1,25 +1,25 @@
-"""What sampled Gaussians cost, by another account than the mechanisms' own."""
+"""The cost of sampled Gaussians, by an accounting other than the mechanisms' own."""
 
 from __future__ import annotations
 
 import math
 
-_ROUNDED = 5e-3  # what rounding may take off epsilon in all, about
-_LOSSES = 2e5  # about how many losses one step may have
+_ROUNDED = 5e-3  # about the most that rounding takes off epsilon in all
+_LOSSES = 2e5  # about the most losses that one step may have
 
 
 def epsilon_recomputed(rate: float, noise_multiplier: float, steps: int, delta: float) -> float:
-    """A lower bound of epsilon at `delta` for `steps` Poisson-sampled Gaussians.
+    """Compute a lower bound on epsilon at `delta` for `steps` Poisson-sampled Gaussians.
 
-    By the privacy loss distribution with losses rounded down (Koskela, Jalko and Honkela 2020;
-    Meiser and Mohammadi: Tight on budget?, CCS 2018), for adding or removing one user: what the
-    noise costs at least, where `quietcorpus.mechanisms.accounting` says what it costs at most.
+    It comes from the privacy loss distribution with losses rounded down (Koskela, Jalko and Honkela
+    2020; Meiser and Mohammadi: Tight on budget?, CCS 2018), for adding or removing one user. It is
+    the least that the noise costs, where `quietcorpus.mechanisms.accounting` computes the most.
     Needs the extra [embeddings].
 
     Args:
         rate: the probability that a user takes part in a step.
         noise_multiplier: the noise's standard deviation over the most that a user adds, in L2.
-        steps: how many.
+        steps: the number of steps.
         delta: above 0.
     """
     from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
@@ -31,6 +31,6 @@ def epsilon_recomputed(rate: float, noise_multiplier: float, steps: int, delta: 
         sampling_prob=rate,
         pessimistic_estimate=False,
         value_discretization_interval=max(_ROUNDED / (steps + 50), reach / _LOSSES),
-        use_connect_dots=False,  # which makes upper bounds alone
+        use_connect_dots=False,  # that method gives only upper bounds
     )
     return float(once.self_compose(steps).get_epsilon_for_delta(delta))

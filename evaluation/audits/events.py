@@ -1,7 +1,7 @@
-"""Events that tell two inputs apart, looked for among draws of a mechanism's outputs under each.
+"""Events that distinguish two inputs, searched for among draws of a mechanism's outputs under each.
 
-An output is a row of numbers, and an event says of one number made of it (a score) that it is at
-least, at most or exactly so much.
+An output is a row of numbers. An event compares one number computed from it (a score) with a
+threshold: the score is at least, at most or exactly the threshold.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scipy import stats
 
 from quietcorpus.evaluation.audits.scores import Outputs, Score, learnt_scores, scores
 
-_THRESHOLDS = 400  # of a score with more values than that; as many of its most frequent values
+_THRESHOLDS = 400  # of a score with more values: so many evenly spaced, so many most frequent
 
 Comparison = Literal["at least", "at most", "exactly"]
 _Counts = npt.NDArray[np.int64]
@@ -24,9 +24,9 @@ _Counts = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Event:
-    """That a score compares so with a threshold.
+    """The event that a score compares with a threshold as stated.
 
-    `swapped` says that it is the second input under which it is the likelier.
+    `swapped` tells that the event is likelier under the second input.
     """
 
     score: Score
@@ -35,7 +35,7 @@ class Event:
     swapped: bool
 
     def count(self, outputs: Outputs) -> int:
-        """In how many of the outputs it happens."""
+        """Count the outputs in which the event happens."""
         values = self.score.of(outputs)
         match self.comparison:
             case "at least":
@@ -50,11 +50,11 @@ class Event:
 
 
 def best_event(one: Outputs, other: Outputs, level: float, delta: float) -> Event:
-    """The event that promises the largest bound of epsilon at `level` from draws like these.
+    """Find the event that promises the largest bound on epsilon at `level` from draws like these.
 
-    `one` and `other` are as many outputs, (n, k) both, and must not be those that the bound is
-    then made of. What is promised is estimated (Wilson 1927), for speed; of scores that are
-    learnt, on the half of these draws that they were not learnt from.
+    `one` and `other` are equally many outputs, (n, k) both, and must not be the draws that the
+    bound is computed from. The promised bound is estimated (Wilson 1927), for speed. For learnt
+    scores it is estimated on the half of these draws that they were not learnt from.
     """
     half = len(one) // 2
     tried = [(score, one, other) for score in scores(one, other)]
@@ -80,7 +80,7 @@ def _candidates(
     level: float,
     delta: float,
 ) -> Iterator[tuple[float, Event]]:
-    """What each comparison and each order of the inputs promises at its best threshold."""
+    """Yield the promise and event of each comparison and input order, at its best threshold."""
     values, times = np.unique(np.concatenate([one, other]), return_counts=True)
     frequent = values
     if len(values) > _THRESHOLDS:
@@ -118,7 +118,7 @@ def _promised(
     level: float,
     delta: float,
 ) -> npt.NDArray[np.float64]:
-    """Ratios (power - delta) / false alarms by Wilson's bounds, which order events as logs do."""
+    """Compute (power - delta) / false alarms by Wilson's bounds; these order events as logs do."""
     z = float(stats.norm.isf(level / 2))
 
     def bound(counts: _Counts, sign: int) -> npt.NDArray[np.float64]:

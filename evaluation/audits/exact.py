@@ -12,19 +12,19 @@ import numpy.typing as npt
 from quietcorpus.mechanisms.exact import Law
 from quietcorpus.mechanisms.geometric import DenseNoise, SparseNoise
 
-_BITS = 256  # of probabilities, to begin with
+_BITS = 256  # of probabilities, at first
 _MOST_BITS = 1 << 12
 _CLOSE = 40  # bits that both bounds of a mass must share
 _NEVER = (-math.inf, -math.inf)
 
 LogMasses = dict[int, tuple[float, float]]
-"""Of each outcome, bounds of the logarithm of its probability."""
+"""Bounds on the logarithm of each outcome's probability."""
 
 
 def loss(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> float:
-    """The largest |log(p / q)| over outcomes of probabilities p and q, float64 (k,) both.
+    """Compute the largest |log(p / q)| over outcomes of probabilities p and q, float64 (k,) both.
 
-    Infinite where only one of the two is possible.
+    It is infinite where only one of the two is possible.
     """
     possible = (one > 0) | (other > 0)
     with np.errstate(divide="ignore"):
@@ -33,30 +33,30 @@ def loss(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> float:
 
 
 def delta_at(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64], epsilon: float) -> float:
-    """The least delta at which two laws are (epsilon, delta)-close, in either direction.
+    """Compute the least delta at which two laws are (epsilon, delta)-close, in both directions.
 
-    The hockey-stick divergence: the sum of max(0, p - exp(epsilon) q).
+    It is the hockey-stick divergence: the sum of max(0, p - exp(epsilon) q).
     """
     factor = math.exp(epsilon)
     return float(max(np.maximum(p - factor * q, 0).sum() for p, q in ((one, other), (other, one))))
 
 
 class Unresolved(ArithmeticError):
-    """A chance is so small that more bits are needed than can be afforded."""
+    """A chance so small that it needs more bits than can be afforded."""
 
 
 def affordable(bits: int) -> int:
-    """The number of bits; raises Unresolved where numbers of so many would take minutes."""
+    """Return the number of bits; raise Unresolved where numbers of so many would take minutes."""
     if bits > _MOST_BITS:
         raise Unresolved(f"{bits} bits are more than {_MOST_BITS}")
     return bits
 
 
 def log_masses(law: Law, count: int) -> LogMasses:
-    """Bounds of the log-probabilities of the first `count` outcomes of a sampler's law.
+    """Compute bounds on the log-probabilities of the first `count` outcomes of a sampler's law.
 
     They come from the survival function that the sampler draws by, in integers, with as many bits
-    as it takes; logarithms are floats. Raises Unresolved where these are too many.
+    as it takes; logarithms are floats. Raises Unresolved where that takes too many bits.
     """
     bits = _BITS
     while not _resolved(law, count - 1, affordable(bits)):
@@ -73,14 +73,14 @@ def log_masses(law: Law, count: int) -> LogMasses:
 
 
 def noise_masses(noise: DenseNoise | SparseNoise, reach: int) -> LogMasses:
-    """Bounds of the log-probabilities of -reach .. reach, of one entry of two-sided noise.
+    """Compute bounds on the log-probabilities of -reach .. reach, for one entry of two-sided noise.
 
-    They are of the laws that the sampler itself holds, not of others made for the purpose.
+    They are of the laws that the sampler itself holds, not of laws built for the audit.
     """
     if isinstance(noise, DenseNoise):
         return log_masses(noise.law, 2 * reach + 1)
-    # An entry is zero where the gap before the next other one is not 0: Pr[gap = 1] is
-    # Pr[gap = 0] times that.
+    # An entry is zero where the gap before the next non-zero one is not 0. Pr[gap = 1] is the
+    # probability of that times Pr[gap = 0].
     gap_law, value_law = noise.laws
     gaps = log_masses(gap_law, 2)
     low, high = gaps[0]
@@ -91,20 +91,20 @@ def noise_masses(noise: DenseNoise | SparseNoise, reach: int) -> LogMasses:
 
 
 def upper_tail(law: Law, least: int, bits: int) -> Fraction:
-    """A bound from above of the chance of `least` or more, in noise on whole numbers.
+    """Return an upper bound on the chance of `least` or more, in noise on whole numbers.
 
-    `law` is that of an entry, which orders them 0, 1, -1, 2, -2, ... and has both signs as often;
-    `least` is 1 or more. It errs by about 2^-bits.
+    `law` is the law of an entry, symmetric, with outcomes in the order 0, 1, -1, 2, -2, ...;
+    `least` is 1 or more. The bound errs by about 2^-bits.
     """
     return Fraction(law.survival(2 * least - 2, bits)[1], 2 << bits)
 
 
 def shift_loss(masses: LogMasses, most: int) -> float:
-    """What a change of `most` in L1 of whole numbers with such noise on each costs, at most.
+    """Compute the largest loss from a change of `most` in L1, of whole numbers with such noise.
 
-    With loss(n) the largest log-ratio of an outcome's probability to that of the outcome n beside
-    it, that is most * max(loss(n) / n) over n up to `most`: for however many numbers share it.
-    Only shifts and outcomes within `masses` are tried, a dozen sizes of shift among them.
+    With loss(n) the largest log-ratio of an outcome's probability to that of the outcome n away
+    from it, it is most * max(loss(n) / n) over n up to `most`, for however many numbers share the
+    change. Only shifts and outcomes within `masses` are tried, with a dozen sizes of shift.
     """
     reach = (max(masses) - min(masses)) // 2
     shifts = np.unique(np.geomspace(1, max(1, min(most, reach)), 12).astype(np.int64)).tolist()
@@ -120,11 +120,11 @@ def shift_loss(masses: LogMasses, most: int) -> float:
 
 
 def draws_loss(weights: Sequence[tuple[int, int]], one: list[int], other: list[int]) -> float:
-    """The largest log-ratio of a candidate's chances under two lists of utilities.
+    """Compute the largest log-ratio of a candidate's chances under two lists of utilities.
 
     Args:
-        weights: integer bounds of the weight of a candidate that is 0, 1, 2, ... below the best;
-            those farther below have none.
+        weights: integer bounds on the weight of a candidate that is 0, 1, 2, ... below the best;
+            candidates farther below have weight 0.
         one, other: a utility for each candidate.
     """
     chances = [_chances(weights, utilities) for utilities in (one, other)]
@@ -137,7 +137,7 @@ def draws_loss(weights: Sequence[tuple[int, int]], one: list[int], other: list[i
 
 
 def _chances(weights: Sequence[tuple[int, int]], utilities: list[int]) -> list[tuple[float, float]]:
-    """Bounds of the logarithm of each candidate's chance."""
+    """Compute bounds on the logarithm of each candidate's chance."""
     best = max(utilities)
     own = [weights[best - u] if best - u < len(weights) else (0, 0) for u in utilities]
     low, high = (math.log(sum(pair[side] for pair in own)) for side in (0, 1))
@@ -145,7 +145,7 @@ def _chances(weights: Sequence[tuple[int, int]], utilities: list[int]) -> list[t
 
 
 def _resolved(law: Law, index: int, bits: int) -> bool:
-    """Whether the mass of an outcome is known well enough; those before it are larger."""
+    """Return whether the mass of an outcome is known well enough; earlier masses are larger."""
     before = law.survival(index - 1, bits) if index else (1 << bits,) * 2
     after = law.survival(index, bits)
     low, high = before[0] - after[1], before[1] - after[0]

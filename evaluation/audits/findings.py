@@ -11,7 +11,7 @@ from quietcorpus.evaluation.audits.exact import Unresolved
 from quietcorpus.evaluation.audits.lower_bound import LowerBound
 
 _CLOSE = 1e-9
-"""What an exact figure may pass its statement by: floats take logarithms of exact numbers."""
+"""The excess of an exact figure over its statement that passes: its logarithms are floats."""
 
 
 @dataclass(frozen=True)
@@ -19,11 +19,11 @@ class Exact:
     """A figure that is computed.
 
     Attributes:
-        name: what is audited.
-        stated: the most that the figure may be.
-        says: how it was found, in a sentence.
-        find: computes it.
-        delta: of the statement, if it has one.
+        name: the subject of the audit.
+        stated: the largest value that the figure may have.
+        says: a sentence on how the figure was found.
+        find: computes the figure.
+        delta: the delta of the statement, if it has one.
     """
 
     name: str
@@ -39,9 +39,9 @@ class Sampled:
 
     Attributes:
         name, stated, says, delta: as of an `Exact` one.
-        find: bounds the figure with so many draws at a level: the probability, at most, that the
-            bound is above the true figure.
-        most: the number of draws that are enough, or that can be paid for; None for no limit.
+        find: bounds the figure from a number of draws, at a level: the probability, at most, that
+            the bound is above the true figure.
+        most: the number of draws that is enough, or that can be afforded; None for no limit.
     """
 
     name: str
@@ -57,11 +57,11 @@ Verdict = Literal["passed", "failed", "cannot tell"]
 
 @dataclass(frozen=True)
 class Finding:
-    """What an audit found; its fields are those of `audit.json`.
+    """The result of an audit; its fields are those of `audit.json`.
 
     `verdict` is `cannot tell` where even outputs that give everything away could not have shown
-    more than what is stated, or where chances are too small to be computed; `passed` is False where
-    the verdict is `failed`, and there alone.
+    more than the statement, or where chances are too small to be computed. `passed` is False if and
+    only if the verdict is `failed`.
     """
 
     name: str
@@ -77,10 +77,10 @@ class Finding:
 
 
 def run(audits: Sequence[Exact | Sampled], draws: int, confidence: float) -> list[Finding]:
-    """All of the audits, in order.
+    """Run the audits, in order.
 
     The sampled ones share the level 1 - confidence (Bonferroni): mechanisms that keep to all their
-    statements fail one of them with a probability of at most that.
+    statements fail any of them with a probability of at most that level.
 
     Raises ValueError for a confidence that is not between 0 and 1.
     """

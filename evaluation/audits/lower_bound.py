@@ -1,4 +1,4 @@
-"""Lower bounds of epsilon, with confidence, from draws of a mechanism under two inputs.
+"""Lower bounds on epsilon, with confidence, from draws of a mechanism under two inputs.
 
 Ding, Wang, Wang, Zhang and Kifer: Detecting violations of differential privacy (CCS 2018), and
 Jagielski, Ullman and Oprea: Auditing differentially private machine learning (NeurIPS 2020): an
@@ -22,18 +22,18 @@ from quietcorpus.evaluation.intervals import share_at_least
 
 Input = TypeVar("Input")
 Draw = Callable[[Input, int], Outputs]
-"""A mechanism under audit: so many independent outputs for one input, (n, k)."""
+"""A mechanism under audit, which returns so many independent outputs for one input, (n, k)."""
 
 
 @dataclass(frozen=True)
 class LowerBound:
-    """What draws show.
+    """A lower bound that draws show.
 
     Attributes:
-        epsilon: the bound, of epsilon or of a chance; 0 where nothing was shown.
-        reach: the largest that so many draws could have shown.
-        draws: of each input.
-        event: what the bound was made of, in words.
+        epsilon: the bound, on epsilon or on a chance; 0 where nothing was shown.
+        reach: the largest bound that so many draws could have shown.
+        draws: the number of draws of each input.
+        event: the event that the bound comes from, in words.
     """
 
     epsilon: float
@@ -45,11 +45,11 @@ class LowerBound:
 def epsilon_at_least(
     draw: Draw[Input], one: Input, other: Input, draws: int, level: float, delta: float = 0.0
 ) -> LowerBound:
-    """A bound of epsilon from below, for neighbouring inputs `one` and `other`.
+    """Compute a lower bound on epsilon, from draws for neighbouring inputs `one` and `other`.
 
     If for every event S, Pr[M(one) in S] <= exp(epsilon) Pr[M(other) in S] + delta and the same
-    with the two exchanged, the bound is above epsilon with a probability of at most `level`:
-    each of the two probabilities (Clopper and Pearson 1934) errs with half of it.
+    with the two exchanged, the bound is above epsilon with a probability of at most `level`: the
+    bound on each of the two probabilities (Clopper and Pearson 1934) errs with half of it.
 
     Raises ValueError for fewer than 4 draws, and for a level or a delta out of range.
     """
@@ -76,7 +76,7 @@ def epsilon_at_least(
 def chance_at_least(
     draw: Callable[[int], npt.NDArray[np.bool_]], draws: int, level: float
 ) -> LowerBound:
-    """A bound from below of the chance of what `draw` says happened or not: bool, (draws,).
+    """Compute a lower bound on the chance of an event, which `draw` reports: bool (draws,).
 
     The bound (Clopper and Pearson 1934) is above the chance with a probability of at most `level`.
     Raises ValueError as `epsilon_at_least` does for draws and levels.
@@ -106,11 +106,11 @@ def _bound(hits: int, alarms: int, draws: int, level: float, delta: float) -> fl
 
 
 def rate_at_least(lengths: npt.NDArray[np.float64], dimensions: int, level: float) -> float:
-    """A bound from below of epsilon in a density proportional to exp(-epsilon ||z||).
+    """Compute a lower bound on epsilon in a density proportional to exp(-epsilon ||z||).
 
-    `lengths`, float64 (n,), are those of n independent draws of z in so many dimensions, each of
-    them Gamma(dimensions, 1 / epsilon); so their sum is Gamma(n dimensions, 1 / epsilon). For noise
-    of that form the bound is above epsilon with a probability of `level`; of others it says
+    `lengths`, float64 (n,), are those of n independent draws of z in so many dimensions. Each is
+    Gamma(dimensions, 1 / epsilon), so their sum is Gamma(n dimensions, 1 / epsilon). For noise of
+    that form the bound is above epsilon with a probability of `level`; about other noise it says
     nothing.
     """
     return float(stats.gamma.ppf(level, len(lengths) * dimensions) / lengths.sum())

@@ -1,9 +1,9 @@
-"""Numbers that are made of outputs, by which events are told.
+"""Scores: numbers computed from outputs, which define events.
 
-They are made to see what faults leave: too little noise (the numbers themselves), noise that two
-documents share (their difference), floats that cannot take every value (Mironov: On significance of
-the least significant bits for differential privacy, 2012), and outputs whose numbers are names,
-with no order that means anything (what a first part of the draws says of each).
+They are chosen to show the traces of faults: too little noise (the numbers themselves), noise that
+two documents share (their difference), floats that cannot take every value (Mironov: On
+significance of the least significant bits for differential privacy, 2012), and outputs whose
+numbers are names without a meaningful order (log-ratios learnt from a first part of the draws).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _PSEUDO_COUNT = 0.5  # of every value under each input, so that none has an infi
 
 @dataclass(frozen=True)
 class Score:
-    """A number that is made of each output: float64 (n,) of outputs (n, k).
+    """A number computed from each output: float64 (n,) of outputs (n, k).
 
     Attributes:
-        name: what it is, as the subject of a sentence.
-        of: how it is made; a function of each row alone.
+        name: the number's name, as the subject of a sentence.
+        of: computes the number; a function of each row alone.
     """
 
     name: str
@@ -35,11 +35,11 @@ class Score:
 
 
 def scores(one: Outputs, other: Outputs) -> list[Score]:
-    """The scores that are tried for outputs like these, which may be of either input.
+    """Return the scores to try for outputs like these, which may be of either input.
 
-    Each number; from two numbers on what lies along the difference of the two means; where they are
-    even in number, each of the second half less its fellow of the first; and for floats the place
-    of each number's lowest bit.
+    They are: each number; for two numbers or more, the part along the difference of the two means;
+    for an even number of numbers, each of the second half less its counterpart in the first half;
+    and for floats, the place of each number's lowest bit.
     """
     size = one.shape[1]
     found = [Score(f"number {j + 1}", _column(j)) for j in range(size)]
@@ -61,11 +61,11 @@ def scores(one: Outputs, other: Outputs) -> list[Score]:
 
 
 def learnt_scores(one: Outputs, other: Outputs) -> list[Score]:
-    """Of outputs of whole numbers: how much oftener each number's value came under `other`.
+    """Learn, for outputs of whole numbers, how much likelier each value is under `other`.
 
-    The logarithm of the ratio of its counts among these draws; 0 for a value that is not among
-    them. Draws by which an event of such a score is chosen must be others: a value that came once
-    would seem to tell for certain.
+    A score is the logarithm of the ratio of a value's counts among these draws, and 0 for a value
+    that is not among them. An event of such a score must be chosen on other draws: a value that
+    occurred once would seem to identify its input for certain.
     """
     if np.issubdtype(one.dtype, np.floating):
         return []

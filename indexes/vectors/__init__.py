@@ -47,7 +47,7 @@ class WordVectors:
 
 
 def read(name: str, open_sibling: Callable[[str], IO[bytes]]) -> WordVectors:
-    """The vectors of the file `name`, whose extension says its format.
+    """Read the vectors of the file `name`, in the format of its extension.
 
     `open_sibling` opens a file of the same folder by its name, as a binary stream (a seekable one
     for `.npz`); it raises FileNotFoundError if there is none. Raises VectorsError for a file that
@@ -60,7 +60,7 @@ def read(name: str, open_sibling: Callable[[str], IO[bytes]]) -> WordVectors:
 
 
 def reachable(vectors: WordVectors) -> WordVectors:
-    """The words that the tokeniser yields, each as the one token of itself, in their order.
+    """Keep the words that the tokeniser yields, each as its own one token, in their order.
 
     Raises VectorsError if fewer than two are left.
     """

@@ -1,5 +1,7 @@
-"""Word vectors from word2vec's binary format: a header, and for every word its bytes, a space and
-float32 values; with a line end after each (the original tool) or without one (gensim).
+"""Word vectors from word2vec's binary format.
+
+A file has a header, and for every word its bytes, a space and float32 values, with a line end after
+each (the original tool) or without one (gensim).
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ _LONGEST_HEADER = 64
 
 
 def read_binary(stream: IO[bytes]) -> Rows:
-    """All rows of a file; raises VectorsError for a damaged one, or a header that lies."""
+    """Read all rows of a file; raise VectorsError if it is damaged or its header lies."""
     size = header(stream.readline(_LONGEST_HEADER))
     if size is None:
         raise VectorsError(
@@ -36,7 +38,7 @@ def read_binary(stream: IO[bytes]) -> Rows:
 
 
 def _rows(stream: IO[bytes], count: int, size: int) -> Iterator[tuple[bytes, bytes]]:
-    """Each word and the `size` bytes of its vector."""
+    """Yield each word and the `size` bytes of its vector."""
     block, at = b"", 0
     for row in range(1, count + 1):
         while len(block) - at < _LONGEST_WORD + size and (more := stream.read(_BLOCK)):
@@ -57,7 +59,7 @@ def _rows(stream: IO[bytes], count: int, size: int) -> Iterator[tuple[bytes, byt
 
 
 def _word(word: bytes, row: int) -> str:
-    """The row's word: UTF-8, or cut within its last character, as word2vec cuts the longest ones.
+    """Decode the row's word: UTF-8, or cut within its last character, as word2vec cuts long words.
 
     Anything else is a sign that words and vectors are out of step, as after a word with a space.
     """

@@ -1,8 +1,8 @@
 """Word vectors from gensim's own files (`KeyedVectors.save`), without gensim and without trust.
 
-Such a file is a pickle, and a pickle can call any function that it names. Here it can name only
-what a KeyedVectors is made of, and gets inert stand-ins for these: neither gensim's code runs, nor
-NumPy's own unpickling, which believes what it is told of sizes. A file that names anything else is
+Such a file is a pickle, and a pickle can call any function that it names. Here it can name only the
+parts of a KeyedVectors, and gets inert stand-ins for these. Neither gensim's code runs nor NumPy's
+own unpickling, which trusts the sizes that a file states. A file that names anything else is
 refused.
 """
 
@@ -24,9 +24,9 @@ _FLOATS = {"f2", "f4", "f8"}
 
 
 class _Inert:
-    """What a pickle says of an object: the arguments of its class, and its state.
+    """The content of a pickled object: the arguments of its class, and its state.
 
-    It must have `__setstate__`: without one, a pickle could set any attribute of the class itself.
+    `__setstate__` is necessary: without it, a pickle could set any attribute of the class itself.
     """
 
     arguments: tuple[Any, ...]
@@ -83,7 +83,7 @@ class _Unpickler(pickle.Unpickler):
 def read_keyed_vectors(
     name: str, stream: IO[bytes], open_sibling: Callable[[str], IO[bytes]]
 ) -> Rows:
-    """The keys and vectors of the KeyedVectors `name`, whose large array may lie in a sibling."""
+    """Read the keys and vectors of the KeyedVectors `name`, whose array may lie in a sibling."""
     data = io.BytesIO(stream.read())
     try:
         state = _state(data)

@@ -13,7 +13,7 @@ from quietcorpus.indexes.vectors.rows import Rows, VectorsError, decoded, encoda
 
 
 def read_npz(stream: IO[bytes]) -> Rows:
-    """The arrays `words` and `vectors`; `stream` must be seekable."""
+    """Read the arrays `words` and `vectors`; `stream` must be seekable."""
     arrays = {}
     try:
         with zipfile.ZipFile(stream) as archive:
@@ -37,13 +37,13 @@ def read_npz(stream: IO[bytes]) -> Rows:
 
 
 def read_npy(stream: IO[bytes], words: Iterable[bytes]) -> Rows:
-    """The matrix of a `.npy` file, and the words of the lines beside it."""
+    """Read the matrix of a `.npy` file, and the words from the lines of its companion file."""
     array = read_matrix(stream)
     return Rows([decoded(line.removesuffix(b"\n").removesuffix(b"\r")) for line in words], array)
 
 
 def read_matrix(stream: IO[bytes]) -> npt.NDArray[np.float32]:
-    """The matrix of a `.npy` file, as float32 (n, d)."""
+    """Read the matrix of a `.npy` file, as float32 (n, d)."""
     try:
         array = _array(stream)
     except Exception as error:  # a damaged header raises whatever its bytes lead to
@@ -52,8 +52,8 @@ def read_matrix(stream: IO[bytes]) -> npt.NDArray[np.float32]:
 
 
 def _array(stream: IO[bytes]) -> npt.NDArray[Any]:
-    """An array, read to the end; one of Python objects is refused, for reading it runs code."""
-    # The end matters in an archive too, which compares a checksum there and nowhere else.
+    """Read an array to the end; refuse one of Python objects, since reading it runs code."""
+    # The end matters in an archive too, whose checksum is compared only there.
     array: npt.NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
     if stream.read(1):
         raise ValueError("it does not end with its array")

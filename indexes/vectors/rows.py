@@ -1,4 +1,4 @@
-"""What every reader of word vectors hands over, and the checks that are the same for all."""
+"""The rows that every reader of word vectors returns, and the checks that are the same for all."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class VectorsError(ValueError):
 
 @dataclass(frozen=True)
 class Rows:
-    """The words of a file and their vectors, as they stand there.
+    """The words of a file and their vectors, as they are in the file.
 
     Attributes:
         words: n of them.
         values: float32 (n, d), C-contiguous.
-        place: what an error calls a row, "line" or "row".
-        first: the number of the first one.
+        place: the name of a row in errors, "line" or "row".
+        first: the number of the first row.
     """
 
     words: list[str]
@@ -32,7 +32,7 @@ class Rows:
     first: int = 1
 
     def check(self) -> None:
-        """Raise VectorsError for fewer than two words, or for words or vectors of no use."""
+        """Raise VectorsError for fewer than two words, or for unusable words or vectors."""
         words, (rows, dimensions) = self.words, self.values.shape
         if len(words) != rows:
             raise VectorsError(f"holds {len(words)} words and {rows} vectors; give one a word")
@@ -63,28 +63,28 @@ class Rows:
 
 
 def decoded(word: bytes) -> str:
-    r"""A word of UTF-8; a byte that is none becomes \xNN.
+    r"""Decode a word of UTF-8; a byte that is not UTF-8 becomes \xNN.
 
-    The tokeniser yields no backslash, so such a word is none of a text's. Should another word be
-    spelled with that very backslash, `Rows.check` finds it twice: words are never merged.
+    The tokeniser yields no backslash, so no token equals such a word. If another word is spelled
+    with that very backslash, `Rows.check` finds the word twice: words are never merged.
     """
     return word.decode(errors="backslashreplace")
 
 
 def quoted(word: str | bytes) -> str:
-    """A word for an error message; the bytes themselves where they are no text."""
+    """Quote a word for an error message; quote the bytes where they are not text."""
     if isinstance(word, bytes) and "\\" not in decoded(word):
         word = decoded(word)
     return repr(word[:_LONGEST_QUOTE])
 
 
 def encodable(word: str) -> str:
-    """A word as UTF-8 can hold it: half a surrogate pair is treated like bytes that are no text."""
+    """Make a word encodable as UTF-8: half a surrogate pair is escaped, as in `decoded`."""
     return decoded(word.encode(errors="surrogatepass"))
 
 
 def matrix(array: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """An array of any real type as float32 (n, d), C-contiguous; raises VectorsError for others."""
+    """Convert a real array to float32 (n, d), C-contiguous; raise VectorsError for other arrays."""
     if array.dtype.kind not in "fiu":
         raise VectorsError(f"holds vectors of dtype {array.dtype}; give real numbers")
     if array.ndim != 2:

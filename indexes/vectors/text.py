@@ -15,7 +15,7 @@ _HEADER = re.compile(rb"(\d{1,15}) (\d{1,6})\s*")
 
 
 def header(line: bytes) -> tuple[int, int] | None:
-    """The numbers of rows and of dimensions, if the line is word2vec's header."""
+    """Return the numbers of rows and of dimensions, if the line is word2vec's header."""
     found = _HEADER.fullmatch(line)
     return (int(found[1]), int(found[2])) if found else None
 
@@ -24,12 +24,12 @@ class TextRows:
     """The numbered lines that hold vectors.
 
     Attributes:
-        count: how many the header promises; None if there is no header.
-        width: the dimension, by the header or the first line.
+        count: the number that the header states; None if there is no header.
+        width: the dimension, from the header or the first line.
     """
 
     def __init__(self, lines: Iterable[bytes]) -> None:
-        """Reads the first line; raises VectorsError if it holds no values."""
+        """Read the first line; raise VectorsError if it holds no values."""
         numbered = enumerate(lines, start=1)
         first = next(numbered, (1, b"0 1"))  # an empty file has no rows, of any dimension
         size = header(first[1])
@@ -43,9 +43,9 @@ class TextRows:
         return self._lines
 
     def parse(self, number: int, line: bytes) -> tuple[bytes, npt.NDArray[np.float32]]:
-        """A line's word and its vector, float32 (width,); what float32 cannot hold is infinite.
+        """Parse a line's word and its vector, float32 (width,); too large values become infinite.
 
-        Raises VectorsError for another number of values, or for something that is no number.
+        Raises VectorsError for another number of values, or for a value that is not a number.
         """
         word, fields = _split(line)
         if len(fields) > self.width and not _is_number(fields[0]):
@@ -67,7 +67,7 @@ class TextRows:
 
 
 def read_text(lines: Iterable[bytes]) -> Rows:
-    """All rows of a file; raises VectorsError for a damaged one, or a header that lies.
+    """Read all rows of a file; raise VectorsError if it is damaged or its header lies.
 
     A last line without an end is refused: a number cut short is still a number.
     """

@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 
 def as_text(words: Sequence[str], values: npt.NDArray[np.float32]) -> bytes:
-    """A header, and a word and its vector on every line; `values` are float32 (n, d).
+    """Write a header, then a word and its vector on every line; `values` are float32 (n, d).
 
-    Every number has as many digits as tell it from all other float32 numbers.
+    Every number has enough digits to distinguish it from all other float32 numbers.
     """
     lines = [f"{values.shape[0]} {values.shape[1]}"]
     for word, vector in zip(words, values, strict=True):
@@ -20,7 +20,7 @@ def as_text(words: Sequence[str], values: npt.NDArray[np.float32]) -> bytes:
 
 
 def as_binary(words: Sequence[str], values: npt.NDArray[np.float32]) -> bytes:
-    """The same as little-endian float32, with a line end after each vector."""
+    """Write the same as little-endian float32, with a line end after each vector."""
     parts = [f"{values.shape[0]} {values.shape[1]}\n".encode()]
     for word, vector in zip(words, values.astype("<f4"), strict=True):
         parts.append(word.encode() + b" " + vector.tobytes() + b"\n")

@@ -1,1 +1,1 @@
-"""Where pipelines run: in this process, in several, on clusters behind Beam's runners, on Ray."""
+"""The engines that run pipelines: one process, several, clusters behind Beam's runners, Ray."""

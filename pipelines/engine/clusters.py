@@ -1,4 +1,4 @@
-"""Clusters behind Beam's portable runners: what to check before a job, and what failures mean."""
+"""Clusters behind Beam's portable runners: checks before a job, and explanations of failures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from quietcorpus.transforms.errors import InputError, StageError, Unavailable
 WORKER = "quietcorpus-worker"
 _OLDEST_JAVA = 11
 _PATIENCE_SECONDS = 10
-# What failures of a cluster look like in the text that its job server passes on.
+# Patterns of a cluster's failures in the text that its job server passes on.
 _NO_WORKER = re.compile(r"java\.io\.IOException: .{0,300}error=2, No such file or directory")
 _STRANGE_CODE = re.compile(
     r"No module named 'quietcorpus\b"
@@ -37,14 +37,15 @@ _STRANGE_CODE = re.compile(
 )
 _NO_ROOM = re.compile(r"java\.io\.\w+: .{0,300}No space left on device")
 _NO_SPARK = re.compile(r"All masters are unresponsive|Spark cluster looks down")
-_PAGE_PORT = "SPARK_MASTER_WEBUI_PORT"  # Spark's own variable for where the master has its page
+_PAGE_PORT = "SPARK_MASTER_WEBUI_PORT"  # Spark's own variable for the port of the master's page
 _PAGE_VERSION = re.compile(r'class="version"[^>]*>\s*([\d.]+)')
 
 
 def prepare(options: PipelineOptions) -> None:
-    """Have workers be processes unless told otherwise; raises InputError for a cluster that is not.
+    """Make workers processes by default, and check the cluster before the job.
 
-    Beam's own default is a container of its own, which has no quietcorpus in it.
+    Beam's own default is a container of Beam's, which lacks quietcorpus. Raises InputError for
+    unusable options or software, and Unavailable for a cluster that does not answer.
     """
     runner = runner_name(options)
     if runner not in ("spark", "flink", "portable"):
@@ -67,7 +68,7 @@ def prepare(options: PipelineOptions) -> None:
 
 
 def explain_failure(options: PipelineOptions, failure: str) -> InputError | StageError | None:
-    """What a person can mend about a cluster, out of the text of a failure."""
+    """Return an error whose remedy a person can apply, from a failure's text; None if unknown."""
     if _NO_WORKER.search(failure):
         program = (_command(options) or "").partition(" ")[0]  # its arguments may be secrets
         return InputError(
@@ -93,7 +94,7 @@ def explain_failure(options: PipelineOptions, failure: str) -> InputError | Stag
 
 
 def _command(options: PipelineOptions) -> str | None:
-    """The program that executors start as their worker, where they start one."""
+    """Return the program that executors start as their worker, or None if they start none."""
     portable = options.view_as(PortableOptions)
     if portable.environment_type != "PROCESS" or not portable.environment_config:
         return None
@@ -106,13 +107,13 @@ def _command(options: PipelineOptions) -> str | None:
 
 
 def runner_name(options: PipelineOptions) -> str:
-    """The runner's name as `spark`, `flink`, `dataflow`, ...; empty for Beam's default."""
+    """Return the runner's name as `spark`, `flink`, `dataflow`, ...; empty for Beam's default."""
     name = options.view_as(StandardOptions).runner or ""
     return str(name).rpartition(".")[2].lower().removesuffix("runner")
 
 
 def _master(options: PipelineOptions) -> tuple[str, str] | None:
-    """The option and the address of the cluster's master, or None for one inside the job server."""
+    """Return the option and address of the cluster's master; None for one inside the job server."""
     if runner_name(options) == "spark":
         given = options.view_as(SparkRunnerOptions).spark_master_url or ""
         return ("--spark_master_url", given) if given.startswith("spark://") else None
@@ -141,7 +142,8 @@ def _check_java(launcher: str) -> None:
 
 
 def _guard(server: JobServerOptions) -> None:
-    """Have the job server started through the guardian, which ends it with this process."""
+    """Start the job server through the guardian, which ends it with this process."""
+    # Beam runs the launcher, then the properties, then the jar: Python can thus stand before Java.
     guardian = [
         "-P",
         "-m",
@@ -154,7 +156,7 @@ def _guard(server: JobServerOptions) -> None:
 
 
 def _check_jar(key: str, jar: str | None) -> None:
-    """Beam fetches its own from a registry if none is given."""
+    """Raise InputError for a file that is no jar; Beam fetches its own jar if none is given."""
     if jar is not None and "://" not in jar and not zipfile.is_zipfile(jar):
         state = "is not a jar" if os.path.exists(jar) else "does not exist"
         raise InputError(f"{key}: {jar} {state}; make one, with `make spark` or `make flink`")
@@ -176,7 +178,7 @@ def _check_master(key: str, url: str) -> None:
 
 
 def _check_spark(options: PipelineOptions) -> None:
-    """A cluster of another Spark than the job server's takes the job, and never begins it."""
+    """Raise InputError for a cluster of another Spark: it would take the job and never begin it."""
     url = options.view_as(SparkRunnerOptions).spark_master_url or ""
     jar = _spark_of_jar(options)
     master = _spark_of_master(url) if url.startswith("spark://") else None
@@ -201,7 +203,7 @@ def _spark_of_jar(options: PipelineOptions) -> str | None:
 
 
 def _spark_of_master(url: str) -> str | None:
-    """The version on the master's page, where that can be read and is this master's."""
+    """Return the version on the master's page; None if it is unreadable or another master's."""
     page = f"http://{urlsplit(url).hostname}:{os.environ.get(_PAGE_PORT, '8080')}/"
     try:
         with urlopen(page, timeout=_PATIENCE_SECONDS) as answer:

@@ -1,7 +1,7 @@
-"""Running a pipeline: in this process, in several processes, or wherever Beam's options say.
+"""The engine of pipelines: in this process, in several processes, or where Beam's options say.
 
 The local engine is Beam's FnApiRunner by name. `DirectRunner` would first try to download another
-one, so that which engine runs would depend on the network.
+engine, so the network would decide which one runs.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ _RAISED = re.compile(
 
 
 class GraphIsValid(Exception):
-    """A dry run ended: nothing was run, and there is nothing to publish."""
+    """The end of a dry run: nothing was run, and there is nothing to publish."""
 
 
 class Engine:
-    """Where pipelines run."""
+    """The engine that runs pipelines, as Beam's options say."""
 
     def __init__(self, arguments: Sequence[str], workers: int) -> None:
-        """`arguments` are Beam's own options; raises InputError for one that Beam does not know."""
+        """Take Beam's own options as `arguments`; raises InputError for one unknown to Beam."""
         self._options = _parse(arguments)
         FileSystems.set_options(self._options)  # object stores are read before a pipeline exists
         self.workers = workers
@@ -76,7 +76,7 @@ class Engine:
 
     @property
     def local(self) -> bool:
-        """Whether the pipeline runs on this machine, without a runner of the user's choice."""
+        """Return whether the pipeline runs on this machine, by the local engine."""
         return (clusters.runner_name(self._options) or _LOCAL_RUNNERS[0]) in _LOCAL_RUNNERS
 
     def run(self, build: Callable[[beam.Pipeline], None], observer: Observer) -> None:
@@ -102,8 +102,8 @@ class Engine:
                 with spark.limited(result.cancel):
                     state = result.wait_until_finish()
             except BaseException:
-                with suppress(Exception):  # what ended the wait says more
-                    result.cancel()  # or workers go on writing where nobody looks any more
+                with suppress(Exception):  # the error that ended the wait says more
+                    result.cancel()  # or workers would go on writing where nobody looks
                 raise
         if state != PipelineState.DONE:
             raise StageError(f"the job ended as {state}; --log-level DEBUG shows the runner's log")
@@ -113,6 +113,7 @@ class Engine:
         environment = None
         if self.workers > 1:
             options |= {"direct_num_workers": self.workers}
+            # A terminal sends Ctrl-C to workers too; the launcher alone acts on it, and ends them.
             environment = SubprocessSDKEnvironment.from_command_string(
                 f"trap '' INT; {_threads(self.workers)} exec {shlex.quote(sys.executable)} "
                 "-P -m quietcorpus.pipelines.engine.worker"
@@ -135,13 +136,13 @@ class Engine:
 
 
 def _threads(workers: int) -> str:
-    """The share of this machine's cores that a worker's linear algebra may use."""
+    """Return the setting of a worker's share of the cores for linear algebra, unless one is set."""
     share = max(1, (os.cpu_count() or 1) // workers)
     return f"OPENBLAS_NUM_THREADS=${{OPENBLAS_NUM_THREADS:-{share}}}"
 
 
 def translated(error: BaseException) -> InputError | StageError:
-    """The error that a worker raised, out of the text that the runner made of it."""
+    """Rebuild the error that a worker raised from the text that the runner made of it."""
     ours = isinstance(error, InputError | StageError)
     found = _RAISED.findall(f"{type(error).__name__}: {error}" if ours else str(error))
     if not found:
@@ -155,6 +156,8 @@ def translated(error: BaseException) -> InputError | StageError:
 
 def _parse(arguments: Sequence[str]) -> PipelineOptions:
     refuse_in_options(arguments)  # before anything else could quote one
+    # PipelineOptions ignores options that it does not know; its own parser, though private, finds
+    # them.
     parser = _BeamArgumentParser(allow_abbrev=False, exit_on_error=False)
     for options in PipelineOptions.__subclasses__():
         options._add_argparse_args(parser)
@@ -178,7 +181,7 @@ def _parse(arguments: Sequence[str]) -> PipelineOptions:
 
 
 def _provision(options: PipelineOptions) -> fn_runner.ExtendedProvisionInfo:
-    """Worker processes read their options from here; without it they would get none."""
+    """Return the provision info with the options; worker processes have no other source of them."""
     encoded = JobServiceHandle.encode_pipeline_options(options.get_all_options(drop_default=True))
     return fn_runner.ExtendedProvisionInfo(
         beam_provision_api_pb2.ProvisionInfo(pipeline_options=encoded)
@@ -187,9 +190,10 @@ def _provision(options: PipelineOptions) -> fn_runner.ExtendedProvisionInfo:
 
 @contextmanager
 def _watched(observer: Observer) -> Iterator[None]:
-    """Have the progress of every bundle in a worker process reported to the observer.
+    """Report the progress of every bundle in a worker process to the observer.
 
-    In this process a bundle ends before Beam first asks, so there the counters tell themselves.
+    In this process a bundle ends before Beam first asks for progress, so its counters report
+    themselves (`transforms.metrics.watched`).
     """
 
     class Requester(fn_runner.ProgressRequester):  # type: ignore[misc]
@@ -201,6 +205,7 @@ def _watched(observer: Observer) -> Iterator[None]:
                 lambda progress: observer.report(bundle, _counters(progress)),
             )
 
+    # Beam asks workers for their progress, but passes no callback and has no option for one.
     original = fn_runner.ProgressRequester
     fn_runner.ProgressRequester = Requester
     try:
@@ -221,13 +226,14 @@ def _counters(progress: Any) -> dict[str, int]:
 
 @contextmanager
 def _on_loopback() -> Iterator[None]:
-    """Bind the servers that local worker processes talk to on this machine's loopback alone.
+    """Bind the servers of local worker processes to this machine's loopback interface alone.
 
-    Beam binds them, unauthenticated, on every interface; private text passes through them.
+    Beam binds them to every interface, without authentication, and private text passes through
+    them.
     """
 
     class Loopback:
-        """`grpc`, but for the address of new servers."""
+        """A stand-in for `grpc` with another address for new servers."""
 
         def __getattr__(self, name: str) -> Any:
             return getattr(grpc, name)
@@ -239,6 +245,7 @@ def _on_loopback() -> Iterator[None]:
             server.add_insecure_port = lambda address: bind(address.replace("[::]", "localhost"))
             return server
 
+    # Beam has no option for the address: "[::]" is fixed in its code, so `grpc` is replaced there.
     modules = (worker_handlers, local_job_service, worker_pool_main)
     for module in modules:
         module.grpc = Loopback()

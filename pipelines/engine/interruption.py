@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while a pipeline runs in this process, or its results are worked on."""
+"""Ctrl-C and SIGTERM during a pipeline in this process, or during the work on its results."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _AGAIN_SECONDS = 0.05
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Ctrl-C and SIGTERM interrupt, also where Beam takes them for the failure of a bundle.
+    """Interrupt on Ctrl-C and SIGTERM, even where Beam takes them for the failure of a bundle.
 
-    Not in the middle of compiling a kernel: the compiler calls back from C, where the exception
-    would be lost and the process crash. The signal then comes again a moment later.
+    A signal while a kernel is compiled is sent again a moment later: the compiler calls back from
+    C, where the exception would be lost and the process would crash.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -40,7 +40,7 @@ def interruptible() -> Iterator[None]:
     originals = {number: signal.signal(number, interrupt) for number in _INTERRUPTS}
     try:
         yield
-    except Exception:
+    except Exception:  # Beam may turn the interrupt into this; it is raised anew below
         if not interrupted:
             raise
     finally:

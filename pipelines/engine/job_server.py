@@ -1,9 +1,9 @@
-"""A job server that ends with its launcher, also where the launcher is killed.
+"""A guardian that ends a job server with its launcher, even if the launcher is killed.
 
     python -m quietcorpus.pipelines.engine.job_server LAUNCHERS_PID COMMAND...
 
-Left to itself, Spark's driver in it would keep the job, and the cluster's cores, for a release that
-nobody publishes. A job that Flink has taken runs to its end all the same.
+Without it, Spark's driver in the job server would keep the job, and the cluster's cores, for a
+release that nobody publishes. A job that Flink has taken runs to its end all the same.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _GRACE_SECONDS = 3  # Beam gives it five
 
 
 def main(launcher: int, command: list[str]) -> int:
-    """Run a command until it ends, is told to, or the launcher is gone; its exit code."""
+    """Run a command until it ends, a signal comes, or the launcher is gone; returns its code."""
     told = False
 
     def tell(*_: object) -> None:

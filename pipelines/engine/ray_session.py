@@ -1,4 +1,4 @@
-"""A Ray cluster for as long as it is needed: the one that RAY_ADDRESS names, or one of our own."""
+"""A Ray cluster while it is needed: the one that RAY_ADDRESS names, or one of our own."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _CONNECT_SECONDS = 10.0
 
 @contextlib.contextmanager
 def ray_session(missing: str, count: int, *, private: bool = False) -> Iterator[Any]:
-    """The module `ray`, connected; raises InputError where it or its cluster is not there.
+    """Connect to a cluster and yield the module `ray`; raises InputError if either is missing.
 
     Args:
-        missing: what to say where Ray is not installed.
-        count: processors of a cluster of our own, which ends with the context.
-        private: whether work on private text will be done in it: then the cluster is always our
-            own. What is put into Ray's store must be encrypted all the same: that may be a file.
+        missing: the error message if Ray is not installed.
+        count: the processors of a cluster of our own, which ends with the context.
+        private: whether it will work on private text: the cluster is then always our own. Content
+            put into Ray's store must still be encrypted, since the store may be a file.
     """
     with _environment_of_ray():
         try:
@@ -48,10 +48,10 @@ def ray_session(missing: str, count: int, *, private: bool = False) -> Iterator[
 
 @contextlib.contextmanager
 def _environment_of_ray() -> Iterator[None]:
-    """Keep Ray silent and its statistics at home while it starts; then restore the environment."""
+    """Silence Ray and its usage statistics while it starts; then restore the environment."""
     before = dict(os.environ)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # it warns of what it does itself
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # it warns of its own actions
     try:
         yield
     finally:
@@ -62,7 +62,7 @@ def _environment_of_ray() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _same_sigterm() -> Iterator[None]:
-    """Ray takes SIGTERM for itself, and would end the process before it has tidied up."""
+    """Restore the handler of SIGTERM: Ray's own would end the process before it has tidied up."""
     handler = signal.getsignal(signal.SIGTERM)
     try:
         yield
@@ -80,10 +80,10 @@ def _start(ray: Any, count: int, *, private: bool) -> None:
                 "local",
                 num_cpus=count,
                 include_dashboard=False,
-                _node_ip_address="127.0.0.1",  # it asks for no password
+                _node_ip_address="127.0.0.1",  # loopback, since Ray asks for no password
                 **quietly,
             )
-        except OSError:  # sockets have paths of 107 bytes at most, where TMPDIR may be as long
+        except OSError:  # a socket's path has 107 bytes at most, and TMPDIR may be long
             raise InputError(
                 "RAY_TMPDIR: Ray cannot put its sockets into the temporary folder, whose path may "
                 "be too long; set RAY_TMPDIR to a short one that can be written to"

@@ -1,7 +1,7 @@
-"""Executors that Spark starts again and again, each to end at once: a full disk, too little memory.
+"""A limit on executors that Spark starts in vain, as with a full disk or too little memory.
 
-Spark's own cluster manager replaces an executor that started and then ended for as long as the
-application lives, so that its job would neither fail nor end.
+Spark's own cluster manager replaces an executor that has started and ended for as long as the
+application lives, so its job would neither fail nor end.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 
 from quietcorpus.transforms.errors import StageError
 
-_JOB_SERVER = "SparkJarJobServer"  # Beam's logger of what the job server, Spark's driver, says
+_JOB_SERVER = "SparkJarJobServer"  # Beam's logger of the output of the job server, Spark's driver
 _ADDED = re.compile(r" Executor added: \S+/(\S+) on ")
 _ENDED = re.compile(r" Executor updated: \S+/(\S+) is now (?:EXITED|FAILED|LOST)\b")
 _BEGUN = re.compile(r" Starting task \S+ in stage .{0,200}?\bexecutor (\S+?),")
@@ -23,10 +23,10 @@ _MOST = 50
 
 
 class _Executors(logging.Filter):
-    """Counts, in the driver's log, executors that ended without ever being given a task.
+    """A filter that counts, in the driver's log, executors that ended before they got a task.
 
-    They are in vain once there are `_MOST` since a task was last finished, while no other executor
-    is at work: a cluster with one sick machine goes on.
+    Starts are in vain once `_MOST` executors have so ended since a task was last finished, while no
+    other executor is at work. So a cluster with one broken machine goes on.
     """
 
     def __init__(self, cancel: Callable[[], None]) -> None:
@@ -42,7 +42,7 @@ class _Executors(logging.Filter):
         return self._ended >= _MOST and not self._busy
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Note a line of the log; it is left alone."""
+        """Read a line of the log, and let it pass."""
         line = record.getMessage()
         if _DONE.search(line):
             self._ended = 0
@@ -61,7 +61,7 @@ class _Executors(logging.Filter):
         return True
 
     def _try_to_cancel(self) -> None:
-        """Not in this thread: the job server waits for it to read on, and may have much to say."""
+        """Cancel in another thread: the job server blocks if this one stops reading its output."""
         if self._cancelling is None or not self._cancelling.is_alive():
             self._cancelling = threading.Thread(target=self._quietly, name="cancel", daemon=True)
             self._cancelling.start()
@@ -75,14 +75,13 @@ class _Executors(logging.Filter):
 def limited(cancel: Callable[[], None]) -> Iterator[None]:
     """Cancel a job whose executors start in vain; it then ends with StageError.
 
-    They are known from the log of the job server, if this process has started one, as far as it
-    is written after this begins.
+    Executors are known from what the job server logs from now on, if this process has started one.
     """
     logger = logging.getLogger(_JOB_SERVER)
     executors = _Executors(cancel)
     logger.addFilter(executors)
     level = logger.level
-    logger.setLevel(logging.INFO)  # as Spark's driver does, whatever is shown of it
+    logger.setLevel(logging.INFO)  # the level of the driver's lines, whatever is shown of them
     try:
         yield
     except Exception:

@@ -18,7 +18,7 @@ _PATIENCE_SECONDS = 60
 
 
 def main() -> None:
-    """Run the harness that the launcher's environment describes, for as long as it lives."""
+    """Run the harness that the launcher's environment describes, while the launcher lives."""
     _run(os.getppid())
 
 
@@ -30,13 +30,13 @@ def _run(launcher: int) -> None:
     from quietcorpus.pipelines.environment.patience import be_patient
 
     be_patient()
-    # Beam prints the traceback of every failed bundle, which the launcher is told of anyhow.
+    # Beam prints the traceback of every failed bundle; the launcher gets the failure anyhow.
     sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     try:
         sdk_worker_main.main(sys.argv)
     finally:
-        # An interrupted bundle may still be in compiled code, which the interpreter's own way
-        # out would abort, with a message; the launcher knows already how the bundle ended.
+        # An interrupted bundle may still be in compiled code. The interpreter's normal exit would
+        # abort there, with a message; the launcher already knows how the bundle ended.
         os._exit(0)
 
 
@@ -46,13 +46,13 @@ def boot() -> None:
     parser.add_argument("--id", required=True)
     parser.add_argument("--provision_endpoint", required=True)
     given, _ = parser.parse_known_args()
-    executor = os.getppid()  # before it has time to die
+    executor = os.getppid()  # read before the executor can die
     os.environ.update(provisioned(given.id, given.provision_endpoint))
     _run(executor)
 
 
 def provisioned(worker: str, endpoint: str) -> dict[str, str]:
-    """What Beam's harness reads from its environment, as the executor at `endpoint` has it."""
+    """Return the environment that Beam's harness reads, as the executor at `endpoint` gives it."""
     import grpc
     from apache_beam.portability.api import (
         beam_provision_api_pb2,
@@ -83,7 +83,7 @@ def provisioned(worker: str, endpoint: str) -> dict[str, str]:
 
 
 def _end_with(launcher: int) -> None:
-    """Alone, a harness may wait for its launcher for minutes, with private text in hand."""
+    """End with the launcher: alone, a harness may wait for minutes, with private text in memory."""
     while os.getppid() == launcher:
         time.sleep(1)
     os._exit(1)

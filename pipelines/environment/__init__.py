@@ -1,1 +1,1 @@
-"""What a process finds around it: its processor and libraries, the master key, other secrets."""
+"""The environment of a process: its processor and libraries, the master key, other secrets."""

@@ -1,9 +1,9 @@
 """Secrets where others would see them: in an option, which goes into the job, or in a spec.
 
-A machine shows its commands to all who use it, a cluster its jobs' options on its pages and in its
-logs, and a spec is kept and handed on. Secrets belong into the environment instead, or into files
-that it names. What is known of a secret is the master key, the values that this environment holds
-under a credential's name, and such names with a value of whatever kind.
+A machine shows its commands to all its users, a cluster shows its jobs' options on its pages and in
+its logs, and a spec is kept and handed on. Secrets belong in the environment instead, or in files
+that it names. The secrets that are recognised are the master key, the values that this environment
+holds under a credential's name, and any value that is given to such a name.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from quietcorpus.transforms.errors import InputError
 
 _REMEDY = "set it in the environment of the launcher and of every worker"
 
-# How credentials are called, in lower case and without what parts words: so it is one pattern for
-# variables, for options of Beam's, and for properties of Spark, Flink, Hadoop and Java. Paths of
-# files with secrets (GOOGLE_APPLICATION_CREDENTIALS) and mere identities (AWS_ACCESS_KEY_ID) are no
+# The names of credentials, in lower case and without separators, so that one pattern serves
+# variables, Beam's options, and the properties of Spark, Flink, Hadoop and Java. Paths of files
+# with secrets (GOOGLE_APPLICATION_CREDENTIALS) and mere identities (AWS_ACCESS_KEY_ID) are not
 # secrets, and `spark.kubernetes.executor.secrets.NAME` is a place.
 _CREDENTIAL = re.compile(
     r"secretaccesskey$|secretkey$|token$"  # AWS, S3 by Beam, by Hadoop (fs.s3a) and by Flink
@@ -32,17 +32,18 @@ _CREDENTIAL = re.compile(
     r"|^sig$|signature$|apikey$|secret$"  # signed addresses of Azure and AWS; many others
 )
 _QUOTES = r"""["'\\\s]*"""
-# A name, whatever ends it, and after it the beginning of a value; also as {"name": N, "value": V}.
+# A name, its separator, and the beginning of a value; also as {"name": N, "value": V}.
 _NAMED = re.compile(
     rf"[\w.-]++(?={_QUOTES}(?:,{_QUOTES}value{_QUOTES})?[=:]{_QUOTES}[^\s\"'\\,;&}}\]])"
 )
-# RFC 3986, 3.2.1: userinfo. On the web a name alone may be a token; elsewhere it is a container's.
+# RFC 3986, 3.2.1: userinfo. In a web address a name alone may be a token; in others it is a
+# container's.
 _PASSWORD = re.compile(r"://[^/?#\s:@]*:[^/?#\s@]+@|https?://[^/?#\s@]+@", re.IGNORECASE)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{16,}")
 _LONGEST_DECIMAL = 1 << 12  # bits
-_NESTED = 3  # writings within writings: JSON in a URL's parameter in base64
-_SHORTEST = 8  # a shorter value is in many a text that has nothing to do with it
+_NESTED = 3  # encodings within encodings: JSON in a URL's parameter in base64
+_SHORTEST = 8  # a shorter value occurs by chance in many texts
 
 
 def refuse_in_options(arguments: Sequence[str]) -> None:
@@ -75,7 +76,7 @@ def refuse_in_spec(content: object) -> None:
 
 
 class _Secrets:
-    """What may stand nowhere else: the master key and what this environment holds."""
+    """The secrets of this environment: the master key, and values under credentials' names."""
 
     def __init__(self) -> None:
         self._key = None
@@ -88,7 +89,7 @@ class _Secrets:
         }
 
     def found_in(self, name: str, value: str) -> str | None:
-        """What kind of secret a value and its name hold, in words that do not repeat it."""
+        """Describe the secret in a value or its name, without repeating it; None without one."""
         readings = _readings(f"{name}={value}")
         if self._key and any(_holds_key(reading, self._key) for reading in readings):
             return "holds the master key"
@@ -104,7 +105,7 @@ class _Secrets:
 
 
 def _holds_key(text: str, key: bytes) -> bool:
-    digits = re.sub(r"[^0-9a-f]", "", text.lower())  # whatever stands between them
+    digits = re.sub(r"[^0-9a-f]", "", text.lower())  # whatever stands between the digits
     return key.hex() in digits or key.decode("latin-1") in text or os.fsdecode(key) in text
 
 
@@ -116,7 +117,7 @@ def _names_a_secret(name: str) -> bool:
 
 
 def _readings(text: str) -> set[str]:
-    """A text, and what it says once escapes, percent signs and base64 are undone."""
+    """Return a text, and its readings once escapes, percent signs and base64 are undone."""
     found = new = {text}
     for _ in range(_NESTED):
         new = {reading for text in new for reading in _undone(text)} - found
@@ -128,16 +129,16 @@ def _undone(text: str) -> Iterator[str]:
     yield unquote(text, encoding="latin-1")
     yield _ESCAPE.sub(lambda m: m[3] or chr(int(m[1] or m[2], 16)), text)
     for run in _BASE64.findall(text.replace("+", "-").replace("/", "_")):
-        for start in range(4):  # it may begin after a path, whose letters look the same
+        for start in range(4):  # base64 may begin after a path, whose letters look the same
             part = run[start:]
             part = part[: len(part) - (len(part) % 4 == 1)]
             yield base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)).decode("latin-1")
 
 
 def _texts(content: object, place: str, seen: set[int]) -> Iterator[tuple[str, str, str]]:
-    """The place, the name and the value of all that a spec holds; names first, without a value."""
+    """Yield the place, name and value of all that a spec holds; names first, without a value."""
     if isinstance(content, dict | list):
-        if id(content) in seen:  # an alias
+        if id(content) in seen:  # an alias of YAML's, which may even contain itself
             return
         seen.add(id(content))
     if isinstance(content, dict):
@@ -149,7 +150,7 @@ def _texts(content: object, place: str, seen: set[int]) -> Iterator[tuple[str, s
         for value in content:
             yield from _texts(value, place, seen)
     elif isinstance(content, int):
-        yield place, place, f"{content:x}"  # which Python writes whatever its length
+        yield place, place, f"{content:x}"  # hexadecimal, which Python writes at any length
         if content.bit_length() < _LONGEST_DECIMAL:
             yield place, place, str(content)
     else:

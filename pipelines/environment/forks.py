@@ -1,4 +1,4 @@
-"""Processes that are forked from one that uses gRPC, as Ray's are from one that has run Beam."""
+"""Forks of a process that uses gRPC, as Ray's processes are of one that has run Beam."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import os
 
 
 def forget_grpc() -> None:
-    """Have gRPC's threads stay behind in a fork; to be called before gRPC is imported.
+    """Keep gRPC's threads out of forks; must be called before gRPC is imported.
 
-    Otherwise they begin anew there, and one in a hundred processes, measured, is aborted by them
-    before it becomes another program.
+    Otherwise they start anew in a fork, and abort one process in a hundred (measured) before it
+    becomes another program.
     """
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")

@@ -1,4 +1,4 @@
-"""The master key: where it comes from, and how workers get at the release key.
+"""The master key: its sources, and the workers' access to the release key.
 
 The key is never part of a pipeline, an option, a spec or a log. Workers read it where the
 launcher did, from the environment or a file, and prove by a fingerprint that they read the same.
@@ -23,19 +23,19 @@ VARIABLE = "QUIETCORPUS_MASTER_KEY"
 FILE_VARIABLE = "QUIETCORPUS_MASTER_KEY_FILE"
 ALLOW_VARIABLE = "QUIETCORPUS_ALLOW_WEAK_KEY"
 FEWEST_DISTINCT = 14
+"""The fewest distinct values among a key's 32 bytes, and among the 31 steps between them: a random
+key has fewer with probability below 2^-64 (2^-68.3 for its bytes, 2^-64.1 for its steps)."""
 # What `... | sha256sum` gives where the first command has failed.
 _HASHES_OF_NOTHING = {hashlib.sha256(nothing).digest() for nothing in (b"", b"\n")}
-"""Of a key's 32 bytes, and of the 31 steps between them: a random key has fewer with probability
-below 2^-64 (2^-68.3 for its bytes, 2^-64.1 for its steps)."""
 
 _LOGGER = logging.getLogger("quietcorpus.keys")
 
 
 def configured_master_key() -> bytes | None:
-    """The master key that the environment names, or None; raises InputError for a bad one.
+    """Return the master key that the environment names, or None; raises InputError for a bad one.
 
-    Bad is what is no key, a key that is evidently not random, unless QUIETCORPUS_ALLOW_WEAK_KEY is
-    1, and a file that others than its owner may read or change.
+    A bad key is malformed, or evidently not random (unless QUIETCORPUS_ALLOW_WEAK_KEY is 1), or in
+    a file that others than its owner may read or change.
     """
     given = [name for name in (VARIABLE, FILE_VARIABLE) if os.environ.get(name)]
     if len(given) == 2:
@@ -81,10 +81,10 @@ def _content(path: str) -> str:
 
 
 def open_to_others(status: os.stat_result, reader: int) -> bool:
-    """Whether others than a file's owner may read or change it, seen by the user id `reader`.
+    """Return whether others than a file's owner may read or change it, for the user id `reader`.
 
-    PostgreSQL's rule for a server's key: a file of root's may be read by its group too, without
-    which nobody else could be given one, in a pod or on YARN. Root itself needs no group.
+    The rule is PostgreSQL's for a server's key: root's file may also be read by its group, since
+    otherwise nobody else could be given one, in a pod or on YARN. Root itself needs no group.
     """
     permitted = stat.S_IRWXU
     if status.st_uid == 0 and reader != 0:
@@ -93,7 +93,7 @@ def open_to_others(status: os.stat_result, reader: int) -> bool:
 
 
 def _is_weak(key: bytes) -> bool:
-    """Whether no random key looks like this: few distinct bytes, a count, the hash of nothing."""
+    """Return whether a key is evidently weak: few distinct bytes, a count, the hash of nothing."""
     if key in _HASHES_OF_NOTHING:
         return True
     steps = {(after - before) % 256 for before, after in zip(key, key[1:], strict=False)}
@@ -106,7 +106,7 @@ def _said(versions: dict[str, str]) -> str:
 
 @contextmanager
 def master_key(*, local: bool) -> Iterator[bytes]:
-    """The configured master key, or a fresh one that lives as long as this run.
+    """Yield the configured master key, or a fresh one that lives as long as this run.
 
     A fresh key reaches local worker processes through the environment they inherit. Remote
     workers cannot see it, so there a key must be configured.
@@ -135,9 +135,9 @@ def master_key(*, local: bool) -> Iterator[bytes]:
 
 @dataclass(frozen=True)
 class WorkerKey:
-    """Fetches the release key in a worker, and checks that key and code are the launcher's.
+    """A source of the release key in a worker, which checks that key and code are the launcher's.
 
-    Other code may draw by another law from the same stream, and two laws of one noise can tell
+    Other code may draw by another law from the same stream, and two laws of one noise can reveal
     more than either.
     """
 

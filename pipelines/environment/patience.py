@@ -1,4 +1,4 @@
-"""How long the clients of object stores keep trying, in the launcher and in every worker."""
+"""The patience of object stores' clients with outages, in the launcher and in every worker."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# With the pauses between them, half a minute of connections that fail at once.
+# With their pauses, these attempts last half a minute if connections fail at once.
 _VARIABLES = {"AWS_RETRY_MODE": "standard", "AWS_MAX_ATTEMPTS": "10"}
 
 
 def be_patient() -> None:
-    """Have boto outlast a short outage, unless the environment says otherwise.
+    """Make boto outlast a short outage, unless the environment says otherwise.
 
-    Google's and Azure's clients retry for longer than that by themselves.
+    Google's and Azure's clients retry for longer by default.
     """
     for name, value in _VARIABLES.items():
         os.environ.setdefault(name, value)
@@ -21,7 +21,7 @@ def be_patient() -> None:
 
 @contextmanager
 def patience() -> Iterator[None]:
-    """Be patient within a function that leaves the environment as it was."""
+    """Be patient within the context, and restore the environment afterwards."""
     own = [name for name in _VARIABLES if name not in os.environ]
     be_patient()
     try:

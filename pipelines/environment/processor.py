@@ -1,6 +1,6 @@
 """Linear algebra at the processor's own speed.
 
-NumPy's OpenBLAS knows processors by their model, and runs one that is newer than itself with the
+NumPy's OpenBLAS knows processors by their model, and on a model newer than itself it uses the
 instructions of 2013. Measured on such a processor, the search of `kind: words` is 1.6 times as fast
 with AVX-512. Results do not depend on it.
 """
@@ -16,7 +16,7 @@ _VARIABLE = "OPENBLAS_CORETYPE"
 
 
 def prefer_avx512() -> None:
-    """Have OpenBLAS use AVX-512 where there is some; to be called before NumPy is imported."""
+    """Make OpenBLAS use AVX-512 where available; must be called before NumPy is imported."""
     try:
         description = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
@@ -26,7 +26,7 @@ def prefer_avx512() -> None:
 
 
 def model() -> str:
-    """The processor's model, on which floats' last digits may depend."""
+    """Return the processor's model, on which floats' last digits may depend."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -36,5 +36,5 @@ def model() -> str:
 
 
 def has_avx512(description: str) -> bool:
-    """Whether what /proc/cpuinfo says is an Intel processor with the AVX-512 that OpenBLAS uses."""
+    """Return whether /proc/cpuinfo describes an Intel processor with the AVX-512 of OpenBLAS."""
     return "GenuineIntel" in description and set(description.split()) >= _NEEDED

@@ -1,4 +1,4 @@
-"""The version of quietcorpus and of what it runs on, for the card and for workers."""
+"""The versions of quietcorpus and of its dependencies, for the card and for workers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DEPENDENCIES = ("apache-beam", "cryptography", "numba", "numpy", "pyarrow", "sc
 
 
 def quietcorpus_version() -> str:
-    """The installed version, or `unknown` in a tree that is not installed."""
+    """Return the installed version, or `unknown` in a tree that is not installed."""
     try:
         return version("quietcorpus")
     except PackageNotFoundError:
@@ -22,18 +22,18 @@ def quietcorpus_version() -> str:
 
 
 def software() -> dict[str, str]:
-    """What ran: name and version of each part."""
+    """Return the name and the version of each part that runs."""
     parts = {name: version(name) for name in _DEPENDENCIES}
     return {"quietcorpus": quietcorpus_version(), "python": platform.python_version()} | parts
 
 
 @functools.cache
 def environment_digest() -> str:
-    """The SHA-256 of our modules, by name and content, and of the versions of all they run on."""
-    # Not by `quietcorpus` itself, for which Python also takes a checkout's folder, from its parent.
+    """Compute the SHA-256 of our modules' names and contents, and of their software's versions."""
+    # Not found by `quietcorpus` itself: in a checkout's parent, Python takes the checkout for it.
     folders = {"quietcorpus": _folder("quietcorpus.compiled")}
     folders |= {f"quietcorpus/{name}": _folder(f"quietcorpus.{name}") for name in _PACKAGES}
-    # A checkout has them side by side, an installation in one another.
+    # They lie side by side in a checkout, and within one another in an installation.
     modules = {
         f"{package}/{module.relative_to(folder).as_posix()}": module.read_bytes()
         for package, folder in folders.items()

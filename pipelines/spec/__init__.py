@@ -1,1 +1,1 @@
-"""The spec of a release: its blocks, and how it is read."""
+"""The spec of a release: its blocks and its reading."""

@@ -107,7 +107,7 @@ class BagOfWordsSpec(LimitedPrecisionSpec):
         return self
 
     def sources(self) -> Iterator[tuple[str, str]]:
-        """The public vocabulary and vectors, if there are any."""
+        """Yield the public vocabulary and vectors, if there are any."""
         yield from super().sources()
         if self.compression.embedding:
             yield "compression.embedding.public", self.compression.embedding.public

@@ -19,13 +19,13 @@ MOST_TOKENS = 10_000  # of a user: training holds all pairs of their words in me
 MOST_DIMENSIONS = 1_024
 MOST_STEPS = 1_000_000
 MOST_USERS = 10**12
-MOST_GROUPS = 100  # whose rates or norms are solved, a second or so each
+MOST_GROUPS = 100  # each takes a second or so to solve for its rate or norm
 _SHARE = 10
-"""Of the users, one in so many is expected in a step unless the spec says otherwise."""
+"""The default lot: one user in this many is expected in a step."""
 
 
 class EmbeddingMethod(StrEnum):
-    """How vectors are learnt: by steps of training, or from counts that are released once."""
+    """The method of learning vectors: steps of training, or counts that are released once."""
 
     SGD = "sgd"
     COOCCURRENCE = "cooccurrence"
@@ -45,7 +45,7 @@ def _by_group(value: object) -> object:
 
 
 class GroupBudgets(Strict):
-    """What the users of each group may spend: of groups by name, or by the numbers of a column."""
+    """The budget of each group of users, by the group's name or by the numbers of a column."""
 
     model_config = ConfigDict(
         json_schema_extra={"oneOf": [{"required": ["epsilon"]}, {"required": ["levels"]}]}
@@ -80,12 +80,12 @@ class GroupBudgets(Strict):
 
     @property
     def of_groups(self) -> dict[str, Fraction]:
-        """The budget of each group; that of a level is called like its number."""
+        """Return the budget of each group; a level's group is named by its number."""
         return self.epsilon or {ceiling(level): level for level in self.levels or ()}
 
 
 class TrainingSpec(Strict):
-    """How `method: sgd` trains."""
+    """The training of `method: sgd`."""
 
     steps: Annotated[Count, at_most(MOST_STEPS, "how many")] = 100
     lot: Annotated[
@@ -202,7 +202,7 @@ class WordEmbeddingsSpec(MechanismSpec):
 
     @model_validator(mode="after")
     def _spelt_out(self) -> WordEmbeddingsSpec:
-        """What is left out of `training` is the same release as what is spelt out there."""
+        """Fill in `training`: a key left out makes the same release as its default spelt out."""
         if self.method is not EmbeddingMethod.SGD:
             return self
         given = self.training or TrainingSpec()
@@ -234,25 +234,25 @@ class WordEmbeddingsSpec(MechanismSpec):
 
     @property
     def key(self) -> str:
-        """The key of the budgets in this block."""
+        """Return the key of the budgets in this block."""
         if self.budgets is None:
             return "epsilon"
         return "budgets.epsilon" if self.budgets.epsilon else "budgets.levels"
 
     @property
     def columns(self) -> list[tuple[str, str]]:
-        """The columns that are read besides the text, each with its key."""
+        """Return the columns that are read besides the text, each with its key."""
         return [("mechanism.user", self.user)] + (
             [("mechanism.budgets.column", self.budgets.column)] if self.budgets else []
         )
 
     @property
     def resumable(self) -> bool:
-        """Whether vectors are trained step by step."""
+        """Return whether vectors are trained step by step."""
         return self.method is EmbeddingMethod.SGD
 
     def check_columns(self, text: str, keep: Sequence[str]) -> None:
-        """Refuse kept columns, and users or groups that the text would name."""
+        """Refuse kept columns, and a column of users or groups that is the text."""
         if keep:
             raise PydanticCustomError(
                 "keep", "input.keep: word embeddings have no rows of documents; drop it"
@@ -265,5 +265,5 @@ class WordEmbeddingsSpec(MechanismSpec):
                 )
 
     def sources(self) -> Iterator[tuple[str, str]]:
-        """The public vocabulary, if there is one."""
+        """Yield the public vocabulary, if there is one."""
         yield from self.vocabulary.sources()

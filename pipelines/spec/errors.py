@@ -1,4 +1,4 @@
-"""What is wrong with a spec, in one line that names the key, the value and what is allowed."""
+"""Errors of a spec, in one line that names the key, the value and what is allowed."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _ALIKE = 0.75  # of difflib's ratio: less would take another kind's `precision` 
 
 
 def one_line(error: pydantic.ValidationError, whole: type[BaseModel], content: Any) -> str:
-    """Tell the first error of a spec as `key: value problem; remedy`.
+    """Return the first error of a spec as `key: value problem; remedy`.
 
     Args:
         error: the errors.
-        whole: the model.
-        content: what was checked against it.
+        whole: the model of the spec.
+        content: the content that was checked against it.
     """
     errors = error.errors(include_url=False)
-    # A key that is misspelt is unknown, and the right one missing: the first says more.
+    # A misspelt key makes one key unknown and another one missing: the first error says more.
     first = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
     key = ".".join(_keys(first["loc"]))
     value, kind, message = first["input"], first["type"], first["msg"]
@@ -45,7 +45,7 @@ def one_line(error: pydantic.ValidationError, whole: type[BaseModel], content: A
         keys = ", ".join(_allowed(first["loc"], whole, content))
         return f"{key or 'the spec'}: {shown(value)} is not a mapping; give the keys {keys}"
     if isinstance(value, dict | BaseModel) and not message.startswith("is "):
-        # A message that begins with a key of its own goes on where this one ends.
+        # A message that begins with a key of its own continues this key's path.
         joint = "." if message.split(" ")[0].endswith(":") else ": "
         return f"{key}{joint}{message}" if key else message
     if kind == "string_type" and not isinstance(value, list | None):
@@ -54,17 +54,17 @@ def one_line(error: pydantic.ValidationError, whole: type[BaseModel], content: A
 
 
 def shown(value: object) -> str:
-    """Quote a value in an error, a number of very many digits by their number alone."""
+    """Quote a value in an error, but describe a very long number by its number of digits."""
     if isinstance(value, int) and abs(value) >= _TOO_LONG:
         return f"a number of {math.floor(math.log10(abs(value))) + 1} digits"
     try:
         return repr(value)
-    except ValueError:  # such a number is in it, longer than Python writes
+    except ValueError:  # it holds such a number, longer than Python writes
         return "what holds a number of thousands of digits"
 
 
 def _meant(given: str, names: Iterable[str]) -> str:
-    """What stands between a name that is unknown and those that are known."""
+    """Return the text between an unknown name and the known ones."""
     near = difflib.get_close_matches(given.lower(), names, 1, _ALIKE)
     return f", did you mean {near[0]}?" if near else ";"
 
@@ -74,9 +74,9 @@ def _lowered(message: str) -> str:
 
 
 def _keys(location: tuple[Any, ...]) -> list[str]:
-    """Return the spec's own keys in pydantic's place of an error.
+    """Return the spec's own keys in the location that pydantic gives an error.
 
-    A union's tag is none of them, and an error of a key itself belongs to the mapping.
+    A union's tag is not a key, and an error of a key itself belongs to the mapping.
     """
     own = location[:-2] if location[-1:] == ("[key]",) else location
     return [str(part) for part in own if part not in TAGS]

@@ -55,5 +55,5 @@ class LimitedPrecisionSpec(MechanismSpec):
         return self
 
     def sources(self) -> Iterator[tuple[str, str]]:
-        """The public vocabulary, if there is one."""
+        """Yield the public vocabulary, if there is one."""
         yield from self.vocabulary.sources()

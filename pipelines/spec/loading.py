@@ -1,4 +1,4 @@
-"""Reading a spec: YAML with values changed, without secrets, and checked in full."""
+"""The reading of a spec: YAML with changed values, without secrets, and checked in full."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from quietcorpus.transforms.errors import InputError
 def load_spec(path: str, changes: Mapping[str, str] | None = None) -> Spec:
     """Read and check a spec; raises InputError with one line that names key, value and remedy.
 
-    `changes` are values, as YAML, that take the place of the file's by dotted key.
+    `changes` maps dotted keys to values, as YAML, which replace the file's.
     """
     content = read_yaml(path, "spec file")
     for key, value in (changes or {}).items():
@@ -28,7 +28,7 @@ def load_spec(path: str, changes: Mapping[str, str] | None = None) -> Spec:
 
 
 def as_spec(given: str | PathLike[str] | Mapping[str, Any] | Spec) -> Spec:
-    """Check a spec that is a file, the content of one, or checked already; raises InputError."""
+    """Check a spec given as a file, as its content, or as checked already; raises InputError."""
     if isinstance(given, Spec):
         return given
     if isinstance(given, Mapping):
@@ -59,7 +59,7 @@ def _change(content: Any, key: str, value: str) -> None:
 
 
 def read_yaml(path: str, what: str) -> Any:
-    """The content of a YAML file; raises InputError with a line that says what is wrong with it."""
+    """Read the content of a YAML file; raises InputError with one line that states the problem."""
     try:
         with open(path, encoding="utf-8") as stream:
             return YAML(typ="safe", pure=True).load(stream)
@@ -73,5 +73,5 @@ def read_yaml(path: str, what: str) -> Any:
         raise InputError(f"{path}: line {line} is not valid YAML: {problem}") from None
     except YAMLError:
         raise InputError(f"{path}: holds characters that YAML does not allow") from None
-    except ValueError:  # Python reads no more than some thousands
+    except ValueError:  # Python reads some thousands of digits at most
         raise InputError(f"{path}: holds a number of thousands of digits; mend it") from None

@@ -23,29 +23,29 @@ class MechanismSpec(Strict):
     """
 
     if TYPE_CHECKING:
-        kind: str  # a field of each block, at a place of its own among the keys
+        kind: str  # each block declares it, at a place of its own among the keys
     copies_columns: ClassVar[bool] = True
 
     @property
     def resumable(self) -> bool:
-        """Whether a run may go on from checkpoints."""
+        """Return whether a run may go on from checkpoints."""
         return False
 
     @property
     def columns(self) -> list[tuple[str, str]]:
-        """The columns that are read besides the text, each with its key."""
+        """Return the columns that are read besides the text, each with its key."""
         return []
 
     def check_columns(self, text: str, keep: Sequence[str]) -> None:
         """Raise PydanticCustomError for columns of the input that this kind cannot use."""
 
     def sources(self) -> Iterator[tuple[str, str]]:
-        """The public files that are read, each with its key in this block."""
+        """Yield the public files that are read, each with its key in this block."""
         return iter(())
 
 
 def block_of(kind: str) -> type[MechanismSpec]:
-    """The class of a kind's block."""
+    """Return the class of a kind's block."""
     found: type[MechanismSpec] = registry.part(kind, "block")
     return found
 

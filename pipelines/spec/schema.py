@@ -1,7 +1,7 @@
 """The JSON Schema of a spec, for editors: `python -m quietcorpus.pipelines.spec.schema` prints it.
 
-A spec that it refuses is refused by `quietcorpus release`. The reverse does not hold: rules between
-keys, such as that an output lies outside the input, are the models' alone.
+A spec that it refuses is refused by `quietcorpus release`. The reverse does not hold: the models
+alone check rules between keys, such as that an output lies outside the input.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from quietcorpus.pipelines.spec.spec import Spec
 
 
 class _Untitled(GenerateJsonSchema):
-    """A schema without the title that pydantic makes of every key."""
+    """A generator of schemas without the titles that pydantic makes of keys."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         """Leave titles to the models."""

@@ -78,7 +78,7 @@ class SentencesSpec(MechanismSpec):
         return self
 
     def sources(self) -> Iterator[tuple[str, str]]:
-        """The manifests of the candidates, and of the index for madlib."""
+        """Yield the manifests of the candidates, and of the index for madlib."""
         if self.index is not None:
             yield "index", f"{self.index}/{MANIFEST}"
         yield "candidates", f"{self.candidates}/{MANIFEST}"

@@ -20,7 +20,7 @@ from quietcorpus.transforms.reading.documents import Corpus
 
 
 class InputSpec(Strict):
-    """Where the documents are."""
+    """The location and the columns of the documents."""
 
     path: Annotated[
         Location,
@@ -62,7 +62,7 @@ class InputSpec(Strict):
 
 
 class RejectsSpec(Strict):
-    """Where unreadable records are noted, and how many of them the job tolerates."""
+    """The place where unreadable records are noted, and the share of them that a job tolerates."""
 
     path: Annotated[
         Location,
@@ -74,7 +74,7 @@ class RejectsSpec(Strict):
 
 
 class LedgerSpec(Strict):
-    """The ledger that counts what the releases of a corpus cost together."""
+    """The ledger that adds up the costs of a corpus's releases."""
 
     path: Annotated[Location, Field(description="where the ledger is")]
     partition: Annotated[
@@ -107,7 +107,7 @@ def _path_alone(value: object) -> object:
 
 
 class Spec(Strict):
-    """A release."""
+    """The spec of a release."""
 
     release: Annotated[
         str,
@@ -140,14 +140,14 @@ class Spec(Strict):
 
     @property
     def corpus(self) -> Corpus:
-        """The corpus in the transforms' terms."""
+        """Return the corpus in the transforms' terms."""
         given = self.input
         also = tuple(self.mechanism.columns)
         return Corpus(given.path, given.text, given.id, given.keep, also)
 
     @property
     def disjoint(self) -> Disjoint | None:
-        """How it is known that no other partition has any document of this one; None without."""
+        """Return how partitions are known to be disjoint; None without a partition."""
         if self.ledger is None or self.ledger.partition is None:
             return None
         return "compared" if self.input.id is not None else self.ledger.disjoint or "unknown"

@@ -24,12 +24,12 @@ _LEAST_DELTA = Fraction(1, 10**200)
 
 
 def _exact(value: object) -> Fraction:
-    """The decimal as written: 0.1 is 1/10, not the nearest binary fraction."""
+    """Return the decimal as written: 0.1 is 1/10, not the nearest binary fraction."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise PydanticCustomError("number", "is not a number; give a positive number")
     if not 0 < value < math.inf:
         raise PydanticCustomError("positive", "is not allowed; give a positive, finite number")
-    # Python writes no integer of many thousand digits.
+    # Python cannot write an integer of many thousand digits.
     return Fraction(value) if isinstance(value, int) else Fraction(repr(value))
 
 
@@ -90,11 +90,11 @@ Location = Annotated[
 ]
 Column = Annotated[str, Field(min_length=1)]
 Disjoint = Literal["compared", "declared", "unknown"]
-"""How it is known that partitions share no document: by their ids, by the publisher, or not."""
+"""The evidence that partitions share no document: their ids, the publisher's word, or none."""
 
 
 def at_most(limit: int, description: str) -> Any:
-    """Return a field for a `Count` of at most `limit`, which its JSON Schema says as well."""
+    """Return a field for a `Count` of at most `limit`, which its JSON Schema states as well."""
     return Field(le=limit, description=description, json_schema_extra={"maximum": limit})
 
 

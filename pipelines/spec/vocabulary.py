@@ -45,13 +45,13 @@ class VocabularySpec(Strict):
         return self
 
     def sources(self) -> Iterator[tuple[str, str]]:
-        """The public list, if it is one, with its key in the mechanism's block."""
+        """Yield the public list, if it is one, with its key in the mechanism's block."""
         if self.public:
             yield "vocabulary.public", self.public
 
 
 class PrivateUserVocabulary(PrivateVocabulary):
-    """A vocabulary selected by users, each of whom has a say of at most so many words."""
+    """A vocabulary selected by users, each of whom contributes a bounded number of words."""
 
     words: Annotated[
         Count, at_most(100_000, "how many distinct words of each user count, at most")

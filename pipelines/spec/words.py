@@ -15,7 +15,7 @@ from quietcorpus.transforms.privatizers.words import WordMechanism
 
 
 class Matching(Strict):
-    """Another mechanism, and the epsilon that it would be run at."""
+    """Another mechanism, and the epsilon at which it would be run."""
 
     mechanism: Annotated[WordMechanism, Field(strict=False, description="the other mechanism")]
     epsilon: Annotated[Epsilon, Field(description="its epsilon per unit of its distance")]
@@ -95,7 +95,7 @@ class WordsSpec(MechanismSpec):
         return self
 
     def sources(self) -> Iterator[tuple[str, str]]:
-        """The index's manifest."""
+        """Yield the index's manifest."""
         yield "index", f"{self.index}/{MANIFEST}"
 
 

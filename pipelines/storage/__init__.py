@@ -1,1 +1,1 @@
-"""Files wherever they are, and how what is made appears at its output, whole or not at all."""
+"""Files on any file system, and the publication of outputs, whole or not at all."""

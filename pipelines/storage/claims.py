@@ -1,7 +1,7 @@
-"""Claims: which run may publish to an output on an object store, and what it must tidy up.
+"""Claims on outputs in an object store: which run may publish there, and what it must tidy up.
 
 A claim is an object beside the output that only one run can create. It names the run by its
-identity, a keyed digest of all that its bytes depend on: the run that a crash cut short can be
+identity, a keyed digest of all that its bytes depend on. So a run that a crash cut short can be
 taken over by its own repetition, and by no other run.
 """
 
@@ -19,12 +19,12 @@ from quietcorpus.transforms.errors import InputError, Unavailable
 
 _ATTEMPTS = 16
 WITHDRAWN = "withdrawn"
-"""The run of a claim whose files are being deleted; no identity is equal to it."""
+"""The `run` of a claim whose files are being deleted; no run's identity equals it."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What a claim says.
+    """The content of a claim.
 
     Attributes:
         release: the release's id, for people.
@@ -41,18 +41,18 @@ class Claim:
 
     @property
     def content(self) -> bytes:
-        """The content of the object."""
+        """Return the content of the object."""
         return orjson.dumps(asdict(self))
 
 
 def claim_of(output: str) -> str:
-    """The URI of an output's claim."""
+    """Return the URI of an output's claim."""
     folder, name = posixpath.split(output)
     return f"{folder}/.{name}.claim"
 
 
 def read(output: str) -> tuple[Claim, str] | None:
-    """An output's claim and its version, or None; raises InputError if it cannot be read."""
+    """Read an output's claim and its version, or None; raises InputError if it cannot be read."""
     uri = claim_of(output)
     found = stores.read(uri)
     if found is None:
@@ -99,16 +99,16 @@ def _refuse_other(claim: Claim, run: str, output: str) -> None:
 
 
 def version_of(output: str, claim: Claim) -> str | None:
-    """The version of the object in which this claim still stands, or None if it is lost."""
+    """Return the version of the object if this claim still stands in it, or None if it is lost."""
     found = read(output)
     return found[1] if found is not None and found[0] == claim else None
 
 
 def withdraw(output: str, claim: Claim) -> Claim | None:
-    """A claim that nobody takes over, in the place of this one; None if this one is lost.
+    """Replace this claim by one that no run takes over; None if this one is lost.
 
-    What a run has published may be deleted under such a claim alone: by the time that takes, its
-    repetition could have published the same files again.
+    Files that a run has published may be deleted under a withdrawn claim alone. Otherwise its
+    repetition could publish the same files again while they are being deleted.
     """
     version = version_of(output, claim)
     if version is None:

@@ -1,4 +1,4 @@
-"""One object of an object store, by the client and credentials of Beam's own file system there."""
+"""One object of an object store, through the client and credentials of Beam's file system."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Versioned = tuple[bytes, str]
 
 
 class Stream(Protocol):
-    """What an object is written from."""
+    """A source from which an object is written."""
 
     def read(self, size: int = -1) -> bytes: ...
 
@@ -25,32 +25,35 @@ class StoredObject(Protocol):
 
     @property
     def host(self) -> str:
-        """The URL of the endpoint."""
+        """Return the URL of the endpoint."""
 
     def read(self) -> Versioned | None:
-        """The object, or None if there is none."""
+        """Read the object, or return None if there is none."""
 
     def peek(self) -> None:
         """Read the object's first byte."""
 
     def put(self, content: bytes, replacing: str | None) -> None:
-        """Write if this version is there, or if nothing is (None)."""
+        """Write the object over version `replacing` alone; None requires that there is none."""
 
     def delete(self, version: str) -> None:
-        """Delete if this version is there."""
+        """Delete the object if this version is there."""
 
     def upload(self, content: Stream) -> None:
-        """Write the object, whatever lies there, from a stream; if that fails there is none."""
+        """Write the object from a stream, whatever lies there; if that fails, none is written."""
 
     def list_one(self) -> None:
         """List at most one object whose name begins with this one's."""
 
     def names(self) -> list[str]:
-        """What follows this one's name, a folder's with its slash, in the names of its objects."""
+        """Return the names of the objects in a folder, relative to it.
+
+        This object's name is the folder's, with its slash.
+        """
 
 
 def status_of(error: BaseException) -> int | None:
-    """The HTTP status in an error of boto, google-cloud-storage or azure; None without one."""
+    """Return the HTTP status in an error of boto, google-cloud-storage or azure, or None."""
     answer = getattr(error, "response", None)
     if isinstance(answer, dict):
         return int(answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)) or None
@@ -62,7 +65,7 @@ def status_of(error: BaseException) -> int | None:
 
 @functools.cache
 def _s3_client(options: PipelineOptions) -> Any:
-    """Made once: that takes longer than most requests, and many threads may share one."""
+    """Make the client once: that takes longer than most requests, and threads may share it."""
     from apache_beam.io.aws.clients.s3.boto3_client import Client
 
     return Client(options).client
@@ -101,7 +104,7 @@ class _S3:
     def upload(self, content: Stream) -> None:
         from boto3.s3.transfer import TransferConfig
 
-        # The caller has threads of its own.
+        # The caller uploads several files at once, in threads of its own.
         self._client.upload_fileobj(content, **self._name, Config=TransferConfig(use_threads=False))
 
     def list_one(self) -> None:
@@ -128,6 +131,7 @@ class _GoogleCloud:
 
     @property
     def host(self) -> str:
+        # The client has no public name for its endpoint.
         return str(self._client._connection.API_BASE_URL)
 
     def read(self) -> Versioned | None:
@@ -141,7 +145,7 @@ class _GoogleCloud:
         self._bucket.blob(self._name).download_as_bytes(start=0, end=0)
 
     def put(self, content: bytes, replacing: str | None) -> None:
-        generation = int(replacing or 0)  # 0: there is none
+        generation = int(replacing or 0)  # 0 requires that there is none
         blob = self._bucket.blob(self._name)
         blob.upload_from_string(
             content, content_type="application/octet-stream", if_generation_match=generation
@@ -169,6 +173,7 @@ class _Azure:
         self._options = options
         service = BlobStorageIO(pipeline_options=options).client
         self._container = service.get_container_client(container)
+        # Azure refuses an empty name, which stands for the whole container here.
         self._blob = service.get_blob_client(container, self._name or "-")
 
     @property

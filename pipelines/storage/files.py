@@ -1,4 +1,4 @@
-"""Files wherever they are; staging areas; and how a local release appears."""
+"""Files on any file system, staging areas, and the publication of a local release."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ _LOCK_SECONDS = 60.0
 
 
 def exists(uri: str) -> bool:
-    """Whether a file exists."""
+    """Return whether a file exists."""
     try:
         return bool(FileSystems.exists(uri))
     except BeamIOError as error:
-        # Beam's Azure file system raises for what is not there, with the answer's status.
+        # Beam's Azure file system raises for a missing file, with the response's status.
         if [getattr(e, "code", None) for e in (error.exception_details or {}).values()] == [404]:
             return False
         raise
 
 
 def read_bytes(uri: str) -> bytes:
-    """A file's content."""
+    """Read a file's content."""
     with FileSystems.open(uri, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
         return bytes(stream.read())
 
 
 def read_table(uri: str) -> pa.Table:
-    """A Parquet file's table."""
+    """Read a Parquet file's table."""
     return table_in(read_bytes(uri))
 
 
@@ -87,7 +87,7 @@ def refuse_existing(output: str) -> None:
 
 
 def is_occupied(output: str) -> bool:
-    """Whether anything lies at an output."""
+    """Return whether anything lies at an output."""
     if is_local(output):
         return os.path.lexists(output) and not (os.path.isdir(output) and not os.listdir(output))
     (found,) = FileSystems.match([f"{output}/**"], limits=[1])
@@ -95,7 +95,7 @@ def is_occupied(output: str) -> bool:
 
 
 def probe(key: str, folder: str) -> None:
-    """Raise InputError unless files can be written to and deleted from a folder."""
+    """Raise InputError unless files can be written to a folder and deleted there."""
     uri = f"{folder}/.probe-{uuid.uuid4().hex[:12]}"
     try:
         if is_local(folder):
@@ -109,27 +109,27 @@ def probe(key: str, folder: str) -> None:
 
 
 def rows_of(files: Sequence[Written], path: str) -> int:
-    """The number of rows of one file of a release."""
+    """Return the number of rows of one file of a release."""
     return next(file.rows for file in files if file.path == path)
 
 
 def new_staging(output: str) -> str:
-    """A name, of this call's own, for a staging area beside an output."""
+    """Return a name, fresh for each call, for a staging area beside an output."""
     folder, name = posixpath.split(output)
     return f"{folder}/.{name}.staging-{uuid.uuid4().hex[:12]}"
 
 
 def is_staging(uri: str, output: str) -> bool:
-    """Whether a name is one that `new_staging` gives for an output."""
+    """Return whether a name is one that `new_staging` gives for an output."""
     folder, name = posixpath.split(output)
     return bool(re.fullmatch(re.escape(f"{folder}/.{name}.staging-") + "[0-9a-f]{12}", uri))
 
 
 @contextmanager
 def staging_area(output: str) -> Iterator[str]:
-    """A place beside the output where a release is put together; it is gone afterwards.
+    """Yield a place beside the output where a release is put together; delete it afterwards.
 
-    So are those of launchers that were killed.
+    Local places that killed launchers have left are deleted first.
     """
     staging = new_staging(output)
     probe("output", posixpath.dirname(output))
@@ -149,13 +149,13 @@ def staging_area(output: str) -> Iterator[str]:
 
 @contextmanager
 def _locked(output: str) -> Iterator[str]:
-    """A new local staging area, with a lock that the kernel holds while this process lives."""
+    """Yield a new local staging area, with a lock that the kernel holds while this process runs."""
     while True:
         staging = new_staging(output)
         os.mkdir(staging, mode=0o700)
         with suppress(FileNotFoundError), open(f"{staging}/{_LOCK}", "wb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            # Another launcher may have taken the folder for an abandoned one just before.
+            # Another launcher may have deleted the folder as an abandoned one just before.
             if os.path.samestat(os.fstat(lock.fileno()), os.stat(lock.name)):
                 yield staging
                 return
@@ -184,7 +184,7 @@ def _delete_if_abandoned(staging: str) -> None:
 
 
 def stagings_of(output: str) -> set[str]:
-    """The staging areas for an output in a store in which anything lies."""
+    """Return the staging areas, for an output in a store, in which anything lies."""
     folder, name = posixpath.split(output)
     (found,) = FileSystems.match([f"{folder}/.{name}.staging-*/**"])
     stagings = {
@@ -195,7 +195,7 @@ def stagings_of(output: str) -> set[str]:
 
 
 def delete_folder(folder: str) -> bool:
-    """Delete what lies under a prefix; whether that worked, and if not a warning says so."""
+    """Delete all that lies under a prefix; returns whether that worked, and logs if not."""
     try:
         (found,) = FileSystems.match([f"{folder}/**"])
         FileSystems.delete([metadata.path for metadata in found.metadata_list])
@@ -206,7 +206,7 @@ def delete_folder(folder: str) -> bool:
 
 
 def delete(names: Sequence[str], folder: str) -> None:
-    """Delete what there is of these files; raises InputError if something may be left."""
+    """Delete those of these files that exist; raises InputError if something may be left."""
     uris = [f"{folder}/{name}" for name in names]
     try:
         FileSystems.delete([uri for uri in uris if exists(uri)])
@@ -217,7 +217,7 @@ def delete(names: Sequence[str], folder: str) -> None:
 
 
 def move(target: str, output: str) -> None:
-    """Have a local folder appear at once; raises InputError if something is there."""
+    """Move a local folder to its output, at once; raises InputError if something is there."""
     try:
         os.rename(target, output)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Where artefacts are written: a folder or a place in an object store, whole or not at all."""
+"""The writing of artefacts to a folder or an object store, whole or not at all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from quietcorpus.transforms.errors import InputError
 
 
 def check_output(output: str) -> None:
-    """Raise InputError for what exists already or cannot be written to, before any work."""
+    """Raise InputError, before any work, if the output exists or cannot be written to."""
     storage.refuse_existing(output)
     if not places.is_local(output):
         storage.probe("output", posixpath.dirname(output))
@@ -27,7 +27,7 @@ def check_output(output: str) -> None:
 
 @contextmanager
 def artefact_folder(output: str) -> Iterator[str]:
-    """A local folder whose files become `output`: all at once, or the manifest last."""
+    """Yield a local folder whose files become `output`: all at once, or the manifest last."""
     if places.is_local(output):
         with storage.staging_area(output) as staging:
             os.mkdir(folder := f"{staging}/artefact")

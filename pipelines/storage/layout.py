@@ -6,5 +6,5 @@ CARD = "release.json"
 README = "README.md"
 VOCABULARY = "vocabulary.parquet"
 COMPRESSION = "compression.parquet"
-# Of word embeddings, in their forms.
+# Word embeddings, in their forms.
 TABLE, TEXT, BINARY, INDEX = "vectors.parquet", "vectors.txt", "vectors.bin", "index"

@@ -1,4 +1,4 @@
-"""Places, by their paths and URIs alone: nothing is looked at there."""
+"""Places, judged by their paths and URIs alone: no file is opened."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from quietcorpus.transforms.errors import InputError
 
 
 def is_local(path: str) -> bool:
-    """Whether a location is on this machine's file system."""
+    """Return whether a location is on this machine's file system."""
     return "://" not in path
 
 
 def absolute(value: str) -> str:
-    """Local paths become absolute, so that positions do not depend on the working directory.
+    """Make local paths absolute, so that positions do not depend on the working directory.
 
     Raises InputError for an empty one.
     """
@@ -26,17 +26,17 @@ def absolute(value: str) -> str:
 
 
 def root(pattern: str) -> str:
-    """The file itself, or the folder in which a glob looks for files."""
+    """Return the file itself, or the folder in which a glob looks for files."""
     literal = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
     return pattern if literal == pattern else posixpath.dirname(literal)
 
 
 def inside(path: str, folder: str) -> bool:
-    """Whether a place is a folder or lies in it."""
+    """Return whether a place is a folder or lies in it."""
     path, folder = (p if "://" in p else os.path.realpath(p) for p in (path, folder))
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def without_folders(uri: str) -> str:
-    """A local path says where things lie on somebody's machine: its last part is enough."""
+    """Return a local path's last part: the rest would show the folders of somebody's machine."""
     return posixpath.basename(uri) if is_local(uri) else uri

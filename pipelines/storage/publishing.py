@@ -1,4 +1,4 @@
-"""Where a release is put together, and how it appears at its output: on a disk or in a store."""
+"""The staging of a release, and its publication at the output: on a disk or in a store."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FILES_AT_ONCE = 16
 
 
 class Staging(Protocol):
-    """A place beside the output.
+    """A place beside the output where a release is put together.
 
     Attributes:
         staging: the folder in which files are put together.
@@ -42,9 +42,9 @@ class Staging(Protocol):
     def publish(
         self, files: Sequence[Written], texts: dict[str, str], on_publishing: Callable[[], None]
     ) -> None:
-        """Make the release appear; raises InputError or Unavailable if another got there first.
+        """Publish the release; raises InputError or Unavailable if another was published first.
 
-        `on_publishing` is called when the release may exist from then on.
+        `on_publishing` is called just before the release may exist.
         """
 
 
@@ -52,9 +52,10 @@ class Staging(Protocol):
 def open_staging(
     output: str, release: str, run: str, key: ReleaseKey | None = None
 ) -> Iterator[Staging]:
-    """An area for this output; it is gone afterwards. Raises InputError if another run has it.
+    """Open a staging area for this output, and delete it afterwards.
 
-    `key` unseals what is staged there, if anything is sealed.
+    `key` unseals what is staged there, if anything is sealed. Raises Unavailable if another run has
+    the output's claim, and InputError if the claim cannot be read.
     """
     if places.is_local(output):
         with storage.staging_area(output) as staging:
@@ -73,7 +74,7 @@ def open_staging(
 
 
 class _Folder:
-    """A folder on this machine, which appears at once."""
+    """An output folder on this machine, which appears at once."""
 
     def __init__(self, output: str, staging: str, key: ReleaseKey | None) -> None:
         self._output = output
@@ -95,7 +96,7 @@ class _Folder:
 
     @staticmethod
     def _move(target: str, file: Written, content: Iterator[bytes]) -> None:
-        """Have a file in its place; the disk need not hold all of a release twice."""
+        """Put a file in its place, so that the disk need not hold all of a release twice."""
         uri = f"{target}/{file.path}"
         if not file.sealed:
             os.rename(file.staged, uri)
@@ -105,13 +106,14 @@ class _Folder:
 
 
 class _Claimed:
-    """A prefix of an object store, which exists as a release once `release.json` does."""
+    """A prefix of an object store, which is a release once `release.json` exists."""
 
     def __init__(self, output: str, claim: claims.Claim, key: ReleaseKey | None) -> None:
         self._output = output
         self._claim = claim
         self._key = key
-        # What a run that was taken over has published lies there until this one does.
+        # Whether the claim may be dropped: not while files at the output may be part of an
+        # unfinished release, such as those of a run that was taken over.
         self._settled = len(claim.stagings) == 1
         self.staging = claim.stagings[-1]
         self.created = claim.created
@@ -122,7 +124,8 @@ class _Claimed:
             _LOGGER.info("taking over an earlier run of this release, which was cut short")
         for staging in self._claim.stagings[:-1]:
             storage.delete_folder(staging)
-        # Whoever writes here has a claim: what no claim names is of a run that nobody continues.
+        # Every writer here has a claim: an area that no claim names belongs to a run that nobody
+        # continues.
         orphans = storage.stagings_of(self._output)
         found = claims.read(self._output)
         if found is not None and found[0] == self._claim:
@@ -139,7 +142,7 @@ class _Claimed:
             )
 
     def blame_takeover(self) -> None:
-        """Raise Unavailable if the claim is lost: what a run then trips over is no failure."""
+        """Raise Unavailable if the claim is lost: the run's own error then follows from that."""
         if self._claim.run == claims.WITHDRAWN:
             return
         try:
@@ -165,8 +168,8 @@ class _Claimed:
         except BaseException:
             self._undo(names)
             raise
-        # From here on the release may exist: nothing of it is deleted, and if it is not known
-        # whether it does, the claim stays for the run's repetition.
+        # From here on the release may exist, so nothing of it is deleted. If it stays unknown
+        # whether it exists, the claim stays for the run's repetition.
         self._settled = False
         on_publishing()
         try:
@@ -177,7 +180,7 @@ class _Claimed:
         self._settled = True
 
     def _upload(self, file: Written, content: Iterator[bytes]) -> None:
-        self.require()  # a run that stood still may have lost its claim meanwhile
+        self.require()  # a run that was suspended may have lost its claim
         stores.upload(f"{self._output}/{file.path}", content)
 
     def _create(self, name: str, text: str) -> None:
@@ -187,7 +190,7 @@ class _Claimed:
             )
 
     def end(self) -> None:
-        """Leave nothing behind but a release; the claim stays with what may be part of one."""
+        """Tidy up; the claim stays while files at the output may be part of a release."""
         try:
             if self._settled or not storage.is_occupied(self._output):
                 claims.drop(self._output, self._claim)
@@ -198,7 +201,7 @@ class _Claimed:
             _LOGGER.warning("%s could not be deleted; run again, or delete it", uri)
 
     def _refuse_strangers(self, names: Sequence[str]) -> None:
-        """Nothing but what a run that was taken over may have published lies at the output."""
+        """Raise InputError for a file at the output that no run taken over may have published."""
         resumed = len(self._claim.stagings) > 1
         allowed = {f"{self._output}/{name}" for name in names if resumed and name != layout.CARD}
         (found,) = FileSystems.match([f"{self._output}/**"])
@@ -221,7 +224,7 @@ def _place(
     place: Callable[[Written, Iterator[bytes]], None],
     key: ReleaseKey | None,
 ) -> None:
-    """Have the content of staged files written, several at once; as soon as one fails, none."""
+    """Write the content of staged files, several at once; if one fails, the others stop."""
     stopped = threading.Event()
 
     def until_stopped(chunks: Iterator[bytes]) -> Iterator[bytes]:

@@ -1,7 +1,7 @@
-"""Whether the stores that a spec names answer, and permit what a run needs, before anything else.
+"""The first check of a run: the stores that its spec names must answer, and permit what it needs.
 
-Beam's file systems retry for minutes and tell little; here each place is asked once, by the same
-clients, and what it answers becomes one line.
+Beam's file systems retry for minutes and report little. Here each place is asked once, by the same
+clients, and its answer becomes one line.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from quietcorpus.pipelines.storage.stores import stored
 from quietcorpus.transforms.errors import InputError, Unavailable
 
 DEADLINE_SECONDS = 20
-_PEEKED_AT_NOTHING = (404, 416)  # what is missing or empty is told apart by who reads it
+_PEEKED_AT_NOTHING = (404, 416)  # missing or empty: the reader reports these
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
 _CREDENTIALS = (
     "AuthenticationFailed",
@@ -34,14 +34,14 @@ _CREDENTIALS = (
 
 @dataclass(frozen=True)
 class Need:
-    """Something that a run does at a place: `list`, `read` or `write`."""
+    """An operation that a run needs at a place: `list`, `read` or `write`."""
 
     key: str
     uri: str
     verb: str
 
     def ask(self) -> None:
-        """Do it once, without consequences; raises what the store's client raises."""
+        """Try it once, without lasting effects; raises what the store's client raises."""
         if self.verb == "list":
             stored(f"{self.uri}/").list_one()
         elif self.verb == "read":
@@ -53,7 +53,7 @@ class Need:
 def require(needs: list[Need]) -> None:
     """Raise InputError for the first need that is not met within the deadline."""
     for need in needs:  # before the clock starts: a client's import may take seconds
-        with suppress(Exception):  # which the question meets again
+        with suppress(Exception):  # the question meets the same error
             stored(need.uri)
     questions = [_Question(need) for need in needs]
     deadline = time.monotonic() + DEADLINE_SECONDS
@@ -67,7 +67,7 @@ def require(needs: list[Need]) -> None:
 
 
 class _Question(threading.Thread):
-    """Asks in the background: clients wait for longer than people do."""
+    """A question in the background: clients wait for longer than people do."""
 
     def __init__(self, need: Need) -> None:
         super().__init__(daemon=True)
@@ -93,7 +93,7 @@ def _peek(uri: str) -> None:
 
 
 def _probe(need: Need) -> None:
-    """Write a file beside the place and delete it; see that a second may not take its name."""
+    """Write a file beside the place, check that a second cannot take its name, and delete it."""
     folder, name = posixpath.split(need.uri)
     uri = f"{folder}/.{name}.probe-{uuid.uuid4().hex[:12]}"
     stores.create_exclusively(uri, b"first")
@@ -132,7 +132,7 @@ def _error(need: Need, failure: BaseException, host: str) -> InputError | Unavai
 
 
 def _code(error: BaseException) -> str:
-    """The store's own name for an error, or the error's type."""
+    """Return the store's own name for an error, or the error's type."""
     answer = getattr(error, "response", None)
     if isinstance(answer, dict):
         return str(answer.get("Error", {}).get("Code", ""))

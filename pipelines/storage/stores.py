@@ -1,7 +1,7 @@
 """Conditional writes on object stores, by the clients and credentials of Beam's file systems.
 
-Every write that may have happened although its answer was lost is settled by reading back: the
-content of a write must therefore be its caller's own, for instance by a random part.
+If the answer to a write is lost, reading back settles whether it happened. So the content of a
+write must be its caller's own, for instance by a random part.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ _REFUSALS = (401, 403, 405, 501)
 
 
 def is_supported(uri: str) -> bool:
-    """Whether a location is in a store with conditional writes."""
+    """Return whether a location is in a store with conditional writes."""
     return uri.split("://", maxsplit=1)[0] in STORES and "://" in uri
 
 
 def stored(uri: str) -> StoredObject:
-    """The object that a URI names; raises InputError for a store without conditional writes."""
+    """Return the object that a URI names; raises InputError without conditional writes."""
+    # Beam has no public way to read the options that its file systems were given.
     options = FileSystems._pipeline_options or _NO_OPTIONS
     scheme = uri.split("://", maxsplit=1)[0]
     if scheme not in STORES:
@@ -41,31 +42,31 @@ def stored(uri: str) -> StoredObject:
 
 
 def create_exclusively(uri: str, content: bytes) -> bool:
-    """Create an object; False if it exists, by another hand and with another content.
+    """Create an object; False if another writer has created it with other content.
 
-    Raises InputError for a store that has no conditional writes, and what the store's client
-    raises where it fails: then the object may appear nevertheless, even later.
+    Raises InputError for a store without conditional writes, and what the store's client raises
+    where it fails: the object may then appear nevertheless, even later.
     """
     return _write(stored(uri), content, None)
 
 
 def read(uri: str) -> Versioned | None:
-    """An object's content and version, or None if there is none."""
+    """Read an object's content and version, or return None if there is none."""
     return stored(uri).read()
 
 
 def names(folder: str) -> list[str]:
-    """The names of the objects in a folder, without those of its folders."""
-    return [name for name in stored(f"{folder}/").names() if name]  # some list the folder itself
+    """Return the names of the objects in a folder, without those of its subfolders."""
+    return [name for name in stored(f"{folder}/").names() if name]  # some list the folder as well
 
 
 def replace(uri: str, content: bytes, version: str) -> bool:
-    """Write over one version of an object; False if it is another by now, or gone."""
+    """Overwrite one version of an object; False if it has since changed, or is gone."""
     return _write(stored(uri), content, version)
 
 
 def delete(uri: str, version: str) -> bool:
-    """Delete one version of an object; False if it is another by now, or gone."""
+    """Delete one version of an object; False if it has since changed, or is gone."""
     target = stored(uri)
     try:
         target.delete(version)
@@ -77,12 +78,12 @@ def delete(uri: str, version: str) -> bool:
 
 
 def upload(uri: str, chunks: Iterable[bytes]) -> None:
-    """Write an object of any size, whatever lies there: all of it, or none if that fails."""
+    """Write an object of any size, whatever lies there: all of it, or nothing if that fails."""
     stored(uri).upload(_Stream(chunks))
 
 
 class _Stream:
-    """Chunks as the stores' clients read files: so much at a time, and no less before the end."""
+    """A stream of chunks for the stores' clients: reads are of full size, except at the end."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = iter(chunks)
@@ -90,7 +91,7 @@ class _Stream:
         self._place = 0
 
     def read(self, size: int = -1) -> bytes:
-        """Read so many bytes, or what is left."""
+        """Read `size` bytes, or what is left."""
         while size < 0 or len(self._held) < size:
             chunk = next(self._chunks, None)
             if chunk is None:
@@ -102,7 +103,7 @@ class _Stream:
         return content
 
     def tell(self) -> int:
-        """How much was read."""
+        """Return the number of bytes that were read."""
         return self._place
 
 
@@ -115,10 +116,11 @@ def _write(target: StoredObject, content: bytes, replacing: str | None) -> bool:
                 raise
             found = target.read()
             if found is not None and found[0] == content:
-                return True  # an earlier attempt of the client's, whose answer was lost
+                return True  # an earlier attempt succeeded, and its answer was lost
             if (found and found[1]) != replacing:
                 return False
-            # Nothing has changed: the other writer failed or was deleted, or nobody knows.
+            # The object is unchanged: the conflicting write failed or was deleted, or the cause of
+            # the error is unknown.
             if status_of(error) not in _CONFLICTS or attempt == _ATTEMPTS - 1:
                 raise
             time.sleep(random.uniform(0, _LONGEST_PAUSE_SECONDS))  # noqa: S311

@@ -1,1 +1,1 @@
-"""What a terminal shows: failures, tables, the log, and how far a run is."""
+"""The output on a terminal: failures, tables, the log, and the progress of a run."""

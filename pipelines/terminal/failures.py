@@ -1,4 +1,4 @@
-"""How every command ends: its result, or one line and an exit code."""
+"""The end of every command: its result, or one line and an exit code."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _fail(message: str, code: int) -> NoReturn:
 
 
 def _end_soon(code: int) -> None:
-    """All is tidied up; but threads that were interrupted may wait for each other for ever."""
+    """End the process soon, once it is tidied up: interrupted threads may wait for ever."""
     timer = threading.Timer(_LAST_SECONDS, os._exit, (code,))
     timer.daemon = True
     timer.start()

@@ -1,4 +1,4 @@
-"""What is logged on a terminal. Imported before Beam, which logs while it is imported."""
+"""The log on a terminal. Imported before Beam, which logs while it is imported."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import threading
 
 
 def configure_logging(level: str) -> None:
-    """Log lines to standard error; Beam's own only at DEBUG, since it logs failures twice."""
+    """Send log lines to standard error; Beam's own only at DEBUG, since it logs failures twice."""
     logging.basicConfig(level=level, format="%(levelname)s %(message)s", force=True)
     if level != "DEBUG":
-        # A thread of Beam's that fails says so to the launcher's main thread, which reports it.
+        # A thread of Beam's that fails passes its error to the main thread, which reports it.
         threading.excepthook = _unseen
         for handler in logging.getLogger().handlers:
             handler.addFilter(_is_ours)

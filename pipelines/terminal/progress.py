@@ -16,7 +16,7 @@ from tqdm import tqdm
 _LOG_EVERY_SECONDS = 10.0
 _LOOK_EVERY_SECONDS = 30.0
 _LOGGER = logging.getLogger("quietcorpus.progress")
-# Latest stage first: the one that shows is the latest that has begun.
+# Latest stage first: the first here that has begun is shown.
 _STAGES = {
     "release": "releasing",
     "gathering": "gathering users",
@@ -26,9 +26,10 @@ _STAGES = {
 
 
 class Observer:
-    """Adds up the counters that bundles report, and shows them.
+    """A display of the sums of the counters that bundles report.
 
-    `passes` is how often every document is read; `documents` how many there are, if known.
+    `passes` is the number of times that every document is read; `documents` is the number of
+    documents, if known.
     """
 
     def __init__(self, documents: int | None, passes: int, *, quiet: bool) -> None:
@@ -43,14 +44,14 @@ class Observer:
             self._bar.set_description("starting")
 
     def add(self, grown: Mapping[str, int]) -> None:
-        """Counters of this process have grown."""
+        """Add the increases of this process's counters."""
         with self._lock:
             for name, size in grown.items():
                 self._totals[name] += size
             self._show()
 
     def report(self, bundle: str, counters: dict[str, int]) -> None:
-        """The counters of a bundle, in some worker process, stand at these values."""
+        """Set the counters of a bundle in some worker process to these values."""
         with self._lock:
             for name, value in counters.items():
                 self._totals[name] += value - self._bundles[bundle].get(name, 0)
@@ -78,7 +79,7 @@ class Observer:
             )
 
     def close(self, *, done: bool) -> None:
-        """Leave the terminal clean; the last poll of a worker may lag behind its end."""
+        """Close the bar, full if the run is done: a worker's last poll may lag behind its end."""
         if self._bar is not None:
             if done and self._bar.total is not None:
                 self._bar.update(self._bar.total - self._bar.n)
@@ -87,7 +88,7 @@ class Observer:
 
 @contextmanager
 def shards_counted(staging: str, shards: int) -> Iterator[None]:
-    """Log how many shards are written: a cluster tells nothing else until its job is done."""
+    """Log how many shards are written: a cluster reports nothing else until its job is done."""
     done = threading.Event()
 
     def count() -> None:

@@ -18,14 +18,14 @@ _T = TypeVar("_T")
 def shown(
     steps: Iterable[_T], count: int, what: str, unit: str, *, quiet: bool = False
 ) -> Iterator[_T]:
-    """Pass the results of `count` steps on, and show how many there are.
+    """Yield the results of `count` steps, and show how many are done.
 
     Args:
         steps: yields one result a step.
-        count: how many there will be.
-        what: is being done.
-        unit: what a step is, in the plural.
-        quiet: log lines even on a terminal.
+        count: the number of steps.
+        what: the name of the work.
+        unit: the name of a step, in the plural.
+        quiet: whether to log lines even on a terminal.
     """
     hidden = quiet or not sys.stderr.isatty()
     logged = time.monotonic()

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """A line for each row, whose cells begin where those above them do."""
+    """Yield a line for each row, with its cells aligned in columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))

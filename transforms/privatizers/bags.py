@@ -22,15 +22,15 @@ from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS, Documents
 from quietcorpus.transforms.shards import ROW_GROUP_ROWS
 
 _ENTRIES_AT_ONCE = 1 << 22
-_SPREAD_LANE = 254  # of the stage's keystream, which the noise does not use
+_SPREAD_LANE = 254  # a lane of the stage's keystream that the noise does not use
 
 
 @dataclass(frozen=True)
 class BagOfWordsParameters:
-    """What the spec says of the documents' mechanism, before the vocabulary's size is known.
+    """The spec's parameters of the documents' mechanism, without the vocabulary's size.
 
     Attributes:
-        with_bins: whether rows hold what the mechanism made, too: the noisy count of every bin.
+        with_bins: whether rows also hold the mechanism's own output, the noisy count of every bin.
     """
 
     precision: int
@@ -40,21 +40,21 @@ class BagOfWordsParameters:
 
     @property
     def fields(self) -> tuple[pa.Field, ...]:
-        """The columns, lists of integers all."""
+        """Return the columns, all of them lists of integers."""
         names = ("terms", "counts", *(("bins",) if self.with_bins else ()))
         return tuple(pa.field(name, pa.list_(pa.int32())) for name in names)
 
     def mechanism(self, vocabulary_size: int, bins: int) -> BagOfWords:
-        """The mechanism for a vocabulary and a map of these sizes."""
+        """Return the mechanism for a vocabulary and a map of these sizes."""
         return BagOfWords(self.precision, self.epsilon, vocabulary_size, bins, self.accounting)
 
     def privatizer(self, key: ReleaseKey, side: Codebook) -> BagPrivatizer:
-        """The path for one worker, once the codebook is made."""
+        """Build the privatizer of one worker, from the finished codebook."""
         return BagPrivatizer(self, side, key)
 
 
 class BagPrivatizer:
-    """Batches of documents in, tables of noisy bags out."""
+    """A privatizer that turns batches of documents into tables of noisy bags."""
 
     def __init__(
         self, parameters: BagOfWordsParameters, codebook: Codebook, key: ReleaseKey
@@ -62,8 +62,8 @@ class BagPrivatizer:
         self._codebook = codebook
         mechanism = parameters.mechanism(len(codebook.vocabulary), codebook.size)
         self._noise = mechanism.noise()
-        # Sizes follow from the noise alone: what is published in one piece must not tell how
-        # long the texts in it are.
+        # Sizes follow from the noise alone: the size of a row group must not reveal how long the
+        # texts in it are.
         expected = max(mechanism.expected_noise_terms, codebook.size * parameters.with_bins)
         self._with_bins = parameters.with_bins
         self.row_group_rows = int(np.clip(_ENTRIES_AT_ONCE // expected, 64, ROW_GROUP_ROWS))
@@ -82,7 +82,7 @@ class BagPrivatizer:
         )
 
     def release(self, documents: Documents) -> Released:
-        """The released rows, in input order, under fresh ids."""
+        """Return the released rows, in input order, under fresh ids."""
         tokens = tokenize(documents.texts)
         offsets, terms = self._codebook.vocabulary.look_up(tokens)
         addresses = document_addresses(self._stream, documents, offsets, terms)
@@ -98,7 +98,7 @@ class BagPrivatizer:
         return Released(rows, len(tokens.starts), len(terms) > 0)
 
     def words(self, addresses: Addresses) -> Callable[[int], npt.NDArray[np.uint64]]:
-        """Random words for the decompression of a batch, from a lane of its first document."""
+        """Return a source of random words to decompress a batch, from its first document's lane."""
         used = 0
 
         def draw(count: int) -> npt.NDArray[np.uint64]:
@@ -111,7 +111,7 @@ class BagPrivatizer:
         return draw
 
     def take(self, rows: pa.Table, order: npt.NDArray[np.int64]) -> pa.Table:
-        """The rows in another order; Arrow takes three times as long to permute lists."""
+        """Return the rows in another order; Arrow takes three times as long to permute lists."""
         terms, counts = (rows[name].combine_chunks() for name in ("terms", "counts"))
         bags = permute(
             Bags(
@@ -132,14 +132,14 @@ class BagPrivatizer:
 
 
 def _as_rows(counts: npt.NDArray[np.int32]) -> pa.ListArray:
-    """Rows of equal lengths as list<int32>."""
+    """Return rows of equal lengths as list<int32>."""
     rows, size = counts.shape
     offsets = pa.array(np.arange(rows + 1, dtype=np.int32) * size)
     return pa.ListArray.from_arrays(offsets, pa.array(counts.ravel()))
 
 
 def as_lists(bags: Bags) -> dict[str, pa.ListArray]:
-    """Bags as the columns `terms` and `counts`, list<int32> both."""
+    """Return bags as the columns `terms` and `counts`, both list<int32>."""
     offsets = pa.array(bags.offsets, pa.int32())
     return {
         "terms": pa.ListArray.from_arrays(offsets, bags.entries),

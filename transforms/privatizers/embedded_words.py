@@ -1,9 +1,9 @@
-"""The baseline that users ask for: text privatised word by word, then encoded, then averaged.
+"""A baseline of document embeddings: text privatised word by word, then encoded, then averaged.
 
 Meehan, Mrini and Chaudhuri: Sentence-level privacy for document embeddings (ACL 2022), the baseline
 `MDP` of section 5. Theirs keeps the private text's division into sentences, which depends on its
-words and is protected by nothing. Here the released words are encoded in runs of one length, so
-that all that follows their replacement is post-processing.
+words and is not protected. Here the released words are encoded in runs of one length, so that
+every step after their replacement is post-processing.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from quietcorpus.transforms.privatizers.words import WordPrivatizer, WordsParame
 from quietcorpus.transforms.reading.documents import Documents
 
 RUN_WORDS = 20
-"""Words that are encoded together: about as many as a sentence has."""
+"""The number of words that are encoded together: about a sentence's."""
 
 
 @dataclass(frozen=True)
 class EmbeddedWordsParameters:
-    """What the documents' mechanism is, and all that its output law depends on but the key.
+    """The documents' mechanism, with all that its output law depends on except the key.
 
     Attributes:
-        words: how words are replaced.
-        most_runs: of a document's runs of words, how many count, from its beginning.
-        encoder: of runs.
+        words: the parameters of the words' replacement.
+        most_runs: the number of runs of words that count, from a document's beginning.
+        encoder: the encoder of runs.
         dimensions: the length of its embeddings.
     """
 
@@ -47,18 +47,18 @@ class EmbeddedWordsParameters:
 
     @property
     def fields(self) -> tuple[pa.Field, ...]:
-        """The embedding."""
+        """Return the column of embeddings."""
         return (embedding_field(self.dimensions),)
 
     def privatizer(self, key: ReleaseKey, side: None = None) -> EmbeddedWordsPrivatizer:
-        """The path for one worker; fetches the index and loads the encoder."""
+        """Build the privatizer of one worker; fetches the index and loads the encoder."""
         return EmbeddedWordsPrivatizer(
             self.words.privatizer(key), self.encoder.open(), self.most_runs
         )
 
 
 class EmbeddedWordsPrivatizer(Privatizer):
-    """Releases the mean embedding of a document's words, all of which were replaced first."""
+    """A privatizer that releases the mean embedding of a document's words, all replaced first."""
 
     row_group_rows = SentencePrivatizer.row_group_rows
     documents_at_once = SentencePrivatizer.documents_at_once
@@ -69,11 +69,12 @@ class EmbeddedWordsPrivatizer(Privatizer):
         self._most_runs = most_runs
 
     def release(self, documents: Documents) -> Released:
-        """The released rows, in input order, under fresh ids.
+        """Return the released rows, in input order, under fresh ids.
 
-        A document of no released word gets zeros.
+        A document without a released word gets zeros.
         """
-        # What a release of words of this id and key would hold, ids and all, and no more than it.
+        # The rows, ids included, of a release of words with this id and key: all that follows
+        # depends on nothing else.
         released = self._words.release(documents)
         runs = [_runs(text)[: self._most_runs] for text in released.rows["text"].to_pylist()]
         offsets = np.cumsum([0, *map(len, runs)], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What every kind of document release shares: addresses in the keystream, fresh ids, rows."""
+"""The parts that all document releases share: addresses in the keystream, fresh ids, rows."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from quietcorpus.transforms.reading.documents import Documents
 ORDER = "\0order"
 """The column by which released rows are shuffled; no column of a corpus has this name."""
 
-_ID_LANE = 255  # of a stage's keystream; its noise uses others
+_ID_LANE = 255  # a lane of a stage's keystream; its noise uses others
 
 
 class Released(NamedTuple):
-    """What a privatizer makes of a batch.
+    """A privatizer's output for one batch.
 
     Attributes:
         rows: in input order, with `id`, the kind's columns and `ORDER`.
-        tokens: how many were read.
+        tokens: the number of tokens that were read.
         known: whether any of them is in the vocabulary.
     """
 
@@ -35,33 +35,33 @@ class Released(NamedTuple):
 
 
 class Privatizer(Protocol):
-    """Batches of documents in, released rows out: the whole per-document path of one kind.
+    """The whole per-document path of one kind: batches of documents in, released rows out.
 
     Attributes:
-        row_group_rows: the rows that are shuffled and written together; a public number.
-        documents_at_once: the largest batch.
+        row_group_rows: the number of rows shuffled and written together; a public number.
+        documents_at_once: the size of the largest batch.
     """
 
     row_group_rows: int
     documents_at_once: int
 
     def release(self, documents: Documents) -> Released:
-        """The released rows of a batch."""
+        """Return the released rows of a batch."""
 
     def take(self, rows: pa.Table, order: npt.NDArray[np.int64]) -> pa.Table:
-        """Rows in another order."""
+        """Return rows in another order."""
         return rows.take(pa.array(order))
 
 
 class Parameters(Protocol):
-    """What a kind's privatizer is made from, on every worker anew."""
+    """The parameters from which every worker builds its own privatizer of a kind."""
 
     @property
     def fields(self) -> tuple[pa.Field, ...]:
-        """The kind's columns in a data file."""
+        """Return the kind's columns in a data file."""
 
     def privatizer(self, key: ReleaseKey, side: Any) -> Privatizer:
-        """The privatizer for a key and what the pipeline has made first, if anything."""
+        """Build the privatizer from a key and `side`, the pipeline's earlier output, if any."""
 
 
 def document_addresses(
@@ -70,10 +70,10 @@ def document_addresses(
     offsets: npt.NDArray[np.int64],
     terms: npt.NDArray[np.int32],
 ) -> Addresses:
-    """Each document's address in a stage's keystream.
+    """Compute each document's address in a stage's keystream.
 
-    The input that it stands for is the document's terms, which is what noise is added to: whatever
-    changes them (another text, another tokeniser) changes every bit of the noise.
+    An address is bound to the document's terms, to which the noise is added: whatever changes them
+    (another text, another tokeniser) changes every bit of the noise.
     """
     view = terms.astype("<i4", copy=False).data.cast("B")
     inputs = (view[a:b] for a, b in itertools.pairwise((offsets * terms.itemsize).tolist()))
@@ -83,14 +83,14 @@ def document_addresses(
 def identified(
     stream: Keystream, addresses: Addresses, columns: Mapping[str, pa.Array]
 ) -> pa.Table:
-    """Columns as a table, under fresh ids of 128 bits, which also order the rows."""
+    """Return columns as a table, under fresh ids of 128 bits, which also order the rows."""
     blocks = stream.gather(addresses, np.zeros(len(addresses), np.uint64), lane=_ID_LANE)
     order = blocks.view("<u8")[:, 0]
     return pa.table({"id": _as_hex(blocks), **columns, ORDER: order})
 
 
 def _as_hex(blocks: npt.NDArray[np.uint8]) -> pa.StringArray:
-    """Each row of 16 bytes as 32 hexadecimal digits."""
+    """Return each row of 16 bytes as 32 hexadecimal digits."""
     offsets = np.arange(len(blocks) + 1, dtype=np.int32) * 32
     return pa.StringArray.from_buffers(
         len(blocks), pa.py_buffer(offsets), pa.py_buffer(binascii.hexlify(blocks.tobytes()))

@@ -38,7 +38,7 @@ from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS, Documents
 SENTENCES_ROW_GROUP_ROWS = BATCH_DOCUMENTS
 
 Embeddings = npt.NDArray[np.float32]
-"""A sentence a row, float32 (total, d)."""
+"""One row for each sentence, float32 (total, d)."""
 
 
 class SentenceMechanism(StrEnum):
@@ -50,22 +50,22 @@ class SentenceMechanism(StrEnum):
 
 
 def embedding_field(dimensions: int) -> pa.Field:
-    """The column of released embeddings."""
+    """Return the column of released embeddings."""
     return pa.field("embedding", pa.list_(pa.float32(), dimensions))
 
 
 @dataclass(frozen=True)
 class SentencesParameters:
-    """What the documents' mechanism is, and all that its output law depends on but the key.
+    """The documents' mechanism, with all that its output law depends on except the key.
 
     Attributes:
-        mechanism: which one; Madlib has parameters of its own (`privatizers.embedded_words`).
-        epsilon: of one sentence.
-        utility: of deep-candidate: what makes a candidate a good one.
-        projections: of deep-candidate by depth: how many of the candidates' are used.
-        most_sentences: of a document's, how many count, from its beginning.
-        candidates: where they are, and all that was learnt from public documents.
-        encoder: of sentences.
+        mechanism: any but Madlib, which has its own parameters (`privatizers.embedded_words`).
+        epsilon: the epsilon of one sentence.
+        utility: for deep-candidate: the utility of a candidate.
+        projections: for deep-candidate by depth: the number of the candidates' projections used.
+        most_sentences: the number of sentences that count, from a document's beginning.
+        candidates: the artefact of the candidates and all that was learnt from public documents.
+        encoder: the encoder of sentences.
         dimensions: the length of its embeddings.
     """
 
@@ -80,7 +80,7 @@ class SentencesParameters:
 
     @property
     def fields(self) -> tuple[pa.Field, ...]:
-        """The candidate's number, where one is drawn, and the embedding."""
+        """Return the columns: the candidate's number, where one is drawn, and the embedding."""
         embedding = embedding_field(self.dimensions)
         if self.mechanism is SentenceMechanism.TRUNCATION:
             return (embedding,)
@@ -88,23 +88,23 @@ class SentencesParameters:
 
     @property
     def law(self) -> DeepCandidate | Truncation:
-        """The mechanism."""
+        """Return the mechanism."""
         if self.mechanism is SentenceMechanism.TRUNCATION:
             return Truncation(self.epsilon, self.dimensions)
         return DeepCandidate(self.epsilon, self.utility, self.projections)
 
     @property
     def guarantee(self) -> SentencePrivacy:
-        """What holds for one document."""
+        """Return the guarantee for one document."""
         return self.law.guarantee
 
     def privatizer(self, key: ReleaseKey, side: None = None) -> SentencePrivatizer:
-        """The path for one worker; fetches the candidates and loads the encoder."""
+        """Build the privatizer of one worker; fetches the candidates and loads the encoder."""
         return SentencePrivatizer(self, self.candidates.open(), self.encoder.open(), key)
 
 
 class SentencePrivatizer(Privatizer):
-    """Releases a public document's embedding, or a noisy one, in the place of each document's."""
+    """A privatizer that releases a public or a noisy embedding in place of each document's."""
 
     row_group_rows = SENTENCES_ROW_GROUP_ROWS
     documents_at_once = 128  # fewer would leave more of the encoder's batches half empty
@@ -135,11 +135,11 @@ class SentencePrivatizer(Privatizer):
         )
 
     def release(self, documents: Documents) -> Released:
-        """The released rows, in input order, under fresh ids."""
+        """Return the released rows, in input order, under fresh ids."""
         sentences = split(documents.texts.to_pylist(), self._most, self._language)
         embeddings = self._encoder.encode(sentences.texts)
         inputs = self._mechanism.inputs(embeddings, sentences.offsets)
-        # The address stands for all that the draw depends on, whose change changes all of it.
+        # The address is bound to all that the draw depends on: any change there changes all of it.
         bounds = np.arange(len(inputs) + 1, dtype=np.int64) * inputs.shape[1]
         addresses = document_addresses(self._stream, documents, bounds, inputs.ravel())
         columns = self._mechanism.columns(inputs, self._stream, addresses)
@@ -151,16 +151,16 @@ class _Mechanism(Protocol):
     def inputs(
         self, embeddings: Embeddings, offsets: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int32]:
-        """All that a document's output depends on but the key, a row each."""
+        """Compute all that a document's output depends on except the key, one row per document."""
 
     def columns(
         self, inputs: npt.NDArray[np.int32], stream: Keystream, addresses: Addresses
     ) -> dict[str, pa.Array]:
-        """The released columns."""
+        """Draw the released columns."""
 
 
 class _Drawn:
-    """A candidate, drawn by its utility."""
+    """The draw of a candidate by its utility."""
 
     def __init__(self, mechanism: DeepCandidate, candidates: Candidates) -> None:
         self._sampler = mechanism.sampler
@@ -183,7 +183,7 @@ class _Drawn:
 
 
 class _Truncated:
-    """The noisy mean of clipped embeddings; inputs are the number of sentences, and their sums."""
+    """The noisy mean of clipped embeddings; inputs are the number of sentences, then the sums."""
 
     def __init__(self, mechanism: Truncation, candidates: Candidates) -> None:
         self._box = Box(*candidates.box)
@@ -206,7 +206,10 @@ class _Truncated:
 def utilities(
     utility: Utility, projections: int, candidates: Candidates
 ) -> Callable[[Embeddings, npt.NDArray[np.int64]], npt.NDArray[np.int32]]:
-    """From sentence embeddings (total, d) and documents' offsets to utilities, int32 (n, m)."""
+    """Return a function of sentence embeddings (total, d) and documents' offsets.
+
+    It computes the utilities, int32 (n, m).
+    """
     if utility is Utility.SIMILARITY:
         centre = candidates.centre
         own = on_grid(candidates.embeddings - centre)
@@ -222,6 +225,6 @@ def utilities(
 
 
 def fixed_lists(rows: npt.NDArray[np.float32]) -> pa.FixedSizeListArray:
-    """A row each, as values of `embedding_field`."""
+    """Return rows as values of `embedding_field`."""
     values = pa.array(np.ascontiguousarray(rows).ravel(), pa.float32())
     return pa.FixedSizeListArray.from_arrays(values, rows.shape[1])

@@ -34,7 +34,7 @@ from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS, Documents
 
 WORDS_ROW_GROUP_ROWS = BATCH_DOCUMENTS  # texts may be long, and a row group lies in memory
 _WORDS_AT_ONCE = 1 << 9
-_DRAW_LANE = 254  # of the stage's keystream, for words that are out of the vocabulary
+_DRAW_LANE = 254  # a lane of the stage's keystream, for out-of-vocabulary words
 
 
 class WordMechanism(StrEnum):
@@ -46,14 +46,14 @@ class WordMechanism(StrEnum):
 
 @dataclass(frozen=True)
 class WordsParameters:
-    """What the documents' mechanism is, and all that its output law depends on but the key.
+    """The documents' mechanism, with all that its output law depends on except the key.
 
     Attributes:
-        mechanism: which one.
+        mechanism: the mechanism that replaces words.
         epsilon: per unit of distance.
         per: `word`, or `document` where its words share epsilon equally.
         out_of_vocabulary: whether a word that the index lacks is left out or drawn uniformly.
-        index: where the words, their vectors and their codes are.
+        index: the artefact of the words, their vectors and their codes.
     """
 
     mechanism: WordMechanism
@@ -65,7 +65,7 @@ class WordsParameters:
     fields = (pa.field("text", pa.large_string()),)  # texts of a row group may exceed 2 GB
 
     def guarantee(self, index: WordIndex) -> MetricPrivacy:
-        """What holds for the words of one document."""
+        """Return the guarantee for the words of one document."""
         sizes = index.manifest
         if self.mechanism is WordMechanism.MADLIB:
             metric = Madlib(sizes.dimensions, self.epsilon).metric
@@ -74,12 +74,12 @@ class WordsParameters:
         return MetricPrivacy(metric, self.epsilon, self.per)
 
     def privatizer(self, key: ReleaseKey, side: None = None) -> WordPrivatizer:
-        """The path for one worker; fetches and maps the index."""
+        """Build the privatizer of one worker; fetches and maps the index."""
         return WordPrivatizer(self, self.index.open(), key)
 
 
 class WordPrivatizer(Privatizer):
-    """Replaces every word of a document by the word nearest to its noisy vector or code."""
+    """A privatizer that replaces every word by the one nearest to its noisy vector or code."""
 
     row_group_rows = WORDS_ROW_GROUP_ROWS
     documents_at_once = 64  # more would not be faster, and would show progress more rarely
@@ -105,10 +105,10 @@ class WordPrivatizer(Privatizer):
             self._hamming = HammingSearch(index.codes)
 
     def release(self, documents: Documents) -> Released:
-        """The released rows, in input order, under fresh ids."""
+        """Return the released rows, in input order, under fresh ids."""
         tokens = tokenize(documents.texts)
         offsets, words = self._index.vocabulary.look_up(tokens, unknown=self._draws)
-        # The address stands for the words, whose change therefore changes all of the noise.
+        # The address is bound to the words: any change to them changes all of the noise.
         addresses = document_addresses(self._stream, documents, offsets, words)
         epsilons, which = self._epsilons(offsets)
         parts = self._stream.parts(addresses, offsets)
@@ -122,7 +122,7 @@ class WordPrivatizer(Privatizer):
     def _epsilons(
         self, offsets: npt.NDArray[np.int64]
     ) -> tuple[list[Fraction], npt.NDArray[np.int64]]:
-        """The epsilons in use, and for each word the position of its own."""
+        """Return the epsilons in use, and for each word the position of its own among them."""
         lengths = np.diff(offsets)
         epsilon = self._parameters.epsilon
         if self._parameters.per == "word":
@@ -138,7 +138,7 @@ class WordPrivatizer(Privatizer):
         which: npt.NDArray[np.int64],
         addresses: Addresses,
     ) -> npt.NDArray[np.int32]:
-        """The released word of each, ids both; -1 stands for a word that the index lacks."""
+        """Draw the released word's id for each word's id; -1 marks a word that the index lacks."""
         known = words >= 0
         released = np.empty_like(words)
         size = len(self._index.vocabulary)
@@ -156,7 +156,7 @@ class WordPrivatizer(Privatizer):
     def _joined(
         self, offsets: npt.NDArray[np.int64], words: npt.NDArray[np.int32]
     ) -> pa.LargeStringArray:
-        """Each document's words with single spaces between them."""
+        """Join each document's words with single spaces."""
         spelled = self._index.vocabulary.terms.take(pa.array(words)).cast(pa.string())
         lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), spelled)
         return pc.binary_join(lists, " ").cast(pa.large_string())

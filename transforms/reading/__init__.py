@@ -1,1 +1,1 @@
-"""A corpus as it is read: its files, their formats, its documents and their ids."""
+"""The reading of a corpus: its files, their formats, its documents and their ids."""

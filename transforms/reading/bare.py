@@ -1,4 +1,4 @@
-"""Columns with nothing but their values: what else a file says of them may be anything."""
+"""Columns reduced to their values: whatever else a file says of them may hold anything."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _UNKNOWN = "no plain form of this type is known"
 
 
 def bare_field(field: pa.Field) -> pa.Field:
-    """A field without its metadata; raises TypeError as `bare` does."""
+    """Return a field without its metadata; raises TypeError as `bare` does."""
     return pa.field(field.name, bare(field.type), field.nullable)
 
 
 def bare(kind: pa.DataType) -> pa.DataType:
-    """The type of the same values that says nothing else but the names of a struct's fields.
+    """Return the type of the same values that names nothing else but the fields of structs.
 
-    Metadata and the names of lists' items are gone, at any depth. Dictionaries become their values,
-    since they may hold those of other rows; extensions what they are stored as; views of
-    strings, which Arrow cannot sort yet, strings; and moments of any time zone moments of UTC.
-    Raises TypeError for what it cannot rebuild: unions, runs, and views of lists, which Arrow 25
-    casts to lists whose last offset is not there.
+    Metadata and the names of lists' items are dropped, at any depth. A dictionary becomes its
+    values, since it may hold those of other rows; an extension becomes its storage type; a string
+    view, which Arrow cannot sort yet, becomes a string; a timestamp of any time zone becomes one of
+    UTC. Raises TypeError for types that it cannot rebuild: unions, run-end encodings, and list
+    views, which Arrow 25 casts to lists without their last offset.
     """
     while isinstance(kind, pa.BaseExtensionType) or pa.types.is_dictionary(kind):
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind.storage_type
@@ -69,5 +69,5 @@ def _bare_leaf(kind: pa.DataType) -> pa.DataType:
 
 
 def plain(column: pa.Array) -> pa.Array:
-    """The same values as a column of a bare type."""
+    """Return the same values as a column of a bare type."""
     return column.cast(bare(column.type))

@@ -1,7 +1,7 @@
 """A corpus as the transforms see it: splits of files, and batches of documents.
 
-A document's position is its file and its record number in it, whatever the number of workers; a
-retry sees the same one.
+A document's position is its file and its record number there, whatever the number of workers; a
+retry sees the same position.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from quietcorpus.mechanisms.encoding import Value, encode
 
 BATCH_DOCUMENTS = 1024
 BATCH_BYTES = 1 << 25
-_READING = 1  # the version of what makes a record a document; whoever changes that raises it
+_READING = 1  # the version of the rule that makes a record a document; a change raises it
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Where the documents are and which of their fields matter.
+    """The location of the documents, and the fields that matter.
 
     Attributes:
         pattern: a path, glob or object-store URI.
@@ -41,17 +41,17 @@ class Corpus:
 
     @property
     def others(self) -> list[tuple[str, str]]:
-        """The columns besides the text, each with the spec's key that names it."""
+        """Return the columns besides the text, each with the spec's key that names it."""
         return [*(("input.keep", name) for name in self.keep), *self.compared]
 
     @property
     def compared(self) -> list[tuple[str, str]]:
-        """Those of them whose values are compared, and not copied."""
+        """Return those of `others` whose values are compared, and not copied."""
         return [*([("input.id", self.id)] if self.id else []), *self.also]
 
     @property
     def columns(self) -> list[str]:
-        """The columns that are read besides the text."""
+        """Return the columns that are read besides the text."""
         return list(dict.fromkeys(name for _, name in self.others))
 
 
@@ -69,7 +69,7 @@ class Split:
 
     @property
     def name(self) -> str:
-        """A file name of its own for this split."""
+        """Return a file name that no other split has."""
         digest = hashlib.sha256(self.uri.encode()).hexdigest()[:16]
         return f"{digest}-{self.row_group:05d}"
 
@@ -102,7 +102,7 @@ class Documents:
     rejects: list[Reject] = field(default_factory=list)
 
     def parts(self, size: int) -> Iterator[Documents]:
-        """The batch's documents, without its rejects, in parts of at most `size`."""
+        """Yield the batch's documents, without its rejects, in parts of at most `size`."""
         for start in range(0, len(self.rows), size):
             yield Documents(
                 self.source,
@@ -114,14 +114,14 @@ class Documents:
 
 @dataclass(frozen=True)
 class FileState:
-    """What tells a file from any other, and from itself before a change.
+    """The state of a file, by which it differs from other files and from its earlier versions.
 
     Attributes:
         uri: where it is.
         size: in bytes.
-        changed: when, in seconds, as its file system says.
-        checksum: of its content, on a store that keeps one; of a local file, what changes with any
-            change of it: its number, and when it was last touched.
+        changed: the time of its last change, in seconds, according to its file system.
+        checksum: of its content, on a store that keeps one; for a local file, its inode number and
+            the time of its last status change, which every change of the file alters.
     """
 
     uri: str
@@ -140,16 +140,16 @@ class Plan:
 
     @property
     def documents(self) -> int | None:
-        """The number of records, where every file tells it beforehand."""
+        """Return the number of records if every file states it beforehand, else None."""
         counts = [split.documents for split in self.splits]
         return sum(filter(None, counts)) if None not in counts else None
 
     def corpus_digest(self, corpus: Corpus) -> bytes:
-        """SHA-256 of what tells this corpus from any other.
+        """Compute the SHA-256 of all that distinguishes this corpus from others.
 
-        That is where its files are, their sizes and states, how they are divided, and which columns
-        are read: a record is a document if all of them are readable. The same corpus at the same
-        place has the same digest, and a moved or an altered one another.
+        It covers the places of its files, their sizes and states, their division into splits, and
+        the columns that are read, since a record is a document if all of them are readable. The
+        same corpus at the same place has the same digest; a moved or altered one has another.
         """
         files = [(file.uri, file.size, file.changed, file.checksum) for file in self.files]
         splits = [
@@ -162,10 +162,10 @@ class Plan:
 
 
 def missing_column(key: str, column: str, uri: str, columns: list[str] | None = None) -> str:
-    """The error for a column that a file lacks.
+    """Return the error message for a column that a file lacks.
 
-    `columns` may be listed where a schema names them; what a CSV or JSON Lines file seems to name
-    columns may be private text (a file without a header, a record keyed by content).
+    `columns` may be listed where a schema names them. The apparent column names of a CSV or JSON
+    Lines file may be private text (a file without a header, a record keyed by content).
     """
     if columns is None:
         return (

@@ -1,4 +1,4 @@
-"""A corpus that names an id column holds every document once: the check.
+"""The check that a corpus with an id column holds every document once.
 
 A document that appears twice is released twice, and its passages are then protected at twice the
 stated epsilon. Identifiers are compared by keyed 128-bit digests, in batches, not one by one.
@@ -29,29 +29,30 @@ DIGEST = f"V{DIGEST_BYTES}"
 _PLAIN = CompressionTypes.UNCOMPRESSED
 _BUCKET_BITS = 6
 _Part = tuple[int, bytes]
-"""The number of a unit of work, and digests."""
+"""The number of a unit of work, and the digests of its ids."""
 
 
 class Identifiers:
     """The digests of the ids that one unit of work has read."""
 
     def __init__(self, column: str | None, key: ReleaseKey, part: int) -> None:
-        """`part` is the number of the unit of work."""
+        """Start without ids; `part` is the number of the unit of work."""
         self._column = column
         self._part = part
         self._stream: Keystream | None = None if column is None else key.identifying(column)
         self._digests: list[Addresses] = []
 
     def add(self, documents: Documents) -> None:
-        """Note the ids of a batch."""
+        """Record the ids of a batch."""
         if self._column is None or self._stream is None or not len(documents.rows):
             return
         values = documents.columns[self._column].cast(pa.large_string()).to_pylist()
+        # The "=" tells an empty id from a missing one.
         raw = (b"" if value is None else b"=" + value.encode() for value in values)
         self._digests.append(self._stream.addresses("", [0] * len(values), raw))
 
     def outputs(self) -> Iterator[TaggedOutput]:
-        """(bucket, (part, digests)) pairs, so that the buckets can be compared apart."""
+        """Yield (bucket, (part, digests)) pairs, so that buckets can be compared separately."""
         if not self._digests:
             return
         digests = np.concatenate(self._digests)
@@ -63,10 +64,10 @@ class Identifiers:
 
 
 class RefuseRepeated(beam.PTransform):
-    """Fails the job if any identifier occurs twice; keeps the digests in a folder, if one is given.
+    """A PTransform that fails the job if any identifier occurs twice.
 
-    They are 16 bytes each, sorted, a sealed file for each bucket and attempt, which is named by the
-    bucket.
+    It keeps the digests in a folder, if one is given: 16 bytes each, sorted, in a sealed file for
+    each bucket and attempt, which is named after the bucket.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class RefuseRepeated(beam.PTransform):
 
 
 def kept(folder: str, key: ReleaseKey) -> bytes:
-    """The digests that `RefuseRepeated` kept, sorted; what an attempt left half-written is not."""
+    """Return the digests that `RefuseRepeated` kept, sorted; half-written files are left out."""
     (found,) = FileSystems.match([f"{folder}/*"])
     parts = []
     for metadata in found.metadata_list:
@@ -106,7 +107,7 @@ class _Compare(beam.DoFn):
     @redacted
     def process(self, bucket: tuple[int, Iterable[_Part]]) -> Iterator[int]:
         parts = list(bucket[1])
-        joined((part,) for part, _ in parts)  # what the engine doubled is no fault of the corpus
+        joined((part,) for part, _ in parts)  # a part that the engine doubled is no repeated id
         digests = np.frombuffer(b"".join(own for _, own in parts), dtype=DIGEST)
         different = np.unique(digests)
         repeated = len(digests) - len(different)

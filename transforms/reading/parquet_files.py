@@ -1,4 +1,4 @@
-"""Reading Parquet, a row group at a time."""
+"""A reader of Parquet, a row group at a time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BUFFER_BYTES = 1 << 20
 
 
 def plan(uri: str, corpus: Corpus) -> Plan:
-    """One split a row group; raises InputError for a missing column or one of another type."""
+    """Plan a split for each row group; raises InputError for a missing column or a wrong type."""
     with open_file(uri) as file:
         schema, metadata = file.schema_arrow, file.metadata
     for key, column in [("input.text", corpus.text), *corpus.others]:
@@ -56,7 +56,7 @@ def plan(uri: str, corpus: Corpus) -> Plan:
 
 
 def _bare_schema(uri: str, schema: pa.Schema, corpus: Corpus) -> pa.Schema:
-    """The columns besides the text, with nothing but their values."""
+    """Return the schema of the columns besides the text, reduced to their values."""
     fields = {}
     for key, column in corpus.others:
         try:
@@ -100,15 +100,15 @@ def open_file(uri: str) -> Iterator[pq.ParquetFile]:
 
 
 def table_in(content: bytes, columns: Sequence[str] | None = None) -> pa.Table:
-    """The table of a file's bytes, or those of these columns that it has.
+    """Return the table in a file's bytes, or those of `columns` that it has.
 
-    A thread of `pq.read_table` may let go of the bytes while the interpreter ends, and abort it.
+    A thread of `pq.read_table` may release the bytes while the interpreter ends, and abort it.
     """
     return pq.ParquetFile(pa.BufferReader(content)).read(columns, use_threads=False)
 
 
 def read(split: Split, corpus: Corpus) -> Iterator[Documents]:
-    """The documents of a row group, in batches that depend on the file alone."""
+    """Yield the documents of a row group, in batches that depend on the file alone."""
     row = split.first_row
     columns = list(dict.fromkeys([corpus.text, *corpus.columns]))
     with open_file(split.uri) as file:
@@ -116,7 +116,7 @@ def read(split: Split, corpus: Corpus) -> Iterator[Documents]:
             batch_size=split.batch_documents,
             row_groups=[split.row_group],
             columns=columns,
-            use_threads=False,  # one may be left, and wait for ever when the interpreter ends
+            use_threads=False,  # a thread may remain, and wait for ever when the interpreter ends
         )
         while True:
             try:
@@ -133,7 +133,7 @@ def read(split: Split, corpus: Corpus) -> Iterator[Documents]:
 
 
 def _checked(uri: str, first_row: int, batch: pa.RecordBatch, corpus: Corpus) -> Documents:
-    """Set apart the null texts, and the records that are not valid UTF-8."""
+    """Reject the null texts, and the records that are not valid UTF-8."""
     texts = batch.column(corpus.text)
     rows = np.arange(first_row, first_row + len(batch), dtype=np.int64)
     reasons = {int(i): "the text is null" for i in np.flatnonzero(texts.is_null())}
@@ -150,7 +150,7 @@ def _checked(uri: str, first_row: int, batch: pa.RecordBatch, corpus: Corpus) ->
 
 
 def _not_utf8(column: pa.Array) -> list[int]:
-    """Where a column of strings holds other bytes; nowhere in a column of another type."""
+    """Return the rows of a string column that are not UTF-8; none for a column of another type."""
     if not _is_string(column.type):
         return []
     encoded = pa.types.is_dictionary(column.type)

@@ -1,4 +1,4 @@
-"""Reading the formats that are read record by record: JSON Lines, CSV and text.
+"""Readers of the formats that are read record by record: JSON Lines, CSV and text.
 
 Such a file is one split. Columns that are kept become strings: JSON values that are not strings
 are written as JSON.
@@ -41,13 +41,13 @@ Record = tuple[str, dict[str, str | None]] | str
 
 
 class _Rejected(Exception):
-    """Carries the reason for a rejection."""
+    """A rejection; the message is its reason."""
 
 
 def columns_of(uri: str, name: str, wanted: Collection[str]) -> list[str] | None:
-    """The columns of a CSV file, or those that the first records of JSON Lines have; else None.
+    """Return the columns of a CSV file, or of the first records of JSON Lines; else None.
 
-    JSON records may each have other columns, so they are looked through for all that are wanted.
+    JSON records may differ in their columns, so they are searched until all of `wanted` are found.
     """
     with _opened(uri) as stream:
         if name == "csv":
@@ -64,7 +64,7 @@ def columns_of(uri: str, name: str, wanted: Collection[str]) -> list[str] | None
 
 
 def read(uri: str, name: str, corpus: Corpus) -> Iterator[Documents]:
-    """The documents of a file, in batches of at most 1,024 and about 32 MB of text."""
+    """Yield the documents of a file, in batches of at most 1,024 and about 32 MB of text."""
     records = {"json lines": _json_records, "csv": _csv_records, "text": _text_records}[name]
     with _opened(uri) as stream:
         yield from _batched(uri, records(stream, corpus, uri), corpus)
@@ -139,7 +139,7 @@ def _each(items: Iterator[Any], parse: Callable[[Any], Record]) -> Iterator[Reco
 
 
 def _lines(stream: IO[bytes]) -> Iterator[bytes]:
-    """The lines, without the byte order mark that some programs put before the first."""
+    """Yield the lines, without the byte order mark that some programs put before the first."""
     for number, line in enumerate(stream):
         yield line.removeprefix(codecs.BOM_UTF8) if number == 0 else line
 
@@ -174,7 +174,7 @@ def _as_string(value: Any) -> str | None:
 
 
 def _csv_rows(stream: IO[bytes], uri: str) -> Iterator[list[str] | None]:
-    """Rows of fields; None for a row that is not CSV. Bytes that are not UTF-8 are surrogates.
+    """Yield rows of fields, None for a row that is not CSV; bytes not in UTF-8 are surrogates.
 
     Raises InputError where a quote is never closed: all that follows it would be one field.
     """
@@ -195,7 +195,7 @@ def _csv_rows(stream: IO[bytes], uri: str) -> Iterator[list[str] | None]:
 
 
 def _csv_header(stream: IO[bytes], uri: str) -> list[str]:
-    """The column names; raises InputError if one is given twice."""
+    """Return the column names; raises InputError if one is given twice."""
     names = next(_csv_rows(stream, uri), None) or []
     if len(set(names)) < len(names):
         raise InputError(
@@ -205,7 +205,7 @@ def _csv_header(stream: IO[bytes], uri: str) -> list[str]:
 
 
 def _csv_body(rows: Iterator[list[str] | None]) -> Iterator[list[str] | None]:
-    """The rows, less the blank lines, as every CSV reader leaves them out."""
+    """Return the rows without blank lines, which every CSV reader leaves out."""
     return (row for row in rows if row != [])
 
 

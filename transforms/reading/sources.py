@@ -1,4 +1,4 @@
-"""A corpus on storage: which splits it has, and reading them."""
+"""A corpus on storage: the plan of its splits, and their reading."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FOOTERS_AT_ONCE = 16
 
 
 def file_format(uri: str) -> str:
-    """A file's format by its extension; raises InputError for an unknown one."""
+    """Return a file's format by its extension; raises InputError for an unknown one."""
     name = uri.lower()
     for compression in COMPRESSIONS:
         if name.endswith(compression) and not name.endswith(".parquet" + compression):
@@ -50,12 +50,12 @@ def file_format(uri: str) -> str:
 
 
 def plan(corpus: Corpus) -> Plan:
-    """List the splits, checking every file's columns; raises InputError where something is off."""
+    """List the splits and check every file's columns; raises InputError if a check fails."""
     files = [metadata for metadata in _match(corpus.pattern) if not _is_empty(metadata)]
     if not files:
         raise InputError(f"input.path: {corpus.pattern} holds no documents: every file is empty")
     with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
-        # Before anything of them is read: what changes from here on is seen by `states`.
+        # Taken before any file is read: a later comparison with `states` shows every change.
         found = tuple(pool.map(_state, files))
         planned = list(pool.map(lambda metadata: _plan_file(metadata.path, corpus), files))
     schema = planned[0].schema
@@ -74,7 +74,7 @@ def plan(corpus: Corpus) -> Plan:
 
 
 def states(corpus: Corpus) -> tuple[FileState, ...]:
-    """The files of a corpus as they are now, as a plan tells them."""
+    """Return the present states of a corpus's files, as a plan holds them."""
     files = [metadata for metadata in _match(corpus.pattern) if not _is_empty(metadata)]
     with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
         return tuple(pool.map(_state, files))
@@ -85,7 +85,7 @@ def _is_folder(path: str) -> bool:
 
 
 def _is_empty(metadata: FileMetadata) -> bool:
-    """Whether a file holds nothing; an empty Parquet or compressed file is a damaged one."""
+    """Return whether a file holds nothing; an empty Parquet or compressed file is a damaged one."""
     whole = (".parquet", *COMPRESSIONS)
     return metadata.size_in_bytes == 0 and not metadata.path.lower().endswith(whole)
 
@@ -110,7 +110,7 @@ def _state(metadata: FileMetadata) -> FileState:
     try:
         if "://" in metadata.path:
             checksum = str(FileSystems.checksum(metadata.path))
-        else:  # times of change are set back by tools that copy; this one is the kernel's own
+        else:  # copying tools set the time of change back; the kernel alone sets this one
             status = os.stat(metadata.path)
             checksum = f"{status.st_ino}-{status.st_ctime_ns}"
     except Exception:  # every object store's client has exceptions of its own
@@ -139,7 +139,7 @@ def _plan_file(uri: str, corpus: Corpus) -> Plan:
 
 
 def read(split: Split, corpus: Corpus) -> Iterator[Documents]:
-    """The documents of a split, in order, in batches that depend on the file alone."""
+    """Read the documents of a split, in order, in batches that depend on the file alone."""
     if split.format == "parquet":
         return parquet_files.read(split, corpus)
     return records.read(split.uri, split.format, corpus)

@@ -1,1 +1,1 @@
-"""A corpus by its users: what each contributes, and sums over all of them."""
+"""The users of a corpus: their contributions, and sums over all of them."""

@@ -26,23 +26,23 @@ from quietcorpus.transforms.vocabulary import KeySource
 FOLDER = "cooccurrences"
 _SCHEMA = pa.schema([pa.field("count", pa.int64())])
 MOST_WORDS = 20_000
-"""All pairs of a vocabulary's words are noised, and held by the launcher."""
+"""The largest vocabulary: all pairs of its words get noise, and are held by the launcher."""
 _CELLS_A_BLOCK = 1 << 21
 _CELLS_HELD = 1 << 22
 
 _Sparse = tuple[bytes, bytes, Parts]
-"""Distinct cells, ascending, and their sums, int64 both; and the shards whose users they are of."""
+"""Distinct cells, ascending, and their sums, both int64; and the shards whose users they cover."""
 
 
 @dataclass(frozen=True)
 class Cooccurrences:
-    """What is counted, and under which noise.
+    """The parameters of the counts and of their noise.
 
     Attributes:
         window: the largest distance of two words that make a pair.
-        most: of each group of users, the norm of a user's counts in whole numbers.
-        mechanism: adds the noise.
-        users: how they were told apart and bounded.
+        most: for each group of users, the norm that a user's whole counts are clipped to.
+        mechanism: the mechanism that adds the noise.
+        users: how users were told apart and bounded.
     """
 
     window: int
@@ -52,7 +52,7 @@ class Cooccurrences:
 
     @property
     def stage_parameters(self) -> dict[str, Value]:
-        """What counts and noise depend on, for their stages."""
+        """Return what counts and noise depend on, as parameters of their stages."""
         return {
             "window": self.window,
             "most": self.most,
@@ -63,7 +63,7 @@ class Cooccurrences:
     def clipped(
         self, user: bytes, share: Share, size: int, key: ReleaseKey
     ) -> tuple[Cells, npt.NDArray[np.int64]]:
-        """A user's counts in whole numbers, over `size` words: those that are not zero."""
+        """Return a user's cells and clipped whole counts, over `size` words, without zeros."""
         texts = words_of(share)
         cells, values = contribution(texts, self.window, size)
         stream = key.stage("clipping", 1, **self.stage_parameters, words=size)
@@ -75,7 +75,7 @@ class Cooccurrences:
 
 
 class ReleaseCooccurrences(beam.PTransform):
-    """(digest, `Share`) pairs in, out a `Written` file of noisy counts for every block of cells."""
+    """A PTransform from (digest, `Share`) pairs to a `Written` file of noisy counts per block."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class ReleaseCooccurrences(beam.PTransform):
             | beam.GroupByKey()
             | "count pairs" >> beam.ParDo(_CountPairs(self._counting, self._key), self._vocabulary)
         )
-        # Every block is released, also one in which nobody has a pair.
+        # Every block is released, even one in which no user has a pair.
         all_blocks = (
             shares.pipeline
             | "no pairs" >> beam.Create([None])
@@ -131,7 +131,7 @@ def _empty_blocks(_: None, vocabulary: Vocabulary) -> Iterator[tuple[int, _Spars
 
 
 class _CountPairs(beam.DoFn):
-    """(block, sums of its cells) for the users of one shard."""
+    """A DoFn that sums the counts of one shard's users, by block of cells."""
 
     def __init__(self, counting: Cooccurrences, key: KeySource) -> None:
         self._counting = counting
@@ -154,7 +154,7 @@ class _CountPairs(beam.DoFn):
             if held > most:
                 parts = [_summed(parts)]
                 held = len(parts[0][0])
-                most = max(_CELLS_HELD, 2 * held)  # else every user would have them sorted again
+                most = max(_CELLS_HELD, 2 * held)  # or every further user would cause another sort
         cells, sums = _summed(parts)
         blocks = cells // _CELLS_A_BLOCK
         for number in np.unique(blocks):
@@ -179,7 +179,7 @@ def _added(parts: Iterable[_Sparse]) -> _Sparse:
 
 
 class _AddNoise(beam.DoFn):
-    """The file of one block: the noisy counts of all its cells, in order."""
+    """A DoFn that writes a block's file: the noisy counts of all its cells, in order."""
 
     def __init__(self, counting: Cooccurrences, key: KeySource, staging: str) -> None:
         self._counting = counting

@@ -32,17 +32,20 @@ _MOST_SHARDS = 1 << 12
 
 
 def shards_for(users: int, words: int) -> int:
-    """The number of shards for about so many users of at most so many words, public figures."""
+    """Return the number of shards for about `users` users of at most `words` words; both public."""
     return max(1, min(_MOST_SHARDS, -(-users * words // _WORDS_A_SHARD)))
 
 
 def shard_of(user: bytes, shards: int) -> int:
-    """The shard of a user, by the user's digest."""
+    """Return the number of a user's shard, by the user's digest."""
     return zlib.crc32(user) % shards
 
 
 class WriteTrainingShards(beam.PTransform):
-    """(digest, `Share`) pairs in, a `Written` file for every shard out, users by digest."""
+    """A PTransform from (digest, `Share`) pairs to a `Written` file for each shard that has users.
+
+    A shard's users are in the order of their digests.
+    """
 
     def __init__(self, shards: int, key: KeySource, staging: str) -> None:
         super().__init__()
@@ -73,14 +76,14 @@ class _Write(beam.DoFn):
         listed = sorted(users)
         content = io.BytesIO()
         pq.write_table(_table(listed), content, compression="zstd")
-        # How many users there are is private.
+        # 0 rows are stated: the number of users is private.
         yield write_content(content.getvalue(), 0, path, self._staging, self._key())
 
 
 def read_shards(contents: Iterable[bytes]) -> Texts:
-    """The users of some shards, from the bytes of their files, one after another.
+    """Read the users of some shards, from the bytes of their files, one after another.
 
-    Raises StageError if a user is there twice: what the engine doubled would count double.
+    Raises StageError if a user occurs twice: a user whom the engine doubled would count twice.
     """
     parts = [_texts(table_in(content)) for content in contents]
     found = Texts.joined([_texts(SCHEMA.empty_table()), *parts])
@@ -111,7 +114,7 @@ def _table(users: Sequence[tuple[bytes, Share]]) -> pa.Table:
 
 
 def _lists(texts: Sequence[Sequence[np.ndarray]]) -> pa.ListArray:
-    """Users' texts as a column, without a Python object for a word."""
+    """Return users' texts as a column, without a Python object for each word."""
     of_users = np.cumsum([0, *map(len, texts)], dtype=np.int32)
     flat = [text for own in texts for text in own]
     of_texts = np.cumsum([0, *map(len, flat)], dtype=np.int32)

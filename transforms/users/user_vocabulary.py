@@ -1,4 +1,4 @@
-"""A vocabulary selected privately from what users write: each user has one bounded say in it."""
+"""A vocabulary selected privately from users' texts: each user makes one bounded contribution."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _Words = tuple[int, dict[str, int]]
 
 
 class SelectUserVocabulary(beam.PTransform):
-    """Splits in; out, tagged, `vocabulary` (one `Vocabulary`) and `tallies`.
+    """A PTransform from splits to the tagged outputs `vocabulary` (one `Vocabulary`) and `tallies`.
 
-    The vocabulary is the words whose noisy weight over all users is enough. A split that is read
-    twice gives its users no word that they have not, so that what must be there once is a user.
+    The vocabulary is the words whose noisy weight over all users reaches the threshold. A split
+    that is read twice gives its users no further words, so it is users who must occur only once.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class SelectUserVocabulary(beam.PTransform):
         key: KeySource,
         shards: int,
     ) -> None:
-        """`shards` is into how many parts users are divided, by their digests."""
+        """Configure the selection; users are divided into `shards` parts, by their digests."""
         super().__init__()
         self._corpus = corpus
         self._users = users
@@ -67,7 +67,7 @@ class SelectUserVocabulary(beam.PTransform):
             | "bound" >> beam.CombinePerKey(BoundWords(self._selection.words))
             | "by shard" >> beam.Map(lambda user: (shard_of(user[0], count), user))
         )
-        # Every shard has a say, also one in which nobody is.
+        # `Threshold` requires every shard in its sums, even one without users.
         shards = (
             splits.pipeline
             | "nobody" >> beam.Create(range(count))
@@ -86,7 +86,7 @@ class SelectUserVocabulary(beam.PTransform):
 
 
 class _ReadWords(beam.DoFn):
-    """(digest, words) for every user of a split: in parts, if it has many words."""
+    """A DoFn from a split to (digest, words) for each user, in parts if it has many words."""
 
     def __init__(self, corpus: Corpus, users: Users, most: int, key: KeySource) -> None:
         self._corpus = corpus
@@ -140,14 +140,14 @@ def _by_text(
 
 
 def _priorities(user: bytes, words: list[str], stream: Keystream) -> dict[str, int]:
-    """An order of a user's words that depends on the user and the key alone."""
+    """Draw an order of a user's words that depends on the user and the key alone."""
     raw = (word.encode() for word in words)
     drawn = stream.addresses(user.hex(), [0] * len(words), raw)[:, 0]
     return dict(zip(words, drawn.tolist(), strict=True))
 
 
 class BoundWords(beam.CombineFn):
-    """A user's words of the first priorities, at most so many."""
+    """A combiner that keeps a user's first words by priority, at most `words` of them."""
 
     def __init__(self, words: int) -> None:
         self._words = words
@@ -175,7 +175,7 @@ class BoundWords(beam.CombineFn):
 
 
 class _Weigh(beam.DoFn):
-    """The weights of the words of a shard's users, by bucket."""
+    """A DoFn that sums the weights of the words of a shard's users, in buckets."""
 
     def __init__(self, selection: UserVocabulary) -> None:
         self._selection = selection

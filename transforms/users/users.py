@@ -1,7 +1,7 @@
-"""A corpus by its users: whose documents are whose, and how much of them each user contributes.
+"""The users of a corpus: which documents are whose, and how much of them each user contributes.
 
-Guarantees about users need that each has one bounded part in a release, wherever in the corpus the
-user's documents lie. Users are told apart by keyed digests: their names never leave the reader.
+Guarantees about users require that each has one bounded part in a release, wherever in the corpus
+the user's documents lie. Users are told apart by keyed digests: their names never leave the reader.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ _NUMBER = re.compile(r"\+?[0-9]{1,400}(\.[0-9]{0,400})?([eE][+-]?[0-9]{1,4})?")
 _BYTES_HELD, _BYTES_OF_A_TEXT = 1 << 26, 64
 
 Text = tuple[int, bytes]
-"""A document: its priority among its user's, and the numbers of its known words, int32."""
+"""A document: its priority among its user's documents, and its known words' numbers, int32."""
 Share = tuple[int, list[Text]]
-"""What a user contributes: the number of the user's group, and documents by priority."""
+"""A user's contribution: the number of the user's group, and documents by priority."""
 
 
 @dataclass(frozen=True)
 class Users:
-    """How users are told apart, and what each may contribute.
+    """The rules that tell users apart, and bound what each may contribute.
 
     Attributes:
-        column: whose values name them; documents without one, or with "", contribute nothing.
-        tokens: the known words that a user contributes at most.
-        group_column: whose values name a user's group, or None if all users are of one.
-        groups: from the smallest budget on. A user whose documents name several has the first of
-            them; one whose documents name any other has no budget, and contributes nothing.
-        levels: of the groups, if `group_column` has numbers instead of their names: the group is
-            that of the largest level which is not above the number.
+        column: its values name the users; documents without one, or with "", contribute nothing.
+        tokens: the largest number of known words that a user contributes.
+        group_column: its values name a user's group; None if all users are in one.
+        groups: by rising budget. A user whose documents name several groups is in the first of
+            them; a user with a document that names no group has no budget, and contributes nothing.
+        levels: of the groups, if `group_column` has numbers instead of their names: a number's
+            group is that of the largest level which is not above the number.
     """
 
     column: str
@@ -65,7 +65,7 @@ class Users:
 
     @property
     def stage_parameters(self) -> dict[str, Value]:
-        """How users are told apart and bounded, for the stages that depend on it."""
+        """Return how users are told apart and bounded, for the stages that depend on it."""
         return {
             "column": self.column,
             "tokens": self.tokens,
@@ -75,7 +75,7 @@ class Users:
         }
 
     def digests(self, documents: Documents, key: ReleaseKey) -> list[bytes | None]:
-        """A batch's users, 16 bytes each; None for a document without one."""
+        """Return the digests of a batch's users, 16 bytes each; None for a document without one."""
         stream = key.stage("users", 1)
         values = _strings(documents, self.column)
         digests = stream.addresses("", [0] * len(values), ((v or "").encode() for v in values))
@@ -85,7 +85,7 @@ class Users:
         ]
 
     def numbers(self, documents: Documents) -> list[int]:
-        """The number of each document's group, or `NO_BUDGET`."""
+        """Return the number of each document's group, or `NO_BUDGET`."""
         if self.group_column is None:
             return [0] * len(documents.rows)
         values = _strings(documents, self.group_column)
@@ -95,7 +95,7 @@ class Users:
         return [NO_BUDGET if value is None else known.get(value, NO_BUDGET) for value in values]
 
     def _level(self, value: str | None) -> int:
-        # Decimal itself takes "1_0", "Infinity" and other languages' digits.
+        # Decimal itself accepts "1_0", "Infinity" and other scripts' digits.
         if value is None or not _NUMBER.fullmatch(value):
             return NO_BUDGET
         return bisect.bisect_right(self.levels, Decimal(value)) - 1
@@ -107,7 +107,10 @@ def _strings(documents: Documents, column: str) -> list[str | None]:
 
 
 class GatherUsers(beam.PTransform):
-    """Splits in; out, tagged, `shares` ((digest, `Share`) pairs), `tallies` and `identifiers`."""
+    """A PTransform from splits to the tagged outputs `shares`, `tallies` and `identifiers`.
+
+    `shares` are (digest, `Share`) pairs.
+    """
 
     def __init__(
         self,
@@ -137,7 +140,7 @@ class GatherUsers(beam.PTransform):
 
 
 class _ReadShares(beam.DoFn):
-    """(digest, `Share`) for every user of a split: in parts, if it has much text."""
+    """A DoFn from a split to (digest, `Share`) for each user, in parts if it has much text."""
 
     def __init__(self, corpus: Corpus, users: Users, key: KeySource, rejects: RejectLog) -> None:
         self._corpus = corpus
@@ -188,7 +191,7 @@ class _ReadShares(beam.DoFn):
         users: list[bytes | None],
         stream: Keystream,
     ) -> list[Text]:
-        """The batch's documents, each cut to what a user contributes at most."""
+        """Return the batch's documents, each cut to the most that a user contributes."""
         raw = [
             terms[a : min(b, a + self._users.tokens)].astype("<i4").tobytes()
             for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
@@ -199,11 +202,11 @@ class _ReadShares(beam.DoFn):
 
 
 class BoundShare(beam.CombineFn):
-    """A user's documents in the order of their priorities, up to so many known words in all.
+    """A combiner that keeps a user's first documents by priority, up to `tokens` known words.
 
-    Priorities are keyed digests of the user and the text, so that which documents count depends on
-    the user's own alone, and not on how the corpus is divided: what stands before a document in the
-    whole order stands before it wherever it is met.
+    Priorities are keyed digests of the user and the text. So which documents count depends on the
+    user's documents alone, and not on the division of the corpus: if one document precedes another
+    in the whole order, it does so in every part.
     """
 
     def __init__(self, tokens: int) -> None:
@@ -215,7 +218,7 @@ class BoundShare(beam.CombineFn):
     def add_input(self, share: Share, more: Share) -> Share:
         group, texts = share
         texts.extend(text for text in more[1] if text[1])
-        # Up to `tokens` texts of a word each are kept: compacting must be rare beside that.
+        # As many as `tokens` texts, of one word each, survive compaction: so it must be rarer.
         if len(texts) > max(_TEXTS_HELD, 2 * self._tokens):
             texts = self._begun(texts)
         return min(group, more[0]), texts
@@ -230,7 +233,7 @@ class BoundShare(beam.CombineFn):
         return share[0], self._begun(share[1])
 
     def extract_output(self, share: Share) -> Share:
-        """The last document is cut, so that no more than `tokens` are left."""
+        """Cut the last document, so that no more than `tokens` words are left."""
         group, texts = self.compact(share)
         excess = sum(len(raw) for _, raw in texts) - self._tokens * _BYTES
         if excess > 0:
@@ -239,7 +242,7 @@ class BoundShare(beam.CombineFn):
         return group, texts
 
     def _begun(self, texts: list[Text]) -> list[Text]:
-        """The documents that begin within the first so many words."""
+        """Return the documents that begin within the first `tokens` words."""
         kept, size = [], 0
         for text in sorted(texts):
             if size >= self._tokens * _BYTES:
@@ -254,5 +257,5 @@ def _has_budget(user: tuple[bytes, Share]) -> bool:
 
 
 def words_of(share: Share) -> list[npt.NDArray[np.int32]]:
-    """The documents of a share as term numbers, int32."""
+    """Return the documents of a share as term numbers, int32."""
     return [np.frombuffer(raw, dtype="<i4") for _, raw in share[1]]
