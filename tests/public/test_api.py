@@ -24,7 +24,7 @@ from quietcorpus.api import _exact
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
-PAGE = Path(__file__).parents[1] / "docs" / "guides" / "python.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "python.md"
 
 
 @pytest.fixture
