@@ -71,6 +71,7 @@ def replaced(name: str, before: str, after: str) -> Callable[[Path], None]:
 
 
 BUILDS = "the build failed"
+CHANGELOG = "CHANGELOG.md begins with '## {} - 2026-11-24', and pyproject.toml has version {}"
 
 
 @pytest.mark.parametrize(
@@ -82,7 +83,7 @@ BUILDS = "the build failed"
         ),
         pytest.param(
             replaced("CHANGELOG.md", "## 1.2.3 - ", "## 1.2.4 - "),
-            "CHANGELOG.md begins with '## 1.2.4 - 2026-11-24', and pyproject.toml has version 1.2.3",
+            CHANGELOG.format("1.2.4", "1.2.3"),
             id="changelog",
         ),
         pytest.param(
@@ -92,7 +93,7 @@ BUILDS = "the build failed"
         ),
         pytest.param(
             replaced("pyproject.toml", "1.2.3", "1.3.0"),
-            "CHANGELOG.md begins with '## 1.2.3 - 2026-11-24', and pyproject.toml has version 1.3.0",
+            CHANGELOG.format("1.2.3", "1.3.0"),
             id="version",
         ),
         pytest.param(
