@@ -16,18 +16,16 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from statistics import median
 
-FOLDERS = "pipelines", "transforms", "evaluation", "indexes", "mechanisms"
+FOLDERS = "quietcorpus", "pipelines", "transforms", "evaluation", "indexes", "mechanisms"
 
 
 def modules_of(root: Path) -> dict[str, ast.Module]:
     """Return the trees of our modules by name, without `quietcorpus.`."""
-    return {
-        ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): ast.parse(
-            path.read_text("utf-8")
-        )
-        for folder in FOLDERS
-        for path in sorted((root / folder).rglob("*.py"))
-    }
+    trees = {}
+    for path in (path for folder in FOLDERS for path in sorted((root / folder).rglob("*.py"))):
+        name = ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+        trees[name.removeprefix("quietcorpus.")] = ast.parse(path.read_text("utf-8"))
+    return trees
 
 
 def imported(tree: ast.AST, names: set[str]) -> Iterator[str]:
@@ -98,19 +96,23 @@ def shape(root: Path) -> Iterator[str]:
             f"{len(between)} between them, {floors_of(stacked)} floors"
         )
     yield f"circles     {len(circles):>4} {' '.join('; '.join(sorted(c)) for c in circles)}"
-    for folder in FOLDERS:
-        sizes = [len(p.read_text("utf-8").splitlines()) for p in (root / folder).rglob("*.py")]
-        functions = [
-            (node.end_lineno or 0) - node.lineno + 1
-            for name, tree in trees.items()
-            if name.split(".")[0] == folder
-            for node in ast.walk(tree)
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        ]
-        yield (
-            f"{folder:<11} {sum(sizes):>6,} lines; a module {median(sizes):.0f} (largest "
-            f"{max(sizes)}), a function {median(functions):.0f} (largest {max(functions)})"
-        )
+    yield from (sizes(root, folder) for folder in FOLDERS)
+
+
+def sizes(root: Path, folder: str) -> str:
+    """Return the line for the sizes of a folder's modules and functions."""
+    texts = [path.read_text("utf-8") for path in (root / folder).rglob("*.py")]
+    modules = [len(text.splitlines()) for text in texts]
+    functions = [
+        (node.end_lineno or 0) - node.lineno + 1
+        for text in texts
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    return (
+        f"{folder:<11} {sum(modules):>6,} lines; a module {median(modules):.0f} (largest "
+        f"{max(modules)}), a function {median(functions):.0f} (largest {max(functions)})"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What tests share that is no fixture: what a machine has or lacks, its ports, master keys."""
+"""What tests share that is no fixture: what a machine has or lacks, ports, processes, keys."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
+import psutil
 import pytest
 
 if TYPE_CHECKING:
@@ -72,6 +73,18 @@ def wait_for(ready: Callable[[], bool], process: subprocess.Popen[bytes], second
         return False
 
     wait_until(is_ready, seconds)
+
+
+def members(session: int) -> list[psutil.Process]:
+    """The living processes of a session."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except (psutil.NoSuchProcess, ProcessLookupError):
+            continue
+    return found
 
 
 def free_ports(count: int, beside: Sequence[int] = ()) -> list[int]:

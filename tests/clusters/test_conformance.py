@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -19,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from machine import MASTER_KEY, OTHER_KEY, free_ports, namesakes
+from retries import tables
 from s3_server import BUCKET, S3Server
 
 if TYPE_CHECKING:
@@ -205,6 +208,13 @@ def test_another_key_does_not_conform(
         assert_conforms(made, reference["words"])
 
 
+API = """
+import sys, quietcorpus as qc
+card = qc.release("spec.yaml", beam_options=sys.argv[1:])
+assert qc.verify("released/api") == card
+"""
+
+
 @pytest.mark.parametrize("cluster", CLUSTERS, indirect=True)
 def test_a_cluster_beside_packages_of_our_folders_names(
     cluster: Cluster, workspace: Workspace
@@ -218,14 +228,25 @@ def test_a_cluster_beside_packages_of_our_folders_names(
     begin = f"#!/bin/sh\ncd {workspace.folder}\n"
     worker.write_text(f'{begin}PYTHONPATH=$PWD exec quietcorpus-worker "$@"\n')
     worker.chmod(0o700)
-    done = workspace.run(
-        *("release", str(workspace.spec()), *cluster.options, "--environment_type=PROCESS"),
-        f"--environment_config={json.dumps({'command': str(worker)})}",
-        environment=theirs | {"SPARK_LOCAL_IP": "127.0.0.1"},
-        fresh=True,
-    )
+    options = [*cluster.options, "--environment_type=PROCESS"]
+    options.append(f"--environment_config={json.dumps({'command': str(worker)})}")
+    environment = theirs | {"SPARK_LOCAL_IP": "127.0.0.1"}
+    spec = str(workspace.spec())
+    done = workspace.run("release", spec, *options, environment=environment, fresh=True)
     assert done.returncode == 0, done.stderr
     assert workspace.run("verify", "released/out").returncode == 0
+    if cluster.name == "spark":  # The API and the command share all that differs between clusters.
+        workspace.spec({"output": "released/api"})
+        done = subprocess.run(
+            [sys.executable, "-c", API, *options],
+            cwd=workspace.folder,
+            env=workspace.environment | environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert tables(workspace.output) == tables(workspace.output.with_name("api"))
 
 
 class DriverPages(threading.Thread):

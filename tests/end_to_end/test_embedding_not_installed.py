@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from canaries import damage
 from embedding_releases import documents, embeddings, not_installed, prepare, write_corpus
-from test_canary import damage
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

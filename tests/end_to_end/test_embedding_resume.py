@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 from embedding_releases import digests_of, embeddings, prepare, ray_folder
-from machine import wait_until
+from machine import members, wait_until
 from s3_server import BUCKET, S3Server
-from test_interruption import members
 
 from quietcorpus.mechanisms.accounting import epsilon_of
 

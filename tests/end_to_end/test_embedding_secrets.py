@@ -8,6 +8,17 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from canaries import (
+    CANARY,
+    IDENTIFIER,
+    IN_PROCESS,
+    SECRETS,
+    TWO_WORKERS,
+    assert_unseen,
+    damage,
+    needles_of,
+    refused_without_a_word,
+)
 from embedding_releases import (
     BUDGETS,
     METHODS,
@@ -18,17 +29,6 @@ from embedding_releases import (
     prepare,
     ray_folder,
     vectors_of,
-)
-from test_canary import (
-    CANARY,
-    IDENTIFIER,
-    IN_PROCESS,
-    SECRETS,
-    TWO_WORKERS,
-    assert_unseen,
-    damage,
-    needles_of,
-    refused_without_a_word,
 )
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from canaries import contents
 from embedding_releases import common_words, documents, embeddings, write_corpus
 from evaluations import CANARY, assert_silent, content_of, evaluate, figures
 from machine import wait_until
-from test_canary import contents
 
 from quietcorpus.pipelines.evaluate import embeddings as study_of_embeddings
 from quietcorpus.pipelines.evaluate.corpus import Columns, Sample, sample

@@ -9,9 +9,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import psutil
 import pytest
-from machine import wait_until
+from machine import members, wait_until
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -45,18 +44,6 @@ def running(workspace: Workspace) -> Callable[..., subprocess.Popen[str]]:
         return process
 
     return start
-
-
-def members(session: int) -> list[psutil.Process]:
-    """The living processes of a session."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-        except (psutil.NoSuchProcess, ProcessLookupError):
-            continue
-    return found
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

@@ -12,17 +12,28 @@ from machine import namesakes
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
+API = """
+import quietcorpus as qc
+card = qc.release("spec.yaml", workers=2)
+assert qc.verify("released/out") == card
+"""
+RELEASE = ("release", "spec.yaml", "--workers", "2")
+STARTS = {
+    "module": ("-m", "quietcorpus.pipelines.cli.main", *RELEASE),
+    "api": ("-c", API),
+}
 
-@pytest.mark.parametrize("module", [False, True], ids=["command", "module"])
-def test_the_packages_are_told_apart(workspace: Workspace, module: bool) -> None:
+
+@pytest.mark.parametrize("start", ["command", *STARTS])
+def test_the_packages_are_told_apart(workspace: Workspace, start: str) -> None:
     """Kills: a launcher or a worker that takes another's package for ours.
 
-    Python finds the working folder first where it runs a module, and the path's folders always.
+    Python finds the working folder first where it runs a module or a line of code, and the path's
+    folders always.
     """
-    begin = [sys.executable, "-m", "quietcorpus.pipelines.cli.main"]
-    arguments = ("release", str(workspace.spec()), "--workers", "2")
+    workspace.spec()
     done = subprocess.run(
-        [*begin, *arguments] if module else workspace.command(*arguments),
+        [sys.executable, *STARTS[start]] if start in STARTS else workspace.command(*RELEASE),
         cwd=workspace.folder,
         env=workspace.environment | namesakes(workspace.folder),
         capture_output=True,

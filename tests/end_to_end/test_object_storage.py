@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from s3_server import BUCKET
-from test_other_stores import UPLOADS
+from uploads import UPLOADS
 
 if TYPE_CHECKING:
     from s3_server import S3Server

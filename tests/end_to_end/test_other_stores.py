@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from azure_server import AzureStore, azure_store
 from gcs_server import GoogleStore, google_store
+from uploads import UPLOADS
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -192,29 +193,6 @@ def test_missing_places(
     assert "absent" in found or "none" in found
     assert time.monotonic() - before < PATIENCE_SECONDS
     assert store.keys("never") == []
-
-
-UPLOADS = """
-import os, sys
-from quietcorpus.pipelines.storage.stores import read, upload
-content = os.urandom(20_000_001)
-chunks = [content[start : start + 1_000_000] for start in range(0, len(content), 1_000_000)]
-def torn():
-    yield from chunks[:15]
-    raise RuntimeError("torn")
-upload(sys.argv[1], chunks)
-assert read(sys.argv[1])[0] == content
-upload(sys.argv[1], [b"", b"an", b"other"])
-assert read(sys.argv[1])[0] == b"another"
-for name in (sys.argv[1], sys.argv[1] + ".new"):
-    try:
-        upload(name, torn())
-    except RuntimeError:
-        continue
-    sys.exit("an upload that was torn was taken for whole")
-assert read(sys.argv[1])[0] == b"another"
-assert read(sys.argv[1] + ".new") is None
-"""
 
 
 def test_an_upload_is_whole_or_not_there(store: Store, workspace: Workspace) -> None:

@@ -4,29 +4,18 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 import pytest
 from apache_beam.runners.direct.direct_runner import BundleBasedDirectRunner
 from apache_beam.runners.portability.fn_api_runner import fn_runner
 from machine import MASTER_KEY, OTHER_KEY
+from retries import FailsOnce, run_on, tables
 
 import quietcorpus.pipelines.kinds.job
-from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.environment.keys import WorkerKey
-from quietcorpus.pipelines.kinds.job import Job
-from quietcorpus.pipelines.kinds.manifest import read_manifest
-from quietcorpus.pipelines.kinds.prepare import prepare
 from quietcorpus.pipelines.spec.loading import load_spec
-from quietcorpus.transforms.reading.documents import Corpus
-from quietcorpus.transforms.reading.sources import plan
-from quietcorpus.transforms.release import ReleaseShards
-from quietcorpus.transforms.shards import make_shards, staged_content
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -54,17 +43,6 @@ def several_files(workspace: Workspace) -> Workspace:
     return workspace
 
 
-def tables(folder: Path) -> dict[str, bytes]:
-    """The Parquet files of a release by their path."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.parquet")}
-
-
-def staged_tables(staging: str, key: ReleaseKey) -> dict[str, bytes]:
-    """The same files as they lie in a staging area."""
-    files, _ = read_manifest(staging, key)
-    return {file.path: b"".join(staged_content(file, key)) for file in files}
-
-
 PORTABLE = ["--runner=PortableRunner", "--job_endpoint=embed", "--environment_type=LOOPBACK"]
 
 
@@ -84,44 +62,17 @@ def test_the_engine_does_not_matter(several_files: Workspace) -> None:
     assert all(other[path] != content for path, content in released[0].items())
 
 
-class FailsOnce(ReleaseShards):
-    """Fails two shards once each, when their work is all but done."""
-
-    def process(self, shard: Any, side: Any = None) -> Iterator[object]:
-        yield from super().process(shard, side)
-        failed = Path(self._staging) / f"failed-{shard.number}"
-        if shard.number in (1, 4) and not failed.exists():
-            failed.touch()
-            raise RuntimeError("injected")
-
-
-def run_on(runner: Any, workspace: Workspace, staging: Path) -> dict[str, bytes]:
-    """The staged files of the workspace's release on a runner of Beam's."""
-    spec = load_spec(str(workspace.spec(CHANGES)))
-    planned = plan(Corpus(spec.input.path))
-    corpus = planned.corpus_digest(Corpus(spec.input.path))
-    key = ReleaseKey.derive(bytes.fromhex(MASTER_KEY), spec.release, corpus)
-    shards = make_shards(planned.splits, key.stage("shards", 1))
-    staging.mkdir()
-    worker_key = WorkerKey(spec.release, corpus, key.fingerprint)
-    job = Job(spec, planned, shards, worker_key, str(staging))
-    with beam.Pipeline(runner=runner) as pipeline:
-        prepare(spec).build(pipeline, job)
-    return staged_tables(str(staging), key)
-
-
 def test_retried_and_repeated_bundles_do_not_matter(
     several_files: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(several_files.folder)
     monkeypatch.setenv("QUIETCORPUS_MASTER_KEY", MASTER_KEY)
-    once = run_on(fn_runner.FnApiRunner(), several_files, several_files.folder / "once")
-    twice = run_on(
-        fn_runner.FnApiRunner(bundle_repeat=1), several_files, several_files.folder / "twice"
-    )
+    spec = load_spec(str(several_files.spec(CHANGES)))
+    once = run_on(fn_runner.FnApiRunner(), spec, several_files.folder / "once")
+    twice = run_on(fn_runner.FnApiRunner(bundle_repeat=1), spec, several_files.folder / "twice")
     monkeypatch.setattr(quietcorpus.pipelines.kinds.job, "ReleaseShards", FailsOnce)
     staging = several_files.folder / "retried"
-    retried = run_on(BundleBasedDirectRunner(), several_files, staging)
+    retried = run_on(BundleBasedDirectRunner(), spec, staging)
     assert len(list(staging.glob("failed-*"))) == 2
     assert once == twice == retried
 

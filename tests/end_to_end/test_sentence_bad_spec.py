@@ -90,6 +90,6 @@ def test_an_epsilon_of_no_use(workspace: Workspace, sentences: Sentences) -> Non
 
 
 def test_keys_that_do_not_belong_there(workspace: Workspace, sentences: Sentences) -> None:
-    # The others are in tests/pipelines/spec/test_sentences_spec.py.
+    # The others are in tests/pipelines/spec/test_sentences.py.
     message = workspace.refused(sentences(mechanism="truncation"))
     assert message.endswith("mechanism.utility: is for deep-candidate alone")

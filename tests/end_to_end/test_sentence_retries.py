@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
+from retries import tables
 from sentence_releases import DOCUMENTS, INPUT, LAWS, Sentences, corpus, in_order
-from test_retries import tables
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from test_canary import IN_PROCESS, assert_unseen, forms
+from canaries import IN_PROCESS, assert_unseen, forms
 
 from quietcorpus.indexes import artefact
 from quietcorpus.pipelines.engine.engine import Engine

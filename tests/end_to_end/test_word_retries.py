@@ -13,14 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import test_retries
 from apache_beam.runners.direct.direct_runner import BundleBasedDirectRunner
 from apache_beam.runners.portability.fn_api_runner import fn_runner
 from machine import MASTER_KEY
-from test_retries import FailsOnce, run_on, tables
+from retries import FailsOnce, run_on, tables
 
 import quietcorpus.pipelines.kinds.job
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.pipelines.spec.loading import load_spec
 from quietcorpus.transforms.artefacts.folders import _opened
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.errors import InputError
@@ -105,12 +105,12 @@ def test_retried_and_repeated_bundles_do_not_matter(
 ) -> None:
     monkeypatch.chdir(several_files.folder)
     monkeypatch.setenv("QUIETCORPUS_MASTER_KEY", MASTER_KEY)
-    monkeypatch.setattr(test_retries, "CHANGES", changes(words))
+    spec = load_spec(str(several_files.spec(changes(words))))
     folder = several_files.folder
-    once = run_on(fn_runner.FnApiRunner(), several_files, folder / "once")
-    twice = run_on(fn_runner.FnApiRunner(bundle_repeat=1), several_files, folder / "twice")
+    once = run_on(fn_runner.FnApiRunner(), spec, folder / "once")
+    twice = run_on(fn_runner.FnApiRunner(bundle_repeat=1), spec, folder / "twice")
     monkeypatch.setattr(quietcorpus.pipelines.kinds.job, "ReleaseShards", FailsOnce)
-    retried = run_on(BundleBasedDirectRunner(), several_files, folder / "retried")
+    retried = run_on(BundleBasedDirectRunner(), spec, folder / "retried")
     assert len(list((folder / "retried").glob("failed-*"))) == 2
     assert len(once) == 5
     assert once == twice == retried
@@ -129,7 +129,6 @@ def test_an_index_that_changes_meanwhile_is_refused(
     copy.mkdir()
     for path in word_index.iterdir():
         (copy / path.name).write_bytes(path.read_bytes())
-    monkeypatch.setattr(test_retries, "CHANGES", changes(words, index="index"))
 
     class Exchanged(FailsOnce):
         """A worker that starts after somebody has built the index again."""
@@ -141,8 +140,9 @@ def test_an_index_that_changes_meanwhile_is_refused(
             _opened.cache_clear()
 
     monkeypatch.setattr(quietcorpus.pipelines.kinds.job, "ReleaseShards", Exchanged)
+    spec = load_spec(str(several_files.spec(changes(words, index="index"))))
     with pytest.raises(InputError, match=r"^mechanism.index: .*/index has changed since the rel"):
-        run_on(fn_runner.FnApiRunner(), several_files, several_files.folder / "exchanged")
+        run_on(fn_runner.FnApiRunner(), spec, several_files.folder / "exchanged")
 
 
 def privatizer(source: IndexSource, mechanism: str, **changes: Any) -> WordPrivatizer:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tampering import DATA, add, edit_card, flip, rewrite
 
 from quietcorpus.pipelines.card.verify import verify
 from quietcorpus.transforms.errors import InputError
@@ -41,38 +41,6 @@ def original(
 def release(tmp_path: Path, original: Path) -> Path:
     """A copy that a test may spoil."""
     return shutil.copytree(original, tmp_path / "released" / "out")
-
-
-DATA = "data/part-00000-of-00001.parquet"
-
-
-def rewrite(release: Path, path: str, change: Callable[[pa.Table], pa.Table]) -> None:
-    """Change a table and the card's entry for it, as somebody would who covers it up."""
-    table = change(pq.read_table(release / path))
-    pq.write_table(table, release / path)
-    edit_card(
-        release,
-        lambda card: next(f for f in card["files"] if f["path"] == path).update(
-            sha256=hashlib.sha256((release / path).read_bytes()).hexdigest()
-        ),
-    )
-
-
-def edit_card(release: Path, change: Callable[[dict[str, Any]], Any]) -> None:
-    card = json.loads((release / "release.json").read_text())
-    change(card)
-    (release / "release.json").write_text(json.dumps(card))
-
-
-def flip(release: Path, path: str) -> None:
-    content = bytearray((release / path).read_bytes())
-    content[len(content) // 2] ^= 1
-    (release / path).write_bytes(content)
-
-
-def add(release: Path, path: str) -> None:
-    (release / path).parent.mkdir(parents=True, exist_ok=True)
-    (release / path).write_bytes(b"x")
 
 
 def edit_rows(release: Path) -> None:

@@ -83,7 +83,7 @@ def test_an_error_leaves_without_what_it_quoted(
     assert SECRET not in repr(error.args)
     if kind is StageError:
         # What is left names the class and the place, so that the failure can be found.
-        assert f"test_redacted_errors.py:{line_of(process)} {process.__name__}" in str(error)
+        assert f"test_errors.py:{line_of(process)} {process.__name__}" in str(error)
 
 
 def line_of(process: Callable[[str], Iterator[int]]) -> int:

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from covering_up import edit_index, refused
-from test_verify import edit_card
+from tampering import edit_card, edit_index, refused
 
 from quietcorpus.mechanisms.guarantees import (
     Guarantee,

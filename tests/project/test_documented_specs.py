@@ -9,7 +9,7 @@ import pytest
 
 from quietcorpus.pipelines.spec.loading import load_spec
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 BLOCKS = [
     pytest.param(block, id=f"{path.stem}-{number}")
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -10,8 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from test_verify import DATA, edit_card, flip, rewrite
-from test_verify_words import PROMISE, TEN, add_vocabulary, card, everywhere, promising
+from tampering import (
+    DATA,
+    PROMISE,
+    TEN,
+    add_vocabulary,
+    card,
+    edit_card,
+    everywhere,
+    flip,
+    promising,
+    rewrite,
+)
 
 from quietcorpus.mechanisms.guarantees import LimitedPrecision, MetricPrivacy
 from quietcorpus.mechanisms.madlib import Madlib

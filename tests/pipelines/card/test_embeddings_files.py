@@ -12,9 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from covering_up import cover_up, edit_index, refused
 from embedding_releases import FILES
-from test_verify import add, edit_card, flip, rewrite
+from tampering import add, cover_up, edit_card, edit_index, flip, refused, rewrite
 
 from quietcorpus.pipelines.card.verify import verify
 

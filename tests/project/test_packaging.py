@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 from apache_beam.runners.portability.stager import Stager
 from machine import ROOT, namesakes
+from retries import tables
 
 from quietcorpus.pipelines.environment.version import environment_digest
 
@@ -135,6 +136,10 @@ def test_an_installation_beside_packages_of_our_folders_names(
     theirs = namesakes(workspace.folder)
     run("quietcorpus", "release", str(workspace.spec()), "--workers", "2")
     run("quietcorpus", "verify", "released/out")
+    workspace.spec({"output": "released/api"})
+    release = 'import quietcorpus as qc; card = qc.release("spec.yaml", workers=2)'
+    run("python", "-c", f'{release}; assert qc.verify("released/api") == card')
+    assert tables(workspace.output) == tables(workspace.output.with_name("api"))
     digest = "from quietcorpus.pipelines.environment.version import environment_digest as digest"
     place = "from quietcorpus.pipelines import __file__ as place"
     assert run("python", "-c", f"{digest}; {place}; print(digest(), place)").split() == [

@@ -1,4 +1,4 @@
-"""Where a release is put together, and how it appears: whole or not at all."""
+"""Where a release is put together: staging areas, and places that are taken."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +14,7 @@ import pytest
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage.publishing import _Folder, _place
-from quietcorpus.transforms.errors import InputError, StageError
+from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.shards import Written, write_content
 
 KEY = ReleaseKey(os.urandom(32))
@@ -25,28 +22,6 @@ KEY = ReleaseKey(os.urandom(32))
 
 def staged(staging: str, name: str) -> Written:
     return write_content(name.encode(), 1, name, staging, KEY)
-
-
-def publish(output: Path, staging: str) -> None:
-    files = [staged(staging, "data/part-0.parquet"), staged(staging, "vocabulary.parquet")]
-    _Folder(str(output), staging, KEY).publish(
-        files, {"README.md": "read", "release.json": "{}"}, int
-    )
-
-
-def test_a_release_appears_at_once_and_nothing_else(tmp_path: Path) -> None:
-    output = tmp_path / "deep" / "out"
-    with storage.staging_area(str(output)) as staging:
-        staged(staging, "left over")
-        assert Path(staging).parent == output.parent
-        publish(output, staging)
-    assert sorted(str(path.relative_to(output)) for path in output.rglob("*.*")) == [
-        "README.md",
-        "data/part-0.parquet",
-        "release.json",
-        "vocabulary.parquet",
-    ]
-    assert list(output.parent.iterdir()) == [output]
 
 
 @pytest.mark.parametrize("failure", [RuntimeError, KeyboardInterrupt, SystemExit])
@@ -61,27 +36,6 @@ def test_the_staging_area_goes_whatever_happens(
     with pytest.raises(failure):
         fail()
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("occupant", ["release", "file"])
-def test_an_output_that_appears_meanwhile_is_left_alone(tmp_path: Path, occupant: str) -> None:
-    # Two runs with one output: the second to publish must lose, and change nothing.
-    output = tmp_path / "out"
-
-    def race() -> None:
-        with storage.staging_area(str(output)) as staging:
-            if occupant == "file":
-                output.write_text("kept")
-            else:
-                output.mkdir()
-                (output / "release.json").write_text("kept")
-            publish(output, staging)
-
-    with pytest.raises(InputError, match=f"output: {output} appeared meanwhile"):
-        race()
-    kept = output if occupant == "file" else output / "release.json"
-    assert kept.read_text() == "kept"
-    assert list(tmp_path.iterdir()) == [output]
 
 
 def test_two_runs_have_two_staging_areas(tmp_path: Path) -> None:
@@ -136,15 +90,6 @@ def test_a_staging_area_without_a_lock_goes_once_it_is_old(tmp_path: Path) -> No
         assert not old.exists()
 
 
-def test_an_empty_folder_may_become_the_output(tmp_path: Path) -> None:
-    output = tmp_path / "out"
-    output.mkdir()
-    storage.refuse_existing(str(output))
-    with storage.staging_area(str(output)) as staging:
-        publish(output, staging)
-    assert (output / "release.json").read_text() == "{}"
-
-
 def test_what_is_there_is_refused(tmp_path: Path) -> None:
     output = tmp_path / "out"
     storage.refuse_existing(str(output))
@@ -183,21 +128,3 @@ def test_an_area_that_was_taken_for_left_is_not_used(
         assert taken
         assert Path(staging, ".lock").exists()
     assert list(tmp_path.iterdir()) == []
-
-
-def test_publishing_stops_at_the_first_failure(tmp_path: Path) -> None:
-    # Kills: files that are placed although the run was told to stop, for as long as that takes.
-    output = tmp_path / "out"
-    with storage.staging_area(str(output)) as staging:
-        files = [staged(staging, f"data/part-{number:03d}") for number in range(100)]
-        Path(files[0].staged).write_bytes(b"damaged")
-        placed: list[str] = []
-
-        def slow(file: Written, content: Iterator[bytes]) -> None:
-            time.sleep(0.05 if file != files[0] else 0)
-            list(content)
-            placed.append(file.path)
-
-        with pytest.raises(StageError, match="changed on its way"):
-            _place(files, slow, KEY)
-    assert len(placed) <= 32  # those that had begun

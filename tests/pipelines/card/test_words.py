@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from collections.abc import Callable
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from test_verify import DATA, edit_card, flip, rewrite
+from tampering import (
+    DATA,
+    PROMISE,
+    TEN,
+    add_vocabulary,
+    card,
+    everywhere,
+    flip,
+    parameters_of,
+    promising,
+    rewrite,
+)
 
 from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
 from quietcorpus.mechanisms.guarantees import (
-    Guarantee,
     LimitedPrecision,
     MetricPrivacy,
     SentencePrivacy,
-    Spending,
 )
-from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.card.statements import budget
-from quietcorpus.pipelines.card.statements import guarantee as guarantee_part
 from quietcorpus.pipelines.card.verify import verify
 from quietcorpus.transforms.errors import InputError
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
-
-
-TEN = Fraction(10)
 
 
 @pytest.fixture(scope="module")
@@ -51,49 +50,6 @@ def original(
 def release(tmp_path: Path, original: Path) -> Path:
     """A copy that a test may spoil."""
     return shutil.copytree(original, tmp_path / "released" / "out")
-
-
-def parameters_of(card: dict[str, Any]) -> list[dict[str, Any]]:
-    """All places where the card says what was spent."""
-    budget = card["budget"]
-    return [card["guarantee"]["parameters"], budget["total"], budget["stages"][0]["parameters"]]
-
-
-def everywhere(**values: Any) -> Callable[[Path], None]:
-    def change(release: Path) -> None:
-        edit_card(release, lambda card: [part.update(values) for part in parameters_of(card)])
-
-    return change
-
-
-def card(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
-    return lambda release: edit_card(release, change)
-
-
-PROMISE = "mechanism: it does not give such a guarantee, or is not known"
-
-
-def promising(guarantee: Guarantee) -> Callable[[Path], None]:
-    """Have a card promise something else throughout, in words as in numbers."""
-
-    def change(content: dict[str, Any]) -> None:
-        artefacts = Card.model_validate(content).artefacts
-        spending = Spending("documents", guarantee)
-        content["budget"] = budget([spending], guarantee, artefacts).model_dump(mode="json")
-        promised = guarantee_part(guarantee, content["guarantee"]["not_protected"], artefacts)
-        content["guarantee"] = promised.model_dump(mode="json")
-        content["mechanism"] |= {"epsilon": 10.0, "epsilon_exact": "10"}
-
-    return card(change)
-
-
-def add_vocabulary(release: Path) -> None:
-    """A list of words that the card accounts for, as a file."""
-    table = pa.table({"term_id": [0], "term": ["secret"], "weight": [1]})
-    pq.write_table(table, release / "vocabulary.parquet")
-    digest = hashlib.sha256((release / "vocabulary.parquet").read_bytes()).hexdigest()
-    entry = {"path": "vocabulary.parquet", "sha256": digest, "rows": 1}
-    edit_card(release, lambda card: card["files"].append(entry))
 
 
 TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {

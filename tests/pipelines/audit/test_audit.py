@@ -7,7 +7,6 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -41,7 +40,7 @@ def command(
     return subprocess.run(
         [sys.executable, "-c", before + COMMAND, *arguments],
         cwd=workspace.folder,
-        env=workspace.environment | {"PYTHONPATH": str(Path(__file__).parents[3])},
+        env=workspace.environment,
         capture_output=True,
         text=True,
         timeout=300,

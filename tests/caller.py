@@ -1,0 +1,21 @@
+"""A program of somebody who uses the API. `make check` looks at its types; nothing runs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import assert_type
+
+import quietcorpus as qc
+
+
+def released(spec: qc.Spec, output: Path) -> list[str]:
+    """What a program may do with a card: each type is one that the caller can name."""
+    try:
+        card = qc.release(spec, workers=2, beam_options=["--runner=DirectRunner"])
+        assert_type(qc.verify(output), qc.Card)
+    except (qc.InputError, qc.Unavailable) as error:
+        return [str(error)]
+    assert_type(card, qc.Card)
+    assert_type(card.counts.documents, int)
+    assert_type(spec.release, str)
+    return [card.guarantee.statement]

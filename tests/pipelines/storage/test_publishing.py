@@ -1,0 +1,92 @@
+"""How a release appears: whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.pipelines.storage import files as storage
+from quietcorpus.pipelines.storage.publishing import _Folder, _place
+from quietcorpus.transforms.errors import InputError, StageError
+from quietcorpus.transforms.shards import Written, write_content
+
+KEY = ReleaseKey(os.urandom(32))
+
+
+def staged(staging: str, name: str) -> Written:
+    return write_content(name.encode(), 1, name, staging, KEY)
+
+
+def publish(output: Path, staging: str) -> None:
+    files = [staged(staging, "data/part-0.parquet"), staged(staging, "vocabulary.parquet")]
+    _Folder(str(output), staging, KEY).publish(
+        files, {"README.md": "read", "release.json": "{}"}, int
+    )
+
+
+def test_a_release_appears_at_once_and_nothing_else(tmp_path: Path) -> None:
+    output = tmp_path / "deep" / "out"
+    with storage.staging_area(str(output)) as staging:
+        staged(staging, "left over")
+        assert Path(staging).parent == output.parent
+        publish(output, staging)
+    assert sorted(str(path.relative_to(output)) for path in output.rglob("*.*")) == [
+        "README.md",
+        "data/part-0.parquet",
+        "release.json",
+        "vocabulary.parquet",
+    ]
+    assert list(output.parent.iterdir()) == [output]
+
+
+@pytest.mark.parametrize("occupant", ["release", "file"])
+def test_an_output_that_appears_meanwhile_is_left_alone(tmp_path: Path, occupant: str) -> None:
+    # Two runs with one output: the second to publish must lose, and change nothing.
+    output = tmp_path / "out"
+
+    def race() -> None:
+        with storage.staging_area(str(output)) as staging:
+            if occupant == "file":
+                output.write_text("kept")
+            else:
+                output.mkdir()
+                (output / "release.json").write_text("kept")
+            publish(output, staging)
+
+    with pytest.raises(InputError, match=f"output: {output} appeared meanwhile"):
+        race()
+    kept = output if occupant == "file" else output / "release.json"
+    assert kept.read_text() == "kept"
+    assert list(tmp_path.iterdir()) == [output]
+
+
+def test_an_empty_folder_may_become_the_output(tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    output.mkdir()
+    storage.refuse_existing(str(output))
+    with storage.staging_area(str(output)) as staging:
+        publish(output, staging)
+    assert (output / "release.json").read_text() == "{}"
+
+
+def test_publishing_stops_at_the_first_failure(tmp_path: Path) -> None:
+    # Kills: files that are placed although the run was told to stop, for as long as that takes.
+    output = tmp_path / "out"
+    with storage.staging_area(str(output)) as staging:
+        files = [staged(staging, f"data/part-{number:03d}") for number in range(100)]
+        Path(files[0].staged).write_bytes(b"damaged")
+        placed: list[str] = []
+
+        def slow(file: Written, content: Iterator[bytes]) -> None:
+            time.sleep(0.05 if file != files[0] else 0)
+            list(content)
+            placed.append(file.path)
+
+        with pytest.raises(StageError, match="changed on its way"):
+            _place(files, slow, KEY)
+    assert len(placed) <= 32  # those that had begun

@@ -1,0 +1,124 @@
+"""Changing a release as somebody would who covers it up, and verifying it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from quietcorpus.mechanisms.guarantees import Guarantee, Spending
+from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.statements import budget
+from quietcorpus.pipelines.card.statements import guarantee as guarantee_part
+from quietcorpus.pipelines.card.verify import verify
+from quietcorpus.transforms.artefacts.folders import _opened
+from quietcorpus.transforms.errors import InputError
+
+DATA = "data/part-00000-of-00001.parquet"
+PROMISE = "mechanism: it does not give such a guarantee, or is not known"
+TEN = Fraction(10)
+
+
+def refused(release: Path) -> str:
+    """The line by which `verify` refuses a release."""
+    _opened.cache_clear()  # every run of the command begins without it
+    with pytest.raises(InputError) as raised:
+        verify(str(release))
+    message = str(raised.value)
+    assert str(release) in message
+    assert "\n" not in message
+    return message
+
+
+def cover_up(release: Path, path: str, content: bytes) -> None:
+    """Write a file, and its digest on the card."""
+    (release / path).write_bytes(content)
+    digest = hashlib.sha256(content).hexdigest()
+    edit_card(
+        release,
+        lambda card: next(f for f in card["files"] if f["path"] == path).update(sha256=digest),
+    )
+
+
+def edit_index(release: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Change the index's manifest, and its digest on the card."""
+    path = "index/manifest.json"
+    manifest = json.loads((release / path).read_text())
+    change(manifest)
+    cover_up(release, path, json.dumps(manifest).encode())
+
+
+def edit_card(release: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    card = json.loads((release / "release.json").read_text())
+    change(card)
+    (release / "release.json").write_text(json.dumps(card))
+
+
+def rewrite(release: Path, path: str, change: Callable[[pa.Table], pa.Table]) -> None:
+    """Change a table and the card's entry for it, as somebody would who covers it up."""
+    table = change(pq.read_table(release / path))
+    pq.write_table(table, release / path)
+    edit_card(
+        release,
+        lambda card: next(f for f in card["files"] if f["path"] == path).update(
+            sha256=hashlib.sha256((release / path).read_bytes()).hexdigest()
+        ),
+    )
+
+
+def flip(release: Path, path: str) -> None:
+    content = bytearray((release / path).read_bytes())
+    content[len(content) // 2] ^= 1
+    (release / path).write_bytes(content)
+
+
+def add(release: Path, path: str) -> None:
+    (release / path).parent.mkdir(parents=True, exist_ok=True)
+    (release / path).write_bytes(b"x")
+
+
+def parameters_of(card: dict[str, Any]) -> list[dict[str, Any]]:
+    """All places where the card says what was spent."""
+    budget = card["budget"]
+    return [card["guarantee"]["parameters"], budget["total"], budget["stages"][0]["parameters"]]
+
+
+def everywhere(**values: Any) -> Callable[[Path], None]:
+    def change(release: Path) -> None:
+        edit_card(release, lambda card: [part.update(values) for part in parameters_of(card)])
+
+    return change
+
+
+def card(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
+    return lambda release: edit_card(release, change)
+
+
+def promising(guarantee: Guarantee) -> Callable[[Path], None]:
+    """Have a card promise something else throughout, in words as in numbers."""
+
+    def change(content: dict[str, Any]) -> None:
+        artefacts = Card.model_validate(content).artefacts
+        spending = Spending("documents", guarantee)
+        content["budget"] = budget([spending], guarantee, artefacts).model_dump(mode="json")
+        promised = guarantee_part(guarantee, content["guarantee"]["not_protected"], artefacts)
+        content["guarantee"] = promised.model_dump(mode="json")
+        content["mechanism"] |= {"epsilon": 10.0, "epsilon_exact": "10"}
+
+    return card(change)
+
+
+def add_vocabulary(release: Path) -> None:
+    """A list of words that the card accounts for, as a file."""
+    table = pa.table({"term_id": [0], "term": ["secret"], "weight": [1]})
+    pq.write_table(table, release / "vocabulary.parquet")
+    digest = hashlib.sha256((release / "vocabulary.parquet").read_bytes()).hexdigest()
+    entry = {"path": "vocabulary.parquet", "sha256": digest, "rows": 1}
+    edit_card(release, lambda card: card["files"].append(entry))
