@@ -198,7 +198,7 @@ class State:
     def _open(self, number: int) -> Reservation:
         found = self.reservations.get(number)
         if found is None or number in self.commits:
-            raise Impossible(f"record {number} is no open reservation")
+            raise Impossible(f"record {number} is not an open reservation")
         return found
 
 
