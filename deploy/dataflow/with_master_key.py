@@ -31,7 +31,7 @@ def fetched(name: str) -> bytes:
 
 
 def stored(content: bytes) -> str:
-    """Write the content to a file in memory and return its path, mode 0600 in a folder of mode 0700."""
+    """Write the content to a file in memory, mode 0600 in a 0700 folder, and return its path."""
     path = os.path.join(tempfile.mkdtemp(prefix="quietcorpus-", dir=MEMORY), "master-key")
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as sink:
