@@ -97,7 +97,7 @@ class Manifest:
     @classmethod
     def read(cls, folder: str, digest: str | None = None) -> Manifest:
         """Read a manifest; raise ArtefactError if it is missing, unusable or not of `digest`."""
-        return cls.from_json(read_manifest(folder, "index", digest))
+        return cls.from_json(read_manifest(folder, "an index", digest))
 
 
 _NUMBERS = ("words", "dimensions", "bits")

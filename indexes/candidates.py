@@ -109,7 +109,7 @@ class Manifest:
     @classmethod
     def read(cls, path: str, digest: str | None = None) -> Manifest:
         """Read a manifest; raise ArtefactError if it is missing, unusable or not of `digest`."""
-        return cls.from_json(folder.read_manifest(path, "set of candidates", digest))
+        return cls.from_json(folder.read_manifest(path, "a set of candidates", digest))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Manifest:

@@ -39,13 +39,13 @@ def described(folder: str, names: Iterable[str]) -> tuple[dict[str, Any], ...]:
 def read_manifest(folder: str, noun: str, digest: str | None = None) -> bytes:
     """Read the manifest's text; raise ArtefactError if it is missing or not the one of `digest`.
 
-    `noun` names what the folder should hold, as in "index".
+    `noun` names what the folder should hold, as in "an index".
     """
     try:
         with open(f"{folder}/{MANIFEST}", "rb") as stream:
             content = stream.read()
     except OSError:
-        raise ArtefactError(f"is no {noun}: it has no {MANIFEST} that can be read") from None
+        raise ArtefactError(f"is not {noun}: it has no {MANIFEST} that can be read") from None
     if digest is not None and hashlib.sha256(content).hexdigest() != digest:
         raise ArtefactError("has changed since the release began")
     return content

@@ -50,7 +50,7 @@ def release(
         if_exists: `ok` returns the card of a complete release of the same id, mechanism and columns
             that is already at the output; its input is not compared.
         strict: refuse a guarantee that means little; otherwise it is logged as a warning.
-        progress: show a bar where standard error is a terminal.
+        progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
         on_publishing: called just before publication; afterwards the release may exist. An error
             before it leaves nothing published. When `release` returns a card, `on_publishing` was
             called if and only if that call made the release.
@@ -75,7 +75,7 @@ def release(
         needs.check(described)
         found = existing.complete(described) if if_exists == "ok" else None
         return found or make(
-            described, engine, on_publishing or _nothing, quiet=not progress, strict=strict
+            described, engine, on_publishing or _nothing, progress=progress, strict=strict
         )
 
 
@@ -119,7 +119,7 @@ def reconstruct(
         output: the place for the new release.
         factors: the number of topics of the model; take more where there is less noise.
         engine: threads, or Ray: the cluster of RAY_ADDRESS, else one on this machine.
-        progress: show a bar where standard error is a terminal.
+        progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
         on_publishing: called just before publication; afterwards the new release may exist.
 
     Raises:
@@ -136,7 +136,7 @@ def reconstruct(
             factors,
             on_publishing or _nothing,
             engine=engine,
-            quiet=not progress,
+            progress=progress,
         )
 
 
@@ -209,7 +209,7 @@ def evaluate(
         seed: the seed of the sample.
         workers: the number of processes on this machine, by Ray.
         audits: whether to audit the spec as well.
-        progress: show a bar where standard error is a terminal.
+        progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
 
     Returns:
         The content of `evaluation.json`.
@@ -235,7 +235,7 @@ def evaluate(
             seed=seed,
         )
         effort = job.Effort.of(
-            evaluation, draws, grid(sweep or {}), workers, audit=audits, quiet=not progress
+            evaluation, draws, grid(sweep or {}), workers, audit=audits, progress=progress
         )
         return job.evaluate(evaluation, absolute(output), effort)
 
@@ -277,7 +277,7 @@ def calibrate_words(
         seed: equal seeds give equal numbers.
         engine: threads, or Ray.
         workers: the number of threads or processes here; None for one per processor.
-        progress: show a bar where standard error is a terminal.
+        progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
 
     Returns:
         The content of `calibration.json`.
@@ -296,10 +296,10 @@ def calibrate_words(
     grid, exact_eta, exact_share = _exact_numbers(epsilons), _exact(eta), _exact(share)
     unchanged = None if unchanged_at_most is None else _exact(unchanged_at_most)
     with stores():
-        opened = IndexSource.resolve("INDEX", absolute(index)).open()
+        opened = IndexSource.resolve("index", absolute(index)).open()
         given = None
         if weights is not None:
-            given = job.read_weights("--weights", fspath(weights), opened.vocabulary)
+            given = job.read_weights("weights", fspath(weights), opened.vocabulary)
         settings = Settings(
             mechanism=WordMechanism(mechanism),
             epsilons=grid,
@@ -312,7 +312,7 @@ def calibrate_words(
             confidence=confidence,
         )
         return job.calibrate(
-            opened, absolute(output), settings, by=engine, workers=workers, quiet=not progress
+            opened, absolute(output), settings, by=engine, workers=workers, progress=progress
         )
 
 
@@ -346,7 +346,7 @@ def calibrate_bags(
         histogram_epsilon: the histogram's epsilon, also divided by N.
         runs: the number of runs, each with fresh noise.
         seed: the seed of the noise.
-        progress: show a bar where standard error is a terminal.
+        progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
 
     Raises:
         InputError: anything that a person can mend.
@@ -356,8 +356,9 @@ def calibrate_bags(
     from quietcorpus.indexes.compression import Method
     from quietcorpus.pipelines.calibrate import bags as job
     from quietcorpus.pipelines.calibrate.bag_documents import documents_of
+    from quietcorpus.transforms.installed import require_installed
 
-    job.check_installed()
+    require_installed("tomotopy", extra="evaluate")
     settings = job.Settings(
         epsilons=_exact_numbers(epsilons),
         bins=tuple(sorted(set(bins))),
@@ -375,7 +376,7 @@ def calibrate_bags(
             documents=documents,
             seed=seed,
         )
-        return job.calibrate(given, settings, quiet=not progress)
+        return job.calibrate(given, settings, progress=progress)
 
 
 def calibrate_sentences(
@@ -412,8 +413,8 @@ def calibrate_sentences(
 
     with stores():
         return job.calibrate(
-            CandidatesSource.resolve("CANDIDATES", absolute(candidates)),
-            EncoderSource.resolve("--encoder", encoder),
+            CandidatesSource.resolve("candidates", absolute(candidates)),
+            EncoderSource.resolve("encoder", encoder),
             Corpus(absolute(source), text),
             _exact_numbers(epsilons),
             documents=documents,
@@ -471,6 +472,7 @@ def build_candidates(
     least_sentences: int = 8,
     most_sentences: int = 64,
     seed: int = 1,
+    progress: bool = False,
 ) -> CandidatesManifest:
     """Make candidates of public documents, for `kind: sentence-embeddings`, on Ray.
 
@@ -487,6 +489,7 @@ def build_candidates(
         least_sentences: the fewest sentences of a document that is used.
         most_sentences: the number of sentences used of a document, from its beginning.
         seed: the seed of all choices.
+        progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
 
     Raises:
         InputError: anything that a person can mend.
@@ -507,6 +510,7 @@ def build_candidates(
             least_sentences=least_sentences,
             most_sentences=most_sentences,
             seed=seed,
+            progress=progress,
         )
 
 

@@ -148,7 +148,7 @@ class Workspace:
         spec = load_spec(str(self.spec({**changes, **places})))
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("QUIETCORPUS_MASTER_KEY", self.environment["QUIETCORPUS_MASTER_KEY"])
-            release(spec, Engine([], 1), lambda: None, quiet=True)
+            release(spec, Engine([], 1), lambda: None)
 
     def refused(
         self,

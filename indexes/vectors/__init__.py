@@ -92,7 +92,7 @@ def _unzipped(stream: IO[bytes], reader: Callable[[IO[bytes]], Rows]) -> Rows:
         with io.BufferedReader(gzip.GzipFile(fileobj=stream)) as unzipped:
             return reader(unzipped)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise VectorsError(f"is no gzip file, or damaged ({error}); fetch it again") from None
+        raise VectorsError(f"is not a gzip file, or damaged ({error}); fetch it again") from None
 
 
 def _matrix_and_words(

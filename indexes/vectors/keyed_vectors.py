@@ -75,7 +75,7 @@ class _Unpickler(pickle.Unpickler):
         if module == "gensim.models.keyedvectors":
             raise VectorsError(f"was saved by gensim 3; load it with gensim 4 and {_REMEDY}")
         raise VectorsError(
-            f"names {module + '.' + name!r}, which is no part of a KeyedVectors, and so was not "
+            f"names {module + '.' + name!r}, which is not part of a KeyedVectors, and so was not "
             f"loaded; {_REMEDY}"
         )
 
@@ -94,7 +94,8 @@ def read_keyed_vectors(
         raise
     except Exception as error:  # a damaged pickle raises whatever its bytes lead to
         raise VectorsError(
-            f"is no KeyedVectors, or damaged ({type(error).__name__}); fetch it again, or {_REMEDY}"
+            f"is not a KeyedVectors, or damaged ({type(error).__name__}); fetch it again, or "
+            f"{_REMEDY}"
         ) from error
     return Rows(words, matrix(values) if values is not None else _apart(name, open_sibling))
 
@@ -109,7 +110,7 @@ def _state(data: io.BytesIO) -> dict[str, Any]:
 
 def _checked_key(key: object) -> str:
     if not isinstance(key, str):
-        raise VectorsError(f"holds a key that is no string ({type(key).__name__}); {_REMEDY}")
+        raise VectorsError(f"holds a key that is not a string ({type(key).__name__}); {_REMEDY}")
     return encodable(key)
 
 

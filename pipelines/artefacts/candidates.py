@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -29,9 +29,10 @@ from quietcorpus.pipelines.environment.version import quietcorpus_version
 from quietcorpus.pipelines.storage import places
 from quietcorpus.pipelines.storage.folders import artefact_folder, check_output
 from quietcorpus.pipelines.storage.places import absolute
-from quietcorpus.pipelines.terminal.steps import shown
+from quietcorpus.pipelines.terminal.progress import shown
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.installed import require_installed
 from quietcorpus.transforms.reading.documents import Corpus
 
 _HELD = 5  # candidates for each held-out document, which serves to measure alone
@@ -58,6 +59,7 @@ def build(
     least_sentences: int,
     most_sentences: int,
     seed: int,
+    progress: bool,
 ) -> Manifest:
     """Build candidates from the documents at `source`; raises InputError for what can be mended.
 
@@ -67,31 +69,25 @@ def build(
     source, output = absolute(source), absolute(output)
     if provenance != "public":
         raise InputError(
-            "--provenance: candidates are released as they are, and so is what their encoder "
+            "provenance: candidates are released as they are, and so is what their encoder "
             "learnt; build them from public documents, with an encoder of public data"
         )
     if candidates > LARGEST_SET:
-        raise InputError(f"--candidates: {candidates} is too many; give at most {LARGEST_SET}")
+        raise InputError(f"candidates: {candidates} is too many; give at most {LARGEST_SET}")
     if not re.fullmatch("[a-z]{2,3}(-[a-zA-Z]+)?", language):
-        raise InputError(f"--language: {language!r} is no code of a language; give one such as en")
-    if importlib.util.find_spec("sklearn") is None:
-        raise InputError(
-            "quietcorpus: scikit-learn is not installed; install the extra [candidates]"
-        )
+        raise InputError(f"language: {language!r} is not a code of a language; give one such as en")
+    require_installed("sklearn", "ray", key="quietcorpus", extra="candidates")
     check_output(output)
-    found = EncoderSource.resolve("--encoder", encoder)
+    found = EncoderSource.resolve("encoder", encoder)
     generator = np.random.default_rng(seed)
     wanted = candidates + max(candidates // _HELD, _LEAST_HELD)
     if clusters >= wanted:
-        raise InputError(
-            f"--clusters: {clusters} is not less than the number of documents, {wanted}"
-        )
+        raise InputError(f"clusters: {clusters} is not less than the number of documents, {wanted}")
     corpus = Corpus(source, text)
     documents = chosen(corpus, language, least_sentences, most_sentences, wanted, generator)
     found.open()  # fails here, rather than in Ray's workers, if it cannot be loaded
-    missing = "quietcorpus: ray is not installed; install the extra [candidates]"
-    with ray_session(missing, len(os.sched_getaffinity(0))) as ray:
-        embeddings = _encoded(ray, found, documents.sentences)
+    with ray_session(len(os.sched_getaffinity(0))) as ray:
+        embeddings = _encoded(ray, found, documents.sentences, progress=progress)
         whole = means(embeddings, documents.offsets)
         groups, quality = _clusters(whole, clusters, seed)
         held = np.arange(wanted) >= candidates
@@ -145,14 +141,29 @@ class _Encode:
         return pa.table({"number": chunk["number"], "embedding": list(found)})
 
 
+@contextmanager
+def _silent_ray_data() -> Iterator[None]:
+    """Silence Ray Data, which would show bars and log every step of its own."""
+    import ray.data
+
+    context, logger = ray.data.DataContext.get_current(), logging.getLogger("ray.data")
+    before = context.enable_progress_bars, logger.level
+    context.enable_progress_bars = False
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        context.enable_progress_bars = before[0]
+        logger.setLevel(before[1])
+
+
+@_silent_ray_data()
 def _encoded(
-    cluster: Any, source: EncoderSource, sentences: Sequence[str]
+    cluster: Any, source: EncoderSource, sentences: Sequence[str], *, progress: bool
 ) -> npt.NDArray[np.float32]:
     """Return the embedding of every sentence, float32 (n, d)."""
     import ray.data
 
-    ray.data.DataContext.get_current().enable_progress_bars = False
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
     numbers = pa.array(range(len(sentences)), pa.int64())
     table = pa.table({"number": numbers, "sentence": pa.array(sentences, pa.large_string())})
     workers = max(1, int(cluster.cluster_resources().get("CPU", 1)))
@@ -167,7 +178,7 @@ def _encoded(
     )
     found = None
     batches = encoded.iter_batches(batch_size=_CHUNK, batch_format="numpy")
-    for batch in shown(batches, len(parts), "encoding", f"times {_CHUNK} sentences"):
+    for batch in shown(batches, len(parts), "encoding", f"times {_CHUNK} sentences", bar=progress):
         embeddings = np.stack(batch["embedding"])
         if found is None:
             found = np.empty((len(sentences), embeddings.shape[1]), dtype=np.float32)
@@ -190,8 +201,8 @@ def _clusters(
     different = len(np.unique(documents, axis=0))
     if different <= clusters:
         raise InputError(
-            f"SOURCE: only {different} of the documents differ, too few for {clusters} clusters; "
-            "give others, or fewer --clusters"
+            f"source: only {different} of the documents differ, too few for {clusters} clusters; "
+            "give others, or fewer `clusters`"
         )
     found = KMeans(clusters, n_init=_STARTS, random_state=seed).fit_predict(documents)
     sizes = np.bincount(found, minlength=clusters)

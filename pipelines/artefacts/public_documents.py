@@ -45,7 +45,7 @@ def chosen(
                 heapq.heappushpop(kept, item)
     if len(kept) < wanted:
         raise InputError(
-            f"SOURCE: {corpus.pattern} has {len(kept)} documents of {least} sentences or more, and "
+            f"source: {corpus.pattern} has {len(kept)} documents of {least} sentences or more, and "
             f"{wanted} are needed; give more documents, or ask for less"
         )
     sample = [sentences for _, _, sentences in sorted(kept)]
@@ -66,6 +66,6 @@ def texts(corpus: Corpus) -> Iterator[pa.LargeStringArray]:
         for part in plan(corpus).splits:
             for documents in read(part, corpus):
                 yield documents.texts
-    except InputError as error:  # it names keys of a spec, and there are only options here
-        said = str(error).replace("input.path:", "SOURCE:", 1).replace("input.text:", "--text:", 1)
+    except InputError as error:  # it names keys of a spec, and there are only arguments here
+        said = str(error).replace("input.path:", "source:", 1).replace("input.text:", "text:", 1)
         raise InputError(said) from None

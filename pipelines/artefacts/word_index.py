@@ -51,23 +51,23 @@ def build(
     source, output = absolute(source), absolute(output)
     promised = _promise(provenance, guarantee)
     if bits < 1 or bits % 64:
-        raise InputError(f"--bits: {bits} is not allowed; give a positive multiple of 64")
+        raise InputError(f"bits: {bits} is not allowed; give a positive multiple of 64")
     if seed < 0:
-        raise InputError(f"--seed: {seed} is not allowed; give a whole number from 0 on")
+        raise InputError(f"seed: {seed} is not allowed; give a whole number from 0 on")
     check_output(output)
-    found = Artefact.resolve("SOURCE", source)
+    found = Artefact.resolve("source", source)
     vectors = _read(source)
     # `not ... <=`, because NaN would pass a test with `>`.
     if not np.linalg.norm(vectors.values.astype(np.float64), axis=1).max() <= LONGEST_VECTOR:
         raise InputError(
-            f"SOURCE: {source} holds vectors longer than {LONGEST_VECTOR:g}; scale them down"
+            f"source: {source} holds vectors longer than {LONGEST_VECTOR:g}; scale them down"
         )
     origin = {"uri": places.without_folders(source), "sha256": found.digest}
     with artefact_folder(output) as folder:
         try:
             made = make(vectors, provenance, promised, origin, bits=bits, seed=seed)
         except ValueError as error:  # its message has no words of the vectors' file
-            raise InputError(f"SOURCE: {source} {error}") from None
+            raise InputError(f"source: {source} {error}") from None
         return artefact.save(folder, made.manifest, made.vocabulary, made.vectors, made.codes)
 
 
@@ -116,7 +116,7 @@ def make(
 def show(uri: str, words: list[str]) -> list[str]:
     """Return the lines that `index show` prints; raises InputError for an unusable index."""
     FileSystems.set_options(PipelineOptions([]))
-    index = IndexSource.resolve("INDEX", absolute(uri)).open()
+    index = IndexSource.resolve("index", absolute(uri)).open()
     manifest = asdict(index.manifest)
     files = manifest.pop("files")
     lines = [f"{key:<13} {_shown(value)}" for key, value in manifest.items() if value is not None]
@@ -134,7 +134,7 @@ def _neighbours(index: WordIndex, words: list[str]) -> Iterator[str]:
     terms = index.vocabulary.terms.to_pylist()
     for word in words or terms[:: max(1, len(terms) // _SHOWN)][:_SHOWN]:
         if word not in terms:
-            raise InputError(f"--word: {word!r} is not in the index")
+            raise InputError(f"words: {word!r} is not in the index")
         row = terms.index(word)
         distances = np.linalg.norm(index.vectors - index.vectors[row], axis=1)
         bits = np.bitwise_count(index.codes ^ index.codes[row]).sum(axis=1)
@@ -149,7 +149,7 @@ def _promise(provenance: str, guarantee: str | None) -> dict[str, Any] | None:
     """Read the guarantee under which private vectors were made."""
     if (provenance == "private") != (guarantee is not None):
         raise InputError(
-            "--guarantee: give one for `--provenance private`, and for that alone: the guarantee "
+            "guarantee: give one for `provenance=private`, and for that alone: the guarantee "
             "under which the vectors were made, as JSON (a release.json will do)"
         )
     if guarantee is None:
@@ -164,7 +164,7 @@ def _promise(provenance: str, guarantee: str | None) -> dict[str, Any] | None:
     texts = [promised.get(key) for key in _GUARANTEE_KEYS if key != "parameters"]
     if not promised.get("parameters") or not all(isinstance(t, str) and t.strip() for t in texts):
         raise InputError(
-            f"--guarantee: {guarantee} is no JSON file that has texts for definition, unit and "
+            f"guarantee: {guarantee} is not a JSON file that has texts for definition, unit and "
             "statement, and parameters (a release.json will do)"
         )
     return promised
@@ -184,9 +184,9 @@ def _read(source: str) -> WordVectors:
     try:
         return reachable(read(name, opened))
     except VectorsError as error:
-        raise InputError(f"SOURCE: {source} {error}") from None
+        raise InputError(f"source: {source} {error}") from None
     except Exception:  # every object store's client has exceptions of its own
-        raise InputError(f"SOURCE: {source} cannot be read; check the path") from None
+        raise InputError(f"source: {source} cannot be read; check the path") from None
 
 
 def _shown(value: object) -> str:

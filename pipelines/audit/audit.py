@@ -110,7 +110,7 @@ def _refuse_release(output: str) -> None:
     folder = os.path.dirname(output)
     while "/" in folder.partition("://")[2] or (places.is_local(folder) and folder != "/"):
         if storage.exists(f"{folder}/{layout.CARD}"):
-            raise InputError(f"--output: {output} lies in a release; name a place of its own")
+            raise InputError(f"output: {output} lies in a release; name a place of its own")
         folder = os.path.dirname(folder)
 
 

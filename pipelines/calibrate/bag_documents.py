@@ -74,14 +74,14 @@ class PublicTexts:
         offsets, ids = vocabulary.look_up(tokenize(pa.concat_arrays(list(texts(corpus)))))
         counts = counted(offsets, ids, len(vocabulary))
         if counts.nnz == 0:
-            raise InputError("SOURCE: no document has a word of the vocabulary")
+            raise InputError("source: no document has a word of the vocabulary")
         size = counts.shape[0]
-        _refuse_few("SOURCE", wanted or size)
+        _refuse_few("source", wanted or size)
         if wanted is None or wanted == size:
             return cls(counts)
         if wanted > size:
             raise InputError(
-                f"SOURCE: {corpus.pattern} has {size:,} documents, and {wanted:,} are asked for; "
+                f"source: {corpus.pattern} has {size:,} documents, and {wanted:,} are asked for; "
                 "give more documents, or ask for less"
             )
         chosen = np.random.default_rng(seed).choice(size, wanted, replace=False)
@@ -121,17 +121,17 @@ class Drawn:
         card = verify(path)
         place = f"{absolute(path)}/{layout.VOCABULARY}"
         if not any(file.path == layout.VOCABULARY for file in card.files):
-            raise InputError(f"--histogram: {path} has no vocabulary.parquet, and so no histogram")
+            raise InputError(f"histogram: {path} has no vocabulary.parquet, and so no histogram")
         weights = storage.read_table(place)["weight"]
         if weights.null_count:
             raise InputError(
-                f"--histogram: {path} has a vocabulary without weights; give a release of "
-                "`kind: histogram`, or one with `histogram_epsilon`"
+                f"histogram: {path} has a vocabulary without weights; give a release of "
+                "`kind: histogram`, or one with `mechanism.histogram_epsilon`"
             )
         counts, size = weights.to_numpy(), card.counts.documents
         if counts.sum() <= 0:  # after clipping, noise alone would pass for words
-            raise InputError(f"--histogram: {path} counts no words")
-        _refuse_few("--histogram", documents or size)
+            raise InputError(f"histogram: {path} counts no words")
+        _refuse_few("histogram", documents or size)
         return cls(np.maximum(counts, 0), counts.sum() / size, documents or size, seed)
 
     @property
@@ -160,9 +160,9 @@ def documents_of(
     """
     if histogram is not None:
         if source is not None or vocabulary is not None:
-            raise InputError("--histogram: stands in place of SOURCE and --vocabulary; leave them")
+            raise InputError("histogram: stands in place of `source` and `vocabulary`; leave them")
         return Drawn.of(histogram, documents, seed)
     if source is None or vocabulary is None:
-        raise InputError("SOURCE: give public documents and a --vocabulary, or a --histogram")
-    words = load(Artefact.resolve("--vocabulary", vocabulary))
+        raise InputError("source: give public documents and a `vocabulary`, or a `histogram`")
+    words = load(Artefact.resolve("vocabulary", vocabulary))
     return PublicTexts.read(Corpus(source, text), words, documents, seed)

@@ -6,7 +6,6 @@ compared with the documents by topics. Nothing private is read, and nothing is r
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -32,7 +31,7 @@ from quietcorpus.pipelines.calibrate.bag_documents import TOPICS, Documents
 from quietcorpus.pipelines.reconstruct.documents import drawn, stretch_of
 from quietcorpus.pipelines.reconstruct.fit import SavedFactors, fit
 from quietcorpus.pipelines.reconstruct.workers import workers
-from quietcorpus.pipelines.terminal.steps import shown
+from quietcorpus.pipelines.terminal.progress import shown
 from quietcorpus.transforms.errors import InputError
 
 TOP_TERMS = 20
@@ -66,7 +65,7 @@ class Settings:
         possible = [size for size in self.bins if size <= terms]
         if not possible and any(method is not Method.NONE for method in self.methods):
             raise InputError(
-                f"--bins: {min(self.bins):,} is more than the {terms:,} words of the vocabulary"
+                f"bins: {min(self.bins):,} is more than the {terms:,} words of the vocabulary"
             )
         sized = [method for method in self.methods if method is not Method.NONE]
         whole = [(Method.NONE, terms)] if Method.NONE in self.methods else []
@@ -105,13 +104,7 @@ class Calibrated(NamedTuple):
     outcomes: list[Outcome]
 
 
-def check_installed() -> None:
-    """Raise InputError if the package that fits topics is not installed."""
-    if importlib.util.find_spec("tomotopy") is None:
-        raise InputError("tomotopy is not installed; install the extra [evaluate]")
-
-
-def calibrate(documents: Documents, settings: Settings, *, quiet: bool) -> Calibrated:
+def calibrate(documents: Documents, settings: Settings, *, progress: bool) -> Calibrated:
     """Try every map at every epsilon; raises InputError if no map is possible."""
     maps = settings.maps(documents.terms)
     shape = len(settings.epsilons), len(maps), settings.runs
@@ -134,7 +127,7 @@ def calibrate(documents: Documents, settings: Settings, *, quiet: bool) -> Calib
                     yield
 
     steps = settings.runs * (1 + len(settings.epsilons) * len(maps))
-    for _ in shown(runs(), steps, "calibrating", "releases", quiet=quiet):
+    for _ in shown(runs(), steps, "calibrating", "releases", bar=progress):
         pass
     ceiling, floor = bounds.mean(axis=1)
     outcomes = [

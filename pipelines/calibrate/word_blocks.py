@@ -11,14 +11,14 @@ from typing import Any, Literal
 from quietcorpus.evaluation.calibration import Run, limited
 from quietcorpus.evaluation.simulation import Simulator
 from quietcorpus.evaluation.tallies import Block, Tally, Task
-from quietcorpus.pipelines.engine.ray_session import ray_session
-from quietcorpus.pipelines.terminal.steps import shown
+from quietcorpus.pipelines.engine.ray_session import ray_session, require_ray
+from quietcorpus.pipelines.terminal.progress import shown
 
 Engine = Literal["local", "ray"]
 
 
 @contextlib.contextmanager
-def engine(name: Engine, workers: int | None, *, quiet: bool) -> Iterator[Run]:
+def engine(name: Engine, workers: int | None, *, progress: bool) -> Iterator[Run]:
     """Yield a function that runs blocks, with progress; raises InputError if Ray is missing.
 
     Args:
@@ -27,7 +27,7 @@ def engine(name: Engine, workers: int | None, *, quiet: bool) -> Iterator[Run]:
             this version of quietcorpus.
         workers: the number of threads, or of processes of a cluster started here; None for one per
             processor.
-        quiet: whether to log progress even on a terminal.
+        progress: whether to show a bar.
     """
     count = workers or len(os.sched_getaffinity(0))
     run = _threads(count) if name == "local" else _ray(count)
@@ -37,7 +37,7 @@ def engine(name: Engine, workers: int | None, *, quiet: bool) -> Iterator[Run]:
             len(blocks),
             "epsilon " + ", ".join(f"{epsilon:.4g}" for epsilon in task.epsilons),
             "blocks of words",
-            quiet=quiet,
+            bar=progress,
         )
 
 
@@ -57,8 +57,8 @@ def _threads(count: int) -> Iterator[Run]:
 
 @contextlib.contextmanager
 def _ray(count: int) -> Iterator[Run]:
-    missing = "--engine: ray is not installed; install the extra [ray], or leave --engine out"
-    with ray_session(missing, count) as ray:
+    require_ray()
+    with ray_session(count) as ray:
         measured = ray.remote(_measured)
         stored: dict[int, tuple[Simulator, Any]] = {}  # holds the simulator: its id is not reused
 

@@ -27,6 +27,7 @@ from quietcorpus.pipelines.kinds.word_meaning import simulator
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage.places import is_local
 from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.installed import require_installed
 from quietcorpus.transforms.privatizers.words import WordMechanism
 
 RESULT, ROWS = "calibration.json", "calibration.parquet"
@@ -42,7 +43,7 @@ def calibrate(
     *,
     by: Engine = "local",
     workers: int | None = None,
-    quiet: bool = False,
+    progress: bool = False,
 ) -> dict[str, Any]:
     """Measure the words, solve for an epsilon if there are demands, and write the results.
 
@@ -52,7 +53,7 @@ def calibrate(
             `calibration.json`, `calibration.parquet` (a row for each epsilon and word),
             `calibration.png` and `calibration.svg`; they do not depend on `by` and `workers`.
         settings: the mechanism, the epsilons and the demands.
-        by, workers, quiet: see `quietcorpus.pipelines.calibrate.word_blocks.engine`.
+        by, workers, progress: see `quietcorpus.pipelines.calibrate.word_blocks.engine`.
 
     Returns:
         The content of `calibration.json`.
@@ -60,11 +61,11 @@ def calibrate(
     Raises:
         InputError: anything that a person can mend; nothing is written then.
     """
-    words_plot.require()
+    require_installed("matplotlib", extra="calibrate")
     storage.refuse_existing(output)
     with storage.staging_area(output) as staging:
         try:
-            with engine(by, workers, quiet=quiet) as run:
+            with engine(by, workers, progress=progress) as run:
                 measured, solution = _measured(index, settings, run)
         except ValueError as error:  # from the pure layers, about numbers alone
             raise InputError(f"calibrate: {error}") from None
@@ -131,7 +132,7 @@ def read_weights(key: str, path: str, vocabulary: Vocabulary) -> npt.NDArray[np.
         values = weights.cast(pa.float64()).take(places).fill_null(0).to_numpy()
     except (OSError, KeyError, pa.ArrowException):
         raise InputError(
-            f"{key}: {path} is no Parquet file with the columns term and weight (numbers)"
+            f"{key}: {path} is not a Parquet file with the columns term and weight (numbers)"
         ) from None
     if not np.isfinite(values).all() or not (values > 0).any():
         raise InputError(f"{key}: {path} gives no word of the index a positive, finite weight")

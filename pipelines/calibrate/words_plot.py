@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quietcorpus.transforms.errors import InputError
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
@@ -18,14 +16,6 @@ if TYPE_CHECKING:
 # Okabe and Ito's colours, which remain distinct under any colour vision.
 _BLUE, _ORANGE, _GREEN, _BLACK = "#0072B2", "#D55E00", "#009E73", "#000000"
 _WIDE = 30
-
-
-def require() -> None:
-    """Raise InputError if pictures cannot be drawn."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise InputError("matplotlib is not installed; install the extra [calibrate]") from None
 
 
 def pictures(content: dict[str, Any]) -> dict[str, bytes]:

@@ -71,7 +71,7 @@ def _by_kind(value: object) -> object:
         known = ", ".join(registry.names())
         raise PydanticCustomError(
             UNKNOWN_KIND,
-            "{kind} is no kind of release that is known here; they are {known}",
+            "{kind} is not a kind of release that is known here; they are {known}",
             {"kind": repr(kind), "known": known},
         )
     return class_of(str(kind)).model_validate(value)

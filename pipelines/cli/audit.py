@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
 from quietcorpus import api
-from quietcorpus.pipelines.terminal.failures import guarded
-from quietcorpus.pipelines.terminal.logs import configure_logging
+from quietcorpus.pipelines.cli.command import command
 
 
-@click.command(short_help="Test a spec's mechanisms against what they state.")
+@command(
+    short_help="Test a spec's mechanisms against their guarantees.", note="; nothing was written"
+)
 @click.argument("spec", type=click.Path())
-@click.option("--output", help="A folder or an object-store URI, still empty, for audit.json.")
+@click.option(
+    "--output", help="The place for audit.json: a folder or an object-store URI, still empty."
+)
 @click.option(
     "--draws",
     default=100_000,
     show_default=True,
     type=click.IntRange(100, 100_000_000),
-    help="Of each input, for the audits that draw.",
+    help="The number of draws for each input, in the audits that draw.",
 )
 @click.option(
     "--confidence",
     default=0.9999,
     show_default=True,
     type=click.FloatRange(0, 1, True, True),
-    help="That correct mechanisms pass, all audits together.",
+    help="The probability that correct mechanisms pass all audits together.",
 )
-def audit(spec: str, output: str | None, draws: int, confidence: float) -> None:
+def audit(spec: str, **given: Any) -> Iterator[str]:
     """Test the mechanisms of SPEC against their stated guarantees.
 
     Where the law of an output can be computed, so is its largest privacy loss. In all cases, the
@@ -42,15 +45,8 @@ def audit(spec: str, output: str | None, draws: int, confidence: float) -> None:
       quietcorpus audit spec.yaml
       quietcorpus audit spec.yaml --draws 1000000 --output audited
     """
-
-    def run() -> dict[str, Any]:
-        configure_logging("INFO")
-        return api.audit(spec, output=output, draws=draws, confidence=confidence)
-
-    content = guarded(run, lambda: "; nothing was written")
-
+    content = api.audit(spec, **given)
     from quietcorpus.pipelines.audit.audit import lines, refuse
 
-    for line in lines(content):
-        click.echo(line)
-    guarded(partial(refuse, content))
+    yield from lines(content)
+    refuse(content)

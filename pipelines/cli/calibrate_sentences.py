@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
+from collections.abc import Iterator
+from typing import Any
 
 import click
 
 from quietcorpus import api
-from quietcorpus.pipelines.cli.options import Numbers
-from quietcorpus.pipelines.terminal.failures import guarded
-from quietcorpus.pipelines.terminal.logs import configure_logging
+from quietcorpus.pipelines.cli.command import command
+from quietcorpus.pipelines.cli.options import Numbers, seed_option, text_option
 
 
-@click.command("sentence-embeddings", short_help="The best utility, on public text.")
+@command("sentence-embeddings", short_help="Find the best utility, on public text.")
 @click.argument("candidates")
 @click.argument("source")
-@click.option("--epsilons", required=True, type=Numbers(), help="Such as 3,6,10; of a sentence.")
-@click.option("--text", default="text", show_default=True, help="The column of the text.")
+@click.option(
+    "--epsilons", required=True, type=Numbers(), help="The epsilons of a sentence, such as 3,6,10."
+)
+@text_option
 @click.option(
     "--encoder",
     default="all-MiniLM-L6-v2",
@@ -24,18 +26,14 @@ from quietcorpus.pipelines.terminal.logs import configure_logging
     help="The candidates' own: a folder, or the name, of a sentence-transformers model.",
 )
 @click.option(
-    "--documents", default=200, show_default=True, type=click.IntRange(1), help="How many to use."
+    "--documents",
+    default=200,
+    show_default=True,
+    type=click.IntRange(1),
+    help="The number of documents to use.",
 )
-@click.option("--seed", default=1, show_default=True, type=click.IntRange(0))
-def calibrate_sentences(
-    candidates: str,
-    source: str,
-    epsilons: tuple[Fraction, ...],
-    text: str,
-    encoder: str,
-    documents: int,
-    seed: int,
-) -> None:
+@seed_option("the choice of documents")
+def calibrate_sentences(candidates: str, source: str, **given: Any) -> Iterator[str]:
     """Compare the utilities of CANDIDATES on the public documents at SOURCE.
 
     CANDIDATES must have been made from other documents. For every epsilon and utility, the table
@@ -44,24 +42,6 @@ def calibrate_sentences(
     drawn candidate (its utility divided by the number of sentences). All are exact expectations
     over the mechanism's draws.
     """
+    from quietcorpus.pipelines.calibrate.sentences import lines
 
-    def run() -> list[str]:
-        configure_logging("INFO")
-        from quietcorpus.pipelines.calibrate.sentences import lines
-
-        return list(
-            lines(
-                api.calibrate_sentences(
-                    candidates,
-                    source,
-                    epsilons=epsilons,
-                    text=text,
-                    encoder=encoder,
-                    documents=documents,
-                    seed=seed,
-                )
-            )
-        )
-
-    for line in guarded(run):
-        click.echo(line)
+    yield from lines(api.calibrate_sentences(candidates, source, **given))

@@ -2,47 +2,66 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import Any, Literal
+from collections.abc import Iterator
+from typing import Any
 
 import click
 
 from quietcorpus import api
-from quietcorpus.pipelines.cli.options import Number, Numbers, engine_option
-from quietcorpus.pipelines.terminal.failures import guarded
-from quietcorpus.pipelines.terminal.logs import configure_logging
+from quietcorpus.pipelines.cli.command import command
+from quietcorpus.pipelines.cli.options import (
+    Number,
+    Numbers,
+    engine_option,
+    new_place_option,
+    quiet_option,
+    seed_option,
+)
 
 
 class _Words(click.ParamType):
-    """A whole number above zero, or `all`, which is 0."""
+    """A whole number above zero, or `all`, which is None."""
 
     name = "number|all"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if value == "all":
-            return 0
-        return int(click.IntRange(1).convert(value, param, ctx))
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | None:
+        return None if value == "all" else int(click.IntRange(1).convert(value, param, ctx))
 
 
-@click.command("words", short_help="What an epsilon does to an index's words, before a run.")
+@command(
+    "words",
+    short_help="Measure the effect of an epsilon on an index's words.",
+    note="; nothing was written",
+)
 @click.argument("index")
-@click.option("--mechanism", required=True, type=click.Choice(["madlib", "brr"]))
+@click.option(
+    "--mechanism",
+    required=True,
+    type=click.Choice(["madlib", "brr"]),
+    help="The mechanism to measure.",
+)
 @click.option(
     "--epsilons",
     required=True,
     type=Numbers(),
-    help="The grid, such as 6,8,10,14,20; a unit of distance each.",
+    help="The grid of values, such as 6,8,10,14,20, each per unit of distance.",
 )
-@click.option("--output", required=True, help="A folder or an object-store URI, still empty.")
+@new_place_option
 @click.option(
-    "--words", default=10_000, show_default=True, type=_Words(), help="How many to measure."
+    "--words",
+    default=10_000,
+    show_default=True,
+    type=_Words(),
+    help="The number of words to measure.",
 )
 @click.option(
     "--draws",
     default=1000,
     show_default=True,
     type=click.IntRange(1, 1_000_000),
-    help="For each word and epsilon.",
+    help="The number of draws for each word and epsilon.",
 )
 @click.option(
     "--weights",
@@ -53,7 +72,7 @@ class _Words(click.ParamType):
     default="0.05",
     show_default=True,
     type=Number(),
-    help="S_w holds 1 - eta of the outputs.",
+    help="The share of a word's outputs that S_w may leave out: S_w holds 1 - eta of them.",
 )
 @click.option("--unchanged-at-most", type=Number(), help="Solve for epsilon: N_w is at most this.")
 @click.option(
@@ -64,47 +83,24 @@ class _Words(click.ParamType):
     default="0.95",
     show_default=True,
     type=Number(),
-    help="Of the words for which this is so.",
+    help="The share of the words for which the solution must hold.",
 )
 @click.option(
     "--confidence",
     default=0.95,
     show_default=True,
     type=click.FloatRange(0, 1, True, True),
-    help="Of the solution.",
+    help="The confidence of the solution.",
 )
-@click.option(
-    "--seed",
-    default=1,
-    show_default=True,
-    type=click.IntRange(0),
-    help="Equal seeds give equal numbers.",
-)
+@seed_option("all draws")
 @engine_option
 @click.option(
     "--workers",
     type=click.IntRange(1),
-    help="Threads or processes here; one a processor if left out.",
+    help="The number of threads or processes here; by default, one per processor.",
 )
-@click.option("--quiet", is_flag=True, help="No progress bar; plain log lines.")
-def calibrate_words(
-    index: str,
-    mechanism: Literal["madlib", "brr"],
-    epsilons: tuple[Fraction, ...],
-    output: str,
-    words: int,
-    draws: int,
-    weights: str | None,
-    eta: Fraction,
-    unchanged_at_most: Fraction | None,
-    set_size_at_least: int | None,
-    share: Fraction,
-    confidence: float,
-    seed: int,
-    engine: Literal["local", "ray"],
-    workers: int | None,
-    quiet: bool,
-) -> None:
+@quiet_option
+def calibrate_words(index: str, output: str, **given: Any) -> Iterator[str]:
     """Measure what a mechanism does to the words of INDEX, before anything is released.
 
     For every epsilon and word, this measures how often the word comes back unchanged (N_w), the
@@ -118,33 +114,6 @@ def calibrate_words(
       quietcorpus calibrate words glove-300 --mechanism madlib --epsilons 6,8,10,14,20 \\
         --unchanged-at-most 0.5 --set-size-at-least 50 --output calibrated
     """
+    from quietcorpus.pipelines.calibrate.words_report import lines
 
-    def run() -> list[str]:
-        configure_logging("INFO")
-        from quietcorpus.pipelines.calibrate.words_report import lines
-
-        return list(
-            lines(
-                api.calibrate_words(
-                    index,
-                    output,
-                    mechanism=mechanism,
-                    epsilons=epsilons,
-                    words=words or None,
-                    draws=draws,
-                    weights=weights,
-                    eta=eta,
-                    unchanged_at_most=unchanged_at_most,
-                    set_size_at_least=set_size_at_least,
-                    share=share,
-                    confidence=confidence,
-                    seed=seed,
-                    engine=engine,
-                    workers=workers,
-                    progress=not quiet,
-                )
-            )
-        )
-
-    for line in guarded(run, lambda: "; nothing was written"):
-        click.echo(line)
+    yield from lines(api.calibrate_words(index, output, **given))

@@ -3,71 +3,65 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
 
 from quietcorpus import api
+from quietcorpus.pipelines.cli.command import command
+from quietcorpus.pipelines.cli.options import quiet_option, seed_option
 from quietcorpus.pipelines.evaluate.verdict import first_draw, of_everything
-from quietcorpus.pipelines.terminal.failures import guarded
-from quietcorpus.pipelines.terminal.logs import configure_logging
 
 
-@click.command(short_help="What a release is good for, and what it gives away.")
+@command(
+    short_help="Measure the utility and the leakage of a release.",
+    note="; no report was written, and what was measured is kept",
+)
 @click.argument("release")
 @click.option("--against", required=True, help="The private corpus: a path, a glob or a URI.")
-@click.option("--output", required=True, help="A folder or a URI, inside the trust boundary.")
+@click.option(
+    "--output",
+    required=True,
+    help="The place for the report: a folder or a URI, inside the trust boundary.",
+)
 @click.option("--spec", type=click.Path(), help="The spec, for further draws, attacks and sweeps.")
-@click.option("--text", help="The corpus's column of texts; the spec's, or `text`.")
-@click.option("--id", "id_", help="Its column of ids; the spec's, if there is one.")
-@click.option("--label", help="Its column of classes, to be learnt.")
-@click.option("--user", help="Its column of authors, to be found out.")
+@click.option("--text", help="The corpus's column of texts; by default the spec's, or `text`.")
+@click.option("--id", help="The corpus's column of ids; by default the spec's, if there is one.")
+@click.option("--label", help="The corpus's column of classes, for classifiers to learn.")
+@click.option("--user", help="The corpus's column of authors, for attacks to infer.")
 @click.option(
     "--documents",
     default=5_000,
     show_default=True,
     type=click.IntRange(50),
-    help="How many to sample at most.",
+    help="The largest number of documents to sample.",
 )
 @click.option(
     "--draws",
     type=click.IntRange(1),
-    help="Of every setting; the release is one of its own. 3 with --spec, and 1 without.",
+    help="The number of draws of every setting; the release is one draw of its own setting. By "
+    "default 3 with --spec, and 1 without.",
 )
 @click.option(
     "--sweep",
     multiple=True,
-    help="KEY=VALUE,VALUE of the mechanism, such as epsilon=1,2,5,10; several make a grid.",
+    help="Values of a key of the mechanism, as KEY=VALUE,VALUE, such as epsilon=1,2,5,10; may be "
+    "given again, for a grid.",
 )
-@click.option("--seed", default=1, show_default=True, type=click.IntRange(0), help="Of the sample.")
+@seed_option("the sample")
 @click.option(
     "--workers",
     default=1,
     show_default=True,
     type=click.IntRange(1),
-    help="Processes of this machine, by Ray.",
+    help="The number of processes on this machine, by Ray.",
 )
-@click.option("--no-audit", is_flag=True, help="Leave out the audits of the spec.")
-@click.option("--quiet", is_flag=True, help="No progress bar; plain log lines.")
-def evaluate(
-    release: str,
-    against: str,
-    output: str,
-    spec: str | None,
-    text: str | None,
-    id_: str | None,
-    label: str | None,
-    user: str | None,
-    documents: int,
-    draws: int | None,
-    sweep: tuple[str, ...],
-    seed: int,
-    workers: int,
-    no_audit: bool,
-    quiet: bool,
-) -> None:
+@click.option(
+    "--no-audit", "audits", is_flag=True, flag_value=False, default=True, help="Skip the audits."
+)
+@quiet_option
+def evaluate(release: str, sweep: Sequence[str], **given: Any) -> Iterator[str]:
     """Measure the utility and the leakage of RELEASE, against the corpus it was made from.
 
     The report (evaluation.html, with its numbers in the same folder) is made from the private
@@ -78,37 +72,15 @@ def evaluate(
       quietcorpus evaluate releases/complaints --against 'corpus/*.parquet' --spec spec.yaml \\
         --label product --sweep epsilon=1,2,5,10 --output private/evaluation
     """
+    from quietcorpus.pipelines.evaluate.sweep import parsed
 
-    def run() -> dict[str, Any]:
-        configure_logging("INFO")
-        from quietcorpus.pipelines.evaluate.sweep import parsed
-
-        return api.evaluate(
-            release,
-            against=against,
-            output=output,
-            spec=spec,
-            text=text,
-            id=id_,
-            label=label,
-            user=user,
-            documents=documents,
-            draws=draws,
-            sweep=parsed(sweep),
-            seed=seed,
-            workers=workers,
-            audits=not no_audit,
-            progress=not quiet,
-        )
-
-    content = guarded(run, lambda: "; no report was written, and what was measured is kept")
-    for line in lines(content):
-        click.echo(line)
-    click.echo(f"report    {output}/evaluation.html")
+    content = api.evaluate(release, sweep=parsed(sweep), **given)
+    yield from lines(content)
+    yield f"report    {given['output']}/evaluation.html"
     if content["audits"]:
         from quietcorpus.pipelines.audit.audit import refuse
 
-        guarded(partial(refuse, content["audits"]))
+        refuse(content["audits"])
 
 
 def lines(content: dict[str, Any]) -> Iterator[str]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import click
 
 from quietcorpus import api
-from quietcorpus.pipelines.terminal.failures import guarded
-from quietcorpus.pipelines.terminal.logs import configure_logging
-
-if TYPE_CHECKING:
-    from quietcorpus.indexes.candidates import Manifest
+from quietcorpus.pipelines.cli.command import command
+from quietcorpus.pipelines.cli.options import (
+    new_place_option,
+    provenance_option,
+    quiet_option,
+    seed_option,
+    text_option,
+)
 
 
 @click.group(short_help="Make word indexes and candidates, and look at them.")
@@ -23,35 +27,24 @@ def index() -> None:
     """
 
 
-@index.command("build", short_help="Make an index from word vectors.")
-@click.argument("source")
-@click.option("--output", required=True, help="A folder or an object-store URI, still empty.")
-@click.option(
-    "--provenance",
-    required=True,
-    type=click.Choice(["public", "private"]),
-    help="Whether the vectors were made from public data alone.",
+@command(
+    "build",
+    group=index,
+    short_help="Make an index from word vectors.",
+    note="; nothing was written",
 )
+@click.argument("source")
+@new_place_option
+@provenance_option("Whether the vectors were made from public data alone.")
 @click.option(
     "--guarantee",
     help="For private vectors: JSON with the guarantee under which they were made.",
 )
-@click.option("--bits", default=256, show_default=True, help="Of a code; a multiple of 64.")
 @click.option(
-    "--seed",
-    default=1,
-    show_default=True,
-    type=click.IntRange(0),
-    help="Of the training of the codes.",
+    "--bits", default=256, show_default=True, help="The length of a code; a multiple of 64."
 )
-def build(
-    source: str,
-    output: str,
-    provenance: Literal["public", "private"],
-    guarantee: str | None,
-    bits: int,
-    seed: int,
-) -> None:
+@seed_option("the codes' training")
+def build(source: str, output: str, **given: Any) -> Iterator[str]:
     """Make a word index from the vectors at SOURCE.
 
     SOURCE is word2vec text or binary (.vec, .txt, .bin, also with .gz), GloVe text, gensim
@@ -59,60 +52,70 @@ def build(
     in the same folder), on this machine or in an object store. Words that the tokeniser never
     yields (capitals, digits, punctuation, phrases) are left out.
     """
-
-    def run() -> None:
-        configure_logging("INFO")
-        api.build_index(
-            source, output, provenance=provenance, guarantee=guarantee, bits=bits, seed=seed
-        )
-
-    guarded(run, lambda: "; nothing was written")
-    click.echo(f"index         {output}")
-    _show(output, [])
+    api.build_index(source, output, **given)
+    yield f"index         {output}"
+    yield from _shown(output, [])
 
 
-@index.command("build-candidates", short_help="Make candidates of public documents.")
-@click.argument("source")
-@click.option("--output", required=True, help="A folder or an object-store URI, still empty.")
-@click.option(
-    "--provenance",
-    required=True,
-    type=click.Choice(["public", "private"]),
-    help="Of the documents, and of what the encoder was trained on; must be public.",
+@command(
+    "build-candidates",
+    group=index,
+    short_help="Make candidates of public documents.",
+    note="; nothing was written",
 )
-@click.option("--text", default="text", show_default=True, help="The column of the text.")
+@click.argument("source")
+@new_place_option
+@provenance_option(
+    "The provenance of the documents and of the encoder's training data; it must be public."
+)
+@text_option
 @click.option(
     "--encoder",
     default="all-MiniLM-L6-v2",
     show_default=True,
     help="A folder, or the name, of a sentence-transformers model.",
 )
-@click.option("--language", default="en", show_default=True, help="Of the text, as a code.")
-@click.option("--candidates", default=5_000, show_default=True, type=click.IntRange(1))
-@click.option("--clusters", default=50, show_default=True, type=click.IntRange(2))
+@click.option(
+    "--language", default="en", show_default=True, help="The language of the text, as a code."
+)
+@click.option(
+    "--candidates",
+    default=5_000,
+    show_default=True,
+    type=click.IntRange(1),
+    help="The number of candidates.",
+)
+@click.option(
+    "--clusters",
+    default=50,
+    show_default=True,
+    type=click.IntRange(2),
+    help="The number of clusters of the documents' content.",
+)
 @click.option(
     "--projections",
     default=100,
     show_default=True,
     type=click.IntRange(1, 1000),
-    help="Directions that releases may measure depth along.",
+    help="The number of directions along which releases may measure depth.",
 )
 @click.option(
     "--least-sentences",
     default=8,
     show_default=True,
     type=click.IntRange(1),
-    help="That a document must have to be used.",
+    help="The fewest sentences of a document that is used.",
 )
 @click.option(
     "--most-sentences",
     default=64,
     show_default=True,
     type=click.IntRange(1, 1000),
-    help="Of a document that are used, from its beginning.",
+    help="The number of sentences used of a document, from its beginning.",
 )
-@click.option("--seed", default=1, show_default=True, type=click.IntRange(0))
-def build_candidates(source: str, output: str, **given: Any) -> None:
+@seed_option("all choices")
+@quiet_option
+def build_candidates(source: str, output: str, **given: Any) -> Iterator[str]:
     """Make candidates of the public documents at SOURCE, for `kind: sentence-embeddings`.
 
     SOURCE is a file, a glob or a folder of Parquet, JSON Lines, CSV or text, on this machine or in
@@ -120,30 +123,22 @@ def build_candidates(source: str, output: str, **given: Any) -> None:
     are encoded, and the recoder is trained, on Ray: on the cluster that RAY_ADDRESS names, else on
     this machine.
     """
-
-    def run() -> Manifest:
-        configure_logging("INFO")
-        return api.build_candidates(source, output, **given)
-
-    manifest = guarded(run, lambda: "; nothing was written")
-    click.echo(f"candidates    {output}")
-    click.echo("\n".join(manifest.lines()))
+    manifest = api.build_candidates(source, output, **given)
+    yield f"candidates    {output}"
+    yield from manifest.lines()
 
 
-@index.command("show", short_help="Print an index's manifest, a few neighbours and norms.")
-@click.argument("uri", metavar="INDEX")
-@click.option("--word", "words", multiple=True, help="A word whose neighbours are printed.")
-def show(uri: str, words: tuple[str, ...]) -> None:
-    """Verify the index at INDEX (a folder or an object-store URI), and print what is in it."""
+@command("show", group=index, short_help="Print an index's manifest, a few neighbours and norms.")
+@click.argument("index", metavar="INDEX")
+@click.option(
+    "--word", "words", multiple=True, help="A word whose neighbours to print; may be given again."
+)
+def show(index: str, words: Sequence[str]) -> Iterator[str]:
+    """Verify the index at INDEX (a folder or an object-store URI), and print its content."""
+    yield from _shown(index, list(words))
 
-    _show(uri, list(words))
 
+def _shown(uri: str, words: list[str]) -> Iterator[str]:
+    from quietcorpus.pipelines.artefacts import word_index as job
 
-def _show(uri: str, words: list[str]) -> None:
-    def run() -> list[str]:
-        configure_logging("INFO")
-        from quietcorpus.pipelines.artefacts import word_index as job
-
-        return job.show(uri, words)
-
-    click.echo("\n".join(guarded(run)))
+    yield from job.show(uri, words)

@@ -9,14 +9,13 @@ from typing import Any
 import click
 
 from quietcorpus import ledger as api
-from quietcorpus.pipelines.terminal.failures import guarded
-from quietcorpus.pipelines.terminal.logs import configure_logging
+from quietcorpus.pipelines.cli.command import Work, command
 from quietcorpus.pipelines.terminal.table import aligned
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-@click.group(short_help="What all releases of a corpus cost together, and the cap on it.")
+@click.group(short_help="Count and cap the total cost of a corpus's releases.")
 def ledger() -> None:
     """Count the total cost of the releases of one corpus, and keep it below a cap.
 
@@ -26,10 +25,14 @@ def ledger() -> None:
     """
 
 
-@ledger.command("init", short_help="Open a ledger with its caps.")
+def _command(name: str, short_help: str, note: str = "") -> Callable[[Work], click.Command]:
+    return command(name, group=ledger, short_help=short_help, note=note, log_level="WARNING")
+
+
+@_command("init", "Open a ledger with its caps.", "; nothing was opened")
 @click.argument("place")
 @click.argument("caps", type=click.Path())
-def init(place: str, caps: str) -> None:
+def init(place: str, caps: str) -> Iterator[str]:
     """Open a ledger at PLACE, with the corpus and the caps in the YAML file CAPS.
 
     The caps are final. Keep the ledger inside the trust boundary: whoever can write there can spend
@@ -43,80 +46,75 @@ def init(place: str, caps: str) -> None:
         - {definition: sentence, epsilon: 30}
         - {definition: user, epsilon: 8, delta: 1.0e-5}
     """
+    found = api.init(place, caps)
+    yield f"opened    {found['ledger']}"
+    yield from _accounts(found, as_json=False)
 
-    found = guarded(_logged(lambda: api.init(place, caps)), lambda: "; nothing was opened")
-    click.echo(f"opened    {found['ledger']}")
-    _echo_accounts(found, as_json=False)
 
-
-@ledger.command("show", short_help="The accounts: used, left, and by which releases.")
+@_command("show", "Show the accounts: used, left, and by which releases.")
 @click.argument("place")
 @_JSON
-def show(place: str, as_json: bool) -> None:
+def show(place: str, as_json: bool) -> Iterator[str]:
     """Show what each account of the ledger at PLACE has used and has left."""
-    _echo_accounts(guarded(_logged(lambda: api.show(place))), as_json=as_json)
+    yield from _accounts(api.show(place), as_json=as_json)
 
 
-@ledger.command("history", short_help="Every record, in order.")
+@_command("history", "List every record, in order.")
 @click.argument("place")
 @_JSON
-def history(place: str, as_json: bool) -> None:
+def history(place: str, as_json: bool) -> Iterator[str]:
     """List the reservations, commitments and returns at PLACE, in order."""
-    events = guarded(_logged(lambda: api.history(place)))
+    events = api.history(place)
     from quietcorpus.pipelines.ledger import tables
 
-    _echo(events, tables.history_lines(events), as_json=as_json)
+    yield from _json_or(tables.history_lines(events), events, as_json=as_json)
 
 
-@ledger.command("verify", short_help="Check all records, and that cards agree.")
+@_command("verify", "Check all records, and that cards agree.")
 @click.argument("place")
 @_JSON
-def verify(place: str, as_json: bool) -> None:
+def verify(place: str, as_json: bool) -> Iterator[str]:
     """Check all records at PLACE, their chain and seals, and the cards of the releases.
 
     The exit code is 2 if a record or a card is wrong, and 1 if a counted release is not at its
     place. If you move a release, leave its release.json there.
     """
-
-    found = guarded(_logged(lambda: api.verify(place)))
+    found = api.verify(place)
     from dataclasses import asdict
 
     from quietcorpus.pipelines.ledger.check import refuse
 
     rows = [("release", "result"), *((one.release, one.says) for one in found)]
-    _echo([asdict(one) for one in found], aligned(rows), as_json=as_json)
-    guarded(lambda: refuse(found))
+    yield from _json_or(aligned(rows), [asdict(one) for one in found], as_json=as_json)
+    refuse(found)
     if not as_json:
-        click.echo("verified  all records are as they were written")
+        yield "verified  all records are as they were written"
 
 
-@ledger.command("plan", short_help="What releases would cost together, before any run.")
+@_command("plan", "Compute what releases would cost together, before any run.")
 @click.argument("specs", nargs=-1, required=True, type=click.Path())
 @_JSON
-def plan(specs: tuple[str, ...], as_json: bool) -> None:
+def plan(specs: tuple[str, ...], as_json: bool) -> Iterator[str]:
     """Compute what the releases of SPECS, in this order, would cost their ledgers.
 
     Nothing is reserved. The exit code is 2 if one of them would be refused.
     """
+    found = api.plan(specs)
+    yield from _json_or(plan_lines(found), found, as_json=as_json)
+    from quietcorpus.transforms.errors import InputError
 
-    found = guarded(_logged(lambda: api.plan(specs)))
-    _echo(found, plan_lines(found), as_json=as_json)
-
-    def refuse() -> None:
-        from quietcorpus.transforms.errors import InputError
-
-        refused = [one["release"] for one in found if one["refused"]]
-        if refused:
-            raise InputError(f"ledger: {', '.join(refused)} would be refused")
-
-    guarded(refuse)
+    refused = [one["release"] for one in found if one["refused"]]
+    if refused:
+        raise InputError(f"ledger: {', '.join(refused)} would be refused")
 
 
-@ledger.command("release-reservation", short_help="Give back the budget of a run that died.")
+@_command(
+    "release-reservation", "Give back the budget of a run that died.", "; nothing was changed"
+)
 @click.argument("place")
 @click.argument("release")
-@click.option("--reason", required=True, help="Why; it stays in the ledger.")
-def release_reservation(place: str, release: str, reason: str) -> None:
+@click.option("--reason", required=True, help="The reason, which the ledger keeps.")
+def release_reservation(place: str, release: str, reason: str) -> Iterator[str]:
     """Give back what RELEASE has reserved at PLACE, if nothing of it was published.
 
     A run of RELEASE that is still under way will then publish nothing. Repeating the command of
@@ -124,32 +122,18 @@ def release_reservation(place: str, release: str, reason: str) -> None:
     ended by reporting what its mechanism had drawn, such as that no term reaches the threshold, has
     spent its budget.
     """
-    guarded(
-        _logged(lambda: api.release_reservation(place, release, reason)),
-        lambda: "; nothing was changed",
-    )
-    click.echo(f"returned  what {release} had reserved")
+    api.release_reservation(place, release, reason)
+    yield f"returned  what {release} had reserved"
 
 
-def _logged(run: Callable[[], Any]) -> Callable[[], Any]:
-    """Return a function that configures the logs, then runs."""
-
-    def logged() -> Any:
-        configure_logging("WARNING")
-        return run()
-
-    return logged
-
-
-def _echo_accounts(content: dict[str, Any], *, as_json: bool) -> None:
+def _accounts(content: dict[str, Any], *, as_json: bool) -> Iterator[str]:
     from quietcorpus.pipelines.ledger import tables
 
-    _echo(content, tables.account_lines(content), as_json=as_json)
+    yield from _json_or(tables.account_lines(content), content, as_json=as_json)
 
 
-def _echo(content: Any, lines: Iterable[str], *, as_json: bool) -> None:
-    for line in [json.dumps(content, indent=2)] if as_json else lines:
-        click.echo(line)
+def _json_or(lines: Iterable[str], content: Any, *, as_json: bool) -> Iterable[str]:
+    return [json.dumps(content, indent=2)] if as_json else lines
 
 
 def plan_lines(planned: Sequence[dict[str, Any]]) -> Iterator[str]:

@@ -39,7 +39,7 @@ def main() -> None:
     be_patient()
 
 
-@main.group(short_help="What an epsilon means, on public data.")
+@main.group(short_help="Measure the effect of an epsilon on public data.")
 def calibrate() -> None:
     """Measure the effect of an epsilon on public data, for each kind of release, before a run."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any
@@ -9,15 +11,55 @@ from typing import Any
 import click
 
 _SMALLEST, _LARGEST = Decimal("0.000001"), Decimal(1_000_000)
+_Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 engine_option = click.option(
     "--engine",
     default="local",
     show_default=True,
     type=click.Choice(["local", "ray"]),
-    help="Threads, or Ray: the cluster of RAY_ADDRESS, else one on this machine.",
+    help="The engine: threads, or Ray: the cluster of RAY_ADDRESS, else one on this machine.",
 )
 """The option of commands whose work runs on threads or on a Ray cluster."""
+
+new_place_option = click.option(
+    "--output",
+    required=True,
+    help="The place for the result: a folder or an object-store URI, still empty.",
+)
+"""The option of commands that write files."""
+
+quiet_option = click.option(
+    "--quiet",
+    "progress",
+    is_flag=True,
+    callback=lambda context, parameter, quiet: not quiet and sys.stderr.isatty(),
+    help="Write plain log lines in place of a progress bar.",
+)
+"""The option of commands that show progress: a bar, unless this or another output forbids it."""
+
+text_option = click.option(
+    "--text", default="text", show_default=True, help="The column of the text."
+)
+"""The option of commands that read public documents."""
+
+
+def seed_option(of: str) -> _Decorator:
+    """Return the option for the seed of something; equal seeds give equal results."""
+    return click.option(
+        "--seed",
+        default=1,
+        show_default=True,
+        type=click.IntRange(0),
+        help=f"The seed of {of}; equal seeds give equal results.",
+    )
+
+
+def provenance_option(help: str) -> _Decorator:
+    """Return the option that states whether an artefact is made from public data alone."""
+    return click.option(
+        "--provenance", required=True, type=click.Choice(["public", "private"]), help=help
+    )
 
 
 class Number(click.ParamType):

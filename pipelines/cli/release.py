@@ -2,61 +2,57 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from quietcorpus import api
-from quietcorpus.pipelines.cli.options import engine_option
-from quietcorpus.pipelines.terminal.failures import guarded
-from quietcorpus.pipelines.terminal.logs import configure_logging
+from quietcorpus.pipelines.cli.command import command, on_failure
+from quietcorpus.pipelines.cli.options import engine_option, quiet_option
 
 if TYPE_CHECKING:
     from quietcorpus.pipelines.card.model import Card
 
-_NOT_PUBLISHED = "; nothing was published"
 
-
-@click.command(
+@command(
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
     short_help="Make a release from a spec.",
+    note="; nothing was published",
 )
 @click.argument("spec", type=click.Path())
 @click.argument("beam_options", nargs=-1, type=click.UNPROCESSED)
 @click.option(
-    "--workers", default=1, show_default=True, type=click.IntRange(1), help="Local processes."
+    "--workers",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1),
+    help="The number of processes on this machine.",
 )
 @click.option(
     "--if-exists",
     type=click.Choice(["refuse", "ok"]),
     default="refuse",
     show_default=True,
-    help="If the output holds a release of this id, mechanism and columns. The input of that one "
-    "is not compared.",
+    help="The reaction to an output that holds a release of this id, mechanism and columns. The "
+    "input of that release is not compared.",
 )
 @click.option(
     "--strict",
     is_flag=True,
-    help="Refuse a guarantee that means little, which is warned of otherwise; not that of a "
-    "release that exists.",
+    help="Refuse a guarantee that means little; otherwise, it is logged as a warning. A release "
+    "that exists is not checked.",
 )
-@click.option("--quiet", is_flag=True, help="No progress bar; plain log lines.")
+@quiet_option
 @click.option(
     "--log-level",
     type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]),
     default="INFO",
     show_default=True,
-    help="What is logged; DEBUG includes Beam's own log.",
+    help="The level of the log; DEBUG includes Beam's own log.",
 )
-def release(
-    spec: str,
-    beam_options: tuple[str, ...],
-    workers: int,
-    if_exists: Literal["refuse", "ok"],
-    strict: bool,
-    quiet: bool,
-    log_level: str,
-) -> None:
+def release(spec: str, **given: Any) -> Iterator[str]:
     """Make the release that SPEC describes.
 
     The spec is checked in full before anything is read. Every record is privatised, and the release
@@ -70,112 +66,74 @@ def release(
       quietcorpus release spec.yaml --workers 8
       quietcorpus release spec.yaml --runner=DataflowRunner --project=... --region=...
     """
+    from quietcorpus.pipelines.engine.engine import GraphIsValid
+    from quietcorpus.pipelines.spec.loading import load_spec
 
-    failure_note = _NOT_PUBLISHED
+    existed = True
 
     def published() -> None:
-        nonlocal failure_note
-        failure_note = "; the release may be published: run again, with --if-exists=ok"
+        nonlocal existed
+        existed = False
+        on_failure("; the release may be published: run again, with --if-exists=ok")
 
-    def run() -> tuple[str, Card] | None:
-        configure_logging(log_level)
-        from quietcorpus.pipelines.engine.engine import GraphIsValid
-        from quietcorpus.pipelines.spec.loading import load_spec
-
-        loaded = load_spec(spec)
-        try:
-            card = api.release(
-                loaded,
-                workers=workers,
-                beam_options=beam_options,
-                if_exists=if_exists,
-                strict=strict,
-                progress=not quiet,
-                on_publishing=published,
-            )
-        except GraphIsValid:
-            return None
-        return loaded.output, card
-
-    done = guarded(run, lambda: failure_note)
-    if done is None:
-        click.echo("graph     valid; nothing was run, and nothing was published")
+    loaded = load_spec(spec)
+    try:
+        card = api.release(loaded, on_publishing=published, **given)
+    except GraphIsValid:
+        yield "graph     valid; nothing was run, and nothing was published"
         return
-    output, card = done
-    existed = failure_note == _NOT_PUBLISHED
-    click.echo(f"release   {output}{' (complete already; nothing was done)' if existed else ''}")
-    _print_card(card)
+    yield f"release   {loaded.output}{' (complete already; nothing was done)' if existed else ''}"
+    yield from _lines(card)
 
 
-@click.command(short_help="Check a release against its card.")
+@command(short_help="Check a release against its card.")
 @click.argument("path")
-@click.option("--ledger", "place", help="A ledger that must count this release, as its card says.")
-def verify(path: str, place: str | None) -> None:
+@click.option("--ledger", "place", help="A ledger that must count the release, as the card states.")
+def verify(path: str, place: str | None) -> Iterator[str]:
     """Check the release at PATH (a folder or an object-store URI).
 
     Every file's digest, row count and columns are compared with release.json, and release.json with
     its schema. Files that it does not list are refused. The exit code is 0 if everything matches.
     """
-
-    def run() -> Card:
-        configure_logging("INFO")
-        return api.verify(path, ledger=place)
-
-    card = guarded(run)
-    click.echo(f"verified  {path}: {len(card.files)} files are as release.json says")
-    _print_card(card)
+    card = api.verify(path, ledger=place)
+    yield f"verified  {path}: {len(card.files)} files are as release.json says"
+    yield from _lines(card)
 
 
-@click.command(short_help="Better documents from a release of noisy bins.")
+@command(
+    short_help="Make better documents from a release of noisy bins.",
+    note="; nothing was published, and the same command goes on from here",
+)
 @click.argument("path", metavar="RELEASE")
-@click.option("--output", required=True, help="Where the new release will be.")
+@click.option("--output", required=True, help="The place for the new release.")
 @click.option(
     "--factors",
     default=30,
     show_default=True,
     type=click.IntRange(1),
-    help="Topics of the model: more for less noise.",
+    help="The number of topics of the model; take more where there is less noise.",
 )
 @engine_option
-@click.option("--quiet", is_flag=True, help="No progress bar; plain log lines.")
-def reconstruct(
-    path: str, output: str, factors: int, engine: Literal["local", "ray"], quiet: bool
-) -> None:
+@quiet_option
+def reconstruct(path: str, output: str, **given: Any) -> Iterator[str]:
     """Make a better release from RELEASE, bags of words that were made with `include: [bins]`.
 
     A low-rank model is fitted to the noisy counts, which are not clipped, with the known law of the
     noise; every document is then drawn from the model. Anyone who holds RELEASE can do this: it
     needs no corpus and no key, and costs no further budget. A stopped run goes on where it was.
     """
-
-    failure_note = "; nothing was published, and the same command goes on from here"
-
-    def published() -> None:
-        nonlocal failure_note
-        failure_note = "; the release may be published: see whether `quietcorpus verify` finds it"
-
-    def run() -> Card:
-        configure_logging("INFO")
-        return api.reconstruct(
-            path,
-            output,
-            factors=factors,
-            engine=engine,
-            progress=not quiet,
-            on_publishing=published,
-        )
-
-    card = guarded(run, lambda: failure_note)
-    click.echo(f"release   {output}")
-    _print_card(card)
+    published = "; the release may be published: see whether `quietcorpus verify` finds it"
+    card = api.reconstruct(path, output, on_publishing=partial(on_failure, published), **given)
+    yield f"release   {output}"
+    yield from _lines(card)
 
 
-def _print_card(card: Card) -> None:
+def _lines(card: Card) -> Iterator[str]:
     from quietcorpus.pipelines.card.parameters import costs, total_cost
 
     stages = [f"{stage.stage} {costs(stage.parameters)}" for stage in card.budget.stages]
-    click.echo(f"documents {card.counts.documents:,} ({card.counts.rejected:,} records rejected)")
-    click.echo(f"guarantee {card.guarantee.statement}")
-    click.echo(f"cost      {total_cost(card.budget.total)} ({' + '.join(stages)})")
+    yield f"documents {card.counts.documents:,} ({card.counts.rejected:,} records rejected)"
+    yield f"guarantee {card.guarantee.statement}"
+    yield f"cost      {total_cost(card.budget.total)} ({' + '.join(stages)})"
     for other in card.budget.inherited:
-        click.echo(f"and       for the data of its {other['artefact']}: {other['statement']}")
+        yield f"and       for the data of its {other['artefact']}: {other['statement']}"

@@ -63,9 +63,9 @@ class Engine:
         FileSystems.set_options(self._options)  # object stores are read before a pipeline exists
         self.workers = workers
         if workers < 1:
-            raise InputError(f"--workers: {workers} is not above zero")
+            raise InputError(f"workers: {workers} is not above zero")
         if not self.local and workers != 1:
-            raise InputError("--workers: for the local engine alone; use the runner's own option")
+            raise InputError("workers: for the local engine alone; use the runner's own option")
         self.dry = bool(self._options.view_as(TestOptions).dry_run)
         dataflow = clusters.runner_name(self._options) == "dataflow"
         if self.dry and not dataflow:
@@ -108,7 +108,7 @@ class Engine:
                     result.cancel()  # or workers would go on writing where nobody looks
                 raise
         if state != PipelineState.DONE:
-            raise StageError(f"the job ended as {state}; --log-level DEBUG shows the runner's log")
+            raise StageError(f"the job ended as {state}; `log_level` DEBUG shows the runner's log")
 
     def _run_locally(self, build: Callable[[beam.Pipeline], None], observer: Observer) -> None:
         options = self._options.get_all_options(drop_default=True) | {"runner": None}
@@ -126,15 +126,16 @@ class Engine:
             provision_info=_provision(local),
             progress_request_frequency=_POLL_SECONDS,
         )
-        done = False
-        try:
-            with interruptible(), _watched(observer), watched(observer.add), _on_loopback():
-                pipeline = beam.Pipeline(runner=runner, options=local)
-                build(pipeline)
-                pipeline.run().wait_until_finish()
-            done = True
-        finally:
-            observer.close(done=done)
+        with (
+            observer,
+            interruptible(),
+            _watched(observer),
+            watched(observer.add),
+            _on_loopback(),
+        ):
+            pipeline = beam.Pipeline(runner=runner, options=local)
+            build(pipeline)
+            pipeline.run().wait_until_finish()
 
 
 def _threads(workers: int) -> str:
@@ -150,7 +151,7 @@ def translated(error: BaseException) -> InputError | StageError:
     if not found:
         return StageError(
             f"the engine failed ({type(error).__name__}), maybe because a worker was killed or had "
-            "too little memory; --log-level DEBUG shows its log"
+            "too little memory; `log_level` DEBUG shows its log"
         )
     kind, message = found[-1]
     return _KINDS[kind](message)
@@ -176,8 +177,9 @@ def _parse(arguments: Sequence[str]) -> PipelineOptions:
         create_runner(known.runner or "FnApiRunner")
     except (ValueError, ImportError, AttributeError):
         raise InputError(
-            f"--runner: {known.runner!r} is no runner of Beam's, or needs an extra of apache-beam "
-            f"that is not installed; give one of {', '.join(StandardOptions.KNOWN_RUNNER_NAMES)}"
+            f"--runner: {known.runner!r} is not a runner of Beam's, or needs an extra of "
+            "apache-beam that is not installed; give one of "
+            f"{', '.join(StandardOptions.KNOWN_RUNNER_NAMES)}"
         ) from None
     return PipelineOptions(list(arguments))
 

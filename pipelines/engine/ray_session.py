@@ -12,30 +12,31 @@ from collections.abc import Iterator
 from typing import Any
 
 from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.installed import require_installed
 
 _CONNECT_SECONDS = 10.0
 
 
+def require_ray() -> None:
+    """Raise InputError if `engine` names Ray, and Ray is not installed."""
+    require_installed("ray", key="engine", extra="ray", otherwise=", or leave `engine` out")
+
+
 @contextlib.contextmanager
-def ray_session(missing: str, count: int, *, private: bool = False) -> Iterator[Any]:
-    """Connect to a cluster and yield the module `ray`; raises InputError if either is missing.
+def ray_session(count: int, *, private: bool = False) -> Iterator[Any]:
+    """Connect to a cluster and yield the module `ray`; raises InputError for no cluster.
 
     Args:
-        missing: the error message if Ray is not installed.
         count: the processors of a cluster of our own, which ends with the context.
         private: whether it will work on private text: the cluster is then always our own. Content
             put into Ray's store must still be encrypted, since the store may be a file.
     """
     with _environment_of_ray():
-        try:
-            import ray
-        except ImportError:
-            raise InputError(missing) from None
+        import ray
+
         ours = not ray.is_initialized()
         if private and not ours:
-            raise InputError(
-                "--workers: this process uses a Ray cluster already; disconnect from it"
-            )
+            raise InputError("workers: this process uses a Ray cluster already; disconnect from it")
         if ours:
             with _same_sigterm():
                 _start(ray, count, private=private)

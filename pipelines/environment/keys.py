@@ -57,9 +57,9 @@ def configured_master_key() -> bytes | None:
         )
     if _is_weak(key) and os.environ.get(ALLOW_VARIABLE) != "1":
         raise InputError(
-            f"{name}: the master key is no random one: it has few distinct bytes, or equal steps "
-            "between them, or is the hash of nothing; make one with `openssl rand -hex 32` (for "
-            f"tests alone, {ALLOW_VARIABLE}=1 takes it)"
+            f"{name}: the master key is not a random one: it has few distinct bytes, or equal "
+            "steps between them, or is the hash of nothing; make one with `openssl rand -hex 32` "
+            f"(for tests alone, {ALLOW_VARIABLE}=1 takes it)"
         )
     return key
 

@@ -33,7 +33,7 @@ class Columns:
 
     def corpus(self, pattern: str) -> Corpus:
         """Return the corpus to read, with these columns."""
-        named = (("--id", self.id), ("--label", self.label), ("--user", self.user))
+        named = (("id", self.id), ("label", self.label), ("user", self.user))
         also = tuple((key, name) for key, name in named if name is not None)
         return Corpus(pattern, self.text, also=also)
 
@@ -83,8 +83,8 @@ def sample(pattern: str, columns: Columns, most: int, seed: int) -> Sample:
             item = (-generator.random(), next(number), (text, values))
             (heapq.heappush if len(kept) < most else heapq.heappushpop)(kept, item)
     except InputError as error:  # it names keys of a spec, not options
-        said = str(error).replace("input.path:", "--against:", 1)
-        raise InputError(said.replace("input.text:", "--text:", 1)) from None
+        said = str(error).replace("input.path:", "against:", 1)
+        raise InputError(said.replace("input.text:", "text:", 1)) from None
     records = [record for _, _, record in sorted(kept, key=lambda item: item[1])]
     texts = [text for text, _ in records]
     documents = Documents(

@@ -82,11 +82,11 @@ def _tables(output: str, card: Card) -> Iterator[pa.Table]:
 def _places(name: str, found: pa.Array, ids: Strings) -> pa.Array:
     """Return the release's rows of the sampled documents; `found` are the ids of its rows."""
     if len(set(ids.tolist())) < len(ids):
-        raise InputError(f"--id: the column {name!r} repeats values; name one that does not")
+        raise InputError(f"id: the column {name!r} repeats values; name one that does not")
     places = pc.index_in(pa.array(ids.tolist(), pa.large_string()), value_set=found)
     if places.null_count:
         raise InputError(
-            f"--against: {places.null_count:,} of {len(ids):,} sampled documents have no row in "
+            f"against: {places.null_count:,} of {len(ids):,} sampled documents have no row in "
             f"the release by their {name!r}; give the corpus that the release was made of"
         )
     return places

@@ -214,7 +214,7 @@ def _released(spec: Spec, folder: str) -> Draw:
     name = f"evaluation-{secrets.token_hex(8)}"  # no other release has this id
     # The release is deleted unseen, so it costs nothing and no ledger counts it.
     own = {"release": name, "output": output, "checkpoints": None, "ledger": None}
-    release(spec.model_copy(update=own), Engine([], 1), lambda: None, quiet=True)
+    release(spec.model_copy(update=own), Engine([], 1), lambda: None)
     return _vectors(output)
 
 

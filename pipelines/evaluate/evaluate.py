@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import math
 import os
@@ -25,6 +24,7 @@ from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import places
 from quietcorpus.pipelines.storage.places import inside
 from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.installed import require_installed
 from quietcorpus.transforms.reading.sources import plan
 
 REPORT, CONTENT, ROWS, DRAWS = (
@@ -33,13 +33,8 @@ REPORT, CONTENT, ROWS, DRAWS = (
     "evaluation.parquet",
     "draws",
 )
-_NEEDED = (
-    ("sklearn", "scikit-learn"),
-    ("tomotopy", "tomotopy"),
-    ("gensim", "gensim"),
-    ("matplotlib", "matplotlib"),
-    ("jinja2", "jinja2"),
-)
+_MODULES = ("sklearn", "tomotopy", "gensim", "matplotlib", "jinja2")
+_PACKAGES = ("scikit-learn", *_MODULES[1:])
 _DRAWS = 3
 
 
@@ -52,14 +47,14 @@ class Effort:
         settings: the settings of a sweep, in addition to the release's own.
         workers: the number of processes.
         audit: whether to audit the spec as well.
-        quiet: whether to log progress even on a terminal.
+        progress: whether to show a bar.
     """
 
     draws: int
     settings: Sequence[Setting]
     workers: int
     audit: bool
-    quiet: bool
+    progress: bool
 
     @classmethod
     def of(
@@ -70,20 +65,18 @@ class Effort:
         workers: int,
         *,
         audit: bool,
-        quiet: bool,
+        progress: bool,
     ) -> Effort:
         """Build an effort, with the usual draws by default; raises InputError for too many."""
         if evaluation.spec is None and (draws or 1) > 1:
-            raise InputError("--spec: missing; further draws are of what the spec describes")
+            raise InputError("spec: missing; further draws are of what the spec describes")
         many = draws or (_DRAWS if evaluation.spec else 1)
-        return cls(many, settings, workers, audit, quiet)
+        return cls(many, settings, workers, audit, progress)
 
 
 def require() -> None:
     """Raise InputError if a package that measures or plots is not installed."""
-    for module, package in _NEEDED:
-        if importlib.util.find_spec(module) is None:
-            raise InputError(f"{package} is not installed; install the extra [evaluate]")
+    require_installed(*_MODULES, extra="evaluate")
 
 
 def evaluate(evaluation: Evaluation, output: str, effort: Effort) -> dict[str, Any]:
@@ -102,9 +95,9 @@ def evaluate(evaluation: Evaluation, output: str, effort: Effort) -> dict[str, A
         InputError: anything that a person can mend; no report is written then.
     """
     if inside(output, evaluation.release):
-        raise InputError(f"--output: {output} lies in the release; name a place of its own")
+        raise InputError(f"output: {output} lies in the release; name a place of its own")
     if evaluation.spec is None and effort.settings:
-        raise InputError("--spec: missing; a sweep makes draws of what the spec describes")
+        raise InputError("spec: missing; a sweep makes draws of what the spec describes")
     evaluation.check(effort.settings)
     tasks = _tasks(evaluation, effort)
     if places.is_local(output):
@@ -112,12 +105,12 @@ def evaluate(evaluation: Evaluation, output: str, effort: Effort) -> dict[str, A
             os.makedirs(output, mode=0o700, exist_ok=True)  # its owner's alone
         except OSError:
             raise InputError(
-                f"--output: {output} cannot be made; name a folder that can be written to"
+                f"output: {output} cannot be made; name a folder that can be written to"
             ) from None
-    storage.probe("--output", output)
+    storage.probe("output", output)
     _refuse_another(output, evaluation.digest)
     done = sweep.Done(f"{output}/{DRAWS}", _identity(evaluation))
-    measured = sweep.run(evaluation, tasks, done, effort.workers, quiet=effort.quiet)
+    measured = sweep.run(evaluation, tasks, done, effort.workers, progress=effort.progress)
     _refuse_strangers(measured, len(evaluation.sample))
     order = {task: number for number, task in enumerate(tasks)}
     measured.sort(key=lambda one: order[one.setting, one.draw])
@@ -143,7 +136,7 @@ def _refuse_another(output: str, digest: str) -> None:
         found = None
     if found != digest:
         raise InputError(
-            f"--output: {output} holds the report of another release; name a place of its own"
+            f"output: {output} holds the report of another release; name a place of its own"
         )
 
 
@@ -165,7 +158,7 @@ def _refuse_strangers(measured: Sequence[Measured], documents: int) -> None:
     # 1 / documents keeps the bound above zero where no document is linked, or every one is.
     if fresh - own > 6 * (spread + 1 / documents):
         raise InputError(
-            f"--against: {own:.1%} of the release's rows are linked to the documents of their ids, "
+            f"against: {own:.1%} of the release's rows are linked to the documents of their ids, "
             f"and {fresh:.1%} of a fresh draw's: these are not the texts that the release was made "
             "of; give those"
         )
@@ -180,7 +173,7 @@ def _tasks(evaluation: Evaluation, effort: Effort) -> list[sweep.Task]:
 def _identity(evaluation: Evaluation) -> str:
     """Return a digest of all that a draw's result depends on, except its setting and number."""
     files = plan(evaluation.columns.corpus(evaluation.against)).files
-    versions = [version(package) for _, package in _NEEDED]
+    versions = [version(package) for package in _PACKAGES]
     parts = [asdict(evaluation), evaluation.card.to_json(), files, environment_digest(), versions]
     if evaluation.spec is not None:
         with open(evaluation.spec, "rb") as stream:

@@ -81,7 +81,7 @@ class Evaluation:
         made = cls(release, against, spec, columns, documents, seed)
         if id_ is not None and id_ not in made.card.kept:
             kept = ", ".join(map(repr, made.card.kept)) or "none"
-            raise InputError(f"--id: the release keeps no column {id_!r} (it keeps {kept})")
+            raise InputError(f"id: the release keeps no column {id_!r} (it keeps {kept})")
         return made
 
     @cached_property
@@ -115,7 +115,7 @@ class Evaluation:
         """Return the release itself as a draw; raises InputError for another corpus."""
         if self.card.counts.documents != self.sample.of:
             raise InputError(
-                f"--against: the corpus has {self.sample.of:,} documents and the release "
+                f"against: the corpus has {self.sample.of:,} documents and the release "
                 f"{self.card.counts.documents:,}; give the corpus that the release was made of"
             )
         return self.study.own or released(
@@ -134,9 +134,7 @@ class Evaluation:
         if self.spec is not None:
             user = getattr(self.described.mechanism, "user", self.columns.user)
             if user != self.columns.user:
-                raise InputError(
-                    f"--user: the release protects the users of {user!r}; leave it out"
-                )
+                raise InputError(f"user: the release protects the users of {user!r}; leave it out")
         self._check_columns()
         _ = self.own
 
@@ -147,7 +145,7 @@ class Evaluation:
         for key, _ in setting:
             if key not in swept:
                 raise InputError(
-                    f"--sweep: {key!r} is no key that a draw can follow here; give one of "
+                    f"sweep: {key!r} is not a key that a draw can follow here; give one of "
                     f"{', '.join(sorted(swept))}"
                 )
         changes = {f"mechanism.{key}": value for key, value in setting}
@@ -175,21 +173,21 @@ class Evaluation:
         """Raise InputError for too few documents, classes or authors to learn from."""
         if len(self.sample) < LEAST_OF_CLASS:
             raise InputError(
-                f"--against: {self.against} has {len(self.sample)} documents, of which nothing "
+                f"against: {self.against} has {len(self.sample)} documents, of which nothing "
                 f"can be said; give {LEAST_OF_CLASS} or more"
             )
         if self.sample.labels is not None:
             _, classes = labelled(self.sample.labels)
             if len(np.unique(classes)) < 2:
                 raise InputError(
-                    f"--label: the column {self.columns.label!r} has fewer than two classes of "
+                    f"label: the column {self.columns.label!r} has fewer than two classes of "
                     f"{LEAST_OF_CLASS} documents or more among {len(self.sample):,}; name "
                     "another column, or leave it out"
                 )
         users = self.sample.users if self.measures.of_authors else None
         if users is not None and authors(users) is None:
             raise InputError(
-                f"--user: the column {self.columns.user!r} has fewer than two authors of "
+                f"user: the column {self.columns.user!r} has fewer than two authors of "
                 f"{LEAST_OF_AUTHOR} documents or more among {len(self.sample):,}; name another "
                 "column, or leave it out"
             )
@@ -204,15 +202,15 @@ class Evaluation:
         if self.spec is None:
             kind = self.card.mechanism.kind
             raise InputError(
-                f"--spec: missing; evaluating {kind} needs the artefacts that the spec names"
+                f"spec: missing; evaluating {kind} needs the artefacts that the spec names"
             )
         if self.card.reconstruction is not None:
             raise InputError(
-                f"--spec: {self.release} was reconstructed, and further draws would not be; leave "
+                f"spec: {self.release} was reconstructed, and further draws would not be; leave "
                 "it out"
             )
         spec = load_spec(self.spec)
         other = whole_difference(self.card, spec)
         if other is not None:
-            raise InputError(f"--spec: {self.spec} describes another release ({other})")
+            raise InputError(f"spec: {self.spec} describes another release ({other})")
         return spec

@@ -156,8 +156,8 @@ def refuse_unknown(counts: Any) -> None:
     """Raise InputError if no document has a word that the release knows; counts are (n, V)."""
     if not counts.sum():
         raise InputError(
-            f"--text: none of {counts.shape[0]:,} documents has a word that the release knows; "
-            "check the column, and --against"
+            f"text: none of {counts.shape[0]:,} documents has a word that the release knows; "
+            "check the column, and `against`"
         )
 
 

@@ -14,8 +14,9 @@ from quietcorpus.pipelines.evaluate.evaluation import Evaluation
 from quietcorpus.pipelines.evaluate.measures import MEASURES
 from quietcorpus.pipelines.evaluate.results import Measured, Observation, Setting
 from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.terminal.steps import shown
+from quietcorpus.pipelines.terminal.progress import shown
 from quietcorpus.transforms.errors import InputError, StageError
+from quietcorpus.transforms.installed import require_installed
 
 Task = tuple[Setting, int]
 
@@ -27,9 +28,9 @@ def parsed(sweep: Iterable[str]) -> dict[str, list[str]]:
         key, equals, values = given.partition("=")
         listed = [value.strip() for value in values.split(",")]
         if not (key.strip() and equals and all(listed)):
-            raise InputError(f"--sweep: {given!r} is not KEY=VALUE,VALUE, such as epsilon=1,2,5,10")
+            raise InputError(f"sweep: {given!r} is not KEY=VALUE,VALUE, such as epsilon=1,2,5,10")
         if key.strip() in axes:
-            raise InputError("--sweep: a key is given twice; give all of its values at once")
+            raise InputError("sweep: a key is given twice; give all of its values at once")
         axes[key.strip()] = listed
     return axes
 
@@ -87,7 +88,7 @@ def _observation(**kept: Any) -> Observation:
 
 
 def run(
-    evaluation: Evaluation, tasks: Sequence[Task], done: Done, workers: int, *, quiet: bool
+    evaluation: Evaluation, tasks: Sequence[Task], done: Done, workers: int, *, progress: bool
 ) -> list[Measured]:
     """Return the results of all tasks; measure and store those that are missing."""
     found = [(task, done.find(task)) for task in tasks]
@@ -95,7 +96,7 @@ def run(
     left = [task for task, one in found if one is None]
     count = min(workers, len(left))
     results = _here(evaluation, left) if count < 2 else _by_ray(evaluation, left, count)
-    for one in shown(results, len(left), "evaluation", "draws", quiet=quiet):
+    for one in shown(results, len(left), "evaluation", "draws", bar=progress):
         done.keep(one)
         measured.append(one)
     return measured
@@ -108,8 +109,8 @@ def _here(evaluation: Evaluation, tasks: Sequence[Task]) -> Iterator[Measured]:
 
 def _by_ray(evaluation: Evaluation, tasks: Sequence[Task], workers: int) -> Iterator[Measured]:
     """Measure by Ray's workers, which read the corpus themselves: Ray's store holds no text."""
-    missing = "--workers: ray is not installed; install the extra [evaluate], or give 1"
-    with ray_session(missing, workers, private=True) as ray:
+    require_installed("ray", key="workers", extra="evaluate", otherwise=", or give 1")
+    with ray_session(workers, private=True) as ray:
         from ray.util import ActorPool
 
         worker = ray.remote(num_cpus=1)(_Worker)

@@ -128,8 +128,8 @@ class WordsStudy(Study):
         offsets, words = self._index.vocabulary.look_up(tokens)
         if not np.array_equal(offsets, self._offsets):
             raise InputError(
-                "--against: the release's texts are not as long as the corpus's; give the corpus "
-                "that the release was made of, and check --text"
+                "against: the release's texts are not as long as the corpus's; give the corpus "
+                "that the release was made of, and check `text`"
             )
         return words
 

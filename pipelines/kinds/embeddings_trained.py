@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,11 +21,11 @@ from quietcorpus.pipelines.kinds.embeddings_users import UserCorpus, versions_of
 from quietcorpus.pipelines.kinds.job import Job
 from quietcorpus.pipelines.kinds.kind import Account, Kind
 from quietcorpus.pipelines.kinds.training import TrainingRun
-from quietcorpus.pipelines.kinds.training_workers import check_installed
 from quietcorpus.pipelines.spec.embeddings import TrainingSpec, WordEmbeddingsSpec
 from quietcorpus.pipelines.storage.files import rows_of
 from quietcorpus.pipelines.storage.layout import TABLE
 from quietcorpus.transforms.errors import InputError, NoisyOutcome
+from quietcorpus.transforms.installed import require_installed
 from quietcorpus.transforms.shards import Tally, Written
 from quietcorpus.transforms.users.training_shards import FOLDER, WriteTrainingShards
 
@@ -53,12 +52,11 @@ class TrainedEmbeddingsKind(Kind):
         Raises InputError for a vocabulary or a budget that cannot be used, and if PyTorch, or Ray
         for several workers, is not installed.
         """
-        if importlib.util.find_spec("torch") is None:
-            raise InputError(
-                "mechanism.method: sgd needs torch, which is not installed; install the extra "
-                "[training], or take method: cooccurrence"
-            )
-        check_installed(workers)
+        remedy = ", or take method: cooccurrence"
+        require_installed("torch", key="mechanism.method", extra="training", otherwise=remedy)
+        if workers > 1:
+            remedy = ", or train in one process"
+            require_installed("ray", key="workers", extra="ray", otherwise=remedy)
         corpus = UserCorpus.resolve(spec)
         _refuse_large(corpus.size or 0, spec.dimensions)
         given = spec.training
@@ -138,7 +136,7 @@ class TrainedEmbeddingsKind(Kind):
             job.spec.checkpoints,
             job.spec.release,
             job.workers,
-            job.quiet,
+            job.progress,
             self.computing,
         )
         state = course.run(shards, job.key)

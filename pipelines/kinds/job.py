@@ -28,7 +28,7 @@ class Job:
         key: fetches the release key in workers.
         staging: the folder for files that are not published yet.
         workers: the number of local processes that the launcher's own work may use.
-        quiet: whether the launcher's own work logs its progress even on a terminal.
+        progress: whether the launcher's own work shows a bar.
     """
 
     spec: Spec
@@ -37,7 +37,7 @@ class Job:
     key: KeySource
     staging: str
     workers: int = 1
-    quiet: bool = True
+    progress: bool = False
 
     @property
     def corpus(self) -> Corpus:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import functools
 import hashlib
 import logging
-import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-
-from tqdm import tqdm
 
 from quietcorpus.mechanisms.accounting import Schedule
 from quietcorpus.mechanisms.encoding import Value
@@ -21,6 +18,7 @@ from quietcorpus.mechanisms.user_training import State, Sums, Training
 from quietcorpus.pipelines.environment.version import environment_digest
 from quietcorpus.pipelines.kinds.training_checkpoints import Checkpoint
 from quietcorpus.pipelines.kinds.training_workers import STAGE, sums_of
+from quietcorpus.pipelines.terminal.progress import Display
 from quietcorpus.transforms.errors import InputError, NoisyOutcome
 from quietcorpus.transforms.shards import Written, staged_content
 from quietcorpus.transforms.users.training_shards import read_shards
@@ -28,7 +26,6 @@ from quietcorpus.transforms.vocabulary import KeySource
 
 _TRAINING_TO_SAVING = 50.0  # seconds of training for each second of saving, at least
 _AGAIN_SECONDS = 30.0  # at least, before a failed save is tried again
-_TELL_EVERY_SECONDS = 10.0
 _LOGGER = logging.getLogger("quietcorpus.training")
 
 
@@ -46,7 +43,7 @@ class TrainingRun:
         checkpoints: the folder for checkpoints, if any.
         release: the release's id.
         workers: the number of processes that share the users.
-        quiet: whether progress is logged even on a terminal.
+        progress: whether to show a bar.
         computing: the software and hardware that the updates' last digits depend on, besides the
             code.
     """
@@ -60,7 +57,7 @@ class TrainingRun:
     checkpoints: str | None
     release: str
     workers: int
-    quiet: bool
+    progress: bool
     computing: str
 
     def run(self, shards: Sequence[Written], source: KeySource) -> State:
@@ -119,9 +116,11 @@ class TrainingRun:
         due = time.monotonic()
         last = state
         spent = functools.partial(spent_by, self.schedule, self.before)
-        with _Progress(spent, self.until, state.step, quiet=self.quiet) as progress:
+        with Display(
+            "training", self.until, "steps", bar=self.progress, done=state.step, note=spent
+        ) as display:
             for last in self.training.run(state, self.until, sums, stream):
-                progress.show(last.step)
+                display.show(last.step)
                 if checkpoint and (began := time.monotonic()) >= due:
                     saved = _save(checkpoint, last)
                     ended = time.monotonic()
@@ -140,36 +139,6 @@ def _save(checkpoint: Checkpoint, state: State) -> bool:
         _LOGGER.warning("%s could not be written", checkpoint.uri)
         return False
     return True
-
-
-class _Progress:
-    """The progress of steps and of epsilon spent: a bar on a terminal, log lines elsewhere."""
-
-    def __init__(self, spent: Callable[[int], str], until: int, done: int, *, quiet: bool) -> None:
-        self._spent = spent
-        self._until = until
-        self._told = time.monotonic()
-        hidden = quiet or not sys.stderr.isatty()
-        self._bar = tqdm(
-            desc="training", total=until, initial=done, unit=" steps", leave=False, disable=hidden
-        )
-
-    def __enter__(self) -> _Progress:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.close()
-
-    def show(self, done: int) -> None:
-        """Show the number of steps done, and now and then the epsilon, which is slow to compute."""
-        self._bar.update(done - self._bar.n)
-        if time.monotonic() - self._told < _TELL_EVERY_SECONDS:
-            return
-        self._told = time.monotonic()
-        spent = self._spent(done)
-        self._bar.set_postfix_str(spent)
-        if self._bar.disable:
-            _LOGGER.info("training: %d of %d steps, %s", done, self._until, spent)
 
 
 def spent_by(schedule: Schedule, before: Fraction, done: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,18 +18,11 @@ from quietcorpus.mechanisms.sampled_users import Texts, Users
 from quietcorpus.mechanisms.skip_gram import Rows, SkipGram, Vectors
 from quietcorpus.mechanisms.user_training import Sums
 from quietcorpus.pipelines.engine.ray_session import ray_session
-from quietcorpus.transforms.errors import InputError, StageError
+from quietcorpus.transforms.errors import StageError
 from quietcorpus.transforms.sealed import seal, unseal
 from quietcorpus.transforms.vocabulary import KeySource
 
 STAGE = "training"
-_MISSING = "--workers: ray is not installed; install the extra [ray], or train in one process"
-
-
-def check_installed(workers: int) -> None:
-    """Raise InputError if several workers are asked for, and Ray is not installed."""
-    if workers > 1 and importlib.util.find_spec("ray") is None:
-        raise InputError(_MISSING)
 
 
 class _Part:
@@ -96,9 +88,10 @@ def sums_of(
     """
     release_key = key()
     if workers == 1:
-        yield Users(texts, groups, settings, release_key.stage(STAGE, 1, run=run)).sums
+        with _same_threads():
+            yield Users(texts, groups, settings, release_key.stage(STAGE, 1, run=run)).sums
         return
-    with ray_session(_MISSING, workers, private=True) as ray:
+    with ray_session(workers, private=True) as ray:
         count = max(1, min(len(texts), workers))
         part = ray.remote(num_cpus=1)(_Part)
         actors = []
@@ -106,6 +99,18 @@ def sums_of(
             sealed = _sealed_texts(texts.part(number, count), _texts_name(run, number), release_key)
             actors.append(part.remote(number, sealed, groups, settings, key, run))
         yield functools.partial(_added, ray, actors, run, release_key)
+
+
+@contextmanager
+def _same_threads() -> Iterator[None]:
+    """Restore the number of PyTorch's threads, which `Users` sets to one for the process."""
+    import torch
+
+    threads = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _added(

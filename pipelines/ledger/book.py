@@ -263,7 +263,7 @@ class Ledger:
     def cancel(self, release: str, reason: str) -> Cancellation:
         """Give a reservation back, if nothing was published."""
         if not reason.strip():
-            raise InputError("--reason: is empty; say why the budget may be given back")
+            raise InputError("reason: is empty; say why the budget may be given back")
 
         def decide(state: State) -> Draft:
             found = state.of_release(release)

@@ -96,7 +96,7 @@ def _finding(reservation: Reservation, commit: Commit | None, *, refused: bool) 
     try:
         card = Card.model_validate_json(content)
     except ValueError:
-        return Finding(reservation.release, f"{uri} is no card", wrong=True)
+        return Finding(reservation.release, f"{uri} is not a card", wrong=True)
     said = _disagreement(card, content, reservation, commit)
     return Finding(reservation.release, said or "committed, and its card agrees", wrong=bool(said))
 

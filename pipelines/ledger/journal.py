@@ -102,7 +102,7 @@ class Journal:
             if match:
                 found[match[2]].add(int(match[1]))
             elif not (name.startswith(".") or name == FOLDER):  # a dot: a dead writer's file
-                raise Damaged(f"{name} is no record")
+                raise Damaged(f"{name} is not a record")
         return found["json"], found["sha256"]
 
     def _names(self) -> list[str]:

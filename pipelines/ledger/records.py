@@ -166,7 +166,7 @@ def parse(content: bytes) -> AnyRecord:
     try:
         found = json.loads(content)
     except (ValueError, RecursionError):
-        raise Unreadable("it is no JSON, or only half of it") from None
+        raise Unreadable("it is not JSON, or only half of it") from None
     version = found.get("schema_version") if isinstance(found, dict) else None
     if isinstance(version, int) and version > SCHEMA_VERSION:
         raise Unreadable(f"it was written by a newer version (schema {version})")

@@ -208,7 +208,7 @@ class State:
     def _open(self, number: int) -> Reservation:
         found = self.reservations.get(number)
         if found is None or self.is_spent(number):
-            raise Impossible(f"record {number} is no open reservation")
+            raise Impossible(f"record {number} is not an open reservation")
         return found
 
 

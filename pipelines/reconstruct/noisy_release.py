@@ -174,7 +174,7 @@ class NoisyRelease:
         for table in self.tables(file, [BINS]):
             column = table[BINS].combine_chunks()
             if column.type != pa.list_(pa.int32()):
-                raise InputError(f"{self.output}/{file.path}: its bins are no lists of int32")
+                raise InputError(f"{self.output}/{file.path}: its bins are not lists of int32")
             lengths: Any = np.diff(column.offsets.to_numpy())
             if (lengths != self.size).any() or column.values.null_count:
                 raise InputError(

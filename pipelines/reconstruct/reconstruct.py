@@ -22,12 +22,12 @@ from quietcorpus.pipelines.reconstruct.documents import documents
 from quietcorpus.pipelines.reconstruct.fit import PASSES, Fitted, SavedFactors, fit
 from quietcorpus.pipelines.reconstruct.noisy_release import NoisyRelease
 from quietcorpus.pipelines.reconstruct.part import Part
-from quietcorpus.pipelines.reconstruct.progress import progress
 from quietcorpus.pipelines.reconstruct.workers import Engine, Workers, workers
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.pipelines.storage.places import inside
 from quietcorpus.pipelines.storage.publishing import open_staging
+from quietcorpus.pipelines.terminal.progress import Display
 from quietcorpus.transforms.artefacts.folders import scratch
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.shards import Written
@@ -44,7 +44,7 @@ def reconstruct(
     on_publishing: Callable[[], None],
     *,
     engine: Engine,
-    quiet: bool,
+    progress: bool,
 ) -> Card:
     """Make and publish a better release from the noisy bins of another, as a function of it alone.
 
@@ -54,7 +54,7 @@ def reconstruct(
         factors: the largest number of factors of the low-rank model.
         on_publishing: is called just before the new release may exist.
         engine: the engine of the workers, see `workers`.
-        quiet: whether to log progress even on a terminal.
+        progress: whether to show a bar.
 
     Raises:
         InputError: anything that a person can mend.
@@ -63,21 +63,21 @@ def reconstruct(
     storage.refuse_existing(output)
     source = NoisyRelease.open(path)
     if inside(output, source.output):
-        raise InputError(f"--output: {output} lies in the release; name a place of its own")
+        raise InputError(f"output: {output} lies in the release; name a place of its own")
     run = hashlib.sha256(f"{source.digest} {factors} {environment_digest()}".encode()).hexdigest()
     mine = partial(scratch, f"reconstruct-{run[:32]}")
     with (
         open_staging(output, source.card.release, run[:32]) as place,
         _locked(mine(), path) as folder,
-        progress(source.documents * _STEPS, quiet=quiet) as advance,
-        workers(engine, source, mine, advance) as crew,
+        Display("reconstructing", source.documents * _STEPS, "steps", bar=progress) as display,
+        workers(engine, source, mine, display.advance) as crew,
     ):
         prior, kept = _prior(source, crew, factors), SavedFactors(folder / _KEPT)
         found = fit(crew, prior, source.decay, source.seed, kept)
         files = list(source.tables_of_terms(place.staging))
         for written in documents(crew, source, found, place.staging, source.seed):
             files.append(written)
-            advance(written.rows)
+            display.advance(written.rows)
         card = _card(source, files, place.created, found)
         text = readme.render(card)
         digest = hashlib.sha256(text.encode()).hexdigest()

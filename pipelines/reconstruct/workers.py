@@ -16,13 +16,14 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from quietcorpus.evaluation.calibration import limited
-from quietcorpus.pipelines.engine.ray_session import ray_session
+from quietcorpus.pipelines.engine.ray_session import ray_session, require_ray
 from quietcorpus.pipelines.reconstruct.part import Part, Source
-from quietcorpus.pipelines.reconstruct.progress import Advance
 from quietcorpus.transforms.errors import StageError
 
 Engine = Literal["local", "ray"]
 Sums = npt.NDArray[np.float64]
+Advance = Callable[[int], object]
+"""A callback that gets the number of documents for which one more step is done."""
 _T = TypeVar("_T")
 
 
@@ -72,8 +73,8 @@ def workers(
     """
     processors = len(os.sched_getaffinity(0))
     if engine == "ray":
-        missing = "--engine: ray is not installed; install the extra [ray], or leave --engine out"
-        with limited(), ray_session(missing, processors) as ray:
+        require_ray()
+        with limited(), ray_session(processors) as ray:
             yield _Actors(ray, source, folder, advance)
         return
     with limited(), ThreadPoolExecutor(processors) as pool:

@@ -45,7 +45,7 @@ def refuse_existing(spec: Spec) -> None:
     if card is not None and _difference(card, spec) is None:
         raise InputError(
             f"output: {spec.output} holds a release already, of the same id, columns and "
-            "mechanism; accept it with --if-exists=ok, or name another place"
+            "mechanism; accept it with `if_exists=ok`, or name another place"
         )
     if not (places.is_local(spec.output) or stores.is_supported(spec.output)):
         storage.refuse_existing(spec.output)  # its error for an unknown scheme is the better one

@@ -41,7 +41,7 @@ def release(
     engine: Engine,
     on_publishing: Callable[[], None],
     *,
-    quiet: bool,
+    progress: bool = False,
     strict: bool = False,
 ) -> Card:
     """Make and publish a release; raises InputError for anything that a person can mend.
@@ -71,10 +71,10 @@ def release(
         held = None if engine.dry else hold(spec, kind, key, run)
         shards = make_shards(planned.splits, key.stage("shards", 1))
         source = WorkerKey(spec.release, corpus, key.fingerprint)
-        observer = Observer(planned.documents, kind.passes, quiet=quiet)
+        observer = Observer(planned.documents, kind.passes, bar=progress and engine.local)
 
         def make(staging: str) -> Job:
-            job = Job(spec, planned, shards, source, staging, engine.workers, quiet)
+            job = Job(spec, planned, shards, source, staging, engine.workers, progress)
             counted = kind.has_documents and not engine.local
             with shards_counted(staging, len(shards)) if counted else nullcontext():
                 engine.run(lambda pipeline: kind.build(pipeline, job), observer)
@@ -95,7 +95,7 @@ def release(
 def _refuse(weaknesses: Sequence[Weakness]) -> None:
     if weaknesses:
         said = "; ".join(f"not protected: {one.said}; {one.remedy}" for one in weaknesses)
-        raise InputError(f"--strict: {said}, or drop --strict")
+        raise InputError(f"strict: {said}, or drop `strict`")
 
 
 def _warn(weaknesses: Sequence[Weakness]) -> None:

@@ -21,7 +21,7 @@ def absolute(value: str) -> str:
     Raises InputError for an empty one.
     """
     if not value.strip():
-        raise InputError(f"{value!r} is no path; give a path or a URI")
+        raise InputError(f"{value!r} is not a path; give a path or a URI")
     return value.rstrip("/") if "://" in value else str(Path(value).expanduser().absolute())
 
 

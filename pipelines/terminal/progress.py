@@ -1,20 +1,21 @@
-"""Progress of a run: a bar on a terminal, plain log lines elsewhere and for clusters."""
+"""Progress of a run: a bar, or plain log lines where the caller asks for none."""
 
 from __future__ import annotations
 
 import logging
-import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from typing import TypeVar
 
 from apache_beam.io.filesystems import FileSystems
-from tqdm import tqdm
+from tqdm.auto import tqdm  # a widget in a notebook
 
-_LOG_EVERY_SECONDS = 10.0
+_TELL_EVERY_SECONDS = 10.0
 _LOOK_EVERY_SECONDS = 30.0
+_LARGE = 10_000
 _LOGGER = logging.getLogger("quietcorpus.progress")
 # Latest stage first: the first here that has begun is shown.
 _STAGES = {
@@ -23,32 +24,106 @@ _STAGES = {
     "histogram": "counting terms",
     "vocabulary": "counting words",
 }
+_T = TypeVar("_T")
 
 
-class Observer:
+class Display:
+    """A display of the finished part of some work: a bar, or a log line every ten seconds."""
+
+    def __init__(
+        self,
+        work: str,
+        total: int | None,
+        unit: str,
+        *,
+        bar: bool,
+        done: int = 0,
+        note: Callable[[int], str] | None = None,
+    ) -> None:
+        """Begin a display.
+
+        Args:
+            work: the name of the work.
+            total: the number of steps, if known.
+            unit: the name of a step, in the plural.
+            bar: whether to show a bar, on standard error or in a notebook.
+            done: the number of steps that are done already.
+            note: says more about the state after so many steps; called every ten seconds.
+        """
+        self._work, self._total, self._unit, self._note = work, total, unit, note
+        self._begun = self._told = time.monotonic()
+        self._first = self._done = done
+        self._bar = tqdm(
+            desc=work,
+            total=total,
+            initial=done,
+            unit=f" {unit}",
+            unit_scale=total is None or total >= _LARGE,
+            leave=False,
+            disable=not bar,
+        )
+
+    def __enter__(self) -> Display:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()
+
+    def advance(self, steps: int) -> None:
+        """Show that so many more steps are done."""
+        self.show(self._done + steps)
+
+    def show(self, done: int, work: str | None = None) -> None:
+        """Show that so many steps are done in all, and that the work now has another name."""
+        self._work = work or self._work
+        self._bar.set_description(self._work, refresh=False)
+        self._bar.update(done - self._done)
+        self._done = done
+        now = time.monotonic()
+        if now - self._told < _TELL_EVERY_SECONDS:
+            return
+        self._told = now
+        said = self._note(done) if self._note else ""
+        if not self._bar.disable:
+            self._bar.set_postfix_str(said)
+            return
+        steps = (
+            f"{done} {self._unit}"
+            if self._total is None
+            else f"{done} of {self._total} {self._unit}"
+        )
+        rate = (done - self._first) / (now - self._begun)
+        _LOGGER.info(", ".join(filter(None, (f"{self._work}: {steps}", f"{rate:.3g}/s", said))))
+
+
+def shown(steps: Iterable[_T], total: int, work: str, unit: str, *, bar: bool) -> Iterator[_T]:
+    """Yield the results of steps, one each, and show how many are done; see `Display`."""
+    with Display(work, total, unit, bar=bar) as display:
+        for step in steps:
+            yield step
+            display.advance(1)
+
+
+class Observer(Display):
     """A display of the sums of the counters that bundles report.
 
     `passes` is the number of times that every document is read; `documents` is the number of
     documents, if known.
     """
 
-    def __init__(self, documents: int | None, passes: int, *, quiet: bool) -> None:
+    def __init__(self, documents: int | None, passes: int, *, bar: bool) -> None:
         self._totals: dict[str, int] = defaultdict(int)
         self._bundles: dict[str, dict[str, int]] = defaultdict(dict)
         self._lock = threading.Lock()
-        self._begun = self._logged = time.monotonic()
-        self._bar: tqdm | None = None
         total = documents * passes if documents is not None else None
-        if not quiet and sys.stderr.isatty():
-            self._bar = tqdm(total=total, unit=" documents", unit_scale=True, file=sys.stderr)
-            self._bar.set_description("starting")
+        super().__init__("starting", total, "documents", bar=bar, note=self._tokens)
 
     def add(self, grown: Mapping[str, int]) -> None:
         """Add the increases of this process's counters."""
         with self._lock:
             for name, size in grown.items():
                 self._totals[name] += size
-            self._show()
+            self._refresh()
 
     def report(self, bundle: str, counters: dict[str, int]) -> None:
         """Set the counters of a bundle in some worker process to these values."""
@@ -56,34 +131,17 @@ class Observer:
             for name, value in counters.items():
                 self._totals[name] += value - self._bundles[bundle].get(name, 0)
             self._bundles[bundle].update(counters)
-            self._show()
+            self._refresh()
 
-    def _show(self) -> None:
-        read = sum(v for name, v in self._totals.items() if name.endswith("/documents"))
-        tokens = sum(v for name, v in self._totals.items() if name.endswith("/tokens"))
-        stage = next((s for s in _STAGES if self._totals[f"{s}/documents"]), "starting")
-        if self._bar is not None:
-            self._bar.set_description(_STAGES.get(stage, stage), refresh=False)
-            self._bar.set_postfix_str(f"{tokens:,} tokens", refresh=False)
-            self._bar.update(read - self._bar.n)
-            return
-        now = time.monotonic()
-        if now - self._logged >= _LOG_EVERY_SECONDS:
-            self._logged = now
-            _LOGGER.info(
-                "%s: %d documents, %d tokens, %.0f documents/s",
-                _STAGES.get(stage, stage),
-                read,
-                tokens,
-                read / (now - self._begun),
-            )
+    def _refresh(self) -> None:
+        stage = next((name for s, name in _STAGES.items() if self._totals[f"{s}/documents"]), None)
+        self.show(self._sum("documents"), stage)
 
-    def close(self, *, done: bool) -> None:
-        """Close the bar, full if the run is done: a worker's last poll may lag behind its end."""
-        if self._bar is not None:
-            if done and self._bar.total is not None:
-                self._bar.update(self._bar.total - self._bar.n)
-            self._bar.close()
+    def _tokens(self, _: int) -> str:
+        return f"{self._sum('tokens'):,} tokens"
+
+    def _sum(self, counter: str) -> int:
+        return sum(v for name, v in self._totals.items() if name.endswith(f"/{counter}"))
 
 
 @contextmanager

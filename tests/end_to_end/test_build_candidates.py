@@ -91,7 +91,7 @@ def test_more_clusters_than_documents(workspace: Workspace, lee_texts: list[str]
 def test_documents_that_are_all_alike() -> None:
     # Kills: an error of the clustering's own, candidates that no release can open.
     documents = np.repeat(np.eye(4), 20, axis=0)
-    with pytest.raises(InputError, match=r"^SOURCE: only 4 of the documents differ, too few for 4"):
+    with pytest.raises(InputError, match=r"^source: only 4 of the documents differ, too few for 4"):
         _clusters(documents, 4, 1)
     assert _clusters(documents, 3, 1)[1]["clusters"] == 3
 
@@ -99,7 +99,8 @@ def test_documents_that_are_all_alike() -> None:
 def test_an_output_that_exists(workspace: Workspace) -> None:
     message = no_candidates(workspace, output="input")
     assert (
-        message == f"output: {workspace.input} exists already and is not empty; name another place"
+        message
+        == f"--output: {workspace.input} exists already and is not empty; name another place"
     )
 
 
@@ -123,7 +124,7 @@ def test_no_such_column(workspace: Workspace) -> None:
 def test_no_language(workspace: Workspace, language: str) -> None:
     # Kills: a splitter that takes what it does not know for English, and says nothing.
     assert no_candidates(workspace, language=language) == (
-        f"--language: {language!r} is no code of a language; give one such as en"
+        f"--language: {language!r} is not a code of a language; give one such as en"
     )
 
 

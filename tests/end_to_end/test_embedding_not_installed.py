@@ -30,7 +30,7 @@ def changes_of(workspace: Workspace, method: str) -> dict[str, Any]:
 
 MISSING: dict[tuple[str, str], str | None] = {
     ("torch", "sgd"): (
-        "mechanism.method: sgd needs torch, which is not installed; install the extra [training], "
+        "mechanism.method: torch is not installed; install the extra [training], "
         "or take method: cooccurrence"
     ),
     ("torch", "cooccurrence"): None,

@@ -125,8 +125,11 @@ def test_texts_without_a_known_word(released: Workspace, text: str) -> None:
         (["--sweep", "epsilon"], "--sweep: 'epsilon' is not KEY=VALUE,VALUE"),
         (["--sweep", "epsilon=1,-1"], "mechanism.epsilon: -1 is not allowed"),
         (["--sweep", "epsilon=much"], "mechanism.epsilon: 'much' is not a number"),
-        (["--sweep", "colour=1"], "--sweep: 'colour' is no key that a draw can follow here; give"),
-        (["--sweep", "vocabulary.public=x"], "--sweep: 'vocabulary.public' is no key that a"),
+        (
+            ["--sweep", "colour=1"],
+            "--sweep: 'colour' is not a key that a draw can follow here; give",
+        ),
+        (["--sweep", "vocabulary.public=x"], "--sweep: 'vocabulary.public' is not a key that a"),
         (["--sweep", "compression.size=1000"], "mechanism.compression.size: 1000 is larger than"),
         (["--output", "released/out/report"], "--output: "),
         (["--output", "vocabulary.txt"], "--output: "),
@@ -224,4 +227,6 @@ def test_a_release_of_an_unknown_kind(workspace: Workspace, lee_texts: list[str]
     card = json.loads(path.read_text())
     card["mechanism"]["kind"] = "poems"
     path.write_text(json.dumps(card))
-    assert "mechanism.kind: 'poems' is no kind of release that is known here" in refused(workspace)
+    assert "mechanism.kind: 'poems' is not a kind of release that is known here" in refused(
+        workspace
+    )

@@ -124,8 +124,8 @@ def test_candidates_of_no_use(
 
 def test_no_candidates(workspace: Workspace, sentences: Sentences) -> None:
     assert refusal(workspace, sentences(candidates=str(workspace.input))) == (
-        f"mechanism.candidates: {workspace.input} is no set of candidates: it has no manifest.json "
-        "that can be read; make one with `quietcorpus index build-candidates`"
+        f"mechanism.candidates: {workspace.input} is not a set of candidates: it has no "
+        "manifest.json that can be read; make one with `quietcorpus index build-candidates`"
     )
 
 

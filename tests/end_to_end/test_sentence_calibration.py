@@ -35,7 +35,7 @@ def public(workspace: Workspace, lee_texts: list[str]) -> Path:
 def outcomes(candidates: Path, public: Path) -> dict[tuple[Utility, int | None, Fraction], Outcome]:
     found = calibrate(
         CandidatesSource.resolve("CANDIDATES", str(candidates)),
-        EncoderSource.resolve("--encoder", PACKAGED),
+        EncoderSource.resolve("encoder", PACKAGED),
         Corpus(str(public)),
         EPSILONS,
         documents=DOCUMENTS,
@@ -53,7 +53,7 @@ def test_what_is_expected_is_the_mean_over_the_law(
     opened = CandidatesSource.resolve("CANDIDATES", str(candidates)).open()
     texts = [text for text in lee_texts[PUBLIC_TEXTS:] if len(split([text], 9, "en").texts) >= 7]
     sentences = split(texts[:DOCUMENTS], 5, "en")
-    embeddings = EncoderSource.resolve("--encoder", PACKAGED).open().encode(sentences.texts)
+    embeddings = EncoderSource.resolve("encoder", PACKAGED).open().encode(sentences.texts)
     for utility, projections in ((Utility.SIMILARITY, None), (Utility.DEPTH, 20)):
         law = DeepCandidate(EPSILONS[1], utility, projections or 1)
         values = utilities(utility, projections or 1, opened)(embeddings, sentences.offsets)
@@ -107,7 +107,7 @@ def test_bad_input(workspace: Workspace, public: Path, candidates: Path) -> None
             workspace.run("calibrate", "sentence-embeddings", *arguments, "--epsilons=1")
         )
 
-    assert "is no set of candidates: it has no manifest.json" in refused("absent", str(public))
+    assert "is not a set of candidates: it has no manifest.json" in refused("absent", str(public))
     assert refused(str(candidates), "absent.parquet").startswith("SOURCE: no file matches ")
     message = refused(str(candidates), str(public))
     assert message.startswith(f"SOURCE: {public} has {DOCUMENTS} documents of 7 sentences or more")

@@ -75,7 +75,7 @@ def test_an_index_of_no_use(workspace: Workspace, words: Words, index: Path, fau
     places = {"input.path": str(workspace.input / "*"), "output": str(workspace.output)}
     spec = load_spec(str(workspace.spec(words(index=str(index)) | places)))
     with pytest.raises(InputError) as raised:
-        release(spec, Engine([], 1), lambda: None, quiet=True)
+        release(spec, Engine([], 1), lambda: None)
     found = str(raised.value)
     assert "\n" not in found
     assert found.startswith(f"mechanism.index: {index} ")
@@ -89,12 +89,12 @@ def test_an_index_of_no_use(workspace: Workspace, words: Words, index: Path, fau
 def test_no_index(workspace: Workspace, words: Words) -> None:
     message = workspace.refused(words(index="input"))
     assert message == (
-        f"mechanism.index: {workspace.input} is no index: it has no manifest.json that can be "
+        f"mechanism.index: {workspace.input} is not an index: it has no manifest.json that can be "
         "read; make one with `quietcorpus index build`"
     )
     # A file of vectors is what people will give.
     (workspace.folder / "glove.txt").write_text("alpha 1 2\nbeta 2 1\n")
-    assert "glove.txt is no index: it has no manifest" in workspace.refused(
+    assert "glove.txt is not an index: it has no manifest" in workspace.refused(
         words(index="glove.txt")
     )
 

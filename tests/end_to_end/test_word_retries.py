@@ -239,5 +239,7 @@ def test_a_worker_refuses_what_it_does_not_find(tmp_path: Path, word_index: Path
     with pytest.raises(InputError, match=r"mechanism.index: .* is damaged: codes.npy is not"):
         found.open()
     (tmp_path / "manifest.json").unlink()
-    with pytest.raises(InputError, match=r"mechanism.index: .* is no index: it has no manifest"):
+    with pytest.raises(
+        InputError, match=r"mechanism.index: .* is not an index: it has no manifest"
+    ):
         found.open()

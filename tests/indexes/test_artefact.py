@@ -210,7 +210,7 @@ def test_the_manifest_is_the_one_of_the_digest(folder: Path) -> None:
 
 def test_no_manifest(folder: Path) -> None:
     (folder / "manifest.json").unlink()
-    message = "is no index: it has no manifest.json that can be read"
+    message = "is not an index: it has no manifest.json that can be read"
     assert refusal(folder) == message
     assert refusal(folder / "absent") == message
     (folder / "manifest.json").mkdir()

@@ -291,7 +291,7 @@ def test_the_manifest_is_the_one_of_the_digest(folder: Path) -> None:
 
 def test_no_manifest(folder: Path) -> None:
     (folder / "manifest.json").unlink()
-    message = "is no set of candidates: it has no manifest.json that can be read"
+    message = "is not a set of candidates: it has no manifest.json that can be read"
     assert refusal(folder) == message
     assert refusal(folder / "absent") == message
 

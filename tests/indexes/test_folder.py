@@ -41,8 +41,10 @@ def test_a_format_reads_its_own_version() -> None:
 def test_errors_name_what_is_wanted(tmp_path: Path) -> None:
     with pytest.raises(ArtefactError, match=r"--guarantee, or from public pebbles$"):
         parsed(provenance="private")
-    with pytest.raises(ArtefactError, match=r"^is no heap: it has no manifest\.json that can be r"):
-        folder.read_manifest(str(tmp_path), "heap")
+    with pytest.raises(
+        ArtefactError, match=r"^is not a heap: it has no manifest\.json that can be"
+    ):
+        folder.read_manifest(str(tmp_path), "a heap")
 
 
 def test_files_are_described_and_verified(tmp_path: Path) -> None:

@@ -359,7 +359,9 @@ def test_no_file_cut_short_is_read(tmp_path: Path) -> None:
 def test_damaged_gzip(name: str) -> None:
     content = gzip.compress(GLOVE if name == "x.txt.gz" else BINARY)
     for damaged in (GLOVE, content[:-8] + bytes(8), content[:12] + b"\xff" + content[13:]):
-        with pytest.raises(VectorsError, match=r"is no gzip file, or damaged .*; fetch it again"):
+        with pytest.raises(
+            VectorsError, match=r"is not a gzip file, or damaged .*; fetch it again"
+        ):
             load(name, {name: damaged})
 
 
@@ -402,12 +404,15 @@ KEYED = b"cgensim.models.keyedvectors\nKeyedVectors\n"
         (b"cgensim.models.keyedvectors\nVocab\n.", "was saved by gensim 3"),
         (b"(dp0\n.", "holds no KeyedVectors of gensim's"),
         (KEYED + b".", "holds no KeyedVectors of gensim's"),
-        (KEYED + b")\x81.", r"is no KeyedVectors, or damaged \(TypeError\)"),
-        (KEYED + b")\x81}b.", r"is no KeyedVectors, or damaged \(KeyError\)"),
-        (KEYED + b"N}X\x05\0\0\0stateK\x01s\x86b.", r"is no KeyedVectors, or damaged \(TypeError"),
+        (KEYED + b")\x81.", r"is not a KeyedVectors, or damaged \(TypeError\)"),
+        (KEYED + b")\x81}b.", r"is not a KeyedVectors, or damaged \(KeyError\)"),
+        (
+            KEYED + b"N}X\x05\0\0\0stateK\x01s\x86b.",
+            r"is not a KeyedVectors, or damaged \(TypeError",
+        ),
         (b"Pid\n.", r"damaged \(UnpicklingError\)"),
-        (b"\x80\x04\x8e\xff\xff\xff\xff\xff\xff\xff\x7f.", "is no KeyedVectors, or damaged"),
-        (b"3 2\nthe 1 2\n", "is no KeyedVectors, or damaged"),
+        (b"\x80\x04\x8e\xff\xff\xff\xff\xff\xff\xff\x7f.", "is not a KeyedVectors, or damaged"),
+        (b"3 2\nthe 1 2\n", "is not a KeyedVectors, or damaged"),
     ],
     ids=range(13),
 )
@@ -434,7 +439,7 @@ def test_refused_gensim_files(tmp_path: Path) -> None:
     for name, message in {
         "model.kv": "names 'gensim.models.word2vec.Word2Vec'.*save_word2vec_format",
         "fasttext.kv": "names 'gensim.models.fasttext.FastTextKeyedVectors'",
-        "numbered.kv": r"holds a key that is no string \(int\)",
+        "numbered.kv": r"holds a key that is not a string \(int\)",
         "whole.kv": "holds vectors of dtype 'i8'",
     }.items():
         with pytest.raises(VectorsError, match=message):

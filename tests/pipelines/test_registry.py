@@ -196,7 +196,9 @@ def test_a_card_of_a_kind_that_is_not_registered_is_refused(
 ) -> None:
     qc.release(spec)
     monkeypatch.delitem(registry._KINDS, KIND)
-    with pytest.raises(qc.InputError, match="'lengths' is no kind of release that is known here"):
+    with pytest.raises(
+        qc.InputError, match="'lengths' is not a kind of release that is known here"
+    ):
         qc.verify("released/lengths")
 
 

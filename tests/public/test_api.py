@@ -17,9 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from embedding_releases import embeddings, prepare
 
 import quietcorpus as qc
 from quietcorpus.api import _exact
+from quietcorpus.pipelines.artefacts.candidates import _silent_ray_data
+from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -113,6 +116,53 @@ def test_what_a_call_leaves_behind(here: Workspace, monkeypatch: pytest.MonkeyPa
     assert state() == before
 
 
+def test_what_a_training_leaves_behind(here: Workspace, lee_texts: list[str]) -> None:
+    # Kills: a PyTorch that has one thread from then on.
+    torch = pytest.importorskip("torch")
+    prepare(here, lee_texts)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        qc.release(here.spec(embeddings(here, "sgd")))
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_what_an_encoder_leaves_behind() -> None:
+    # Its one thread stays, as the guide says. Kills: other models' bars that are gone afterwards.
+    noise = pytest.importorskip("transformers.utils.logging")
+    source = EncoderSource.resolve("encoder", PACKAGED)
+    assert noise.is_progress_bar_enabled()
+    source.open()
+    assert noise.is_progress_bar_enabled()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Ray Data itself
+def test_what_ray_data_is_left_as() -> None:
+    # Kills: a caller's own Ray Data without bars, or without its log.
+    context = pytest.importorskip("ray.data").DataContext.get_current()
+    logger = logging.getLogger("ray.data")
+
+    def state() -> tuple[bool, int]:
+        return context.enable_progress_bars, logger.level
+
+    before = state()
+    with _silent_ray_data():
+        assert state() == (False, logging.ERROR)
+    assert state() == before
+
+
+def test_progress_is_shown_where_it_is_asked_for(
+    here: Workspace, capfd: pytest.CaptureFixture[str]
+) -> None:
+    # No terminal here, as there is none in a notebook. Kills: a bar for terminals alone.
+    qc.release(spec_of(), progress=True)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "starting" in err
+
+
 def test_nothing_is_printed_and_nothing_ends(
     here: Workspace, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -141,7 +191,7 @@ def test_publishing_is_told(here: Workspace) -> None:
     ("call", "message"),
     [
         (lambda: qc.release(spec_of(), if_exists="okay"), "if_exists: 'okay' is not known"),
-        (lambda: qc.release(spec_of(), workers=0), "--workers: 0 is not above zero"),
+        (lambda: qc.release(spec_of(), workers=0), "workers: 0 is not above zero"),
         (lambda: qc.release(spec_of(relase=1)), "spec: relase: unknown key"),
         (lambda: qc.release(spec_of(), beam_options=["--no"]), "--no: neither an option"),
         (lambda: qc.reconstruct("a", "b", engine="spark"), "engine: 'spark' is not known"),

@@ -10,7 +10,7 @@ class CandidatesSource(FolderSource[Candidates]):
     """Candidates, named by a key of the spec."""
 
     kind = FolderKind(
-        "set of candidates",
+        "a set of candidates",
         "quietcorpus index build-candidates",
         Manifest.read,
         open_candidates,

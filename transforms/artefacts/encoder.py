@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.installed import require_installed
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -68,12 +69,7 @@ class EncoderSource:
     @classmethod
     def resolve(cls, key: str, name: str) -> EncoderSource:
         """Return the encoder as it is now; raises InputError if it, or its software, is missing."""
-        for module in ("sentence_transformers", "sentencex"):
-            if importlib.util.find_spec(module) is None:
-                package = module.replace("_", "-")
-                raise InputError(
-                    f"{key}: {package} is not installed; install the extra [sentences]"
-                )
+        require_installed("sentence_transformers", "sentencex", key=key, extra="sentences")
         place = os.path.abspath(name) if os.path.isdir(name) else name
         return cls(key, place, _digest(_folder(key, name)), _precision(), _software())
 
@@ -214,8 +210,11 @@ class Encoder:
         from sentence_transformers import SentenceTransformer
         from transformers.utils import logging as noise
 
+        barred = noise.is_progress_bar_enabled()
         noise.disable_progress_bar()
-        torch.set_num_threads(1)  # there is a worker for every processor
+        # There is a worker for every processor. It stays at one: an encoder is kept for later
+        # calls, and with more threads its check of a batch's places would no longer hold.
+        torch.set_num_threads(1)
         device = "cuda" if torch.cuda.is_available() else "cpu"
         try:
             _check_modules(folder)
@@ -234,6 +233,9 @@ class Encoder:
             raise InputError(
                 f"{key}: {folder} is not a model of sentence-transformers that can be loaded"
             ) from None
+        finally:
+            if barred:
+                noise.enable_progress_bar()
         return cls(model.eval(), key, name, precision)
 
     def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:

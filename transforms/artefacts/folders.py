@@ -44,7 +44,7 @@ Opened = TypeVar("Opened")
 
 @dataclass(frozen=True)
 class FolderKind(Generic[Opened]):
-    """A kind of artefact: its name, as in "index", the command that makes one, and its readers.
+    """A kind of artefact: its name, as in "an index", the command that makes one, and its readers.
 
     The readers raise ArtefactError for an unusable folder.
     """
@@ -78,7 +78,7 @@ class FolderSource(Generic[Opened]):
             return cls(key, uri, Artefact.resolve(key, f"{uri}/{MANIFEST}").digest)
         except InputError:
             raise InputError(
-                f"{key}: {uri} is no {cls.kind.noun}: it has no {MANIFEST} that can be read; make "
+                f"{key}: {uri} is not {cls.kind.noun}: it has no {MANIFEST} that can be read; make "
                 f"one with `{cls.kind.command}`"
             ) from None
 

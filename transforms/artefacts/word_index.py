@@ -9,4 +9,4 @@ from quietcorpus.transforms.artefacts.folders import FolderKind, FolderSource
 class IndexSource(FolderSource[WordIndex]):
     """A word index, named by a key of the spec."""
 
-    kind = FolderKind("index", "quietcorpus index build", Manifest.read, open_index)
+    kind = FolderKind("an index", "quietcorpus index build", Manifest.read, open_index)

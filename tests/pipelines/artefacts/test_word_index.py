@@ -135,18 +135,18 @@ BAD: dict[str, tuple[bytes, str]] = {
 def test_vectors_of_no_use(tmp_path: Path, fault: str) -> None:
     content, message = BAD[fault]
     found = refusal(tmp_path, content)
-    assert found.startswith(f"SOURCE: {tmp_path}/vectors.txt ")
+    assert found.startswith(f"source: {tmp_path}/vectors.txt ")
     assert message in found
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("v.bin", b"3 2\nalpha " + bytes(5), "SOURCE: "),
-        ("v.txt.gz", b"\x1f\x8bnone", "is no gzip file, or damaged"),
+        ("v.bin", b"3 2\nalpha " + bytes(5), "source: "),
+        ("v.txt.gz", b"\x1f\x8bnone", "is not a gzip file, or damaged"),
         ("v.npy", b"x", "needs 'v.txt' beside it"),
-        ("v.npz", b"PK", "SOURCE: "),
-        ("v.kv", b"\x80\x04K\x01.", "SOURCE: "),
+        ("v.npz", b"PK", "source: "),
+        ("v.kv", b"\x80\x04K\x01.", "source: "),
         ("v.docx", b"x", "has an extension that says no format; give one of .txt"),
     ],
 )
@@ -168,7 +168,7 @@ def test_the_command_says_so_in_one_line(workspace: Workspace, fault: str) -> No
 def test_numbers_that_no_index_can_have(tmp_path: Path, option: str, value: int) -> None:
     # Kills: finding out after the vectors were read and compared, and then with a bare ValueError.
     message = refusal(tmp_path, b"no vectors at all", **{option: value})
-    assert message.startswith(f"--{option}: {value} is not allowed; give a ")
+    assert message.startswith(f"{option}: {value} is not allowed; give a ")
 
 
 def test_places_that_cannot_be(workspace: Workspace) -> None:
@@ -176,7 +176,7 @@ def test_places_that_cannot_be(workspace: Workspace) -> None:
     made.mkdir(parents=True)
     (made / "thesis.tex").write_text("kept")
     message = workspace.error_of(build(workspace, text(*GOOD)))
-    assert message == f"output: {made} exists already and is not empty; name another place"
+    assert message == f"--output: {made} exists already and is not empty; name another place"
     assert [path.name for path in made.iterdir()] == ["thesis.tex"]
     arguments = ("index", "build", "absent.txt", "--output", "other/index", *PUBLIC)
     message = workspace.error_of(workspace.run(*arguments))
@@ -184,7 +184,7 @@ def test_places_that_cannot_be(workspace: Workspace) -> None:
     assert not list(workspace.folder.glob("other/*"))
     arguments = ("index", "build", "vectors.txt", "--output", "vectors.txt/index", *PUBLIC)
     message = workspace.error_of(workspace.run(*arguments))
-    assert message.startswith(f"output: {workspace.folder}/vectors.txt cannot be written to")
+    assert message.startswith(f"--output: {workspace.folder}/vectors.txt cannot be written to")
 
 
 def test_an_existing_empty_folder_is_a_place(workspace: Workspace) -> None:
@@ -214,14 +214,14 @@ def test_a_guarantee_is_one_of_private_vectors(
 ) -> None:
     (tmp_path / "promise.json").write_text(written)
     promise = {"provenance": provenance, "guarantee": f"{tmp_path}/promise.json"}
-    assert refusal(tmp_path, text(*GOOD), **promise).startswith("--guarantee: ")
+    assert refusal(tmp_path, text(*GOOD), **promise).startswith("guarantee: ")
 
 
 def test_private_vectors_need_a_guarantee(tmp_path: Path) -> None:
     promise = {"provenance": "private"}
-    assert refusal(tmp_path, text(*GOOD), **promise).startswith("--guarantee: give one for `--prov")
+    assert refusal(tmp_path, text(*GOOD), **promise).startswith("guarantee: give one for `prov")
     promise["guarantee"] = f"{tmp_path}/absent.json"
-    assert "absent.json is no JSON file that" in refusal(tmp_path, text(*GOOD), **promise)
+    assert "absent.json is not a JSON file that" in refusal(tmp_path, text(*GOOD), **promise)
 
 
 def test_private_vectors_with_a_guarantee(workspace: Workspace) -> None:
@@ -286,7 +286,7 @@ def test_what_is_shown(workspace: Workspace, word_index: Path) -> None:
 def test_what_cannot_be_shown(workspace: Workspace, word_index: Path) -> None:
     done = workspace.run("index", "show", str(word_index), "--word", "Police")
     assert workspace.error_of(done) == "--word: 'Police' is not in the index"
-    nothing = "no index: it has no manifest.json that can be read; make one with `quietcorpus index"
+    nothing = "not an index: it has no manifest.json that can be read; make one with `quietcorpus"
     copy = shutil.copytree(word_index, workspace.folder / "copy")
     (copy / "codes.npy").write_bytes(b"x")
     for uri, message in (
@@ -294,7 +294,7 @@ def test_what_cannot_be_shown(workspace: Workspace, word_index: Path) -> None:
         (str(workspace.input / "corpus.jsonl"), nothing),
         (str(workspace.folder / "absent"), nothing),
         ("foo://bucket/index", nothing),
-        (str(copy), f"INDEX: {copy} is damaged: codes.npy is not the file that"),
+        (str(copy), f"index: {copy} is damaged: codes.npy is not the file that"),
     ):
         with pytest.raises(InputError, match=re.escape(message)):
             index.show(uri, [])

@@ -120,7 +120,7 @@ def test_a_mechanism_that_fails_ends_with_1_and_is_written_all_the_same(
         (("spec.yaml", "--draws", "7"), "--draws"),
         (("spec.yaml", "--confidence", "1"), "--confidence"),
         (("spec.yaml", "--output", "input"), "not empty"),
-        (("spec.yaml", "--output", ""), "no path"),
+        (("spec.yaml", "--output", ""), "not a path"),
         (("other.yaml",), "mechanism.vocabulary.public"),
     ],
 )

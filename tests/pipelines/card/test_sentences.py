@@ -149,7 +149,7 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "something else": (artefact(1, name="index"), PUBLIC),
     "another kind": (
         card(lambda c: c["mechanism"].update(kind="essays")),
-        "is no kind of release that is known here",
+        "is not a kind of release that is known here",
     ),
     "the other mechanism": (
         card(lambda c: c["mechanism"].update(mechanism="truncation")),

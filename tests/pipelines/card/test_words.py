@@ -121,7 +121,7 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "another kind": (
         card(lambda c: c["mechanism"].update(kind="essays")),
-        "is no kind of release that is known here",
+        "is not a kind of release that is known here",
     ),
     "limited precision": (
         card(

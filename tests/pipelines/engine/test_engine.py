@@ -49,7 +49,7 @@ def test_a_workers_error_is_found_in_the_runners_text(
     assert str(found) == (
         message
         or "the engine failed (RuntimeError), maybe because a worker was killed or had too little "
-        "memory; --log-level DEBUG shows its log"
+        "memory; `log_level` DEBUG shows its log"
     )
 
 
@@ -65,7 +65,7 @@ class Raise(beam.DoFn):
 def run(error: Exception, *options: str) -> None:
     Engine(options, 1).run(
         lambda pipeline: pipeline | beam.Create([error]) | beam.ParDo(Raise()),
-        Observer(None, 1, quiet=True),
+        Observer(None, 1, bar=False),
     )
 
 
@@ -94,8 +94,11 @@ def test_an_unforeseen_error_comes_out_without_its_text() -> None:
             "--direct_num_workers: invalid int value; see Beam's",
         ),
         (["--runner"], "--runner: expected one argument"),
-        (["--runner=SparkRuner"], "--runner: 'SparkRuner' is no runner of Beam's, or needs an ext"),
-        (["--runner=no.such.Runner"], "--runner: 'no.such.Runner' is no runner of Beam's"),
+        (
+            ["--runner=SparkRuner"],
+            "--runner: 'SparkRuner' is not a runner of Beam's, or needs an ext",
+        ),
+        (["--runner=no.such.Runner"], "--runner: 'no.such.Runner' is not a runner of Beam's"),
     ],
 )
 def test_unknown_options_are_refused(options: list[str], message: str) -> None:
@@ -110,7 +113,7 @@ def test_local_workers_are_for_the_local_engine() -> None:
     for name in ("DirectRunner", "direct", "fnapirunner"):
         assert Engine([f"--runner={name}"], 2).local
     assert not Engine(["--runner=SparkRunner"], 1).local
-    with pytest.raises(InputError, match="--workers: for the local engine alone"):
+    with pytest.raises(InputError, match="workers: for the local engine alone"):
         Engine(["--runner=SparkRunner"], 2)
 
 

@@ -18,7 +18,7 @@ def test_a_session_changes_neither_the_environment_nor_the_signals(
     with tempfile.TemporaryDirectory(prefix="qcr") as folder:
         monkeypatch.setenv("RAY_TMPDIR", folder)
         before, handler = dict(os.environ), signal.getsignal(signal.SIGTERM)
-        with ray_session("not installed", 1, private=True) as ray:
+        with ray_session(1, private=True) as ray:
             assert ray.get(ray.remote(lambda: [os.getpid()]).remote()) != [os.getpid()]
             assert dict(os.environ) == before
     assert dict(os.environ) == before

@@ -160,7 +160,9 @@ def test_a_weak_key_is_refused(
         with pytest.raises(InputError) as raised:
             configured_master_key()
         message = str(raised.value)
-        assert message.startswith(f"{source}: the master key is no random one: it has few distinct")
+        assert message.startswith(
+            f"{source}: the master key is not a random one: it has few distinct"
+        )
         assert "`openssl rand -hex 32`" in message
         assert value not in message
     monkeypatch.setenv(ALLOW_VARIABLE, "1")

@@ -87,10 +87,10 @@ def test_equal_seeds_take_equal_documents(corpus: str) -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        (Columns(text="body"), "--text: .* has no column 'body'"),
-        (Columns(label="group"), "--label: .* has no column 'group'"),
-        (Columns(user="who"), "--user: .* has no column 'who'"),
-        (Columns(id="number"), "--id: .* has no column 'number'"),
+        (Columns(text="body"), "text: .* has no column 'body'"),
+        (Columns(label="group"), "label: .* has no column 'group'"),
+        (Columns(user="who"), "user: .* has no column 'who'"),
+        (Columns(id="number"), "id: .* has no column 'number'"),
     ],
 )
 def test_columns_that_are_not_there(corpus: str, columns: Columns, message: str) -> None:
@@ -99,7 +99,7 @@ def test_columns_that_are_not_there(corpus: str, columns: Columns, message: str)
 
 
 def test_a_corpus_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"^--against: no file matches"):
+    with pytest.raises(InputError, match=r"^against: no file matches"):
         sample(str(tmp_path / "none-*.parquet"), Columns(), 10, 1)
 
 
@@ -112,7 +112,7 @@ def test_rows_are_brought_into_the_samples_order() -> None:
 @pytest.mark.parametrize(
     ("ids", "message"),
     [
-        (["a", "a"], "--id: the column 'key' repeats values"),
+        (["a", "a"], "id: the column 'key' repeats values"),
         (["a", "x"], "1 of 2 sampled documents have no row in the release by their 'key'"),
         ([None, "a"], "1 of 2 sampled documents have no row"),
     ],

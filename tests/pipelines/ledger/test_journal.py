@@ -233,7 +233,7 @@ def test_records_of_another_ledger_are_told(spoiled: Path, tmp_path: Path) -> No
 def test_a_stranger_is_told(spoiled: Path, name: str) -> None:
     # Kills: a name that is nearly a record's and is passed over, or taken for one.
     (spoiled / name).write_bytes(record(spoiled, 5).read_bytes())
-    assert f"{name} is no record" in assert_damaged(spoiled)
+    assert f"{name} is not a record" in assert_damaged(spoiled)
 
 
 def test_a_folder_in_a_records_place_is_told(spoiled: Path) -> None:

@@ -694,7 +694,7 @@ def test_records_that_no_ledger_can_hold() -> None:
     both: list[Commit | Cancellation] = [commit, cancelled]
     for closed in (state, other):
         for late in both:
-            with pytest.raises(Impossible, match="record 1 is no open reservation"):
+            with pytest.raises(Impossible, match="record 1 is not an open reservation"):
                 closed.add(late)
     other.add(replace_number(good, 4))
 

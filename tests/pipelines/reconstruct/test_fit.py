@@ -15,8 +15,7 @@ from quietcorpus.pipelines.reconstruct import fit as fitting
 from quietcorpus.pipelines.reconstruct import part as parts
 from quietcorpus.pipelines.reconstruct.fit import PASSES, STARTS, Fitted, SavedFactors, fit, sample
 from quietcorpus.pipelines.reconstruct.part import Part
-from quietcorpus.pipelines.reconstruct.progress import Advance
-from quietcorpus.pipelines.reconstruct.workers import workers
+from quietcorpus.pipelines.reconstruct.workers import Advance, workers
 from quietcorpus.transforms.errors import InputError
 
 DOCUMENTS, BINS, DECAY = (120, 0, 80), 12, 0.4

@@ -487,7 +487,9 @@ def test_what_is_not_in_the_store(
     # Nothing of all that is kept.
     assert names_in(cache) == [f"{stored.digest}.lock"]
     for uri in (stored.uri, "s3://absent/index", "foo://bucket/index", str(cache)):
-        with pytest.raises(InputError, match=r"^mechanism\.index: .* is no index: it has no manif"):
+        with pytest.raises(
+            InputError, match=r"^mechanism\.index: .* is not an index: it has no man"
+        ):
             IndexSource.resolve("mechanism.index", uri)
 
 
