@@ -13,6 +13,7 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.errors import redacted
 from quietcorpus.transforms.metrics import Progress
 from quietcorpus.transforms.privatizers.rows import ORDER, Parameters, Privatizer
+from quietcorpus.transforms.reading.copies import Copies
 from quietcorpus.transforms.reading.documents import Corpus
 from quietcorpus.transforms.reading.identifiers import Identifiers
 from quietcorpus.transforms.reading.sources import read
@@ -74,6 +75,7 @@ class ReleaseShards(beam.DoFn):
         for split in shard.splits:
             for batch in read(split, self._corpus):
                 seen.add(batch)
+                seen.add_copies(Copies.of(batch, self._corpus.keep))
                 self._progress.count_rejects(batch)
                 for documents in batch.parts(privatizer.documents_at_once):
                     released = privatizer.release(documents)

@@ -19,6 +19,7 @@ from apache_beam.pvalue import TaggedOutput
 
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 from quietcorpus.transforms.errors import StageError
+from quietcorpus.transforms.reading.copies import Copies
 from quietcorpus.transforms.reading.documents import Documents, Reject, Split
 from quietcorpus.transforms.reading.identifiers import Identifiers
 from quietcorpus.transforms.sealed import CHUNK_BYTES, SealedSink, unsealed
@@ -66,6 +67,7 @@ class Tally:
         known: whether any text has a word of the vocabulary.
         parts: (pass, split) for every split that was read: the pass's name and the split's number.
             A pass that another one follows reports its parts alone.
+        copies: the copies of the text in kept columns.
     """
 
     documents: int = 0
@@ -73,6 +75,7 @@ class Tally:
     first: Reject | None = None
     known: bool = False
     parts: tuple[tuple[str, int], ...] = ()
+    copies: Copies = field(default_factory=Copies)
 
     @classmethod
     def total(cls, tallies: Iterable[Tally]) -> Tally:
@@ -105,6 +108,7 @@ class Tally:
             first=min(firsts) if firsts else None,
             known=self.known or other.known,
             parts=self.parts + other.parts,
+            copies=self.copies + other.copies,
         )
 
 
@@ -234,6 +238,10 @@ class Seen:
         self.identifiers.add(documents)
         self.tally = self.tally.add(documents)
         self.rejects += documents.rejects
+
+    def add_copies(self, copies: Copies) -> None:
+        """Record the copies of the text in a batch's kept columns."""
+        self.tally += Tally(copies=copies)
 
     def add_words(self, *, known: bool) -> None:
         """Record whether a batch has a word of the vocabulary."""

@@ -11,6 +11,7 @@ import orjson
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.storage.files import read_bytes, write_bytes
 from quietcorpus.transforms.errors import redacted
+from quietcorpus.transforms.reading.copies import Copies
 from quietcorpus.transforms.reading.documents import Reject
 from quietcorpus.transforms.sealed import seal, unseal
 from quietcorpus.transforms.shards import Tally, Written
@@ -60,4 +61,5 @@ def read_manifest(staging: str, key: ReleaseKey) -> tuple[list[Written], Tally]:
     tally = content["tally"]
     tally["first"] = Reject(**tally["first"]) if tally["first"] else None
     tally["parts"] = tuple((name, part) for name, part in tally["parts"])
+    tally["copies"] = Copies(**tally["copies"])
     return [Written(**file) for file in content["files"]], Tally(**tally)

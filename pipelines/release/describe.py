@@ -125,7 +125,10 @@ def _of_documents(spec: Spec) -> list[str]:
     unique = "checked by the id column" if spec.input.id else "not checked: no id column is named"
     columns = kept(spec)
     names = statements.named(list(columns), columns.get("id"))
-    copied = [f"the columns {names}: copied as they are, and joinable with other data"]
+    copied = [
+        f"the columns {names}: copied as they are, and joinable with other data",
+        "whether there is a release: a corpus in which such a column repeats the text makes none",
+    ]
     return [
         *(copied if columns else []),
         "that a document is in the corpus, the number of documents, and the number of unreadable "

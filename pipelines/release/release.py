@@ -133,6 +133,7 @@ def _publish(
         raise doubled("a file")
     if kind.has_documents:
         _check_files(written, tally, len(job.shards))
+    kept_columns.refuse_copies(tally.copies)
     kind.check(tally)
     with interruptible():
         files = kind.finish(job, written)

@@ -68,6 +68,18 @@ def test_a_copy_of_the_text_is_not_kept(workspace: Workspace) -> None:
     assert sorted(workspace.folder.glob("ledger/**/*")) == ledger != []
 
 
+def test_copies_are_found_wherever_they_stand(workspace: Workspace) -> None:
+    # Kills: a look at the beginning of a file alone, which cannot be split.
+    texts = [f"xylocanary {n} wrote to the bank and nobody answered" for n in range(DOCUMENTS)]
+    notes = [text if n >= 2048 else "loan" for n, text in enumerate(texts)]
+    workspace.json_lines(
+        [{"text": text, "note": note} for text, note in zip(texts, notes, strict=True)]
+    )
+    message = workspace.refused({"input.keep": ["note"]})
+    assert message.startswith("input.keep: 'note' repeats the text, or long parts of it, which no")
+    assert "xylocanary" not in message
+
+
 def test_a_column_of_addresses_is_kept_with_a_warning(workspace: Workspace) -> None:
     workspace.json_lines([{"text": "quiet", "by": f"xylo{n}@host.example"} for n in range(40)])
     done = workspace.release({"input.keep": ["by"]})
