@@ -19,10 +19,18 @@ _SYLLABLES = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1950-\u19ff\u1a20-\u1aaf\u1b00-\u1b7f"
     "\ua980-\ua9ff\uaa60-\uaadf"
 )
+_LATIN = "[0-9A-Za-z]++"  # a run of these within a clause counts as one character
 _RUNS = re.compile(f"[{_IDEOGRAPHS}{_KATAKANA}]+|[{_SYLLABLES}]+")
+
+
+def _run(characters: str, least: int) -> str:
+    """Return the pattern of a run that begins and ends with one of the characters."""
+    return f"[{characters}](?:[{characters}]|{_LATIN}){{{least - 2}}}(?:{_LATIN})?[{characters}]"
+
+
 _LONG = re.compile(
-    f"(?=[{_KATAKANA}]*[{_IDEOGRAPHS}])[{_IDEOGRAPHS}{_KATAKANA}]{{5}}"
-    f"|[{_KATAKANA}]{{13}}|[{_SYLLABLES}]{{11}}"
+    f"(?=[{_KATAKANA}0-9A-Za-z]*[{_IDEOGRAPHS}]){_run(_IDEOGRAPHS + _KATAKANA, 5)}"
+    f"|{_run(_KATAKANA, 13)}|{_run(_SYLLABLES, 11)}"
 )
 _TOLERATED = 20
 
@@ -33,6 +41,7 @@ def are_clauses(terms: Sequence[str]) -> bool:
     Only terms with a letter of a script that is written without spaces between words count. A term
     is a clause if it holds a run of more than 4 Han characters and kana, or of more than 12
     Katakana alone, or of more than 10 characters of Thai, Lao, Khmer, Myanmar or a similar script.
+    Latin letters and digits within a run count as one of its characters.
 
     The rule is fixed, and a function of the terms alone: applied to terms that a private mechanism
     has selected, it is post-processing. The lengths are ours. In 20,000 Thai and 10,000 Chinese and

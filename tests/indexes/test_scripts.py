@@ -61,6 +61,9 @@ def test_words_are_words(language: str) -> None:
         ("アイスクリームコーヒーセ", "アイスクリームコーヒーセッ"),
         ("พ" * 10, "พ" * 11),
         ("iphone服务态度", "iphone服务态度好"),
+        ("三有aids病", "张三有aids病"),
+        ("卡拉ok", "去唱卡拉ok吧"),
+        ("a" * 20 + "พ" * 10, "พ" * 5 + "aids" + "พ" * 5),
     ],
 )
 def test_the_longest_words(word: str, longer: str) -> None:
