@@ -9,6 +9,7 @@ holds under a credential's name, and any value that is given to such a name.
 from __future__ import annotations
 
 import base64
+import json
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -29,7 +30,7 @@ _CREDENTIAL = re.compile(
     r"|connectionstring$|accountkey|storagekey$|storageaccesskey$|clientsecret"  # Azure; where
     r"|sharedaccess(?:key|signature)$|fsazuresas"  # there is no `$`, Hadoop adds the account
     r"|privatekey$|passw(?:or)?d$|passphrase$|authenticatesecret$"  # Google; Java; Spark
-    r"|^sig$|signature$|apikey$|secret$"  # signed addresses of Azure and AWS; many others
+    r"|^sig$|signature$|apikey$|secret$|authorization$"  # signed addresses of Azure, AWS; others
 )
 _QUOTES = r"""["'\\\s]*"""
 # A name, its separator, and the beginning of a value; also as {"name": N, "value": V}.
@@ -97,6 +98,7 @@ class _Secrets:
             if any(secret in reading for reading in readings):
                 return f"holds what {variable} is set to"
         names = {found for reading in readings for found in _NAMED.findall(reading)}
+        names |= {found for reading in readings for found in _paired(_json(reading))}
         if any(_names_a_secret(found) for found in names | ({name} if value else set())):
             return "gives a value to a name that credentials have"
         if any(_PASSWORD.search(reading) for reading in readings):
@@ -105,8 +107,41 @@ class _Secrets:
 
 
 def _holds_key(text: str, key: bytes) -> bool:
-    digits = re.sub(r"[^0-9a-f]", "", text.lower())  # whatever stands between the digits
-    return key.hex() in digits or key.decode("latin-1") in text or os.fsdecode(key) in text
+    lower = text.lower()
+    digits = re.sub(r"[^0-9a-f]", "", lower.replace("0x", ""))  # whatever is between the digits
+    numbers = re.sub(r"[^0-9]+", ",", text)
+    return (
+        key.hex() in digits
+        or ",".join(map(str, key)) in numbers
+        or str(int.from_bytes(key)) in numbers
+        or base64.b32encode(key).decode().rstrip("=").lower() in lower
+        or key.decode("latin-1") in text
+        or os.fsdecode(key) in text
+    )
+
+
+def _json(text: str) -> object:
+    """Parse the JSON object or list that a text holds; return None if it holds none."""
+    starts = [place for place in (text.find("{"), text.find("[")) if place >= 0]
+    if not starts:
+        return None
+    try:
+        return json.JSONDecoder(strict=False).raw_decode(text, min(starts))[0]
+    except (ValueError, RecursionError):
+        return None
+
+
+def _paired(content: object) -> Iterator[str]:
+    """Yield names that have a value beside them: in an object's fields, or next in a list."""
+    if isinstance(content, dict):
+        given = {str(key).lower(): value for key, value in content.items()}
+        if given.get("value"):
+            yield from (one for one in given.values() if isinstance(one, str))
+    inner = list(content.values()) if isinstance(content, dict) else content
+    if isinstance(inner, list):
+        yield from (one for one in inner[:-1] if isinstance(one, str) and isinstance(content, list))
+        for one in inner:
+            yield from _paired(one)
 
 
 def _names_a_secret(name: str) -> bool:
@@ -128,7 +163,13 @@ def _readings(text: str) -> set[str]:
 def _undone(text: str) -> Iterator[str]:
     yield unquote(text, encoding="latin-1")
     yield _ESCAPE.sub(lambda m: m[3] or chr(int(m[1] or m[2], 16)), text)
-    for run in _BASE64.findall(text.replace("+", "-").replace("/", "_")):
+    # Tools that encode wrap their lines.
+    unwrapped = re.sub(r"(?:\s|\\n)+", "", text)
+    for run in {
+        found
+        for form in (text, unwrapped)
+        for found in _BASE64.findall(form.replace("+", "-").replace("/", "_"))
+    }:
         for start in range(4):  # base64 may begin after a path, whose letters look the same
             part = run[start:]
             part = part[: len(part) - (len(part) % 4 == 1)]

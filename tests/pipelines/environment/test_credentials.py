@@ -66,6 +66,12 @@ WRITINGS = [
     "".join(f"\\u{ord(digit):04x}" for digit in MASTER_KEY),
     "".join(f"\\x{byte:02x}" for byte in KEY),
     in_base64(quote(in_base64(KEY), safe="").encode()),
+    base64.encodebytes(MASTER_KEY.encode()).decode(),
+    "\n".join(in_base64(KEY)[n : n + 11] for n in range(0, 44, 11)),
+    base64.b32encode(KEY).decode(),
+    str(int(MASTER_KEY, 16)),
+    str(list(KEY)),
+    ",".join(f"0x{byte:02x}" for byte in KEY),
 ]
 
 
@@ -118,6 +124,10 @@ NAMED = [
     f"{CONFIG}=" + json.dumps({"command": "x", "env": {"AWS_SECRET_ACCESS_KEY": HIDDEN}}),
     f"{CONFIG}=" + json.dumps({"command": "x", "env": {"AWS_SESSION_TOKEN": HIDDEN}}),
     f"{CONFIG}=" + json.dumps({"env": [{"name": "AZURE_CLIENT_SECRET", "value": HIDDEN}]}),
+    f"{CONFIG}=" + json.dumps({"env": [{"value": HIDDEN, "name": NAME}]}),
+    f"{CONFIG}=" + json.dumps({"env": [{"name": NAME, "from": 1, "value": HIDDEN}]}),
+    f"{CONFIG}=" + json.dumps({"command": ["env", NAME, HIDDEN]}),
+    f"{CONFIG}=" + json.dumps({"headers": {"Authorization": f"Bearer {HIDDEN}"}}),
     f"{CONFIG}=" + json.dumps(json.dumps({"env": {NAME: HIDDEN}})),
     f"{CONFIG}=" + json.dumps({"env": {NAME: HIDDEN}}).replace("_", "\\u005f"),
     f"{CONFIG}=" + quote(json.dumps({"env": {NAME: HIDDEN}})),
