@@ -25,7 +25,8 @@ from quietcorpus.pipelines.release.identity import identity
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout, places
-from quietcorpus.pipelines.storage.publishing import Staging, open_staging
+from quietcorpus.pipelines.storage.output import Output
+from quietcorpus.pipelines.storage.publishing import Staging
 from quietcorpus.pipelines.terminal.progress import Observer, shards_counted
 from quietcorpus.transforms.errors import InputError, StageError
 from quietcorpus.transforms.parts import doubled, require_all
@@ -83,7 +84,7 @@ def release(
         # A dry run claims nothing, since this very release may be under way; it ends in `run`.
         if engine.dry:
             make(f"{spec.output}.dry-run")
-        with open_staging(spec.output, spec.release, run, key) as place:
+        with Output(spec.output).stage(spec.release, run, key) as place:
             return _publish(make(place.staging), kind, key, place, held, on_publishing)
 
 

@@ -340,7 +340,7 @@ FAILING = """
 import quietcorpus.pipelines.storage.publishing
 def fails(self, name, text):
     raise OSError(5, "injected")
-quietcorpus.pipelines.storage.publishing._Claimed._create = fails
+quietcorpus.pipelines.storage.publishing.Claimed._create = fails
 """
 
 

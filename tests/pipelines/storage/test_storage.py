@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage.publishing import _Folder, _place
+from quietcorpus.pipelines.storage.output import Output
+from quietcorpus.pipelines.storage.publishing import Folder, _place
+from quietcorpus.pipelines.storage.staging import staging_area
 from quietcorpus.transforms.errors import InputError, StageError
 from quietcorpus.transforms.shards import Written, write_content
 
@@ -29,14 +30,14 @@ def staged(staging: str, name: str) -> Written:
 
 def publish(output: Path, staging: str) -> None:
     files = [staged(staging, "data/part-0.parquet"), staged(staging, "vocabulary.parquet")]
-    _Folder(str(output), staging, KEY).publish(
+    Folder(str(output), staging, KEY).publish(
         files, {"README.md": "read", "release.json": "{}"}, int
     )
 
 
 def test_a_release_appears_at_once_and_nothing_else(tmp_path: Path) -> None:
     output = tmp_path / "deep" / "out"
-    with storage.staging_area(str(output)) as staging:
+    with staging_area(str(output)) as staging:
         staged(staging, "left over")
         assert Path(staging).parent == output.parent
         publish(output, staging)
@@ -54,7 +55,7 @@ def test_the_staging_area_goes_whatever_happens(
     tmp_path: Path, failure: type[BaseException]
 ) -> None:
     def fail() -> None:
-        with storage.staging_area(str(tmp_path / "out")) as staging:
+        with staging_area(str(tmp_path / "out")) as staging:
             staged(staging, "data/part-0.parquet")
             raise failure
 
@@ -69,7 +70,7 @@ def test_an_output_that_appears_meanwhile_is_left_alone(tmp_path: Path, occupant
     output = tmp_path / "out"
 
     def race() -> None:
-        with storage.staging_area(str(output)) as staging:
+        with staging_area(str(output)) as staging:
             if occupant == "file":
                 output.write_text("kept")
             else:
@@ -86,15 +87,15 @@ def test_an_output_that_appears_meanwhile_is_left_alone(tmp_path: Path, occupant
 
 def test_two_runs_have_two_staging_areas(tmp_path: Path) -> None:
     output = str(tmp_path / "out")
-    with storage.staging_area(output) as first, storage.staging_area(output) as second:
+    with staging_area(output) as first, staging_area(output) as second:
         assert first != second
 
 
 # Holds a staging area until it is killed.
 HOLDER = """
 import sys, time
-from quietcorpus.pipelines.storage import files as storage
-with storage.staging_area(sys.argv[1]) as staging:
+from quietcorpus.pipelines.storage.staging import staging_area
+with staging_area(sys.argv[1]) as staging:
     print(staging, flush=True)
     time.sleep(600)
 """
@@ -109,17 +110,17 @@ def test_the_staging_area_of_a_killed_launcher_goes(tmp_path: Path) -> None:
     ) as holder:
         assert holder.stdout is not None
         staging = Path(holder.stdout.readline().strip())
-        with storage.staging_area(output):
+        with staging_area(output):
             assert staging.exists()
-        with storage.staging_area(str(tmp_path / "out2")):
+        with staging_area(str(tmp_path / "out2")):
             assert staging.exists()
         holder.kill()
         holder.wait()
         (staging / "data").mkdir()
         (staging / "data" / "part").touch()
-        with storage.staging_area(str(tmp_path / "ou")):
+        with staging_area(str(tmp_path / "ou")):
             assert staging.exists()
-        with storage.staging_area(output):
+        with staging_area(output):
             assert not staging.exists()
     assert list(tmp_path.iterdir()) == []
 
@@ -131,7 +132,7 @@ def test_a_staging_area_without_a_lock_goes_once_it_is_old(tmp_path: Path) -> No
     for folder in (young, old):
         folder.mkdir()
     os.utime(old, (0, 0))
-    with storage.staging_area(str(tmp_path / "out")):
+    with staging_area(str(tmp_path / "out")):
         assert young.exists()
         assert not old.exists()
 
@@ -139,30 +140,30 @@ def test_a_staging_area_without_a_lock_goes_once_it_is_old(tmp_path: Path) -> No
 def test_an_empty_folder_may_become_the_output(tmp_path: Path) -> None:
     output = tmp_path / "out"
     output.mkdir()
-    storage.refuse_existing(str(output))
-    with storage.staging_area(str(output)) as staging:
+    Output(str(output)).require_free()
+    with staging_area(str(output)) as staging:
         publish(output, staging)
     assert (output / "release.json").read_text() == "{}"
 
 
 def test_what_is_there_is_refused(tmp_path: Path) -> None:
     output = tmp_path / "out"
-    storage.refuse_existing(str(output))
+    Output(str(output)).require_free()
     output.symlink_to(tmp_path / "nowhere")
     with pytest.raises(InputError, match="exists already and is not empty; name another place"):
-        storage.refuse_existing(str(output))
+        Output(str(output)).require_free()
     output.unlink()
     output.write_text("a file")
     with pytest.raises(InputError, match="exists already and is not empty"):
-        storage.refuse_existing(str(output))
+        Output(str(output)).require_free()
     output.unlink()
     output.mkdir()
     (output / ".hidden").touch()
     with pytest.raises(InputError, match="exists already and is not empty"):
-        storage.refuse_existing(str(output))
+        Output(str(output)).require_free()
     (output / "release.json").touch()
     with pytest.raises(InputError, match="holds a release already; name another place"):
-        storage.refuse_existing(str(output))
+        Output(str(output)).require_free()
 
 
 def test_an_area_that_was_taken_for_left_is_not_used(
@@ -179,7 +180,7 @@ def test_an_area_that_was_taken_for_left_is_not_used(
         lock(file, how)
 
     monkeypatch.setattr(fcntl, "flock", late)
-    with storage.staging_area(str(tmp_path / "out")) as staging:
+    with staging_area(str(tmp_path / "out")) as staging:
         assert taken
         assert Path(staging, ".lock").exists()
     assert list(tmp_path.iterdir()) == []
@@ -188,7 +189,7 @@ def test_an_area_that_was_taken_for_left_is_not_used(
 def test_publishing_stops_at_the_first_failure(tmp_path: Path) -> None:
     # Kills: files that are placed although the run was told to stop, for as long as that takes.
     output = tmp_path / "out"
-    with storage.staging_area(str(output)) as staging:
+    with staging_area(str(output)) as staging:
         files = [staged(staging, f"data/part-{number:03d}") for number in range(100)]
         Path(files[0].staged).write_bytes(b"damaged")
         placed: list[str] = []
