@@ -36,7 +36,7 @@ class KindParts:
     check: str | None = None
 
     @classmethod
-    def of_module(cls, module: str, name: str, *, checked: bool = False) -> KindParts:
+    def of_module(cls, module: str, name: str) -> KindParts:
         """Return the parts of a kind whose modules and classes are named alike in every wing."""
         return cls(
             block=f"{_PIPELINES}.spec.{module}:{name}Spec",
@@ -44,16 +44,16 @@ class KindParts:
             resolve=f"{_PIPELINES}.kinds.{module}:resolve",
             audits=f"{_PIPELINES}.audit.{module}:audits",
             study=f"{_PIPELINES}.evaluate.{module}:{name}Study",
-            check=f"{_PIPELINES}.card.{module}:check" if checked else None,
+            check=f"{_PIPELINES}.card.{module}:check",
         )
 
 
 _KINDS = {
     "bag-of-words": KindParts.of_module("bags", "BagOfWords"),
     "histogram": KindParts.of_module("histogram", "Histogram"),
-    "words": KindParts.of_module("words", "Words", checked=True),
-    "sentence-embeddings": KindParts.of_module("sentences", "Sentences", checked=True),
-    "word-embeddings": KindParts.of_module("embeddings", "WordEmbeddings", checked=True),
+    "words": KindParts.of_module("words", "Words"),
+    "sentence-embeddings": KindParts.of_module("sentences", "Sentences"),
+    "word-embeddings": KindParts.of_module("embeddings", "WordEmbeddings"),
 }
 
 

@@ -71,14 +71,22 @@ def _read_card(output: str) -> Card:
 
 def _check_sum(output: str, card: Card) -> None:
     """Check that the stages add up to the total, and that the guarantee states that total."""
+    # `parameters` rounds up: equality shows that no decimal understates its rational.
     try:
-        total = compose(Spending(s.stage, s.parameters.guarantee) for s in card.budget.stages)
-        # `parameters` rounds up: equality shows that no decimal understates its rational.
+        spent = [Spending(s.stage, s.parameters.guarantee) for s in card.budget.stages]
+        total = compose(spent)
         agree = parameters(total) == card.budget.total == card.guarantee.parameters
+        exact = [parameters(s.guarantee) for s in spent] == [
+            stage.parameters for stage in card.budget.stages
+        ]
     except (ArithmeticError, TypeError, ValueError):  # of different definitions, or impossible
-        agree = False
+        agree = exact = False
     if not agree:
         raise InputError(f"{output}/{layout.CARD}: budget: the stages do not add up to the total")
+    if not exact:
+        raise InputError(
+            f"{output}/{layout.CARD}: budget: the decimals of a stage are not its rationals"
+        )
     if card.budget.inherited != inherited(card.artefacts):
         raise InputError(
             f"{output}/{layout.CARD}: budget: what private artefacts cost is not as they say"
@@ -144,9 +152,6 @@ def _check_format(uri: str, path: str, rows: int, content: bytes, card: Card) ->
 def _refuse_strangers(output: str, card: Card) -> None:
     expected = {f"{output}/{name}" for name in (layout.README, layout.CARD)}
     expected |= {f"{output}/{file.path}" for file in card.files}
-    (found,) = FileSystems.match([f"{output}/**"])
-    for metadata in found.metadata_list:
-        if metadata.path not in expected:
-            raise InputError(
-                f"{metadata.path}: not part of the release; release.json lists no such file"
-            )
+    for path in storage.listed(f"{output}/**"):
+        if path not in expected:
+            raise InputError(f"{path}: not part of the release; release.json lists no such file")
