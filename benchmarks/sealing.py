@@ -63,7 +63,7 @@ def measure(place: str, output: str, table: pa.Table) -> None:
 def release(output: str, table: pa.Table, *, sealed: bool) -> tuple[float, float]:
     """Return the seconds to stage and to publish a release."""
     key = ReleaseKey(os.urandom(32)) if sealed else None
-    with Output(output).stage("sealing", os.urandom(16).hex(), key) as place:
+    with Output(output).staging("sealing", os.urandom(16).hex(), key) as place:
         begun = time.perf_counter()
         files = [
             write_tables([table], table.schema, data_file(number, FILES), place.staging, key)

@@ -67,7 +67,7 @@ def reconstruct(
     run = hashlib.sha256(f"{source.digest} {factors} {environment_digest()}".encode()).hexdigest()
     mine = partial(scratch, f"reconstruct-{run[:32]}")
     with (
-        place.stage(source.card.release, run[:32]) as staged,
+        place.staging(source.card.release, run[:32]) as staged,
         _locked(mine(), path) as folder,
         progress(source.documents * _STEPS, quiet=quiet) as advance,
         workers(engine, source, mine, advance) as crew,

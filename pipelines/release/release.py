@@ -84,7 +84,7 @@ def release(
         # A dry run claims nothing, since this very release may be under way; it ends in `run`.
         if engine.dry:
             make(f"{spec.output}.dry-run")
-        with Output(spec.output).stage(spec.release, run, key) as place:
+        with Output(spec.output).staging(spec.release, run, key) as place:
             return _publish(make(place.staging), kind, key, place, held, on_publishing)
 
 

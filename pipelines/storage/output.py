@@ -121,7 +121,7 @@ class Output:
                 raise
 
     @contextmanager
-    def stage(
+    def staging(
         self, release: str, run: str, key: ReleaseKey | None = None
     ) -> Iterator[publishing.Staging]:
         """Open a staging area for a release, and delete it afterwards.
