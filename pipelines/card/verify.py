@@ -18,6 +18,7 @@ from quietcorpus.pipelines.card.mechanism import UNKNOWN_KIND, Promise
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.parameters import parameters
 from quietcorpus.pipelines.card.statements import guarantee, inherited
+from quietcorpus.pipelines.spec.errors import first_line
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.pipelines.storage.places import absolute
@@ -63,10 +64,7 @@ def _read_card(output: str) -> Card:
         first = error.errors(include_url=False)[0]
         if first["type"] == UNKNOWN_KIND:
             raise InputError(f"{uri}: mechanism.kind: {first['msg']}") from None
-        where = ".".join(map(str, first["loc"]))
-        raise InputError(
-            f"{uri}: not a release card of version 1: {where}: {first['msg']}"
-        ) from None
+        raise InputError(f"{uri}: not a release card of version 1: {first_line(error)}") from None
 
 
 def _check_sum(output: str, card: Card) -> None:
