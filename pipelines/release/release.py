@@ -28,7 +28,7 @@ from quietcorpus.pipelines.storage import layout, places
 from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.pipelines.storage.publishing import Staging
 from quietcorpus.pipelines.terminal.progress import Observer, shards_counted
-from quietcorpus.transforms.errors import InputError, StageError
+from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError
 from quietcorpus.transforms.parts import doubled, require_all
 from quietcorpus.transforms.reading.identifiers import DIGEST_BYTES, kept
 from quietcorpus.transforms.reading.sources import plan, states
@@ -84,8 +84,13 @@ def release(
         # A dry run claims nothing, since this very release may be under way; it ends in `run`.
         if engine.dry:
             make(f"{spec.output}.dry-run")
-        with Output(spec.output).staging(spec.release, run, key) as place:
-            return _publish(make(place.staging), kind, key, place, held, on_publishing)
+        try:
+            with Output(spec.output).staging(spec.release, run, key) as place:
+                return _publish(make(place.staging), kind, key, place, held, on_publishing)
+        except NoisyOutcome:
+            if held:
+                held.refuse()
+            raise
 
 
 def _refuse(weaknesses: Sequence[Weakness]) -> None:
