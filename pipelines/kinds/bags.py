@@ -159,7 +159,7 @@ def _papers_figure(
     )
 
 
-def _tables(codebook: Codebook) -> Tables:
+def _tables(codebook: Codebook, _: None) -> Tables:
     """Yield the tables of the vocabulary, and of the map if it has one."""
     yield from of_vocabulary(codebook.weights, codebook.vocabulary)
     if codebook.compresses:

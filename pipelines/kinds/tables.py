@@ -26,14 +26,14 @@ def of_vocabulary(weights: Counts | None, vocabulary: Vocabulary) -> Tables:
 
 
 class WriteTables(beam.DoFn):
-    """A writer of the tables that a function makes of an element and its side inputs."""
+    """A writer of the tables that a function makes of an element and a side input, if there is one."""
 
-    def __init__(self, job: Job, tables: Callable[..., Tables] = of_vocabulary) -> None:
+    def __init__(self, job: Job, tables: Callable[[Any, Any], Tables] = of_vocabulary) -> None:
         self._staging = job.staging
         self._key = job.key
         self._tables = tables
 
     @redacted
-    def process(self, element: Any, *side: Any) -> Iterator[Written]:
-        for path, table in self._tables(element, *side):
+    def process(self, element: Any, side: Any = None) -> Iterator[Written]:
+        for path, table in self._tables(element, side):
             yield write_tables([table], table.schema, path, self._staging, self._key())

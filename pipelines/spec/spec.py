@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import pydantic
 from pydantic import BeforeValidator, Field, model_validator
 
+from quietcorpus.pipelines import registry
 from quietcorpus.pipelines.spec.mechanism import AnyMechanism
 from quietcorpus.pipelines.spec.values import (
     Column,
@@ -53,8 +54,7 @@ class InputSpec(Strict):
     def _columns(self) -> InputSpec:
         if self.text in self.keep:
             raise of_key("keep", f"{self.text!r} is the text; it is never copied to a release")
-        reserved = {"terms", "counts", "bins", "text", "candidate", "embedding"}
-        reserved |= {"id"} if self.id != "id" else set()
+        reserved = registry.columns() | ({"id"} if self.id != "id" else set())
         for name in self.keep:
             if name in reserved or self.keep.count(name) > 1:
                 raise of_key(
