@@ -26,7 +26,7 @@ def of_vocabulary(weights: Counts | None, vocabulary: Vocabulary) -> Tables:
 
 
 class WriteTables(beam.DoFn):
-    """A writer of the tables that a function makes of an element and a side input, if there is one."""
+    """A writer of the tables that a function makes of an element and any side input."""
 
     def __init__(self, job: Job, tables: Callable[[Any, Any], Tables] = of_vocabulary) -> None:
         self._staging = job.staging
