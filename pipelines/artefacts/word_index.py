@@ -28,7 +28,7 @@ from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.pipelines.storage.places import absolute
 from quietcorpus.transforms.artefacts.artefacts import Artefact
 from quietcorpus.transforms.artefacts.word_index import IndexSource
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, client_errors
 
 _SHOWN, _NEIGHBOURS = 5, 5
 _GUARANTEE_KEYS = ("definition", "unit", "parameters", "statement")
@@ -182,12 +182,11 @@ def _read(source: str) -> WordVectors:
             raise FileNotFoundError(uri) from None
         return cast(IO[bytes], stream)
 
-    try:
-        return reachable(read(name, opened))
-    except VectorsError as error:
-        raise InputError(f"SOURCE: {source} {error}") from None
-    except Exception:  # every object store's client has exceptions of its own
-        raise InputError(f"SOURCE: {source} cannot be read; check the path") from None
+    with client_errors(f"SOURCE: {source} cannot be read; check the path"):
+        try:
+            return reachable(read(name, opened))
+        except VectorsError as error:
+            raise InputError(f"SOURCE: {source} {error}") from None
 
 
 def _shown(value: object) -> str:

@@ -22,7 +22,7 @@ from quietcorpus.pipelines.spec.errors import first_line
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.pipelines.storage.places import absolute
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, client_errors
 
 
 def verify(path: str) -> Card:
@@ -119,10 +119,8 @@ def _check_completeness(output: str, card: Card) -> None:
 
 
 def _check_readme(uri: str, card: Card) -> None:
-    try:
+    with client_errors(f"{uri}: missing or unreadable"):
         content = storage.read_bytes(uri)
-    except Exception:  # every object store's client has exceptions of its own
-        raise InputError(f"{uri}: missing or unreadable") from None
     if hashlib.sha256(content).hexdigest() != card.readme_sha256:
         raise InputError(f"{uri}: not the file that release.json describes (sha256 differs)")
 

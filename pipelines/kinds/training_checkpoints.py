@@ -17,7 +17,7 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.skip_gram import Vectors
 from quietcorpus.mechanisms.user_training import State
 from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.transforms.errors import InputError, StageError, Unavailable
+from quietcorpus.transforms.errors import InputError, StageError, Unavailable, client_errors
 from quietcorpus.transforms.sealed import seal, unseal
 
 
@@ -48,15 +48,14 @@ class Checkpoint:
         Raises InputError for the checkpoint of another training, and Unavailable if it cannot be
         read.
         """
-        try:
+        with client_errors(
+            f"checkpoints: {self.uri} cannot be read; check the path and the permissions, or run "
+            "again",
+            Unavailable,
+        ):
             if not storage.exists(self.uri):
                 return None
             sealed = storage.read_bytes(self.uri)
-        except Exception:  # every object store's client has exceptions of its own
-            raise Unavailable(
-                f"checkpoints: {self.uri} cannot be read; check the path and the permissions, or "
-                "run again"
-            ) from None
         try:
             content = unseal(sealed, self.training, self.key)
         except StageError:

@@ -13,7 +13,7 @@ from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from quietcorpus.pipelines.storage.places import is_local
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, client_errors
 from quietcorpus.transforms.reading.parquet_files import table_in
 from quietcorpus.transforms.shards import Written
 
@@ -77,15 +77,11 @@ def listed(pattern: str, limit: int | None = None) -> list[str]:
 def probe(key: str, folder: str) -> None:
     """Raise InputError unless files can be written to a folder and deleted there."""
     uri = f"{folder}/.probe-{uuid.uuid4().hex[:12]}"
-    try:
+    with client_errors(f"{key}: {folder} cannot be written to; check the path and the permissions"):
         if is_local(folder):
             os.makedirs(folder, exist_ok=True)
         write_bytes(uri, b"1")  # object stores refuse an empty upload
         FileSystems.delete([uri])
-    except Exception:  # every object store's client has exceptions of its own
-        raise InputError(
-            f"{key}: {folder} cannot be written to; check the path and the permissions"
-        ) from None
 
 
 def rows_of(files: Sequence[Written], path: str) -> int:
@@ -106,12 +102,10 @@ def delete_folder(folder: str) -> bool:
 def delete(names: Sequence[str], folder: str) -> None:
     """Delete those of these files that exist; raises InputError if something may be left."""
     uris = [f"{folder}/{name}" for name in names]
-    try:
+    with client_errors(
+        f"output: publishing to {folder} failed and could not be undone; delete what is there"
+    ):
         FileSystems.delete([uri for uri in uris if exists(uri)])
-    except Exception:
-        raise InputError(
-            f"output: publishing to {folder} failed and could not be undone; delete what is there"
-        ) from None
 
 
 def move(target: str, output: str) -> None:
