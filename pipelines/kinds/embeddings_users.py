@@ -19,7 +19,7 @@ from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.kinds.job import Job, refuse_repeated, splits_of
-from quietcorpus.pipelines.kinds.manifest import WriteManifest
+from quietcorpus.pipelines.kinds.run_files import WriteRunFiles
 from quietcorpus.pipelines.kinds.tables import WriteTables
 from quietcorpus.pipelines.spec.embeddings import WordEmbeddingsSpec
 from quietcorpus.pipelines.storage import layout
@@ -152,10 +152,10 @@ class UserCorpus:
         gathered: Mapping[str, beam.PCollection],
         files: beam.PCollection[Written],
     ) -> None:
-        """Write the vocabulary, and the manifest that lists it and the files for `finish`."""
+        """Write the vocabulary, and the list of it and of the files for `finish`."""
         once = pipeline | "once" >> beam.Create([None])
         table = once | "write vocabulary" >> beam.ParDo(WriteTables(job), words)
-        (files, gathered[TALLIES], table) | "manifest" >> WriteManifest(job.staging, job.key)
+        (files, gathered[TALLIES], table) | "run files" >> WriteRunFiles(job.staging, job.key)
 
     def spendings(self, stage: str, spent: Mapping[str, Fraction]) -> list[Spending[UserPrivacy]]:
         """Return the cost of the vocabulary, and the cost of a stage to each group's users."""

@@ -13,7 +13,7 @@ from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.kinds.job import Job, refuse_repeated, splits_of
 from quietcorpus.pipelines.kinds.kind import Account, Kind
 from quietcorpus.pipelines.kinds.limited_precision import UNIT_SCOPE, VocabularyStep, not_protected
-from quietcorpus.pipelines.kinds.manifest import WriteManifest
+from quietcorpus.pipelines.kinds.run_files import WriteRunFiles
 from quietcorpus.pipelines.kinds.tables import WriteTables
 from quietcorpus.pipelines.spec.histogram import HistogramSpec
 from quietcorpus.pipelines.storage.files import rows_of
@@ -62,7 +62,7 @@ class HistogramKind(Kind):
         )
         files = released["weights"] | "write" >> beam.ParDo(WriteTables(job), vocabulary)
         refuse_repeated(released[TAG], job)
-        (files, released[TALLIES], *tallies) | "manifest" >> WriteManifest(job.staging, job.key)
+        (files, released[TALLIES], *tallies) | "run files" >> WriteRunFiles(job.staging, job.key)
 
     @property
     def histogram(self) -> Histogram:

@@ -16,8 +16,8 @@ from quietcorpus.pipelines.engine.interruption import interruptible
 from quietcorpus.pipelines.environment.keys import WorkerKey, configured_master_key, master_key
 from quietcorpus.pipelines.kinds.job import Job
 from quietcorpus.pipelines.kinds.kind import Kind
-from quietcorpus.pipelines.kinds.manifest import read_manifest
 from quietcorpus.pipelines.kinds.prepare import prepare
+from quietcorpus.pipelines.kinds.run_files import read_run_files
 from quietcorpus.pipelines.ledger.holding import HeldReservation, foresee, hold
 from quietcorpus.pipelines.release import existing, kept_columns
 from quietcorpus.pipelines.release.describe import describe
@@ -127,7 +127,7 @@ def _publish(
 ) -> Card:
     """Check what the job wrote, spend its budget, then publish it."""
     spec = job.spec
-    written, tally = read_manifest(place.staging, key)
+    written, tally = read_run_files(place.staging, key)
     _check_passes(tally, kind.passes, len(job.plan.splits))
     _check_tally(tally, spec)
     if len({file.path for file in written}) < len(written):

@@ -44,7 +44,7 @@ def fatal(*arguments, **options):
 setattr(place, name, fatal)
 main()
 """
-IN_THE_MIDDLE = ("quietcorpus.pipelines.release.release", "read_manifest", "staging")
+IN_THE_MIDDLE = ("quietcorpus.pipelines.release.release", "read_run_files", "staging")
 COPIED = ("quietcorpus.pipelines.storage.stores", "create_exclusively", "out/README.md")
 TEXTS_WRITTEN = ("quietcorpus.pipelines.storage.stores", "create_exclusively", "out/release.json")
 PUBLISHED = ("quietcorpus.pipelines.storage.claims", "drop", "claimed")
