@@ -26,6 +26,8 @@ class KindParts:
         study: the measures of an evaluation, an `evaluate.study.Study`; None if there are none.
         check: a function of an output and its card that raises InputError if the release is not as
             the card says, beyond files, columns and the sum of the budget; None if that is all.
+        columns: the columns that its data files may have besides `id` and copied ones; no release
+            copies a column of such a name.
     """
 
     block: str
@@ -34,9 +36,10 @@ class KindParts:
     audits: str
     study: str | None = None
     check: str | None = None
+    columns: tuple[str, ...] = ()
 
     @classmethod
-    def of_module(cls, module: str, name: str, *, checked: bool = False) -> KindParts:
+    def of_module(cls, module: str, name: str, *columns: str) -> KindParts:
         """Return the parts of a kind whose modules and classes are named alike in every wing."""
         return cls(
             block=f"{_PIPELINES}.spec.{module}:{name}Spec",
@@ -44,16 +47,17 @@ class KindParts:
             resolve=f"{_PIPELINES}.kinds.{module}:resolve",
             audits=f"{_PIPELINES}.audit.{module}:audits",
             study=f"{_PIPELINES}.evaluate.{module}:{name}Study",
-            check=f"{_PIPELINES}.card.{module}:check" if checked else None,
+            check=f"{_PIPELINES}.card.{module}:check",
+            columns=columns,
         )
 
 
 _KINDS = {
-    "bag-of-words": KindParts.of_module("bags", "BagOfWords"),
+    "bag-of-words": KindParts.of_module("bags", "BagOfWords", "terms", "counts", "bins"),
     "histogram": KindParts.of_module("histogram", "Histogram"),
-    "words": KindParts.of_module("words", "Words", checked=True),
-    "sentence-embeddings": KindParts.of_module("sentences", "Sentences", checked=True),
-    "word-embeddings": KindParts.of_module("embeddings", "WordEmbeddings", checked=True),
+    "words": KindParts.of_module("words", "Words", "text"),
+    "sentence-embeddings": KindParts.of_module("sentences", "Sentences", "candidate", "embedding"),
+    "word-embeddings": KindParts.of_module("embeddings", "WordEmbeddings"),
 }
 
 
@@ -72,6 +76,11 @@ def is_registered(kind: object) -> bool:
 def names() -> tuple[str, ...]:
     """Return the names of all kinds, in the order in which they were listed."""
     return tuple(_KINDS)
+
+
+def columns() -> set[str]:
+    """Return the columns that the data files of some kind may have, besides `id`."""
+    return {column for parts in _KINDS.values() for column in parts.columns}
 
 
 def part(kind: str, name: str) -> Any:

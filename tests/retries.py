@@ -12,8 +12,8 @@ from machine import MASTER_KEY
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.environment.keys import WorkerKey
 from quietcorpus.pipelines.kinds.job import Job
-from quietcorpus.pipelines.kinds.manifest import read_manifest
 from quietcorpus.pipelines.kinds.prepare import prepare
+from quietcorpus.pipelines.kinds.run_files import read_run_files
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.transforms.reading.documents import Corpus
 from quietcorpus.transforms.reading.sources import plan
@@ -28,7 +28,7 @@ def tables(folder: Path) -> dict[str, bytes]:
 
 def staged_tables(staging: str, key: ReleaseKey) -> dict[str, bytes]:
     """The same files as they lie in a staging area."""
-    files, _ = read_manifest(staging, key)
+    files, _ = read_run_files(staging, key)
     return {file.path: b"".join(staged_content(file, key)) for file in files}
 
 

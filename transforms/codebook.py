@@ -19,7 +19,7 @@ from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.histogram import Counts
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.artefacts.artefacts import Artefact
-from quietcorpus.transforms.errors import InputError, NoisyOutcome, redacted
+from quietcorpus.transforms.errors import InputError, NoisyOutcome, client_errors, redacted
 from quietcorpus.transforms.vocabulary import KeySource
 
 
@@ -114,11 +114,8 @@ def _bins(
 
 def _vectors(artefact: Artefact | None, vocabulary: Vocabulary) -> npt.NDArray[np.float32]:
     assert artefact is not None
-    try:
-        return read_vectors(artefact.lines(), vocabulary.terms.to_pylist())
-    except InputError:
-        raise
-    except VectorsError as error:
-        raise InputError(f"{artefact.key}: {artefact.uri} {error}") from None
-    except Exception:  # every object store's client has exceptions of its own
-        raise InputError(f"{artefact.key}: {artefact.uri} cannot be read; check the path") from None
+    with client_errors(f"{artefact.key}: {artefact.uri} cannot be read; check the path"):
+        try:
+            return read_vectors(artefact.lines(), vocabulary.terms.to_pylist())
+        except VectorsError as error:
+            raise InputError(f"{artefact.key}: {artefact.uri} {error}") from None

@@ -6,6 +6,7 @@ import functools
 import logging
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, ParamSpec
 
 _P = ParamSpec("_P")
@@ -29,6 +30,20 @@ class StageError(Exception):
 
 class Unavailable(StageError):
     """A resource that is missing now and may return; the message names it, without private text."""
+
+
+@contextmanager
+def client_errors(problem: str, kind: type[Exception] = InputError) -> Iterator[None]:
+    """Turn whatever a store's client raises into an error of this kind; our own errors pass.
+
+    Every object store's client has exceptions of its own, so that there is no narrower class.
+    """
+    try:
+        yield
+    except (InputError, StageError, kind):
+        raise
+    except Exception:
+        raise kind(problem) from None
 
 
 def redacted(

@@ -19,6 +19,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from quietcorpus.evaluation.depth import DepthQuality, depth_quality
 from quietcorpus.indexes import recoder as recoding
 from quietcorpus.indexes.candidates import LARGEST_PROJECTION, Candidates, Manifest, save
+from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.indexes.recoder import WIDTHS, Recoder, Training, means
 from quietcorpus.indexes.sentences import NAME
 from quietcorpus.mechanisms.deep_candidate import on_grid
@@ -27,7 +28,7 @@ from quietcorpus.pipelines.artefacts.public_documents import chosen
 from quietcorpus.pipelines.engine.ray_session import ray_session
 from quietcorpus.pipelines.environment.version import quietcorpus_version
 from quietcorpus.pipelines.storage import places
-from quietcorpus.pipelines.storage.folders import artefact_folder, check_output
+from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.pipelines.storage.places import absolute
 from quietcorpus.pipelines.terminal.progress import shown
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
@@ -77,7 +78,7 @@ def build(
     if not re.fullmatch("[a-z]{2,3}(-[a-zA-Z]+)?", language):
         raise InputError(f"language: {language!r} is not a code of a language; give one such as en")
     require_installed("sklearn", "ray", key="quietcorpus", extra="candidates")
-    check_output(output)
+    Output(output).require_writable()
     found = EncoderSource.resolve("encoder", encoder)
     generator = np.random.default_rng(seed)
     wanted = candidates + max(candidates // _HELD, _LEAST_HELD)
@@ -129,7 +130,7 @@ def build(
     made = Candidates(
         manifest, released, centre, np.stack([low, high - low]), directions, recoded[own], recoder
     )
-    with artefact_folder(output) as folder:
+    with Output(output).folder(last=MANIFEST) as folder:
         return save(folder, made)
 
 

@@ -17,17 +17,18 @@ from quietcorpus.evaluation.distances import euclidean_distances, hamming_distan
 from quietcorpus.indexes import artefact, binarisation
 from quietcorpus.indexes.artefact import EUCLIDEAN, HAMMING, Manifest, WordIndex
 from quietcorpus.indexes.euclidean import LONGEST_VECTOR
+from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.indexes.tokenizer import NAME
 from quietcorpus.indexes.vectors import VectorsError, WordVectors, reachable, read
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.pipelines.artefacts.distances import summary
 from quietcorpus.pipelines.environment.version import quietcorpus_version
 from quietcorpus.pipelines.storage import places
-from quietcorpus.pipelines.storage.folders import artefact_folder, check_output
+from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.pipelines.storage.places import absolute
 from quietcorpus.transforms.artefacts.artefacts import Artefact
 from quietcorpus.transforms.artefacts.word_index import IndexSource
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, client_errors
 
 _SHOWN, _NEIGHBOURS = 5, 5
 _GUARANTEE_KEYS = ("definition", "unit", "parameters", "statement")
@@ -54,7 +55,7 @@ def build(
         raise InputError(f"bits: {bits} is not allowed; give a positive multiple of 64")
     if seed < 0:
         raise InputError(f"seed: {seed} is not allowed; give a whole number from 0 on")
-    check_output(output)
+    Output(output).require_writable()
     found = Artefact.resolve("source", source)
     vectors = _read(source)
     # `not ... <=`, because NaN would pass a test with `>`.
@@ -63,7 +64,7 @@ def build(
             f"source: {source} holds vectors longer than {LONGEST_VECTOR:g}; scale them down"
         )
     origin = {"uri": places.without_folders(source), "sha256": found.digest}
-    with artefact_folder(output) as folder:
+    with Output(output).folder(last=MANIFEST) as folder:
         try:
             made = make(vectors, provenance, promised, origin, bits=bits, seed=seed)
         except ValueError as error:  # its message has no words of the vectors' file
@@ -181,12 +182,11 @@ def _read(source: str) -> WordVectors:
             raise FileNotFoundError(uri) from None
         return cast(IO[bytes], stream)
 
-    try:
-        return reachable(read(name, opened))
-    except VectorsError as error:
-        raise InputError(f"source: {source} {error}") from None
-    except Exception:  # every object store's client has exceptions of its own
-        raise InputError(f"source: {source} cannot be read; check the path") from None
+    with client_errors(f"source: {source} cannot be read; check the path"):
+        try:
+            return reachable(read(name, opened))
+        except VectorsError as error:
+            raise InputError(f"source: {source} {error}") from None
 
 
 def _shown(value: object) -> str:

@@ -17,6 +17,7 @@ from quietcorpus.pipelines.kinds.prepare import prepare
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout, places
+from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.pipelines.terminal.table import aligned
 from quietcorpus.transforms.errors import InputError, StageError
 
@@ -50,8 +51,8 @@ def audit(
     """
     if output is not None:
         _refuse_release(output)
-        storage.refuse_existing(output)
-    with storage.staging_area(output) if output is not None else nullcontext("") as staging:
+        Output(output).require_writable()
+    with Output(output).folder(last=RESULT) if output is not None else nullcontext("") as folder:
         findings = run(audits_of(spec), draws, confidence)
         content = {
             "schema_version": SCHEMA_VERSION,
@@ -62,7 +63,8 @@ def audit(
             "audits": [_finite(asdict(finding)) for finding in findings],
         }
         if output is not None:
-            _write(staging, output, content)
+            raw = json.dumps(content, indent=2, allow_nan=False) + "\n"
+            storage.write_bytes(f"{folder}/{RESULT}", raw.encode())
     return content
 
 
@@ -131,14 +133,3 @@ def _finite(finding: dict[str, Any]) -> dict[str, Any]:
     if math.isinf(finding["found"]):
         finding["found"] = sys.float_info.max
     return finding
-
-
-def _write(staging: str, output: str, content: Mapping[str, Any]) -> None:
-    raw = (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
-    if not places.is_local(output):
-        storage.write_bytes(f"{output}/{RESULT}", raw)
-        return
-    folder = f"{staging}/audit"
-    os.mkdir(folder)
-    storage.write_bytes(f"{folder}/{RESULT}", raw)
-    storage.move(folder, output)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from quietcorpus.pipelines.calibrate.word_blocks import Engine, engine
 from quietcorpus.pipelines.calibrate.words_report import Settings
 from quietcorpus.pipelines.kinds.word_meaning import simulator
 from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage.places import is_local
+from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.installed import require_installed
 from quietcorpus.transforms.privatizers.words import WordMechanism
@@ -62,8 +61,8 @@ def calibrate(
         InputError: anything that a person can mend; nothing is written then.
     """
     require_installed("matplotlib", extra="calibrate")
-    storage.refuse_existing(output)
-    with storage.staging_area(output) as staging:
+    Output(output).require_writable()
+    with Output(output).folder(last=RESULT) as folder:
         try:
             with engine(by, workers, progress=progress) as run:
                 measured, solution = _measured(index, settings, run)
@@ -76,7 +75,8 @@ def calibrate(
         pq.write_table(words_report.rows(measured, index.vocabulary.terms), sink)
         files = {ROWS: sink.getvalue(), **words_plot.pictures(content)}
         files[RESULT] = (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
-        _write(staging, output, files)
+        for name, made in files.items():
+            storage.write_bytes(f"{folder}/{name}", made)
     return content
 
 
@@ -138,15 +138,3 @@ def read_weights(key: str, path: str, vocabulary: Vocabulary) -> npt.NDArray[np.
         raise InputError(f"{key}: {path} gives no word of the index a positive, finite weight")
     positive: npt.NDArray[np.float64] = np.maximum(values, 0)
     return positive
-
-
-def _write(staging: str, output: str, files: dict[str, bytes]) -> None:
-    """Write the files: all at once on this machine; `calibration.json` last in an object store."""
-    local = is_local(output)
-    folder = f"{staging}/calibration" if local else output
-    if local:
-        os.mkdir(folder)
-    for name, content in files.items():
-        storage.write_bytes(f"{folder}/{name}", content)
-    if local:
-        storage.move(folder, output)

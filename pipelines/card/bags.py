@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any, Literal
 
 from pydantic import Field
 
-from quietcorpus.pipelines.card.histogram import LimitedPrecisionMechanism
+from quietcorpus.mechanisms.bag_of_words import Accounting
+from quietcorpus.pipelines.card.limited_precision import (
+    LimitedPrecisionMechanism,
+    StatedEpsilon,
+    check_stages,
+)
 from quietcorpus.pipelines.card.mechanism import FileFormat
+from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.storage import layout
+from quietcorpus.transforms.errors import InputError
 
 _ROW = "`terms` (term ids, ascending) and `counts` (a positive count for each)"
 _BINS = (
@@ -44,3 +52,27 @@ class BagOfWordsMechanism(LimitedPrecisionMechanism):
         )
         bins = FileFormat("`term_id`, `bin`: the public compression map", ("term_id", "bin"))
         return {"data": row, **super().files, layout.COMPRESSION: bins}
+
+
+def check(output: str, card: Card) -> None:
+    """Compare the mechanism's numbers with the budget's; raises InputError."""
+    mechanism, uri = card.mechanism, f"{output}/{layout.CARD}"
+    assert isinstance(mechanism, BagOfWordsMechanism)
+    size, bins = mechanism.vocabulary_size, mechanism.bins
+    if bins != mechanism.compression.get("size", size):
+        raise InputError(f"{uri}: mechanism: bins is not the size of the compression map")
+    per_entry = mechanism.accounting == Accounting.PER_ENTRY  # its epsilon is V epsilon / K
+    check_stages(
+        uri,
+        card,
+        StatedEpsilon("histogram_epsilon", mechanism.histogram_epsilon, "histogram"),
+        StatedEpsilon(
+            "epsilon",
+            mechanism.epsilon,
+            "documents",
+            Fraction(bins, max(size, 1)) if per_entry else Fraction(1),
+        ),
+    )
+    spent = Fraction(card.budget.stages[-1].parameters.epsilon_exact)
+    if mechanism.noise_rate != str(spent / mechanism.precision):
+        raise InputError(f"{uri}: mechanism: noise_rate is not the budget's")

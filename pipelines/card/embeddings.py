@@ -17,11 +17,11 @@ import numpy as np
 from quietcorpus.indexes import artefact
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.indexes.vectors import VectorsError, read
-from quietcorpus.pipelines.card.histogram import VOCABULARY_FORMAT
 from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.parameters import Part, UserParameters
 from quietcorpus.pipelines.card.statements import stated
+from quietcorpus.pipelines.card.vocabulary import VOCABULARY_FORMAT, check_vocabulary
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.pipelines.storage.layout import BINARY, INDEX, TABLE, TEXT
@@ -101,7 +101,7 @@ def check(output: str, card: Card) -> None:
     """
     mechanism = card.mechanism
     assert isinstance(mechanism, WordEmbeddingsMechanism)
-    _check_vocabulary(f"{output}/{layout.CARD}", mechanism, card)
+    check_vocabulary(f"{output}/{layout.CARD}", mechanism.vocabulary, card.budget.stages[:-1])
     _check_cost(f"{output}/{layout.CARD}", mechanism, card)
     _check_vectors(output, card)
 
@@ -129,19 +129,6 @@ def _check_cost(uri: str, mechanism: WordEmbeddingsMechanism, card: Card) -> Non
         found, agree = {}, False
     if not found or not agree or (stated and stated.keys() != found.keys()):
         raise InputError(f"{uri}: budget: the noise that the card tells costs more than it says")
-
-
-def _check_vocabulary(uri: str, mechanism: WordEmbeddingsMechanism, card: Card) -> None:
-    """Check that the vocabulary costs what the mechanism's block says: a public one nothing."""
-    before = [stage.parameters for stage in card.budget.stages[:-1]]
-    spent = [(p.epsilon, p.delta, p.groups) for p in before if isinstance(p, UserParameters)]
-    try:
-        private = mechanism.vocabulary.get("private")
-        agree = spent == ([(private["epsilon"], private["delta"], [])] if private else [])
-    except (AttributeError, KeyError, TypeError):
-        agree = False
-    if not agree:
-        raise InputError(f"{uri}: budget: the vocabulary costs other than the mechanism says")
 
 
 def _drawn(

@@ -1,43 +1,16 @@
-"""The mechanism of `kind: histogram` on the card, and the parts that bags of words share."""
+"""The mechanism of `kind: histogram` on the card, and the files of such a release."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
-from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
-from quietcorpus.pipelines.card.parameters import LimitedPrecisionParameters
-from quietcorpus.pipelines.storage import layout
-
-VOCABULARY_FORMAT = FileFormat(
-    "`term_id`, `term`, `weight`: the private histogram's noisy count of the term in the corpus; "
-    "it may be negative, and is empty where no histogram is released",
-    ("term_id", "term", "weight"),
+from quietcorpus.pipelines.card.limited_precision import (
+    LimitedPrecisionMechanism,
+    StatedEpsilon,
+    check_stages,
 )
-
-
-class LimitedPrecisionMechanism(Mechanism):
-    """The keys that the kinds under limited-precision local privacy share."""
-
-    precision: int
-    epsilon: float
-    vocabulary: dict[str, Any]
-    tokenizer: str
-
-    @property
-    def promise(self) -> Promise:
-        """Return the form of limited-precision local privacy."""
-        return Promise(LimitedPrecisionParameters)
-
-    @property
-    def files(self) -> Mapping[str, FileFormat]:
-        """Return the format of the vocabulary, with its counts."""
-        return {layout.VOCABULARY: VOCABULARY_FORMAT}
-
-    @property
-    def required(self) -> tuple[str, ...]:
-        """Return the path of the vocabulary."""
-        return (layout.VOCABULARY,)
+from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.storage import layout
 
 
 class HistogramMechanism(LimitedPrecisionMechanism):
@@ -45,3 +18,11 @@ class HistogramMechanism(LimitedPrecisionMechanism):
 
     kind: Literal["histogram"]
     vocabulary_size: int
+
+
+def check(output: str, card: Card) -> None:
+    """Compare the mechanism's numbers with the budget's; raises InputError."""
+    mechanism = card.mechanism
+    assert isinstance(mechanism, HistogramMechanism)
+    own = StatedEpsilon("epsilon", mechanism.epsilon, "histogram")
+    check_stages(f"{output}/{layout.CARD}", card, own)

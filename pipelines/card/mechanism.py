@@ -53,9 +53,15 @@ class Mechanism(Part):
     def files(self) -> Mapping[str, FileFormat]:
         """Return the formats of the files that a release may have, by their paths.
 
-        `data` stands for all files in the folder of that name, which have a row for each document.
+        The first is the main table, which Hugging Face datasets load. `data` stands for all files
+        in the folder of that name, which have a row for each document.
         """
         raise NotImplementedError
+
+    @property
+    def notes(self) -> list[str]:
+        """Return what the README says of the mechanism besides its parameters."""
+        return []
 
     @property
     def required(self) -> tuple[str, ...]:

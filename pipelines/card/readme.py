@@ -59,13 +59,7 @@ def render(card: Card) -> str:
         "## How it was made\n",
         _table([(key, _shown(value)) for key, value in mechanism.items()]),
     ]
-    own, public = (mechanism.get(f"{of}most_sentences") for of in ("", "candidates_"))
-    if public is not None and own != public:
-        parts.append(
-            f"Candidates were calibrated with the first {public} sentences of public documents, "
-            f"and of these documents the first {own} count: the guarantee is the same, what the "
-            "embeddings are good for may not be.\n"
-        )
+    parts += [f"{note}\n" for note in card.mechanism.notes]
     if card.artefacts:
         parts.append("Artefacts:\n\n" + "".join(map(_artefact, card.artefacts)))
     if card.reconstruction:
@@ -89,10 +83,8 @@ def _reconstructed(made: Reconstruction) -> str:
 
 
 def _front_matter(card: Card) -> str:
-    data = any(file.path.startswith("data/") for file in card.files)
-    vectors = any(file.path == "vectors.parquet" for file in card.files)
-    table = "vectors.parquet" if vectors else "vocabulary.parquet"
-    pattern = "data/*.parquet" if data else table
+    table = next(iter(card.mechanism.files))
+    pattern = "data/*.parquet" if table == "data" else table
     return (
         "---\n"
         f"pretty_name: {json.dumps(card.release)}\n"  # in quotes, or YAML might see a number

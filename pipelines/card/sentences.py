@@ -57,6 +57,18 @@ class SentencesMechanism(Mechanism):
         drawn = ["candidate"] if self.mechanism == "deep-candidate" else []
         return {"data": FileFormat(_ROW, ("id", *drawn, "embedding"))}
 
+    @property
+    def notes(self) -> list[str]:
+        """Return a warning if the candidates were calibrated with another number of sentences."""
+        own, public = self.most_sentences, self.candidates_most_sentences
+        if public in (None, own):
+            return []
+        return [
+            f"Candidates were calibrated with the first {public} sentences of public documents, "
+            f"and of these documents the first {own} count: the guarantee is the same, what the "
+            "embeddings are good for may not be."
+        ]
+
 
 def check(output: str, card: Card) -> None:
     """Check that candidates and encoder are public, since nothing accounts for private ones.

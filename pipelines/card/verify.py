@@ -18,10 +18,11 @@ from quietcorpus.pipelines.card.mechanism import UNKNOWN_KIND, Promise
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.parameters import parameters
 from quietcorpus.pipelines.card.statements import guarantee, inherited
+from quietcorpus.pipelines.spec.errors import first_line
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.pipelines.storage.places import absolute
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, client_errors
 
 
 def verify(path: str) -> Card:
@@ -63,22 +64,27 @@ def _read_card(output: str) -> Card:
         first = error.errors(include_url=False)[0]
         if first["type"] == UNKNOWN_KIND:
             raise InputError(f"{uri}: mechanism.kind: {first['msg']}") from None
-        where = ".".join(map(str, first["loc"]))
-        raise InputError(
-            f"{uri}: not a release card of version 1: {where}: {first['msg']}"
-        ) from None
+        raise InputError(f"{uri}: not a release card of version 1: {first_line(error)}") from None
 
 
 def _check_sum(output: str, card: Card) -> None:
     """Check that the stages add up to the total, and that the guarantee states that total."""
+    # `parameters` rounds up: equality shows that no decimal understates its rational.
     try:
-        total = compose(Spending(s.stage, s.parameters.guarantee) for s in card.budget.stages)
-        # `parameters` rounds up: equality shows that no decimal understates its rational.
+        spent = [Spending(s.stage, s.parameters.guarantee) for s in card.budget.stages]
+        total = compose(spent)
         agree = parameters(total) == card.budget.total == card.guarantee.parameters
+        exact = [parameters(s.guarantee) for s in spent] == [
+            stage.parameters for stage in card.budget.stages
+        ]
     except (ArithmeticError, TypeError, ValueError):  # of different definitions, or impossible
-        agree = False
+        agree = exact = False
     if not agree:
         raise InputError(f"{output}/{layout.CARD}: budget: the stages do not add up to the total")
+    if not exact:
+        raise InputError(
+            f"{output}/{layout.CARD}: budget: the decimals of a stage are not its rationals"
+        )
     if card.budget.inherited != inherited(card.artefacts):
         raise InputError(
             f"{output}/{layout.CARD}: budget: what private artefacts cost is not as they say"
@@ -113,10 +119,8 @@ def _check_completeness(output: str, card: Card) -> None:
 
 
 def _check_readme(uri: str, card: Card) -> None:
-    try:
+    with client_errors(f"{uri}: missing or unreadable"):
         content = storage.read_bytes(uri)
-    except Exception:  # every object store's client has exceptions of its own
-        raise InputError(f"{uri}: missing or unreadable") from None
     if hashlib.sha256(content).hexdigest() != card.readme_sha256:
         raise InputError(f"{uri}: not the file that release.json describes (sha256 differs)")
 
@@ -144,9 +148,6 @@ def _check_format(uri: str, path: str, rows: int, content: bytes, card: Card) ->
 def _refuse_strangers(output: str, card: Card) -> None:
     expected = {f"{output}/{name}" for name in (layout.README, layout.CARD)}
     expected |= {f"{output}/{file.path}" for file in card.files}
-    (found,) = FileSystems.match([f"{output}/**"])
-    for metadata in found.metadata_list:
-        if metadata.path not in expected:
-            raise InputError(
-                f"{metadata.path}: not part of the release; release.json lists no such file"
-            )
+    for path in storage.listed(f"{output}/**"):
+        if path not in expected:
+            raise InputError(f"{path}: not part of the release; release.json lists no such file")

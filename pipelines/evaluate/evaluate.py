@@ -121,7 +121,7 @@ def evaluate(evaluation: Evaluation, output: str, effort: Effort) -> dict[str, A
         REPORT: render(content).encode(),
     }
     for name, data in files.items():
-        storage.write_bytes(f"{output}/{name}", data)
+        storage.write_whole(f"{output}/{name}", data)
     return content
 
 

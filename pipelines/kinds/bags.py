@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -17,16 +17,16 @@ from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.kinds.job import Job, release_documents, splits_of
 from quietcorpus.pipelines.kinds.kind import Account, Kind
 from quietcorpus.pipelines.kinds.limited_precision import UNIT_SCOPE, VocabularyStep, not_protected
+from quietcorpus.pipelines.kinds.tables import Tables, WriteTables, of_vocabulary
 from quietcorpus.pipelines.spec.bags import BagOfWordsSpec
 from quietcorpus.pipelines.storage.files import rows_of
 from quietcorpus.pipelines.storage.layout import COMPRESSION, VOCABULARY
 from quietcorpus.transforms.artefacts.artefacts import Artefact
 from quietcorpus.transforms.codebook import BuildCodebook, Codebook, Compression, check_size
-from quietcorpus.transforms.errors import InputError, redacted
+from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.histogram import ReleaseHistogram
 from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters
-from quietcorpus.transforms.shards import ROW_GROUP_ROWS, TALLIES, Tally, Written, write_tables
-from quietcorpus.transforms.vocabulary import KeySource, vocabulary_table
+from quietcorpus.transforms.shards import ROW_GROUP_ROWS, TALLIES, Tally, Written
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class BagOfWordsKind(Kind):
     has_documents = True
 
     @classmethod
-    def resolve(cls, spec: BagOfWordsSpec) -> BagOfWordsKind:
+    def resolve(cls, spec: BagOfWordsSpec, _workers: int = 1) -> BagOfWordsKind:
         """Find the artefacts; raises InputError for unusable ones, or for more bins than terms."""
         vocabulary = VocabularyStep.resolve(spec)
         bins, given = spec.compression.size, spec.compression.embedding
@@ -53,12 +53,10 @@ class BagOfWordsKind(Kind):
 
     @property
     def passes(self) -> int:
-        """Return how many times every document is read."""
         return 1 + self.vocabulary.passes + (self.histogram is not None)
 
     @property
     def artefacts(self) -> Sequence[card.Artefact]:
-        """Return the public artefacts."""
         vectors = (
             [statements.public_artefact("embedding", self.embedding)] if self.embedding else []
         )
@@ -84,7 +82,6 @@ class BagOfWordsKind(Kind):
         return Compression(given.method, given.size, self.embedding)
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
-        """Add the job to a pipeline."""
         splits = splits_of(pipeline, job)
         terms, tallies = self.vocabulary.build(pipeline, splits, job)
         vocabulary = beam.pvalue.AsSingleton(terms)
@@ -99,7 +96,7 @@ class BagOfWordsKind(Kind):
         codebook = weights | "codebook" >> beam.ParDo(
             BuildCodebook(self.compression, job.key), vocabulary
         )
-        tables = codebook | "write codebook" >> beam.ParDo(_WriteCodebook(job.staging, job.key))
+        tables = codebook | "write codebook" >> beam.ParDo(WriteTables(job, _tables))
         release_documents(pipeline, job, self.parameters, codebook, others=(tables, *tallies))
 
     def check(self, tally: Tally) -> None:
@@ -132,7 +129,6 @@ class BagOfWordsKind(Kind):
         return self.parameters.mechanism(size, self.spec.compression.size or size)
 
     def account(self, files: Sequence[Written]) -> Account:
-        """Return the account of the run, now that the vocabulary's size is known."""
         size = rows_of(files, VOCABULARY)
         documents = self._documents(size)
         before = self._before
@@ -163,23 +159,12 @@ def _papers_figure(
     )
 
 
-class _WriteCodebook(beam.DoFn):
-    """The writer of a release's public tables: its vocabulary, and its map if it has one."""
-
-    def __init__(self, staging: str, key: KeySource) -> None:
-        self._staging = staging
-        self._key = key
-
-    @redacted
-    def process(self, codebook: Codebook) -> Iterator[Written]:
-        table = vocabulary_table(codebook.vocabulary, codebook.weights)
-        yield write_tables([table], table.schema, VOCABULARY, self._staging, self._key())
-        if codebook.compresses:
-            numbers = pa.array(range(len(codebook.bins)), pa.int32())
-            bins = pa.table({"term_id": numbers, "bin": pa.array(codebook.bins)})
-            yield write_tables([bins], bins.schema, COMPRESSION, self._staging, self._key())
+def _tables(codebook: Codebook, _: None) -> Tables:
+    """Yield the tables of the vocabulary, and of the map if it has one."""
+    yield from of_vocabulary(codebook.weights, codebook.vocabulary)
+    if codebook.compresses:
+        numbers = pa.array(range(len(codebook.bins)), pa.int32())
+        yield COMPRESSION, pa.table({"term_id": numbers, "bin": pa.array(codebook.bins)})
 
 
-def resolve(spec: BagOfWordsSpec, _: int = 1) -> BagOfWordsKind:
-    """Prepare a release; raises InputError for artefacts that cannot be used."""
-    return BagOfWordsKind.resolve(spec)
+resolve = BagOfWordsKind.resolve

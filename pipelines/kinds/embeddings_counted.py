@@ -14,7 +14,6 @@ from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
 from quietcorpus.mechanisms.cooccurrence import cells_of
 from quietcorpus.mechanisms.factorisation import factorise
 from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy, compose
-from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card.weakness import Weakness, of_left_out
 from quietcorpus.pipelines.kinds.embeddings_users import (
     UserCorpus,
@@ -23,13 +22,14 @@ from quietcorpus.pipelines.kinds.embeddings_users import (
     words_in,
 )
 from quietcorpus.pipelines.kinds.job import Job
-from quietcorpus.pipelines.kinds.kind import Account, Kind
+from quietcorpus.pipelines.kinds.kind import Account
+from quietcorpus.pipelines.kinds.user_level import UserLevelKind
 from quietcorpus.pipelines.spec.embeddings import WordEmbeddingsSpec
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.pipelines.storage.layout import TABLE
 from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError
-from quietcorpus.transforms.shards import Tally, Written
+from quietcorpus.transforms.shards import Written
 from quietcorpus.transforms.users.cooccurrence import (
     FOLDER,
     Cooccurrences,
@@ -42,13 +42,12 @@ _LEAST_ON_NOISE = 1_000
 
 
 @dataclass(frozen=True)
-class CountedEmbeddingsKind(Kind):
+class CountedEmbeddingsKind(UserLevelKind):
     """The kind `word-embeddings` by `method: cooccurrence`, with its noise and norms computed."""
 
-    corpus: UserCorpus
     counting: Cooccurrences
 
-    has_documents = False
+    least_on_noise = _LEAST_ON_NOISE
 
     @classmethod
     def resolve(cls, spec: WordEmbeddingsSpec) -> CountedEmbeddingsKind:
@@ -64,7 +63,7 @@ class CountedEmbeddingsKind(Kind):
         most = tuple(int(share * STEPS) for share in shares)
         corpus.warn_of_idle(name for name, own in zip(budgets, most, strict=True) if not own)
         made = cls(corpus, Cooccurrences(spec.window, most, ClippedSum(noise), corpus.users))
-        corpus.refuse_few(made.on_noise, _LEAST_ON_NOISE)
+        made.refuse_few()
         return made
 
     @property
@@ -73,19 +72,8 @@ class CountedEmbeddingsKind(Kind):
         return float(self.corpus.spec.users / self.counting.mechanism.noise_multiplier)
 
     @property
-    def passes(self) -> int:
-        """Return how many times every document is read."""
-        return 1 + (self.corpus.selection is not None)
-
-    @property
     def computing(self) -> str:
-        """Return the versions of the packages that account and draw."""
         return versions_of("dp-accounting", "python-flint")
-
-    @property
-    def artefacts(self) -> Sequence[card.Artefact]:
-        """Return the vocabulary, if it is public."""
-        return self.corpus.artefacts
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
         """Add the job to a pipeline, without the factorisation, which is the launcher's."""
@@ -94,10 +82,6 @@ class CountedEmbeddingsKind(Kind):
             self.counting, words, self.corpus.shards, job.key, job.staging
         )
         self.corpus.write(pipeline, job, words, gathered, files)
-
-    def check(self, tally: Tally) -> None:
-        """Refuse a corpus that has no word of the vocabulary."""
-        self.corpus.check(tally)
 
     def finish(self, job: Job, files: Sequence[Written]) -> Sequence[Written]:
         """Factorise the noisy counts, and write the vectors of the words that they support."""
@@ -121,7 +105,7 @@ class CountedEmbeddingsKind(Kind):
                 f"mechanism.dimensions: {dimensions} are too few for any two words; give more"
             )
         listed = [word for word, own in zip(words, kept, strict=True) if own]
-        return self.corpus.publish(job, listed, found.vectors[kept], self.spendings)
+        return self.write_vectors(job, listed, found.vectors[kept])
 
     @property
     def spendings(self) -> list[Spending[UserPrivacy]]:
@@ -135,27 +119,10 @@ class CountedEmbeddingsKind(Kind):
         }
         return self.corpus.spendings("cooccurrences", spent)
 
-    @property
-    def cost(self) -> UserPrivacy:
-        """Return the cost of all stages together."""
-        return compose(self.spendings)
-
-    @property
-    def weaknesses(self) -> Sequence[Weakness]:
-        """Return the weaknesses of the guarantee, and of the number of users for the noise."""
-        return self.corpus.weaknesses(self.cost, self.on_noise, _LEAST_ON_NOISE)
-
     def shown(self, made: Sequence[Written], files: Sequence[Written]) -> Sequence[Weakness]:
-        """Return a weakness if the noisy counts leave out much of the vocabulary."""
         return of_left_out(storage.rows_of(files, TABLE), storage.rows_of(made, layout.VOCABULARY))
 
-    @property
-    def unit_scope(self) -> str:
-        """Return the column that defines a user."""
-        return self.corpus.unit_scope
-
     def account(self, files: Sequence[Written]) -> Account:
-        """Return the account of the counts."""
         spendings = self.spendings
         total = compose(spendings)
         resolved = {

@@ -15,18 +15,22 @@ from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy, compose, ro
 from quietcorpus.mechanisms.skip_gram import SkipGram, device_name
 from quietcorpus.mechanisms.user_training import Training
 from quietcorpus.pipelines.card import model as card
-from quietcorpus.pipelines.card.weakness import Weakness
 from quietcorpus.pipelines.environment import processor
-from quietcorpus.pipelines.kinds.embeddings_users import UserCorpus, versions_of, words_in
+from quietcorpus.pipelines.kinds.embeddings_users import (
+    UserCorpus,
+    versions_of,
+    words_in,
+)
 from quietcorpus.pipelines.kinds.job import Job
-from quietcorpus.pipelines.kinds.kind import Account, Kind
+from quietcorpus.pipelines.kinds.kind import Account
 from quietcorpus.pipelines.kinds.training import TrainingRun
+from quietcorpus.pipelines.kinds.user_level import UserLevelKind
 from quietcorpus.pipelines.spec.embeddings import TrainingSpec, WordEmbeddingsSpec
 from quietcorpus.pipelines.storage.files import rows_of
 from quietcorpus.pipelines.storage.layout import TABLE
 from quietcorpus.transforms.errors import InputError, NoisyOutcome
 from quietcorpus.transforms.installed import require_installed
-from quietcorpus.transforms.shards import Tally, Written
+from quietcorpus.transforms.shards import Written
 from quietcorpus.transforms.users.training_shards import FOLDER, WriteTrainingShards
 
 _LARGEST_MODEL = 1 << 26
@@ -35,15 +39,14 @@ _LEAST_ON_NOISE = 5_000
 
 
 @dataclass(frozen=True)
-class TrainedEmbeddingsKind(Kind):
+class TrainedEmbeddingsKind(UserLevelKind):
     """The kind `word-embeddings` by `method: sgd`, with its noise and sampling rates computed."""
 
-    corpus: UserCorpus
     given: TrainingSpec
     schedule: Schedule
     lot: int
 
-    has_documents = False
+    least_on_noise = _LEAST_ON_NOISE
 
     @classmethod
     def resolve(cls, spec: WordEmbeddingsSpec, workers: int) -> TrainedEmbeddingsKind:
@@ -74,7 +77,7 @@ class TrainedEmbeddingsKind(Kind):
             raise InputError(f"{corpus.key}: {error}") from None
         corpus.warn_of_idle(group.name for group in schedule.groups if not group.steps)
         made = cls(corpus, given, schedule, given.lot)
-        corpus.refuse_few(made.on_noise, _LEAST_ON_NOISE)
+        made.refuse_few()
         return made
 
     @property
@@ -84,11 +87,6 @@ class TrainedEmbeddingsKind(Kind):
         The unit is the most that one user adds to a step. The steps' noise adds in squares.
         """
         return float(self.lot / self.schedule.noise_multiplier) * math.sqrt(self.until)
-
-    @property
-    def passes(self) -> int:
-        """Return how many times every document is read."""
-        return 1 + (self.corpus.selection is not None)
 
     @property
     def computing(self) -> str:
@@ -104,11 +102,6 @@ class TrainedEmbeddingsKind(Kind):
             ]
         )
 
-    @property
-    def artefacts(self) -> Sequence[card.Artefact]:
-        """Return the vocabulary, if it is public."""
-        return self.corpus.artefacts
-
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
         """Add the job to a pipeline, without the training, which is the launcher's."""
         words, gathered = self.corpus.gathered(pipeline, job)
@@ -117,12 +110,7 @@ class TrainedEmbeddingsKind(Kind):
         )
         self.corpus.write(pipeline, job, words, gathered, files)
 
-    def check(self, tally: Tally) -> None:
-        """Refuse a corpus that has no word of the vocabulary."""
-        self.corpus.check(tally)
-
     def finish(self, job: Job, files: Sequence[Written]) -> Sequence[Written]:
-        """Train the vectors, and write them."""
         words = words_in(files, job.key())
         _refuse_large(len(words), self.corpus.spec.dimensions, NoisyOutcome)
         shards = sorted((f for f in files if f.path.startswith(f"{FOLDER}/")), key=lambda f: f.path)
@@ -140,7 +128,7 @@ class TrainedEmbeddingsKind(Kind):
             self.computing,
         )
         state = course.run(shards, job.key)
-        return self.corpus.publish(job, words, state.model.words, self.spendings)
+        return self.write_vectors(job, words, state.model.words)
 
     @property
     def until(self) -> int:
@@ -161,23 +149,7 @@ class TrainedEmbeddingsKind(Kind):
         spent = {g.name: self.schedule.spent(g, self.until) for g in self.schedule.groups}
         return self.corpus.spendings("training", spent)
 
-    @property
-    def cost(self) -> UserPrivacy:
-        """Return the cost of all stages together."""
-        return compose(self.spendings)
-
-    @property
-    def weaknesses(self) -> Sequence[Weakness]:
-        """Return the weaknesses of the guarantee, and of the number of users for the noise."""
-        return self.corpus.weaknesses(self.cost, self.on_noise, _LEAST_ON_NOISE)
-
-    @property
-    def unit_scope(self) -> str:
-        """Return the column that defines a user."""
-        return self.corpus.unit_scope
-
     def account(self, files: Sequence[Written]) -> Account:
-        """Return the account of the steps that were taken."""
         spendings = self.spendings
         total = compose(spendings)
         resolved = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
@@ -11,31 +11,27 @@ from functools import cached_property
 from importlib.metadata import version
 
 import apache_beam as beam
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy, compose
+from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card import statements
-from quietcorpus.pipelines.card.weakness import Weakness, of_guarantee, of_noise, of_users
-from quietcorpus.pipelines.kinds.embeddings_files import write_embeddings
 from quietcorpus.pipelines.kinds.job import Job, refuse_repeated, splits_of
-from quietcorpus.pipelines.kinds.manifest import WriteManifest
+from quietcorpus.pipelines.kinds.run_files import WriteRunFiles
+from quietcorpus.pipelines.kinds.tables import WriteTables
 from quietcorpus.pipelines.spec.embeddings import WordEmbeddingsSpec
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.artefacts.artefacts import Artefact
-from quietcorpus.transforms.errors import InputError, redacted
+from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.identifiers import TAG
 from quietcorpus.transforms.reading.parquet_files import table_in
-from quietcorpus.transforms.shards import TALLIES, Tally, Written, staged_content, write_tables
+from quietcorpus.transforms.shards import TALLIES, Written, staged_content
 from quietcorpus.transforms.users.training_shards import shards_for
 from quietcorpus.transforms.users.user_vocabulary import SelectUserVocabulary
 from quietcorpus.transforms.users.users import GatherUsers, Users
-from quietcorpus.transforms.vocabulary import KeySource, load, vocabulary_table
+from quietcorpus.transforms.vocabulary import load
 
 _LOGGER = logging.getLogger("quietcorpus.embeddings")
 
@@ -156,25 +152,10 @@ class UserCorpus:
         gathered: Mapping[str, beam.PCollection],
         files: beam.PCollection[Written],
     ) -> None:
-        """Write the vocabulary, and the manifest that lists it and the files for `finish`."""
+        """Write the vocabulary, and the list of it and of the files for `finish`."""
         once = pipeline | "once" >> beam.Create([None])
-        table = once | "write vocabulary" >> beam.ParDo(
-            _WriteVocabulary(job.staging, job.key), words
-        )
-        (files, gathered[TALLIES], table) | "manifest" >> WriteManifest(job.staging, job.key)
-
-    def check(self, tally: Tally) -> None:
-        """Refuse a corpus that has no word of the vocabulary."""
-        if not tally.known:
-            raise InputError(
-                "mechanism.vocabulary: no document has a word of it; check input.text and the "
-                "vocabulary's language"
-            )
-
-    @property
-    def unit_scope(self) -> str:
-        """Return the column that defines a user."""
-        return f"users of the column {self.spec.user}"
+        table = once | "write vocabulary" >> beam.ParDo(WriteTables(job), words)
+        (files, gathered[TALLIES], table) | "run files" >> WriteRunFiles(job.staging, job.key)
 
     def spendings(self, stage: str, spent: Mapping[str, Fraction]) -> list[Spending[UserPrivacy]]:
         """Return the cost of the vocabulary, and the cost of a stage to each group's users."""
@@ -182,38 +163,6 @@ class UserCorpus:
         own = Spending(stage, UserPrivacy(max(spent.values()), self.delta, groups))
         before = [Spending("vocabulary", self.selection.guarantee)] if self.selection else []
         return [*before, own]
-
-    def publish(
-        self,
-        job: Job,
-        words: Sequence[str],
-        vectors: npt.NDArray[np.float32],
-        spendings: Sequence[Spending[UserPrivacy]],
-    ) -> list[Written]:
-        """Write the vectors of the words, float32 (n, d), in every form."""
-        total = compose(spendings)
-        promise = statements.guarantee(total, self.not_protected, self.artefacts)
-        return write_embeddings(words, vectors, promise, job.staging, job.key())
-
-    def refuse_few(self, on_noise: float, least: int) -> None:
-        """Raise InputError if users are too few for the noise, unless the spec accepts that.
-
-        Args:
-            on_noise: the number of users per standard deviation of the noise.
-            least: the number that the method needs.
-        """
-        for said, remedy in of_noise(self.spec.users, on_noise, least):
-            if self.spec.few_users is None:
-                raise InputError(f"mechanism.users: {said}; {remedy}, or say `few_users: accept`")
-
-    def weaknesses(self, total: UserPrivacy, on_noise: float, least: int) -> list[Weakness]:
-        """Return the weaknesses of a total cost, and of the number of users for the noise."""
-        users = self.spec.users
-        return [
-            *of_users(total.delta, users),
-            *of_guarantee(total, self.artefacts),
-            *of_noise(users, on_noise, least),
-        ]
 
     @property
     def not_protected(self) -> list[str]:
@@ -254,15 +203,3 @@ def words_in(files: Sequence[Written], key: ReleaseKey) -> list[str]:
 def staged_table(file: Written, key: ReleaseKey) -> pa.Table:
     """Read the table of a staged Parquet file."""
     return table_in(b"".join(staged_content(file, key)))
-
-
-class _WriteVocabulary(beam.DoFn):
-    def __init__(self, staging: str, key: KeySource) -> None:
-        self._staging = staging
-        self._key = key
-
-    @redacted
-    def process(self, _: None, vocabulary: Vocabulary) -> Iterator[Written]:
-        table = vocabulary_table(vocabulary, None)
-        path = layout.VOCABULARY
-        yield write_tables([table], table.schema, path, self._staging, self._key())

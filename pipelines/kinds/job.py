@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import apache_beam as beam
 
-from quietcorpus.pipelines.kinds.manifest import WriteManifest
+from quietcorpus.pipelines.kinds.run_files import WriteRunFiles
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.transforms.privatizers.rows import Parameters
 from quietcorpus.transforms.reading.documents import Corpus, Plan, Split
@@ -63,7 +63,7 @@ def release_documents(
     *side: beam.PCollection,
     others: Sequence[beam.PCollection] = (),
 ) -> None:
-    """Write the manifest and one data file for each shard, and check the ids for repeats.
+    """Write one data file for each shard, and the list of files, and check the ids for repeats.
 
     `side` holds the inputs of the kind's privatizer besides its parameters. `others` holds the
     other files of the release, and the tallies of earlier passes.
@@ -86,7 +86,7 @@ def release_documents(
         ).with_outputs(TALLIES, TAG, main="files")
     )
     refuse_repeated(documents[TAG], job)
-    (documents.files, documents[TALLIES], *others) | "manifest" >> WriteManifest(
+    (documents.files, documents[TALLIES], *others) | "run files" >> WriteRunFiles(
         job.staging, job.key
     )
 

@@ -75,16 +75,13 @@ class SentencesKind(Kind):
 
     @property
     def computing(self) -> str:
-        """Return the software and arithmetic of the encoder."""
         return self.parameters.encoder.computing
 
     @property
     def artefacts(self) -> Sequence[card.Artefact]:
-        """Return the candidates and the encoder."""
         return on_the_card(self.parameters.candidates, self.parameters.encoder)
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
-        """Add the job to a pipeline."""
         own, public = self.spec.most_sentences, self.manifest.most_sentences
         if own != public:
             _LOGGER.warning(
@@ -99,22 +96,18 @@ class SentencesKind(Kind):
         release_documents(pipeline, job, self.parameters)
 
     def check(self, tally: Tally) -> None:
-        """Refuse a corpus that has no sentence."""
         if not tally.known:
             raise InputError("input: no document has a sentence; check input.text")
 
     @property
     def cost(self) -> SentencePrivacy:
-        """Return the documents' cost."""
         return self.guarantee
 
     @property
     def unit_scope(self) -> str:
-        """Return what defines a sentence: the splitter and the language."""
         return f"sentences of {self.manifest.splitter}, {self.manifest.language}"
 
     def account(self, files: Sequence[Written]) -> Account:
-        """Return the account of the run."""
         total = self.cost
         spendings = [Spending("documents", total)]
         resolved: dict[str, Any] = {

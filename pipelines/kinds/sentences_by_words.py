@@ -62,39 +62,31 @@ class EmbeddedWordsKind(Kind):
 
     @property
     def computing(self) -> str:
-        """Return the software and arithmetic of the encoder."""
         return self.parameters.encoder.computing
 
     @property
     def artefacts(self) -> Sequence[card.Artefact]:
-        """Return the candidates, the encoder and the word index."""
         return [*on_the_card(self.candidates, self.parameters.encoder), *self.words.artefacts]
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
-        """Add the job to a pipeline."""
         release_documents(pipeline, job, self.parameters)
 
     def check(self, tally: Tally) -> None:
-        """Refuse a corpus that has no word of the index."""
         self.words.check(tally)
 
     @property
     def cost(self) -> MetricPrivacy:
-        """Return the cost of replacing the words."""
         return self.words.cost
 
     @property
     def unit_scope(self) -> str:
-        """Return the digest of the index, which defines how far apart words are."""
         return self.words.unit_scope
 
     @property
     def weaknesses(self) -> Sequence[Weakness]:
-        """Return the weaknesses of the words' replacement."""
         return self.words.weaknesses
 
     def account(self, files: Sequence[Written]) -> Account:
-        """Return the account of the words' replacement, with the encoder's settings."""
         account = self.words.account(files)
         parameters = self.parameters
         encoding = {

@@ -8,7 +8,6 @@ can forge one. A run resumed from forged vectors would be one more noisy answer 
 from __future__ import annotations
 
 import io
-import os
 import posixpath
 from dataclasses import dataclass
 
@@ -18,8 +17,7 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.skip_gram import Vectors
 from quietcorpus.mechanisms.user_training import State
 from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage import places
-from quietcorpus.transforms.errors import InputError, StageError, Unavailable
+from quietcorpus.transforms.errors import InputError, StageError, Unavailable, client_errors
 from quietcorpus.transforms.sealed import seal, unseal
 
 
@@ -50,15 +48,14 @@ class Checkpoint:
         Raises InputError for the checkpoint of another training, and Unavailable if it cannot be
         read.
         """
-        try:
+        with client_errors(
+            f"checkpoints: {self.uri} cannot be read; check the path and the permissions, or run "
+            "again",
+            Unavailable,
+        ):
             if not storage.exists(self.uri):
                 return None
             sealed = storage.read_bytes(self.uri)
-        except Exception:  # every object store's client has exceptions of its own
-            raise Unavailable(
-                f"checkpoints: {self.uri} cannot be read; check the path and the permissions, or "
-                "run again"
-            ) from None
         try:
             content = unseal(sealed, self.training, self.key)
         except StageError:
@@ -81,15 +78,4 @@ class Checkpoint:
             mean=state.mean,
             square=state.square,
         )
-        sealed = seal(content.getvalue(), self.training, self.key)
-        if not places.is_local(self.uri):  # in a store, an object appears whole or not at all
-            storage.write_bytes(self.uri, sealed)
-            return
-        os.makedirs(self.folder, exist_ok=True)
-        # Whenever the process dies, the last state or this one is there whole.
-        partial = f"{self.uri}.partial"
-        with open(partial, "wb") as stream:
-            stream.write(sealed)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(partial, self.uri)
+        storage.write_whole(self.uri, seal(content.getvalue(), self.training, self.key))

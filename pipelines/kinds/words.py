@@ -43,7 +43,7 @@ class WordsKind(Kind):
     has_documents = True
 
     @classmethod
-    def resolve(cls, spec: WordsSpec) -> WordsKind:
+    def resolve(cls, spec: WordsSpec, _workers: int = 1) -> WordsKind:
         """Open the index and compute epsilon; raises InputError if either cannot be used."""
         source = IndexSource.resolve("mechanism.index", spec.index)
         index = source.open()
@@ -59,7 +59,6 @@ class WordsKind(Kind):
 
     @property
     def artefacts(self) -> Sequence[card.Artefact]:
-        """Return the index."""
         source, manifest = self.parameters.index, self.index.manifest
         return [
             card.Artefact(
@@ -72,11 +71,9 @@ class WordsKind(Kind):
         ]
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
-        """Add the job to a pipeline."""
         release_documents(pipeline, job, self.parameters)
 
     def check(self, tally: Tally) -> None:
-        """Refuse a corpus that has no word of the index."""
         if not tally.known:
             raise InputError(
                 f"mechanism.index: {self.spec.index} has none of the corpus's words; give an index "
@@ -85,12 +82,10 @@ class WordsKind(Kind):
 
     @property
     def cost(self) -> MetricPrivacy:
-        """Return the documents' cost, in the index's metric."""
         return self.parameters.guarantee(self.index)
 
     @property
     def unit_scope(self) -> str:
-        """Return the digest of the index, which defines how far apart words are."""
         return self.parameters.index.digest
 
     @property
@@ -99,7 +94,6 @@ class WordsKind(Kind):
         return [*of_words(self.meaning), *of_guarantee(self.cost, self.artefacts)]
 
     def account(self, files: Sequence[Written]) -> Account:
-        """Return the account of the run, with the meaning of epsilon for this index's words."""
         total = self.cost
         resolved: dict[str, Any] = {
             _key(self.spec): round_up(total.epsilon),
@@ -167,6 +161,4 @@ def _epsilon(spec: WordsSpec, index: WordIndex) -> Fraction:
     return found
 
 
-def resolve(spec: WordsSpec, _: int = 1) -> WordsKind:
-    """Prepare a release; raises InputError for artefacts that cannot be used."""
-    return WordsKind.resolve(spec)
+resolve = WordsKind.resolve

@@ -15,7 +15,6 @@ from typing import Annotated, Any, Literal
 
 import pydantic
 from pydantic import BeforeValidator, Field, PlainSerializer
-from pydantic_core import PydanticCustomError
 
 from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
 from quietcorpus.mechanisms.conversion import at_precision
@@ -27,8 +26,9 @@ from quietcorpus.mechanisms.guarantees import (
     UserPrivacy,
 )
 from quietcorpus.mechanisms.madlib import Madlib
+from quietcorpus.pipelines.spec.errors import one_line
 from quietcorpus.pipelines.spec.loading import read_yaml
-from quietcorpus.pipelines.spec.values import Count, Location, Strict
+from quietcorpus.pipelines.spec.values import Count, Location, Strict, of_key, of_value
 from quietcorpus.transforms.errors import InputError
 
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?|-?[0-9]+/[0-9]+")
@@ -48,22 +48,22 @@ def _rational(value: object) -> Fraction:
             raise ValueError
         return Fraction(text)
     except (ValueError, ZeroDivisionError):
-        raise PydanticCustomError("number", "is not a number; give a positive number") from None
+        raise of_value("is not a number; give a positive number") from None
 
 
 def _positive(value: object) -> Fraction:
     found = _rational(value)
     if found <= 0:
-        raise PydanticCustomError("positive", "is not allowed; give a positive number")
+        raise of_value("is not allowed; give a positive number")
     if found >= _LARGEST:
-        raise PydanticCustomError("large", "is not allowed; give a number that bounds something")
+        raise of_value("is not allowed; give a number that bounds something")
     return found
 
 
 def _chance(value: object) -> Fraction:
     found = _rational(value)
     if not 0 <= found < 1:
-        raise PydanticCustomError("chance", "is not allowed; give a number from 0 on, below 1")
+        raise of_value("is not allowed; give a number from 0 on, below 1")
     return found
 
 
@@ -217,7 +217,7 @@ class Terms(Strict):
     def _apart(self) -> Terms:
         titles = [cap.title for cap in self.caps]
         if len(set(titles)) < len(titles):
-            raise PydanticCustomError("caps", "caps: an account has two caps; give it one")
+            raise of_key("caps", "an account has two caps; give it one")
         return self
 
 
@@ -234,23 +234,4 @@ def as_terms(given: str | PathLike[str] | Mapping[str, Any]) -> Terms:
     try:
         return Terms.model_validate(content)
     except pydantic.ValidationError as error:
-        raise InputError(f"{name}: {_one_line(error, content)}") from None
-
-
-def _one_line(error: pydantic.ValidationError, content: Any) -> str:
-    first = error.errors(include_url=False)[0]
-    tag = 2 if first["loc"][:1] == ("caps",) else None  # pydantic's tag of the union, not a key
-    key = ".".join(str(part) for place, part in enumerate(first["loc"]) if place != tag)
-    if first["type"] == "missing":
-        return f"{key}: missing; give it a value"
-    if first["type"] == "extra_forbidden":
-        return f"{key}: unknown key"
-    if first["type"] in ("union_tag_invalid", "union_tag_not_found"):
-        return f"{key}.definition: not one of {', '.join(_TAGS)}"
-    message = first["msg"]
-    if message.startswith("is "):
-        return f"{key}: {first['input']!r} {message}"
-    return f"{key}: {message}" if key else message
-
-
-_TAGS = ("limited-precision", "metric", "sentence", "user")
+        raise InputError(f"{name}: {one_line(error, Terms, content)}") from None

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 from quietcorpus.pipelines.card.parameters import Parameters, parameters
 from quietcorpus.pipelines.ledger.caps import Cap, Charge, Cost
 from quietcorpus.pipelines.ledger.disjoint import Partition, Sort
+from quietcorpus.pipelines.spec.errors import first_line
 from quietcorpus.pipelines.spec.values import Disjoint
 
 SCHEMA_VERSION = 1
@@ -173,9 +174,7 @@ def parse(content: bytes) -> AnyRecord:
     try:
         record = _RECORD.validate_python(found)
     except pydantic.ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise Unreadable(f"{where}: {first['msg']}") from None
+        raise Unreadable(first_line(error)) from None
     if record.to_bytes() != content:  # digests are of bytes, so a record has one form alone
         raise Unreadable("it is not written as records are")
     if isinstance(record, Reservation):

@@ -7,6 +7,7 @@ average.
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 from collections.abc import Sequence
@@ -32,6 +33,7 @@ from quietcorpus.mechanisms.factors import (
 )
 from quietcorpus.pipelines.reconstruct.part import Part
 from quietcorpus.pipelines.reconstruct.workers import Workers
+from quietcorpus.pipelines.storage.files import write_whole
 
 STARTS, PASSES = 4, 60
 _SAMPLE = 8192
@@ -76,10 +78,10 @@ class SavedFactors:
 
     def save(self, fitted: Fitted) -> None:
         """Save the model, from which a later run can go on."""
-        path = self.path.with_name("next.npz")
+        content = io.BytesIO()
         parameters = [factors.parameters for factors in fitted.fits]
-        np.savez(path, passes=fitted.passes, parameters=parameters)
-        os.replace(path, self.path)
+        np.savez(content, passes=fitted.passes, parameters=parameters)
+        write_whole(str(self.path), content.getvalue())
 
 
 def fit(workers: Workers, prior: Prior, decay: float, seed: int, kept: SavedFactors) -> Fitted:

@@ -23,10 +23,9 @@ from quietcorpus.pipelines.reconstruct.fit import PASSES, Fitted, SavedFactors, 
 from quietcorpus.pipelines.reconstruct.noisy_release import NoisyRelease
 from quietcorpus.pipelines.reconstruct.part import Part
 from quietcorpus.pipelines.reconstruct.workers import Engine, Workers, workers
-from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
+from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.pipelines.storage.places import inside
-from quietcorpus.pipelines.storage.publishing import open_staging
 from quietcorpus.pipelines.terminal.progress import Display
 from quietcorpus.transforms.artefacts.folders import scratch
 from quietcorpus.transforms.errors import InputError
@@ -60,29 +59,30 @@ def reconstruct(
         InputError: anything that a person can mend.
         StageError: a worker ended.
     """
-    storage.refuse_existing(output)
+    place = Output(output)
+    place.require_free()
     source = NoisyRelease.open(path)
     if inside(output, source.output):
         raise InputError(f"output: {output} lies in the release; name a place of its own")
     run = hashlib.sha256(f"{source.digest} {factors} {environment_digest()}".encode()).hexdigest()
     mine = partial(scratch, f"reconstruct-{run[:32]}")
     with (
-        open_staging(output, source.card.release, run[:32]) as place,
+        place.staging(source.card.release, run[:32]) as staged,
         _locked(mine(), path) as folder,
         Display("reconstructing", source.documents * _STEPS, "steps", bar=progress) as display,
         workers(engine, source, mine, display.advance) as crew,
     ):
         prior, kept = _prior(source, crew, factors), SavedFactors(folder / _KEPT)
         found = fit(crew, prior, source.decay, source.seed, kept)
-        files = list(source.tables_of_terms(place.staging))
-        for written in documents(crew, source, found, place.staging, source.seed):
+        files = list(source.tables_of_terms(staged.staging))
+        for written in documents(crew, source, found, staged.staging, source.seed):
             files.append(written)
             display.advance(written.rows)
-        card = _card(source, files, place.created, found)
+        card = _card(source, files, staged.created, found)
         text = readme.render(card)
         digest = hashlib.sha256(text.encode()).hexdigest()
         card = card.model_copy(update={"readme_sha256": digest})
-        place.publish(files, {layout.README: text, layout.CARD: card.to_json()}, on_publishing)
+        staged.publish(files, {layout.README: text, layout.CARD: card.to_json()}, on_publishing)
         for _ in crew.each(Part.clear):
             pass
         shutil.rmtree(folder, ignore_errors=True)

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-import logging
 from typing import Any
 
 import pydantic
 from apache_beam.io.filesystem import BeamIOError
-from apache_beam.io.filesystems import FileSystems
 
 from quietcorpus.pipelines.card.model import Card, LedgerEntry
 from quietcorpus.pipelines.kinds.prepare import prepare
 from quietcorpus.pipelines.release.describe import kept, stated
 from quietcorpus.pipelines.spec.spec import Spec
-from quietcorpus.pipelines.storage import claims, layout, places, stores
 from quietcorpus.pipelines.storage import files as storage
+from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.transforms.errors import InputError
-
-_LOGGER = logging.getLogger("quietcorpus.completed")
 
 
 def complete(spec: Spec) -> Card | None:
@@ -26,40 +22,39 @@ def complete(spec: Spec) -> Card | None:
 
     Raises InputError for another release, or for this one with files missing.
     """
-    card = _card_at(spec.output)
+    output = Output(spec.output)
+    card = _card_at(output)
     if card is None:
         return None
     other = whole_difference(card, spec)
     if other is not None:
         raise InputError(
-            f"output: {spec.output} holds another release ({other}); name another place"
+            f"output: {output.uri} holds another release ({other}); name another place"
         )
-    _refuse_incomplete(card, spec.output)
-    _tidy(spec)
+    _refuse_incomplete(card, output)
+    output.tidy(spec.release)
     return card
 
 
 def refuse_existing(spec: Spec) -> None:
     """Raise InputError if the output is taken, except by a run that this one may take over."""
-    card = _card_at(spec.output)
+    output = Output(spec.output)
+    card = _card_at(output)
     if card is not None and _difference(card, spec) is None:
         raise InputError(
-            f"output: {spec.output} holds a release already, of the same id, columns and "
+            f"output: {output.uri} holds a release already, of the same id, columns and "
             "mechanism; accept it with `if_exists=ok`, or name another place"
         )
-    if not (places.is_local(spec.output) or stores.is_supported(spec.output)):
-        storage.refuse_existing(spec.output)  # its error for an unknown scheme is the better one
     # A claim's holder may have left files; once this run holds the claim, it checks whose they are.
-    unclaimed = places.is_local(spec.output) or claims.read(spec.output) is None
-    if card is not None or unclaimed:
-        storage.refuse_existing(spec.output)
+    if not output.claimed or card is not None:
+        output.require_free()
 
 
-def _card_at(output: str) -> Card | None:
+def _card_at(output: Output) -> Card | None:
     try:
-        if not storage.exists(uri := f"{output}/{layout.CARD}"):
+        if not storage.exists(output.card):
             return None
-        return Card.model_validate_json(storage.read_bytes(uri))
+        return Card.model_validate_json(storage.read_bytes(output.card))
     except (pydantic.ValidationError, OSError, BeamIOError, ValueError):
         return None
 
@@ -116,24 +111,10 @@ def _agrees(block: dict[str, Any], name: str, value: Any) -> bool:
     return bool(block.get(name) == value)
 
 
-def _refuse_incomplete(card: Card, output: str) -> None:
-    (found,) = FileSystems.match([f"{output}/**"])
-    there = {metadata.path for metadata in found.metadata_list}
-    missing = [file.path for file in card.files if f"{output}/{file.path}" not in there]
+def _refuse_incomplete(card: Card, output: Output) -> None:
+    there = output.files
+    missing = [file.path for file in card.files if f"{output.uri}/{file.path}" not in there]
     if missing:
         raise InputError(
-            f"output: {output} holds a release that lacks {missing[0]}; delete it and run again"
+            f"output: {output.uri} holds a release that lacks {missing[0]}; delete it and run again"
         )
-
-
-def _tidy(spec: Spec) -> None:
-    """Delete the claim of a run that was cut short after it had published this release."""
-    if places.is_local(spec.output):
-        return
-    try:
-        found = claims.read(spec.output)
-        if found is not None and found[0].release == spec.release:
-            claims.drop(spec.output, found[0])
-            _LOGGER.info("deleted the claim of the run that was cut short after it had published")
-    except Exception:  # the release is complete all the same
-        _LOGGER.warning("%s could not be deleted; delete it", claims.claim_of(spec.output))

@@ -16,8 +16,8 @@ from quietcorpus.pipelines.engine.interruption import interruptible
 from quietcorpus.pipelines.environment.keys import WorkerKey, configured_master_key, master_key
 from quietcorpus.pipelines.kinds.job import Job
 from quietcorpus.pipelines.kinds.kind import Kind
-from quietcorpus.pipelines.kinds.manifest import read_manifest
 from quietcorpus.pipelines.kinds.prepare import prepare
+from quietcorpus.pipelines.kinds.run_files import read_run_files
 from quietcorpus.pipelines.ledger.holding import HeldReservation, foresee, hold
 from quietcorpus.pipelines.release import existing, kept_columns
 from quietcorpus.pipelines.release.describe import describe
@@ -25,7 +25,8 @@ from quietcorpus.pipelines.release.identity import identity
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout, places
-from quietcorpus.pipelines.storage.publishing import Staging, open_staging
+from quietcorpus.pipelines.storage.output import Output
+from quietcorpus.pipelines.storage.publishing import Staging
 from quietcorpus.pipelines.terminal.progress import Observer, shards_counted
 from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError
 from quietcorpus.transforms.parts import doubled, require_all
@@ -84,7 +85,7 @@ def release(
         if engine.dry:
             make(f"{spec.output}.dry-run")
         try:
-            with open_staging(spec.output, spec.release, run, key) as place:
+            with Output(spec.output).staging(spec.release, run, key) as place:
                 return _publish(make(place.staging), kind, key, place, held, on_publishing)
         except NoisyOutcome:
             if held:
@@ -126,7 +127,7 @@ def _publish(
 ) -> Card:
     """Check what the job wrote, spend its budget, then publish it."""
     spec = job.spec
-    written, tally = read_manifest(place.staging, key)
+    written, tally = read_run_files(place.staging, key)
     _check_passes(tally, kind.passes, len(job.plan.splits))
     _check_tally(tally, spec)
     if len({file.path for file in written}) < len(written):

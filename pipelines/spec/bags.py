@@ -7,12 +7,18 @@ from fractions import Fraction
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
-from pydantic_core import PydanticCustomError
 
 from quietcorpus.indexes.compression import Method
 from quietcorpus.mechanisms.bag_of_words import Accounting
 from quietcorpus.pipelines.spec.limited_precision import LimitedPrecisionSpec
-from quietcorpus.pipelines.spec.values import Count, Epsilon, Location, Strict
+from quietcorpus.pipelines.spec.values import (
+    Count,
+    Epsilon,
+    Location,
+    Strict,
+    of_key,
+    of_value,
+)
 
 
 class PublicArtefact(Strict):
@@ -38,20 +44,16 @@ class CompressionSpec(Strict):
     @model_validator(mode="after")
     def _complete(self) -> CompressionSpec:
         if (self.method is Method.NONE) != (self.size is None):
-            raise PydanticCustomError(
-                "size", "size: give the number of bins, unless `method` is none"
-            )
+            raise of_key("size", "give the number of bins, unless `method` is none")
         embedded = self.method in (Method.EMBEDDING_CLUSTER, Method.EMBEDDING_DISPERSE)
         if embedded != (self.embedding is not None):
-            raise PydanticCustomError(
-                "embedding", "embedding: give `{public: PATH}` for the embedding methods alone"
-            )
+            raise of_key("embedding", "give `{public: PATH}` for the embedding methods alone")
         return self
 
 
 def _of_bins(value: object) -> object:
     if value != ["bins"]:
-        raise PydanticCustomError("include", "is not allowed; give [bins], or leave it out")
+        raise of_value("is not allowed; give [bins], or leave it out")
     return value
 
 
@@ -89,9 +91,9 @@ class BagOfWordsSpec(LimitedPrecisionSpec):
     @model_validator(mode="after")
     def _fixed_guarantee(self) -> BagOfWordsSpec:
         if self.accounting is Accounting.PER_ENTRY and self.vocabulary.private:
-            raise PydanticCustomError(
+            raise of_key(
                 "accounting",
-                "accounting: per-entry spends V * epsilon / K, and a private vocabulary's size V "
+                "per-entry spends V * epsilon / K, and a private vocabulary's size V "
                 "is not known before the run; give a public vocabulary, or tight accounting",
             )
         return self
@@ -99,9 +101,9 @@ class BagOfWordsSpec(LimitedPrecisionSpec):
     @model_validator(mode="after")
     def _histogram(self) -> BagOfWordsSpec:
         if self.compression.method is not Method.NONE and self.histogram_epsilon is None:
-            raise PydanticCustomError(
-                "histogram",
-                "histogram_epsilon: missing; the terms of a bin are drawn by the private "
+            raise of_key(
+                "histogram_epsilon",
+                "missing; the terms of a bin are drawn by the private "
                 "histogram, so give its epsilon (or compression: {method: none})",
             )
         return self

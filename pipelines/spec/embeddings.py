@@ -7,12 +7,22 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import BeforeValidator, Field, model_validator
 
 from quietcorpus.mechanisms.guarantees import ceiling
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec
-from quietcorpus.pipelines.spec.values import Column, Count, Delta, Epsilon, Strict, at_most
+from quietcorpus.pipelines.spec.values import (
+    Column,
+    Count,
+    Delta,
+    Epsilon,
+    Strict,
+    Tokenizer,
+    at_most,
+    of_key,
+    of_value,
+    one_of,
+)
 from quietcorpus.pipelines.spec.vocabulary import UserVocabularySpec
 
 MOST_TOKENS = 10_000  # of a user: training holds all pairs of their words in memory
@@ -33,23 +43,18 @@ class EmbeddingMethod(StrEnum):
 
 def _by_group(value: object) -> object:
     if not isinstance(value, dict):
-        raise PydanticCustomError("groups", "is not a mapping; give an epsilon for each GROUP")
+        raise of_value("is not a mapping; give an epsilon for each GROUP")
     if not 0 < len(value) <= MOST_GROUPS:
-        raise PydanticCustomError(
-            "groups",
-            "is not allowed; give at least one group"
-            if not value
-            else f"has more than {MOST_GROUPS} groups; give fewer",
-        )
+        if value:
+            raise of_key("", f"has more than {MOST_GROUPS} groups; give fewer")
+        raise of_value("is not allowed; give at least one group")
     return value
 
 
 class GroupBudgets(Strict):
     """The budget of each group of users, by the group's name or by the numbers of a column."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"oneOf": [{"required": ["epsilon"]}, {"required": ["levels"]}]}
-    )
+    model_config = one_of("epsilon", "levels")
 
     column: Annotated[Column, Field(description="the column that names a document's group")]
     epsilon: Annotated[
@@ -67,15 +72,13 @@ class GroupBudgets(Strict):
     @model_validator(mode="after")
     def _one_kind(self) -> GroupBudgets:
         if (self.epsilon is None) == (self.levels is None):
-            raise PydanticCustomError(
-                "one",
+            raise of_key(
+                "",
                 "give exactly one of `epsilon: {GROUP: NUMBER}`, for a column of names, and "
                 "`levels: [NUMBER, ...]`, for a column of numbers",
             )
         if self.levels and len({ceiling(level) for level in self.levels}) < len(self.levels):
-            raise PydanticCustomError(
-                "twice", "levels: two of them are the same in six digits; drop one"
-            )
+            raise of_key("levels", "two of them are the same in six digits; drop one")
         return self
 
     @property
@@ -126,10 +129,9 @@ class TrainingSpec(Strict):
     @model_validator(mode="after")
     def _ends(self) -> TrainingSpec:
         if self.stop_after is not None and self.stop_after > self.steps:
-            raise PydanticCustomError(
+            raise of_key(
                 "stop_after",
-                f"stop_after: {self.stop_after} is more than the {self.steps} steps; lower it, or "
-                "drop it",
+                f"{self.stop_after} is more than the {self.steps} steps; lower it, or drop it",
             )
         return self
 
@@ -137,9 +139,7 @@ class TrainingSpec(Strict):
 class WordEmbeddingsSpec(MechanismSpec):
     """`kind: word-embeddings`."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"oneOf": [{"required": ["epsilon"]}, {"required": ["budgets"]}]}
-    )
+    model_config = one_of("epsilon", "budgets")
 
     kind: Annotated[
         Literal["word-embeddings"], Field(description="release a vector for every word")
@@ -174,15 +174,13 @@ class WordEmbeddingsSpec(MechanismSpec):
         Field(description="release even if there are too few users for the noise"),
     ] = None
     training: Annotated[TrainingSpec | None, Field(description="for `method: sgd` alone")] = None
-    tokenizer: Annotated[
-        Literal["unicode-words-v1"], Field(description="how text is split into words")
-    ] = "unicode-words-v1"
+    tokenizer: Tokenizer = "unicode-words-v1"
 
     @model_validator(mode="after")
     def _one_budget(self) -> WordEmbeddingsSpec:
         if (self.epsilon is None) == (self.budgets is None):
-            raise PydanticCustomError(
-                "one",
+            raise of_key(
+                "",
                 "give exactly one of `epsilon`, which every user has, and `budgets: {column, "
                 "epsilon: {GROUP: NUMBER}}`",
             )
@@ -191,12 +189,11 @@ class WordEmbeddingsSpec(MechanismSpec):
     @model_validator(mode="after")
     def _of_the_method(self) -> WordEmbeddingsSpec:
         if self.training is not None and self.method is not EmbeddingMethod.SGD:
-            raise PydanticCustomError("training", "training: is for `method: sgd` alone")
+            raise of_key("training", "is for `method: sgd` alone")
         lot = self.training.lot if self.training else None
         if lot is not None and lot > self.users:
-            raise PydanticCustomError(
-                "lot",
-                f"training.lot: {lot} is more than the {self.users} users; lower it, or drop it",
+            raise of_key(
+                "training.lot", f"{lot} is more than the {self.users} users; lower it, or drop it"
             )
         return self
 
@@ -218,16 +215,16 @@ class WordEmbeddingsSpec(MechanismSpec):
         for name, epsilon in given.items():
             if epsilon <= private.epsilon:
                 key = f"{self.key}.{name}" if self.budgets and self.budgets.epsilon else self.key
-                raise PydanticCustomError(
-                    "vocabulary",
-                    f"{key}: {float(epsilon):g} is not more than the {float(private.epsilon):g} "
+                raise of_key(
+                    key,
+                    f"{float(epsilon):g} is not more than the {float(private.epsilon):g} "
                     "that the private vocabulary costs; raise it, or lower "
                     "vocabulary.private.epsilon",
                 )
         if self.delta <= private.delta:
-            raise PydanticCustomError(
-                "vocabulary",
-                f"delta: {float(self.delta):g} is not more than the {float(private.delta):g} that "
+            raise of_key(
+                "delta",
+                f"{float(self.delta):g} is not more than the {float(private.delta):g} that "
                 "the private vocabulary costs; raise it, or lower vocabulary.private.delta",
             )
         return self
@@ -254,15 +251,11 @@ class WordEmbeddingsSpec(MechanismSpec):
     def check_columns(self, text: str, keep: Sequence[str]) -> None:
         """Refuse kept columns, and a column of users or groups that is the text."""
         if keep:
-            raise PydanticCustomError(
-                "keep", "input.keep: word embeddings have no rows of documents; drop it"
-            )
+            raise of_key("input.keep", "word embeddings have no rows of documents; drop it")
         for key, column in self.columns:
             if column == text:
                 named = "users" if key == "mechanism.user" else "their groups"
-                raise PydanticCustomError(
-                    "text", f"{key}: {column!r} is the text; name the column of {named}"
-                )
+                raise of_key(key, f"{column!r} is the text; name the column of {named}")
 
     def sources(self) -> Iterator[tuple[str, str]]:
         """Yield the public vocabulary, if there is one."""

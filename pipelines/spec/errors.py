@@ -4,53 +4,80 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, get_args
 
 import pydantic
 from pydantic import BaseModel
+from pydantic_core import ErrorDetails
 
 from quietcorpus.pipelines import registry
-from quietcorpus.pipelines.spec.mechanism import UNKNOWN_KIND, MechanismSpec, block_of
-from quietcorpus.pipelines.spec.words import TAGS
+from quietcorpus.pipelines.spec import mechanism
+from quietcorpus.pipelines.spec.mechanism import MechanismSpec, block_of
 
 _TOO_LONG = 10**40
 _ALIKE = 0.75  # of difflib's ratio: less would take another kind's `precision` for `epsilon`
 
 
 def one_line(error: pydantic.ValidationError, whole: type[BaseModel], content: Any) -> str:
-    """Return the first error of a spec as `key: value problem; remedy`.
+    """Return the first error of a file as `key: value problem; remedy`.
 
     Args:
         error: the errors.
-        whole: the model of the spec.
+        whole: the model of the file: a spec, or a ledger's terms.
         content: the content that was checked against it.
     """
     errors = error.errors(include_url=False)
     # A misspelt key makes one key unknown and another one missing: the first error says more.
     first = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
     key = ".".join(_keys(first["loc"]))
-    value, kind, message = first["input"], first["type"], first["msg"]
-    if kind == "extra_forbidden":
-        allowed = _allowed(first["loc"][:-1], whole, content)
-        meant = _meant(str(first["loc"][-1]), allowed)
-        return f"{key}: unknown key{meant} allowed here: {', '.join(allowed)}"
-    if kind == "missing":
-        return f"{key}: missing; give it a value"
-    if kind == UNKNOWN_KIND:
-        given, known = value.get("kind"), registry.names()
-        meant = _meant(str(given), known)
-        return f"{key}.kind: {shown(given)} is not a kind{meant} give one of {', '.join(known)}"
-    if kind in ("model_type", "model_attributes_type"):
-        keys = ", ".join(_allowed(first["loc"], whole, content))
-        return f"{key or 'the spec'}: {shown(value)} is not a mapping; give the keys {keys}"
-    if isinstance(value, dict | BaseModel) and not message.startswith("is "):
-        # A message that begins with a key of its own continues this key's path.
-        joint = "." if message.split(" ")[0].endswith(":") else ": "
-        return f"{key}{joint}{message}" if key else message
-    if kind == "string_type" and not isinstance(value, list | None):
-        message = "is not a string; put it in quotes"
-    return f"{key}: {shown(value)} {_lowered(message)}"
+    return _of_keys(key, first, whole, content) or _of_value(key, first)
+
+
+def _of_keys(key: str, first: ErrorDetails, whole: type[BaseModel], content: Any) -> str | None:
+    """Return the line of an error about which keys there are; None for any other."""
+    value, location = first["input"], first["loc"]
+    match first["type"]:
+        case "extra_forbidden":
+            allowed = _allowed(location[:-1], whole, content)
+            meant = _meant(str(location[-1]), allowed)
+            return f"{key}: unknown key{meant} allowed here: {', '.join(allowed)}"
+        case "missing":
+            return f"{key}: missing; give it a value"
+        case mechanism.UNKNOWN_KIND:
+            given, known = value.get("kind"), ", ".join(registry.names())
+            meant = _meant(str(given), registry.names())
+            return f"{key}.kind: {shown(given)} is not a kind{meant} give one of {known}"
+        case "union_tag_invalid" | "union_tag_not_found":
+            tag = first["ctx"]["discriminator"].strip("'")
+            known = ", ".join(n for one in _at(location, whole, content) for n in _tags(one, tag))
+            return f"{key}.{tag}: not one of {known}"
+        case "model_type" | "model_attributes_type":
+            keys = ", ".join(_allowed(location, whole, content))
+            named = key or f"the {whole.__name__.lower()}"
+            return f"{named}: {shown(value)} is not a mapping; give the keys {keys}"
+    return None
+
+
+def _of_value(key: str, first: ErrorDetails) -> str:
+    """Return the line of an error about a value, or about how the values of a block go together."""
+    value, message, context = first["input"], first["msg"], first.get("ctx", {})
+    if "key" in context:
+        key = ".".join(part for part in (key, context["key"]) if part)
+        return f"{key}: {message}" if key else message
+    if "quoted" in context:
+        return f"{key}: {shown(value)} {message}"
+    if isinstance(value, dict | BaseModel):
+        return f"{key}: {message}"
+    if first["type"] == "string_type" and not isinstance(value, list | None):
+        return f"{key}: {shown(value)} is not a string; put it in quotes"
+    return f"{key}: {shown(value)} is not allowed: {message}"
+
+
+def first_line(error: pydantic.ValidationError) -> str:
+    """Return the first error of a file that people do not write, as `key: problem`."""
+    first = error.errors(include_url=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
 def shown(value: object) -> str:
@@ -69,32 +96,50 @@ def _meant(given: str, names: Iterable[str]) -> str:
     return f", did you mean {near[0]}?" if near else ";"
 
 
-def _lowered(message: str) -> str:
-    return message if message.startswith("is ") else f"is not allowed: {message}"
+def _is_tag(location: tuple[Any, ...], place: int) -> bool:
+    """Return whether a part of a location is a union's tag: `<...>`, or what follows a number."""
+    part = location[place]
+    return str(part).startswith("<") or (place > 0 and isinstance(location[place - 1], int))
 
 
 def _keys(location: tuple[Any, ...]) -> list[str]:
-    """Return the spec's own keys in the location that pydantic gives an error.
+    """Return the file's own keys in the location that pydantic gives an error.
 
     A union's tag is not a key, and an error of a key itself belongs to the mapping.
     """
     own = location[:-2] if location[-1:] == ("[key]",) else location
-    return [str(part) for part in own if part not in TAGS]
+    return [str(part) for place, part in enumerate(own) if not _is_tag(own, place)]
 
 
 def _allowed(location: tuple[Any, ...], whole: type[BaseModel], content: Any) -> list[str]:
-    """Return the keys of the model at `location` of a spec's content."""
-    model: Any = whole
-    for part in location:
-        if part in TAGS:
-            model = TAGS[part]
+    """Return the keys of the model at a location of a file's content."""
+    return list(_at(location, whole, content)[0].model_fields)
+
+
+def _at(location: tuple[Any, ...], whole: type[BaseModel], content: Any) -> list[type[BaseModel]]:
+    """Return the model at a location of a file's content: several for a union without its tag."""
+    models = [whole]
+    for place, part in enumerate(location):
+        if isinstance(part, int):
             continue
-        annotation = model.model_fields[part].annotation
-        options = [annotation, *getattr(annotation, "__args__", ())]
-        options += [getattr(option, "__origin__", None) for option in options]  # of Annotated
-        model = next(
-            (o for o in options if isinstance(o, type) and issubclass(o, BaseModel)), model
-        )
-        if model is MechanismSpec:
-            model = block_of(content[part]["kind"])
-    return list(model.model_fields)
+        if _is_tag(location, place):
+            models = [m for m in models if part in _tags(m)] or models
+            continue
+        models = list(_models(models[0].model_fields[part].annotation))
+        if models == [MechanismSpec]:
+            models = [block_of(content[part]["kind"])]
+    return models
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Yield the models in a field's annotation."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models(inner)
+
+
+def _tags(model: type[BaseModel], *names: str) -> list[str]:
+    """Return the values that a union tells a model by: of one field, or of any."""
+    fields = names or tuple(model.model_fields)
+    return [tag for name in fields for tag in get_args(model.model_fields[name].annotation)]

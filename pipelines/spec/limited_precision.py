@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
 
 from quietcorpus.mechanisms.geometric import MINIMUM_RATE
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec
-from quietcorpus.pipelines.spec.values import Count, Epsilon
+from quietcorpus.pipelines.spec.values import (
+    Count,
+    Epsilon,
+    Tokenizer,
+    of_key,
+)
 from quietcorpus.pipelines.spec.vocabulary import VocabularySpec
 
 
@@ -33,9 +37,7 @@ class LimitedPrecisionSpec(MechanismSpec):
         ),
     ]
     vocabulary: Annotated[VocabularySpec, Field(description="the words that are counted")]
-    tokenizer: Annotated[
-        Literal["unicode-words-v1"], Field(description="how text is split into words")
-    ] = "unicode-words-v1"
+    tokenizer: Tokenizer = "unicode-words-v1"
 
     def _rates(self) -> dict[str, Fraction]:
         private = self.vocabulary.private
@@ -47,9 +49,9 @@ class LimitedPrecisionSpec(MechanismSpec):
     def _enough_epsilon(self) -> LimitedPrecisionSpec:
         for key, epsilon in self._rates().items():
             if epsilon / self.precision < MINIMUM_RATE:
-                raise PydanticCustomError(
-                    "rate",
-                    f"{key}: {float(epsilon):g} over a precision of {self.precision} is less than "
+                raise of_key(
+                    key,
+                    f"{float(epsilon):g} over a precision of {self.precision} is less than "
                     f"{float(MINIMUM_RATE):g} a token: such noise drowns everything; raise epsilon",
                 )
         return self

@@ -9,7 +9,10 @@ from pydantic import BeforeValidator, GetJsonSchemaHandler, SerializeAsAny
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from quietcorpus.pipelines import registry
-from quietcorpus.pipelines.spec.values import Strict
+from quietcorpus.pipelines.spec.values import (
+    Strict,
+    of_value,
+)
 
 UNKNOWN_KIND = "unknown_kind"
 """The type of the error of a block whose kind is not registered."""
@@ -54,7 +57,7 @@ def _by_kind(value: object) -> object:
     if isinstance(value, MechanismSpec):
         return value
     if not isinstance(value, dict):
-        raise PydanticCustomError("block", "is not a mapping; give the keys kind, and its own")
+        raise of_value("is not a mapping; give the keys kind, and its own")
     kind = value.get("kind")
     if not registry.is_registered(kind):
         raise PydanticCustomError(UNKNOWN_KIND, "is not a kind")

@@ -6,12 +6,17 @@ from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
 
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.mechanisms.deep_candidate import Utility
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec
-from quietcorpus.pipelines.spec.values import Count, Epsilon, Location, at_most
+from quietcorpus.pipelines.spec.values import (
+    Count,
+    Epsilon,
+    Location,
+    at_most,
+    of_key,
+)
 from quietcorpus.transforms.artefacts.encoder import PACKAGED
 from quietcorpus.transforms.privatizers.sentences import SentenceMechanism
 
@@ -65,16 +70,12 @@ class SentencesSpec(MechanismSpec):
     def _of_the_mechanism(self) -> SentencesSpec:
         drawn = self.mechanism is SentenceMechanism.DEEP_CANDIDATE
         if not drawn and self.utility is not None:
-            raise PydanticCustomError("utility", "utility: is for deep-candidate alone")
+            raise of_key("utility", "is for deep-candidate alone")
         if (self.mechanism is SentenceMechanism.MADLIB) != (self.index is not None):
-            raise PydanticCustomError(
-                "index", "index: give the words' own for madlib, and for nothing else"
-            )
+            raise of_key("index", "give the words' own for madlib, and for nothing else")
         projected = drawn and self.utility is not Utility.SIMILARITY
         if not projected and self.projections is not None:
-            raise PydanticCustomError(
-                "projections", "projections: is for the depths of deep-candidate alone"
-            )
+            raise of_key("projections", "is for the depths of deep-candidate alone")
         return self
 
     def sources(self) -> Iterator[tuple[str, str]]:

@@ -11,10 +11,16 @@ from typing import Annotated, Any, Literal
 
 import pydantic
 from pydantic import BeforeValidator, Field, model_validator
-from pydantic_core import PydanticCustomError
 
+from quietcorpus.pipelines import registry
 from quietcorpus.pipelines.spec.mechanism import AnyMechanism
-from quietcorpus.pipelines.spec.values import Column, Disjoint, Location, Strict
+from quietcorpus.pipelines.spec.values import (
+    Column,
+    Disjoint,
+    Location,
+    Strict,
+    of_key,
+)
 from quietcorpus.pipelines.storage.places import inside, root
 from quietcorpus.transforms.reading.documents import Corpus
 
@@ -47,16 +53,12 @@ class InputSpec(Strict):
     @model_validator(mode="after")
     def _columns(self) -> InputSpec:
         if self.text in self.keep:
-            raise PydanticCustomError(
-                "keep", f"keep: {self.text!r} is the text; it is never copied to a release"
-            )
-        reserved = {"terms", "counts", "bins", "text", "candidate", "embedding"}
-        reserved |= {"id"} if self.id != "id" else set()
+            raise of_key("keep", f"{self.text!r} is the text; it is never copied to a release")
+        reserved = registry.columns() | ({"id"} if self.id != "id" else set())
         for name in self.keep:
             if name in reserved or self.keep.count(name) > 1:
-                raise PydanticCustomError(
-                    "keep",
-                    f"keep: {name!r} is a name that releases use themselves, or is given twice",
+                raise of_key(
+                    "keep", f"{name!r} is a name that releases use themselves, or is given twice"
                 )
         return self
 
@@ -92,9 +94,7 @@ class LedgerSpec(Strict):
     @model_validator(mode="after")
     def _of_a_partition(self) -> LedgerSpec:
         if self.disjoint is not None and self.partition is None:
-            raise PydanticCustomError(
-                "disjoint", "disjoint: is said of a partition, and none is named; name one"
-            )
+            raise of_key("disjoint", "is said of a partition, and none is named; name one")
         return self
 
 
@@ -156,9 +156,7 @@ class Spec(Strict):
     def _of_the_kind(self) -> Spec:
         self.mechanism.check_columns(self.input.text, self.input.keep)
         if self.checkpoints is not None and not self.mechanism.resumable:
-            raise PydanticCustomError(
-                "checkpoints", "checkpoints: is for word embeddings with `method: sgd` alone"
-            )
+            raise of_key("checkpoints", "is for word embeddings with `method: sgd` alone")
         return self
 
     @model_validator(mode="after")
@@ -171,10 +169,10 @@ class Spec(Strict):
             ("ledger", self.ledger and self.ledger.path),
         ):
             if place and re.search(r"[*?\[\]]", place):
-                raise PydanticCustomError(key, f"{key}: {place} is a glob; name one folder")
+                raise of_key(key, f"{place} is a glob; name one folder")
         if inside(self.output, root(source)) or inside(source, self.output):
-            raise PydanticCustomError(
-                "output", f"output: {self.output} overlaps with the input {source}; keep them apart"
+            raise of_key(
+                "output", f"{self.output} overlaps with the input {source}; keep them apart"
             )
         if self.rejects:
             self._check_apart("rejects.path", self.rejects.path)
@@ -183,20 +181,16 @@ class Spec(Strict):
         if self.ledger:
             self._check_apart("ledger", self.ledger.path)
             if self.ledger.disjoint is not None and self.input.id is not None:
-                raise PydanticCustomError(
-                    "disjoint",
-                    f"ledger.disjoint: is for a corpus without an id column, and input.id "
+                raise of_key(
+                    "ledger.disjoint",
+                    f"is for a corpus without an id column, and input.id "
                     f"{self.input.id!r} lets partitions be compared; drop one of the two",
                 )
         if "://" in self.output and self.output.split("://")[1].count("/") == 0:
-            raise PydanticCustomError(
-                "output", f"output: {self.output} is a whole bucket; name a path inside it"
-            )
+            raise of_key("output", f"{self.output} is a whole bucket; name a path inside it")
         return self
 
     def _check_apart(self, key: str, path: str) -> None:
         for place, name in ((self.output, "output"), (root(self.input.path), "input")):
             if inside(path, place) or inside(f"{path}/{self.release}", place):
-                raise PydanticCustomError(
-                    "apart", f"{key}: {path} lies in the {name}; name a restricted place"
-                )
+                raise of_key(key, f"{path} lies in the {name}; name a restricted place")

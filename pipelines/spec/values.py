@@ -23,47 +23,54 @@ LARGEST_COUNT = 10**12
 _LEAST_DELTA = Fraction(1, 10**200)
 
 
+def of_value(problem: str) -> PydanticCustomError:
+    """Return the error of a value, which the error's line quotes, with its remedy."""
+    return PydanticCustomError("value", problem, {"quoted": True})
+
+
+def of_key(key: str, problem: str) -> PydanticCustomError:
+    """Return the error of a block about one of its keys, or about itself if that is ""."""
+    return PydanticCustomError("key", problem, {"key": key})
+
+
 def _exact(value: object) -> Fraction:
     """Return the decimal as written: 0.1 is 1/10, not the nearest binary fraction."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise PydanticCustomError("number", "is not a number; give a positive number")
+        raise of_value("is not a number; give a positive number")
     if not 0 < value < math.inf:
-        raise PydanticCustomError("positive", "is not allowed; give a positive, finite number")
+        raise of_value("is not allowed; give a positive, finite number")
     # Python cannot write an integer of many thousand digits.
     return Fraction(value) if isinstance(value, int) else Fraction(repr(value))
 
 
 def _of_use(value: Fraction) -> Fraction:
     if value >= LARGEST_EPSILON:
-        raise PydanticCustomError(
-            "large",
+        raise of_value(
             f"is not allowed; give less than {LARGEST_EPSILON:,}: nothing is private long before "
-            "that",
+            "that"
         )
     return value
 
 
 def _probability(value: Fraction) -> Fraction:
     if value >= 1:
-        raise PydanticCustomError("probability", "is not allowed; give a number between 0 and 1")
+        raise of_value("is not allowed; give a number between 0 and 1")
     if value < _LEAST_DELTA:  # where the accountants' floats end
-        raise PydanticCustomError("tiny", "is not allowed; give 1e-200 or more: that is never")
+        raise of_value("is not allowed; give 1e-200 or more: that is never")
     return value
 
 
 def _count(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise PydanticCustomError("count", "is not allowed; give a positive whole number")
+        raise of_value("is not allowed; give a positive whole number")
     if value > LARGEST_COUNT:
-        raise PydanticCustomError(
-            "many", f"is not allowed; give a positive whole number of {LARGEST_COUNT:,} at most"
-        )
+        raise of_value(f"is not allowed; give a positive whole number of {LARGEST_COUNT:,} at most")
     return value
 
 
 def _place(value: str) -> str:
     if not value.strip():
-        raise PydanticCustomError("path", "is not allowed; give a path or a URI")
+        raise of_value("is not allowed; give a path or a URI")
     return absolute(value)
 
 
@@ -89,6 +96,9 @@ Location = Annotated[
     str, AfterValidator(_place), WithJsonSchema({"type": "string", "pattern": r"\S"})
 ]
 Column = Annotated[str, Field(min_length=1)]
+Tokenizer = Annotated[
+    Literal["unicode-words-v1"], Field(description="how text is split into words")
+]
 Disjoint = Literal["compared", "declared", "unknown"]
 """The evidence that partitions share no document: their ids, the publisher's word, or none."""
 
@@ -96,6 +106,11 @@ Disjoint = Literal["compared", "declared", "unknown"]
 def at_most(limit: int, description: str) -> Any:
     """Return a field for a `Count` of at most `limit`, which its JSON Schema states as well."""
     return Field(le=limit, description=description, json_schema_extra={"maximum": limit})
+
+
+def one_of(*keys: str) -> ConfigDict:
+    """Return the settings of a block that needs exactly one of these keys, for its JSON Schema."""
+    return ConfigDict(json_schema_extra={"oneOf": [{"required": [key]} for key in keys]})
 
 
 class Strict(BaseModel):

@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated
 
-from pydantic import ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field, model_validator
 
-from quietcorpus.pipelines.spec.values import Count, Delta, Epsilon, Location, Strict, at_most
+from quietcorpus.pipelines.spec.values import (
+    Count,
+    Delta,
+    Epsilon,
+    Location,
+    Strict,
+    at_most,
+    of_key,
+    one_of,
+)
 
 
 class PrivateVocabulary(Strict):
@@ -21,9 +29,7 @@ class PrivateVocabulary(Strict):
 class VocabularySpec(Strict):
     """Exactly one of a public list and a private selection."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"oneOf": [{"required": ["public"]}, {"required": ["private"]}]}
-    )
+    model_config = one_of("public", "private")
 
     public: Annotated[
         Location | None,
@@ -39,9 +45,7 @@ class VocabularySpec(Strict):
     @model_validator(mode="after")
     def _one(self) -> VocabularySpec:
         if (self.public is None) == (self.private is None):
-            raise PydanticCustomError(
-                "one", "give exactly one of `public: PATH` and `private: {epsilon, delta}`"
-            )
+            raise of_key("", "give exactly one of `public: PATH` and `private: {epsilon, delta}`")
         return self
 
     def sources(self) -> Iterator[tuple[str, str]]:

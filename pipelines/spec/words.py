@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec
-from quietcorpus.pipelines.spec.values import Epsilon, Location, Strict
+from quietcorpus.pipelines.spec.values import (
+    Epsilon,
+    Location,
+    Strict,
+    Tokenizer,
+    of_key,
+    one_of,
+)
 from quietcorpus.transforms.privatizers.words import WordMechanism
 
 
@@ -44,9 +50,7 @@ WordEpsilon = Annotated[
 class WordsSpec(MechanismSpec):
     """`kind: words`."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"oneOf": [{"required": ["epsilon"]}, {"required": ["document_epsilon"]}]}
-    )
+    model_config = one_of("epsilon", "document_epsilon")
 
     kind: Annotated[Literal["words"], Field(description="release text, each word replaced")]
     mechanism: Annotated[
@@ -73,23 +77,21 @@ class WordsSpec(MechanismSpec):
         Literal["drop", "draw"],
         Field(description="leave out a word that the index lacks, or put a random word there"),
     ] = "drop"
-    tokenizer: Annotated[
-        Literal["unicode-words-v1"], Field(description="how text is split into words")
-    ] = "unicode-words-v1"
+    tokenizer: Tokenizer = "unicode-words-v1"
 
     @model_validator(mode="after")
     def _one_epsilon(self) -> WordsSpec:
         if (self.epsilon is None) == (self.document_epsilon is None):
-            raise PydanticCustomError(
-                "one",
+            raise of_key(
+                "",
                 "give exactly one of `epsilon`, which every word has, and `document_epsilon`, "
                 "which the words of a document share",
             )
         given = self.epsilon or self.document_epsilon
         if isinstance(given, MatchedEpsilon) and given.matching.mechanism is self.mechanism:
-            raise PydanticCustomError(
-                "matching",
-                f"{'epsilon' if self.epsilon else 'document_epsilon'}.matching.mechanism: "
+            key = "epsilon" if self.epsilon else "document_epsilon"
+            raise of_key(
+                f"{key}.matching.mechanism",
                 f"{self.mechanism.value} is this mechanism itself; give epsilon as a number",
             )
         return self
@@ -97,7 +99,3 @@ class WordsSpec(MechanismSpec):
     def sources(self) -> Iterator[tuple[str, str]]:
         """Yield the index's manifest."""
         yield "index", f"{self.index}/{MANIFEST}"
-
-
-TAGS = {"<number>": None, "<matching>": MatchedEpsilon}
-"""The ways to write an epsilon, by the names that errors give them."""

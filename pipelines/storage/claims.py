@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 
 import orjson
 
-from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import stores
+from quietcorpus.pipelines.storage.files import delete_folder
+from quietcorpus.pipelines.storage.staging import is_staging, new_staging
 from quietcorpus.transforms.errors import InputError, Unavailable
 
 _ATTEMPTS = 16
@@ -61,7 +62,7 @@ def read(output: str) -> tuple[Claim, str] | None:
         content = orjson.loads(found[0])
         claim = Claim(**content | {"stagings": tuple(content["stagings"])})
         # They will be deleted, so a forged claim must not name anything else.
-        own = [storage.is_staging(staging, output) for staging in claim.stagings]
+        own = [is_staging(staging, output) for staging in claim.stagings]
         if not own or not all(own):
             raise ValueError
         return claim, found[1]
@@ -74,7 +75,7 @@ def read(output: str) -> tuple[Claim, str] | None:
 def take(output: str, release: str, run: str) -> Claim:
     """Claim an output, or take over the claim of the same run; raises Unavailable otherwise."""
     uri = claim_of(output)
-    staging = storage.new_staging(output)
+    staging = new_staging(output)
     for _ in range(_ATTEMPTS):
         found = read(output)
         if found is None:
@@ -122,6 +123,6 @@ def drop(output: str, claim: Claim) -> None:
     """Delete the staging areas of a claim, and then the claim itself, if it still stands."""
     version = version_of(output, claim)
     if version is None:
-        storage.delete_folder(claim.stagings[-1])
-    elif not [staging for staging in claim.stagings if not storage.delete_folder(staging)]:
+        delete_folder(claim.stagings[-1])
+    elif not [staging for staging in claim.stagings if not delete_folder(staging)]:
         stores.delete(claim_of(output), version)

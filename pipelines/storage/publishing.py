@@ -9,15 +9,13 @@ import posixpath
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Protocol
 
-from apache_beam.io.filesystems import FileSystems
-
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.storage import claims, layout, places, stores
+from quietcorpus.pipelines.storage import claims, layout, stores
 from quietcorpus.pipelines.storage import files as storage
+from quietcorpus.pipelines.storage.staging import stagings_of
 from quietcorpus.transforms.errors import InputError, StageError, Unavailable
 from quietcorpus.transforms.shards import Written, staged_content
 
@@ -48,32 +46,7 @@ class Staging(Protocol):
         """
 
 
-@contextmanager
-def open_staging(
-    output: str, release: str, run: str, key: ReleaseKey | None = None
-) -> Iterator[Staging]:
-    """Open a staging area for this output, and delete it afterwards.
-
-    `key` unseals what is staged there, if anything is sealed. Raises Unavailable if another run has
-    the output's claim, and InputError if the claim cannot be read.
-    """
-    if places.is_local(output):
-        with storage.staging_area(output) as staging:
-            yield _Folder(output, staging, key)
-        return
-    claim = claims.take(output, release, run)
-    claimed = _Claimed(output, claim, key)
-    try:
-        claimed.begin()
-        yield claimed
-    except Exception:
-        claimed.blame_takeover()
-        raise
-    finally:
-        claimed.end()
-
-
-class _Folder:
+class Folder:
     """An output folder on this machine, which appears at once."""
 
     def __init__(self, output: str, staging: str, key: ReleaseKey | None) -> None:
@@ -105,7 +78,7 @@ class _Folder:
         os.remove(file.staged)
 
 
-class _Claimed:
+class Claimed:
     """A prefix of an object store, which is a release once `release.json` exists."""
 
     def __init__(self, output: str, claim: claims.Claim, key: ReleaseKey | None) -> None:
@@ -126,7 +99,7 @@ class _Claimed:
             storage.delete_folder(staging)
         # Every writer here has a claim: an area that no claim names belongs to a run that nobody
         # continues.
-        orphans = storage.stagings_of(self._output)
+        orphans = stagings_of(self._output)
         found = claims.read(self._output)
         if found is not None and found[0] == self._claim:
             for staging in orphans - set(self._claim.stagings):
@@ -192,7 +165,7 @@ class _Claimed:
     def end(self) -> None:
         """Tidy up; the claim stays while files at the output may be part of a release."""
         try:
-            if self._settled or not storage.is_occupied(self._output):
+            if self._settled or not storage.listed(f"{self._output}/**", 1):
                 claims.drop(self._output, self._claim)
             else:
                 storage.delete_folder(self.staging)
@@ -204,10 +177,9 @@ class _Claimed:
         """Raise InputError for a file at the output that no run taken over may have published."""
         resumed = len(self._claim.stagings) > 1
         allowed = {f"{self._output}/{name}" for name in names if resumed and name != layout.CARD}
-        (found,) = FileSystems.match([f"{self._output}/**"])
-        for metadata in found.metadata_list:
-            if metadata.path not in allowed:
-                raise InputError(f"output: {metadata.path} appeared meanwhile; name another place")
+        for path in storage.listed(f"{self._output}/**"):
+            if path not in allowed:
+                raise InputError(f"output: {path} appeared meanwhile; name another place")
 
     def _undo(self, names: Sequence[str]) -> None:
         """Delete what was published; if that fails, the claim stays for the run's repetition."""

@@ -44,7 +44,7 @@ def fatal(*arguments, **options):
 setattr(place, name, fatal)
 main()
 """
-IN_THE_MIDDLE = ("quietcorpus.pipelines.release.release", "read_manifest", "staging")
+IN_THE_MIDDLE = ("quietcorpus.pipelines.release.release", "read_run_files", "staging")
 COPIED = ("quietcorpus.pipelines.storage.stores", "create_exclusively", "out/README.md")
 TEXTS_WRITTEN = ("quietcorpus.pipelines.storage.stores", "create_exclusively", "out/release.json")
 PUBLISHED = ("quietcorpus.pipelines.storage.claims", "drop", "claimed")
@@ -340,7 +340,7 @@ FAILING = """
 import quietcorpus.pipelines.storage.publishing
 def fails(self, name, text):
     raise OSError(5, "injected")
-quietcorpus.pipelines.storage.publishing._Claimed._create = fails
+quietcorpus.pipelines.storage.publishing.Claimed._create = fails
 """
 
 

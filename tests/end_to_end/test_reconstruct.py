@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from string import ascii_lowercase as LETTERS
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -164,7 +166,19 @@ def test_refusals(released: Workspace) -> None:
         other["mechanism"][key] = value
         (released.output / "release.json").write_text(json.dumps(other))
         said = refusal("released/out", "--output", "best")
-        assert "its noise, map or vocabulary is not as quietcorpus writes them" in said
+        assert f"release.json: mechanism: {key} is not the " in said
+    written = (released.output / "compression.parquet").read_bytes()
+    table = pq.read_table(released.output / "compression.parquet")
+    bins = pa.array(np.full(len(table), 30, np.int32))
+    pq.write_table(table.set_column(1, "bin", bins), released.output / "compression.parquet")
+    other = json.loads(card)
+    listed = next(file for file in other["files"] if file["path"] == "compression.parquet")
+    changed = (released.output / "compression.parquet").read_bytes()
+    listed["sha256"] = hashlib.sha256(changed).hexdigest()
+    (released.output / "release.json").write_text(json.dumps(other))
+    said = refusal("released/out", "--output", "best")
+    assert "its noise, map or vocabulary is not as quietcorpus writes them" in said
+    (released.output / "compression.parquet").write_bytes(written)
     (released.output / "release.json").write_text(card)
     data = next(released.output.glob("data/*.parquet"))
     data.write_bytes(data.read_bytes()[:-1])

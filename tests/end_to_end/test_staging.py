@@ -97,7 +97,7 @@ from pathlib import Path
 import quietcorpus.pipelines.release.release
 from quietcorpus.pipelines.cli.main import main
 theirs = Path(sys.argv.pop(1))
-read = quietcorpus.pipelines.release.release.read_manifest
+read = quietcorpus.pipelines.release.release.read_run_files
 def read_theirs(staging, key):
     if WHAT == "everything":
         shutil.copy(theirs / "manifest.json", staging)
@@ -109,7 +109,7 @@ def read_theirs(staging, key):
     (other,) = theirs.glob("data/*")
     shutil.copy(other, own)
     return files, tally
-quietcorpus.pipelines.release.release.read_manifest = read_theirs
+quietcorpus.pipelines.release.release.read_run_files = read_theirs
 main()
 """
 
@@ -141,12 +141,12 @@ def test_what_one_run_has_staged_no_other_publishes(what: str, workspace: Worksp
 ALTERED = """
 import quietcorpus.pipelines.release.release
 from quietcorpus.pipelines.cli.main import main
-read = quietcorpus.pipelines.release.release.read_manifest
+read = quietcorpus.pipelines.release.release.read_run_files
 def read_later(staging, key):
     with open("input/corpus.jsonl", "a") as file:
         file.write('{"text": "hello"}' + chr(10))
     return read(staging, key)
-quietcorpus.pipelines.release.release.read_manifest = read_later
+quietcorpus.pipelines.release.release.read_run_files = read_later
 main()
 """
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, client_errors
 
 _BLOCK = 1 << 22
 
@@ -32,12 +32,12 @@ class Artefact:
     def resolve(cls, key: str, uri: str) -> Artefact:
         """Return the artefact as it is now; raises InputError if it cannot be read."""
         digest = hashlib.sha256()
-        try:
-            with FileSystems.open(uri, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
-                while block := stream.read(_BLOCK):
-                    digest.update(block)
-        except Exception:  # every object store's client has exceptions of its own
-            raise InputError(f"{key}: {uri} cannot be read; check the path") from None
+        with (
+            client_errors(f"{key}: {uri} cannot be read; check the path"),
+            FileSystems.open(uri, compression_type=CompressionTypes.UNCOMPRESSED) as stream,
+        ):
+            while block := stream.read(_BLOCK):
+                digest.update(block)
         return cls(key, uri, digest.hexdigest())
 
     def lines(self) -> Iterator[bytes]:

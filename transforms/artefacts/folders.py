@@ -20,7 +20,7 @@ from apache_beam.io.filesystems import FileSystems
 
 from quietcorpus.indexes.folder import MANIFEST, ArtefactError, plain_names, verify
 from quietcorpus.transforms.artefacts.artefacts import Artefact
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, client_errors
 
 CACHE = "QUIETCORPUS_CACHE"
 """The variable that names the folder in which fetched artefacts are kept."""
@@ -143,18 +143,15 @@ def _replace(folder: Path, uri: str, digest: str, read_manifest: ReadManifest) -
 
 def _fetch(uri: str, folder: Path, digest: str, read_manifest: ReadManifest) -> None:
     """Download and verify the artefact; raises ArtefactError."""
-    try:
+    with client_errors(
+        "cannot be fetched; check the path, the credentials, and the room in "
+        f"{folder.parent} (${CACHE} names another place)",
+        ArtefactError,
+    ):
         _copy(uri, folder, MANIFEST)
         files = read_manifest(str(folder), digest).files
         for name in plain_names(files):
             _copy(uri, folder, name)
-    except ArtefactError:
-        raise
-    except Exception:  # every object store's client has exceptions of its own
-        raise ArtefactError(
-            "cannot be fetched; check the path, the credentials, and the room in "
-            f"{folder.parent} (${CACHE} names another place)"
-        ) from None
     verify(str(folder), files)
 
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, client_errors
 from quietcorpus.transforms.reading.bare import bare_field, plain
 from quietcorpus.transforms.reading.documents import (
     BATCH_BYTES,
@@ -82,20 +82,18 @@ def _is_plain(kind: pa.DataType) -> bool:
 @contextmanager
 def open_file(uri: str) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file anywhere; raises InputError if it is not one, or is truncated."""
-    damaged = InputError(
+    damaged = (
         f"input.path: {uri} is not a readable Parquet file: it is truncated, damaged or of "
         "another format; write it again"
     )
-    try:
+    with client_errors(damaged):
         raw = FileSystems.open(uri, compression_type=CompressionTypes.UNCOMPRESSED)
-    except Exception:  # every object store's client has exceptions of its own
-        raise damaged from None
     with raw:
         try:
             # Pre-buffering would hold whole row groups.
             file = pq.ParquetFile(raw, pre_buffer=False, buffer_size=_BUFFER_BYTES)
         except (pa.ArrowInvalid, OSError):
-            raise damaged from None
+            raise InputError(damaged) from None
         yield file
 
 

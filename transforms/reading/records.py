@@ -22,7 +22,7 @@ import pyarrow as pa
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, client_errors
 from quietcorpus.transforms.reading.documents import (
     BATCH_BYTES,
     BATCH_DOCUMENTS,
@@ -77,12 +77,10 @@ class _opened:
         self._uri = uri
 
     def __enter__(self) -> IO[bytes]:
-        try:
+        with client_errors(
+            f"input.path: {self._uri} cannot be opened; check the path and the permissions"
+        ):
             raw = FileSystems.open(self._uri, compression_type=CompressionTypes.UNCOMPRESSED)
-        except Exception:  # every object store's client has exceptions of its own
-            raise InputError(
-                f"input.path: {self._uri} cannot be opened; check the path and the permissions"
-            ) from None
         self._raw = raw
         if self._uri.lower().endswith(".gz"):
             return cast(IO[bytes], gzip.GzipFile(fileobj=raw))

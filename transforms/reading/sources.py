@@ -11,7 +11,7 @@ import pyarrow as pa
 from apache_beam.io.filesystem import BeamIOError, FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, client_errors
 from quietcorpus.transforms.reading import parquet_files, records
 from quietcorpus.transforms.reading.documents import (
     Corpus,
@@ -107,16 +107,14 @@ def _match(pattern: str) -> list[FileMetadata]:
 
 
 def _state(metadata: FileMetadata) -> FileState:
-    try:
+    with client_errors(
+        f"input.path: {metadata.path} cannot be read; check the path and the credentials"
+    ):
         if "://" in metadata.path:
             checksum = str(FileSystems.checksum(metadata.path))
         else:  # copying tools set the time of change back; the kernel alone sets this one
             status = os.stat(metadata.path)
             checksum = f"{status.st_ino}-{status.st_ctime_ns}"
-    except Exception:  # every object store's client has exceptions of its own
-        raise InputError(
-            f"input.path: {metadata.path} cannot be read; check the path and the credentials"
-        ) from None
     return FileState(
         metadata.path, metadata.size_in_bytes, metadata.last_updated_in_seconds, checksum
     )

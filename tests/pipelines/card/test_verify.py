@@ -137,6 +137,16 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
         ),
         "release.json: ",
     ),
+    "a smaller decimal in a stage": (
+        lambda r: edit_card(
+            r, lambda c: c["budget"]["stages"][-1]["parameters"].update(epsilon=0.01)
+        ),
+        "release.json: budget: the decimals of a stage are not its rationals",
+    ),
+    "a smaller decimal of delta in a stage": (
+        lambda r: edit_card(r, lambda c: c["budget"]["stages"][0]["parameters"].update(delta=0.5)),
+        "release.json: budget: the decimals of a stage are not its rationals",
+    ),
     "no card": (lambda r: (r / "release.json").unlink(), "no release here: release.json is missi"),
     "no JSON": (lambda r: (r / "release.json").write_text("{"), "not a release card of version 1"),
     "unknown field": (
@@ -165,6 +175,110 @@ def test_tampering_is_caught(release: Path, tampering: str) -> None:
     assert message in str(raised.value)
     assert str(raised.value).startswith(str(release))
     assert "\n" not in str(raised.value)
+
+
+def mechanism(**values: Any) -> Callable[[dict[str, Any]], Any]:
+    return lambda card: card["mechanism"].update(values)
+
+
+# What the mechanism's block of a card may say otherwise, and what is said to that.
+OF_BAGS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
+    "epsilon": (mechanism(epsilon=0.5), "mechanism: epsilon is not the budget's"),
+    "precision": (mechanism(precision=7), "mechanism: precision is not the budget's"),
+    "accounting": (mechanism(accounting="per-entry"), "mechanism: epsilon is not the budget's"),
+    "histogram_epsilon": (
+        mechanism(histogram_epsilon=0.5),
+        "mechanism: histogram_epsilon is not the budget's",
+    ),
+    "no histogram": (
+        lambda card: card["mechanism"].pop("histogram_epsilon"),
+        "budget: the vocabulary costs other than the mechanism says",
+    ),
+    "noise_rate": (mechanism(noise_rate="1/100"), "mechanism: noise_rate is not the budget's"),
+    "no rate": (mechanism(noise_rate="loud"), "mechanism: noise_rate is not the budget's"),
+    "bins": (mechanism(bins=3), "mechanism: bins is not the size of the compression map"),
+    "no vocabulary": (
+        mechanism(vocabulary_size=0),
+        "mechanism: vocabulary_size is not the number of terms",
+    ),
+    "a private vocabulary": (
+        mechanism(vocabulary={"private": {"epsilon": 1.0, "delta": 1e-8}}),
+        "budget: the vocabulary costs other than the mechanism says",
+    ),
+    "a vocabulary of neither kind": (
+        mechanism(vocabulary={"private": 1}),
+        "budget: the vocabulary costs other than the mechanism says",
+    ),
+    "another stage": (
+        lambda card: card["budget"]["stages"][-1].update(stage="histogram"),
+        "budget: its stages are not the mechanism's",
+    ),
+}
+
+
+@pytest.mark.parametrize("change", OF_BAGS)
+def test_numbers_of_the_mechanism_are_the_budgets(release: Path, change: str) -> None:
+    edit, message = OF_BAGS[change]
+    edit_card(release, edit)
+    with pytest.raises(InputError) as raised:
+        verify(str(release))
+    assert str(raised.value) == f"{release}/release.json: {message}"
+
+
+OF_A_HISTOGRAM: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
+    "epsilon": (mechanism(epsilon=0.5), "mechanism: epsilon is not the budget's"),
+    "precision": (mechanism(precision=2), "mechanism: precision is not the budget's"),
+    "a cheaper vocabulary": (
+        lambda card: card["mechanism"]["vocabulary"]["private"].update(epsilon=1.0),
+        "budget: the vocabulary costs other than the mechanism says",
+    ),
+    "a smaller delta": (
+        lambda card: card["mechanism"]["vocabulary"]["private"].update(delta=1e-9),
+        "budget: the vocabulary costs other than the mechanism says",
+    ),
+    "a public vocabulary": (
+        mechanism(vocabulary={"public": "words.txt"}),
+        "budget: the vocabulary costs other than the mechanism says",
+    ),
+}
+
+
+def test_a_histogram_of_a_private_vocabulary(workspace: Workspace) -> None:
+    workspace.json_lines([{"text": "quiet world"}] * 200)
+    private = {"private": {"epsilon": 4, "delta": 1e-3}}
+    workspace.release(
+        {
+            "mechanism": {
+                "kind": "histogram",
+                "precision": 1,
+                "epsilon": 1,
+                "vocabulary": private,
+            }
+        }
+    )
+    verify(str(workspace.output))
+    card = (workspace.output / "release.json").read_text()
+    for change, message in OF_A_HISTOGRAM.values():
+        (workspace.output / "release.json").write_text(card)
+        edit_card(workspace.output, change)
+        with pytest.raises(InputError) as raised:
+            verify(str(workspace.output))
+        assert str(raised.value) == f"{workspace.output}/release.json: {message}"
+
+
+def test_the_papers_accounting(workspace: Workspace) -> None:
+    workspace.json_lines([{"text": "quiet world"}] * 40)
+    workspace.release(
+        {
+            "mechanism.accounting": "per-entry",
+            "mechanism.compression": {"method": "random", "size": 2},
+            "mechanism.histogram_epsilon": 1,
+        }
+    )
+    verify(str(workspace.output))
+    edit_card(workspace.output, mechanism(accounting="tight"))
+    with pytest.raises(InputError, match="mechanism: epsilon is not the budget's"):
+        verify(str(workspace.output))
 
 
 def test_the_command_fails_with_one_line(workspace: Workspace, original: Path) -> None:

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.storage import files as storage
+from quietcorpus.pipelines.storage.output import Output
+from quietcorpus.pipelines.storage.staging import staging_area
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.shards import Written, write_content
 
@@ -29,7 +30,7 @@ def test_the_staging_area_goes_whatever_happens(
     tmp_path: Path, failure: type[BaseException]
 ) -> None:
     def fail() -> None:
-        with storage.staging_area(str(tmp_path / "out")) as staging:
+        with staging_area(str(tmp_path / "out")) as staging:
             staged(staging, "data/part-0.parquet")
             raise failure
 
@@ -40,15 +41,15 @@ def test_the_staging_area_goes_whatever_happens(
 
 def test_two_runs_have_two_staging_areas(tmp_path: Path) -> None:
     output = str(tmp_path / "out")
-    with storage.staging_area(output) as first, storage.staging_area(output) as second:
+    with staging_area(output) as first, staging_area(output) as second:
         assert first != second
 
 
 # Holds a staging area until it is killed.
 HOLDER = """
 import sys, time
-from quietcorpus.pipelines.storage import files as storage
-with storage.staging_area(sys.argv[1]) as staging:
+from quietcorpus.pipelines.storage.staging import staging_area
+with staging_area(sys.argv[1]) as staging:
     print(staging, flush=True)
     time.sleep(600)
 """
@@ -63,17 +64,17 @@ def test_the_staging_area_of_a_killed_launcher_goes(tmp_path: Path) -> None:
     ) as holder:
         assert holder.stdout is not None
         staging = Path(holder.stdout.readline().strip())
-        with storage.staging_area(output):
+        with staging_area(output):
             assert staging.exists()
-        with storage.staging_area(str(tmp_path / "out2")):
+        with staging_area(str(tmp_path / "out2")):
             assert staging.exists()
         holder.kill()
         holder.wait()
         (staging / "data").mkdir()
         (staging / "data" / "part").touch()
-        with storage.staging_area(str(tmp_path / "ou")):
+        with staging_area(str(tmp_path / "ou")):
             assert staging.exists()
-        with storage.staging_area(output):
+        with staging_area(output):
             assert not staging.exists()
     assert list(tmp_path.iterdir()) == []
 
@@ -85,29 +86,29 @@ def test_a_staging_area_without_a_lock_goes_once_it_is_old(tmp_path: Path) -> No
     for folder in (young, old):
         folder.mkdir()
     os.utime(old, (0, 0))
-    with storage.staging_area(str(tmp_path / "out")):
+    with staging_area(str(tmp_path / "out")):
         assert young.exists()
         assert not old.exists()
 
 
 def test_what_is_there_is_refused(tmp_path: Path) -> None:
     output = tmp_path / "out"
-    storage.refuse_existing(str(output))
+    Output(str(output)).require_free()
     output.symlink_to(tmp_path / "nowhere")
     with pytest.raises(InputError, match="exists already and is not empty; name another place"):
-        storage.refuse_existing(str(output))
+        Output(str(output)).require_free()
     output.unlink()
     output.write_text("a file")
     with pytest.raises(InputError, match="exists already and is not empty"):
-        storage.refuse_existing(str(output))
+        Output(str(output)).require_free()
     output.unlink()
     output.mkdir()
     (output / ".hidden").touch()
     with pytest.raises(InputError, match="exists already and is not empty"):
-        storage.refuse_existing(str(output))
+        Output(str(output)).require_free()
     (output / "release.json").touch()
     with pytest.raises(InputError, match="holds a release already; name another place"):
-        storage.refuse_existing(str(output))
+        Output(str(output)).require_free()
 
 
 def test_an_area_that_was_taken_for_left_is_not_used(
@@ -124,7 +125,7 @@ def test_an_area_that_was_taken_for_left_is_not_used(
         lock(file, how)
 
     monkeypatch.setattr(fcntl, "flock", late)
-    with storage.staging_area(str(tmp_path / "out")) as staging:
+    with staging_area(str(tmp_path / "out")) as staging:
         assert taken
         assert Path(staging, ".lock").exists()
     assert list(tmp_path.iterdir()) == []

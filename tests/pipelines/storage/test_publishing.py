@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage.publishing import _Folder, _place
+from quietcorpus.pipelines.storage.output import Output
+from quietcorpus.pipelines.storage.publishing import Folder, _place
+from quietcorpus.pipelines.storage.staging import staging_area
 from quietcorpus.transforms.errors import InputError, StageError
 from quietcorpus.transforms.shards import Written, write_content
 
@@ -24,14 +25,14 @@ def staged(staging: str, name: str) -> Written:
 
 def publish(output: Path, staging: str) -> None:
     files = [staged(staging, "data/part-0.parquet"), staged(staging, "vocabulary.parquet")]
-    _Folder(str(output), staging, KEY).publish(
+    Folder(str(output), staging, KEY).publish(
         files, {"README.md": "read", "release.json": "{}"}, int
     )
 
 
 def test_a_release_appears_at_once_and_nothing_else(tmp_path: Path) -> None:
     output = tmp_path / "deep" / "out"
-    with storage.staging_area(str(output)) as staging:
+    with staging_area(str(output)) as staging:
         staged(staging, "left over")
         assert Path(staging).parent == output.parent
         publish(output, staging)
@@ -50,7 +51,7 @@ def test_an_output_that_appears_meanwhile_is_left_alone(tmp_path: Path, occupant
     output = tmp_path / "out"
 
     def race() -> None:
-        with storage.staging_area(str(output)) as staging:
+        with staging_area(str(output)) as staging:
             if occupant == "file":
                 output.write_text("kept")
             else:
@@ -68,8 +69,8 @@ def test_an_output_that_appears_meanwhile_is_left_alone(tmp_path: Path, occupant
 def test_an_empty_folder_may_become_the_output(tmp_path: Path) -> None:
     output = tmp_path / "out"
     output.mkdir()
-    storage.refuse_existing(str(output))
-    with storage.staging_area(str(output)) as staging:
+    Output(str(output)).require_free()
+    with staging_area(str(output)) as staging:
         publish(output, staging)
     assert (output / "release.json").read_text() == "{}"
 
@@ -77,7 +78,7 @@ def test_an_empty_folder_may_become_the_output(tmp_path: Path) -> None:
 def test_publishing_stops_at_the_first_failure(tmp_path: Path) -> None:
     # Kills: files that are placed although the run was told to stop, for as long as that takes.
     output = tmp_path / "out"
-    with storage.staging_area(str(output)) as staging:
+    with staging_area(str(output)) as staging:
         files = [staged(staging, f"data/part-{number:03d}") for number in range(100)]
         Path(files[0].staged).write_bytes(b"damaged")
         placed: list[str] = []

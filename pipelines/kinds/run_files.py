@@ -1,4 +1,4 @@
-"""The manifest: a small file in the staging area that tells the launcher what a pipeline wrote."""
+"""The list of a run's files, in its staging area: it tells the launcher what a pipeline wrote."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from quietcorpus.transforms.vocabulary import KeySource
 _NAME = "manifest.json"
 
 
-class WriteManifest(beam.PTransform):
-    """A transform that gathers `Written` files and `Tally` values into the manifest.
+class WriteRunFiles(beam.PTransform):
+    """A transform that gathers `Written` files and `Tally` values into the list.
 
-    The manifest is sealed, because the noisy size of a private vocabulary is not released yet.
+    The list is sealed, because the noisy size of a private vocabulary is not released yet.
     """
 
     def __init__(self, staging: str, key: KeySource) -> None:
@@ -54,8 +54,8 @@ class _Write(beam.DoFn):
         yield self._uri
 
 
-def read_manifest(staging: str, key: ReleaseKey) -> tuple[list[Written], Tally]:
-    """Read the manifest: the files that the pipeline wrote, and the tally of what it read."""
+def read_run_files(staging: str, key: ReleaseKey) -> tuple[list[Written], Tally]:
+    """Read the list: the files that the pipeline wrote, and the tally of what it read."""
     uri = f"{staging}/{_NAME}"
     content = orjson.loads(unseal(read_bytes(uri), uri, key))
     tally = content["tally"]

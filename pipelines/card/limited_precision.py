@@ -1,0 +1,81 @@
+"""The parts of a card that the kinds under limited-precision local privacy share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from quietcorpus.mechanisms.guarantees import round_up
+from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
+from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.parameters import LimitedPrecisionParameters
+from quietcorpus.pipelines.card.vocabulary import VOCABULARY_FORMAT, check_vocabulary
+from quietcorpus.pipelines.storage import layout
+from quietcorpus.transforms.errors import InputError
+
+
+class LimitedPrecisionMechanism(Mechanism):
+    """The keys that the kinds under limited-precision local privacy share."""
+
+    precision: int
+    epsilon: float
+    vocabulary: dict[str, Any]
+    tokenizer: str
+    if TYPE_CHECKING:
+        vocabulary_size: int  # each class declares it, at a place of its own among the keys
+
+    @property
+    def promise(self) -> Promise:
+        """Return the form of limited-precision local privacy."""
+        return Promise(LimitedPrecisionParameters)
+
+    @property
+    def files(self) -> Mapping[str, FileFormat]:
+        """Return the format of the vocabulary, with its counts."""
+        return {layout.VOCABULARY: VOCABULARY_FORMAT}
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Return the path of the vocabulary."""
+        return (layout.VOCABULARY,)
+
+
+class StatedEpsilon(NamedTuple):
+    """An epsilon of the mechanism's block.
+
+    Attributes:
+        key: its key in the block.
+        value: its value; None if the block has none.
+        stage: the stage that spends it.
+        share: its share of what the stage spends.
+    """
+
+    key: str
+    value: float | None
+    stage: str
+    share: Fraction = Fraction(1)
+
+
+def check_stages(uri: str, card: Card, *stated: StatedEpsilon) -> None:
+    """Compare the mechanism's numbers with those of the budget's stages; raises InputError.
+
+    The stages are that of a private vocabulary, and those of the epsilons that are stated.
+    """
+    mechanism, total = card.mechanism, card.budget.total
+    assert isinstance(mechanism, LimitedPrecisionMechanism)
+    assert isinstance(total, LimitedPrecisionParameters)
+    given = [one for one in stated if one.value is not None]
+    before = max(0, len(card.budget.stages) - len(given))
+    check_vocabulary(uri, mechanism.vocabulary, card.budget.stages[:before])
+    own = card.budget.stages[before:]
+    if [stage.stage for stage in own] != [one.stage for one in given]:
+        raise InputError(f"{uri}: budget: its stages are not the mechanism's")
+    if mechanism.precision != total.precision:
+        raise InputError(f"{uri}: mechanism: precision is not the budget's")
+    for stage, one in zip(own, given, strict=True):
+        if one.value != round_up(Fraction(stage.parameters.epsilon_exact) * one.share):
+            raise InputError(f"{uri}: mechanism: {one.key} is not the budget's")
+    rows = [file.rows for file in card.files if file.path == layout.VOCABULARY]
+    if rows != [mechanism.vocabulary_size]:
+        raise InputError(f"{uri}: mechanism: vocabulary_size is not the number of terms")

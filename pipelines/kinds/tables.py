@@ -1,0 +1,39 @@
+"""The tables that precede a release's documents, written by a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import apache_beam as beam
+import pyarrow as pa
+
+from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.mechanisms.histogram import Counts
+from quietcorpus.pipelines.kinds.job import Job
+from quietcorpus.pipelines.storage.layout import VOCABULARY
+from quietcorpus.transforms.errors import redacted
+from quietcorpus.transforms.shards import Written, write_tables
+from quietcorpus.transforms.vocabulary import vocabulary_table
+
+Tables = Iterator[tuple[str, pa.Table]]
+"""Tables, each after its path in the release."""
+
+
+def of_vocabulary(weights: Counts | None, vocabulary: Vocabulary) -> Tables:
+    """Yield the table of the vocabulary, with its noisy counts if there are any."""
+    yield VOCABULARY, vocabulary_table(vocabulary, weights)
+
+
+class WriteTables(beam.DoFn):
+    """A writer of the tables that a function makes of an element and any side input."""
+
+    def __init__(self, job: Job, tables: Callable[[Any, Any], Tables] = of_vocabulary) -> None:
+        self._staging = job.staging
+        self._key = job.key
+        self._tables = tables
+
+    @redacted
+    def process(self, element: Any, side: Any = None) -> Iterator[Written]:
+        for path, table in self._tables(element, side):
+            yield write_tables([table], table.schema, path, self._staging, self._key())

@@ -1,0 +1,94 @@
+"""The parts that both kinds under user-level privacy share, beside their users."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy, compose
+from quietcorpus.pipelines.card import model as card
+from quietcorpus.pipelines.card import statements
+from quietcorpus.pipelines.card.weakness import Weakness, of_guarantee, of_noise, of_users
+from quietcorpus.pipelines.kinds.embeddings_files import write_embeddings
+from quietcorpus.pipelines.kinds.embeddings_users import UserCorpus
+from quietcorpus.pipelines.kinds.job import Job
+from quietcorpus.pipelines.kinds.kind import Kind
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.shards import Tally, Written
+
+
+@dataclass(frozen=True)
+class UserLevelKind(Kind):
+    """A kind that protects whole users, by either method.
+
+    Attributes:
+        corpus: the users and their vocabulary.
+        least_on_noise: the users that the method needs per standard deviation of the noise.
+    """
+
+    corpus: UserCorpus
+    least_on_noise: ClassVar[int]
+
+    has_documents = False
+
+    @property
+    @abstractmethod
+    def on_noise(self) -> float:
+        """Return the users per standard deviation of the noise, in units of one user's most."""
+
+    @property
+    @abstractmethod
+    def spendings(self) -> list[Spending[UserPrivacy]]:
+        """Return the cost of each stage."""
+
+    def refuse_few(self) -> None:
+        """Raise InputError if users are too few for the noise, unless the spec accepts that."""
+        spec = self.corpus.spec
+        for said, remedy in of_noise(spec.users, self.on_noise, self.least_on_noise):
+            if spec.few_users is None:
+                raise InputError(f"mechanism.users: {said}; {remedy}, or say `few_users: accept`")
+
+    @property
+    def passes(self) -> int:
+        return 1 + (self.corpus.selection is not None)
+
+    @property
+    def artefacts(self) -> Sequence[card.Artefact]:
+        return self.corpus.artefacts
+
+    @property
+    def cost(self) -> UserPrivacy:
+        return compose(self.spendings)
+
+    @property
+    def unit_scope(self) -> str:
+        return f"users of the column {self.corpus.spec.user}"
+
+    @property
+    def weaknesses(self) -> Sequence[Weakness]:
+        total, users = self.cost, self.corpus.spec.users
+        return [
+            *of_users(total.delta, users),
+            *of_guarantee(total, self.artefacts),
+            *of_noise(users, self.on_noise, self.least_on_noise),
+        ]
+
+    def check(self, tally: Tally) -> None:
+        if not tally.known:
+            raise InputError(
+                "mechanism.vocabulary: no document has a word of it; check input.text and the "
+                "vocabulary's language"
+            )
+
+    def write_vectors(
+        self, job: Job, words: Sequence[str], vectors: npt.NDArray[np.float32]
+    ) -> list[Written]:
+        """Write the vectors of the words, float32 (n, d), in every form."""
+        limits = self.corpus.not_protected
+        promise = statements.guarantee(self.cost, limits, self.artefacts)
+        return write_embeddings(words, vectors, promise, job.staging, job.key())

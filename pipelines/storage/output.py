@@ -1,0 +1,164 @@
+"""The place where a run publishes what it makes, whole or not at all."""
+
+from __future__ import annotations
+
+import logging
+import os
+import posixpath
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from apache_beam.io.filesystem import BeamIOError
+
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.pipelines.storage import claims, places, publishing, stores
+from quietcorpus.pipelines.storage import files as storage
+from quietcorpus.pipelines.storage.layout import CARD
+from quietcorpus.pipelines.storage.staging import staging_area
+from quietcorpus.transforms.errors import InputError
+
+_LOGGER = logging.getLogger("quietcorpus.storage")
+_BLOCK = 1 << 22
+
+
+@dataclass(frozen=True)
+class Output:
+    """A folder on this machine, or a prefix of an object store.
+
+    Attributes:
+        uri: its absolute path or URI.
+    """
+
+    uri: str
+
+    @property
+    def is_local(self) -> bool:
+        """Return whether it is a folder on this machine."""
+        return places.is_local(self.uri)
+
+    @property
+    def card(self) -> str:
+        """Return the URI of a release's card."""
+        return f"{self.uri}/{CARD}"
+
+    @property
+    def files(self) -> set[str]:
+        """Return the URIs of the files that lie there."""
+        return set(storage.listed(f"{self.uri}/**"))
+
+    @property
+    def occupied(self) -> bool:
+        """Return whether anything lies there."""
+        if not self.is_local:
+            return bool(storage.listed(f"{self.uri}/**", 1))
+        folder = os.path.isdir(self.uri)
+        return os.path.lexists(self.uri) and not (folder and not os.listdir(self.uri))
+
+    @property
+    def claimed(self) -> bool:
+        """Return whether a run has a claim on it; raises InputError if none can have one."""
+        if self.is_local:
+            return False
+        if not stores.is_supported(self.uri):
+            self.require_free()  # its error for an unknown scheme is the better one
+        return claims.read(self.uri) is not None
+
+    def require_free(self) -> None:
+        """Raise InputError if something is there already, or it is a whole bucket."""
+        if not self.is_local and "/" not in self.uri.split("://")[1]:
+            raise InputError(f"output: {self.uri} is a whole bucket; name a path inside it")
+        try:
+            released, occupied = storage.exists(self.card), self.occupied
+        except ValueError:
+            raise InputError(
+                f"output: {self.uri} is on a file system that is not known here; check the "
+                "scheme, and that the extra for it ([aws], [gcp] or [azure]) is installed"
+            ) from None
+        except (OSError, BeamIOError):
+            raise InputError(
+                f"output: {self.uri} cannot be listed; check the path and the credentials"
+            ) from None
+        if released:
+            raise InputError(f"output: {self.uri} holds a release already; name another place")
+        if occupied:
+            raise InputError(
+                f"output: {self.uri} exists already and is not empty; name another place"
+            )
+
+    def require_writable(self) -> None:
+        """Raise InputError if something is there already, or a store refuses to write there."""
+        self.require_free()
+        if not self.is_local:
+            storage.probe("output", posixpath.dirname(self.uri))
+
+    @contextmanager
+    def folder(self, last: str) -> Iterator[str]:
+        """Yield a local folder whose files become the output: all at once, or in a store in turn.
+
+        There, the file `last` appears last: without it, nobody takes the others for complete.
+        """
+        if self.is_local:
+            with staging_area(self.uri) as staging:
+                os.mkdir(whole := f"{staging}/whole")
+                yield whole
+                storage.move(whole, self.uri)
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            yield folder
+            names = sorted(os.listdir(folder), key=lambda name: name == last)
+            try:
+                for name in names:
+                    storage.write_chunks(f"{self.uri}/{name}", _blocks(f"{folder}/{name}"))
+            except BaseException as error:
+                storage.delete(names, self.uri)
+                if isinstance(error, Exception):  # every object store's client has its own
+                    raise InputError(
+                        f"output: {self.uri} cannot be written to; check the path and the "
+                        "permissions"
+                    ) from None
+                raise
+
+    @contextmanager
+    def staging(
+        self, release: str, run: str, key: ReleaseKey | None = None
+    ) -> Iterator[publishing.Staging]:
+        """Open a staging area for a release, and delete it afterwards.
+
+        `key` unseals what is staged there, if anything is sealed. Raises Unavailable if another run
+        has the output's claim, and InputError if the claim cannot be read.
+        """
+        if self.is_local:
+            with staging_area(self.uri) as staging:
+                yield publishing.Folder(self.uri, staging, key)
+            return
+        claimed = publishing.Claimed(self.uri, claims.take(self.uri, release, run), key)
+        try:
+            claimed.begin()
+            yield claimed
+        except Exception:
+            claimed.blame_takeover()
+            raise
+        finally:
+            claimed.end()
+
+    def tidy(self, release: str) -> None:
+        """Delete the claim of a run that was cut short after it had published this release."""
+        if self.is_local:
+            return
+        try:
+            found = claims.read(self.uri)
+            if found is not None and found[0].release == release:
+                claims.drop(self.uri, found[0])
+                _LOGGER.info(
+                    "deleted the claim of the run that was cut short after it had published"
+                )
+        except Exception:  # the release is complete all the same
+            _LOGGER.warning("%s could not be deleted; delete it", claims.claim_of(self.uri))
+
+
+def _blocks(path: str) -> Iterator[bytes]:
+    with open(path, "rb") as content:
+        while block := content.read(_BLOCK):
+            yield block
