@@ -138,6 +138,7 @@ def _publish(
     kind.check(tally)
     with interruptible():
         files = kind.finish(job, written)
+    _check_sealed([*written, *files])
     shown = kind.shown(written, files)
     created, counted = (held.created, held.on_the_card) if held else (place.created, None)
     made = describe(spec, kind, files, tally, created, counted, shown)
@@ -159,6 +160,13 @@ def _identifiers(job: Job, tally: Tally, key: ReleaseKey) -> bytes | None:
     if len(found) != DIGEST_BYTES * tally.documents:
         raise StageError("the engine lost the digests of some ids; run again")
     return found
+
+
+def _check_sealed(files: Sequence[Written]) -> None:
+    """Check that nothing lay in the open while its reservation could be given back."""
+    for file in files:
+        if not file.sealed:
+            raise StageError(f"{file.path} was staged in the open; run again with other code")
 
 
 def _check_unchanged(job: Job) -> None:

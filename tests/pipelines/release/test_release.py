@@ -7,10 +7,10 @@ from operator import add
 
 import pytest
 
-from quietcorpus.pipelines.release.release import _check_passes
+from quietcorpus.pipelines.release.release import _check_passes, _check_sealed
 from quietcorpus.transforms.errors import StageError
 from quietcorpus.transforms.reading.documents import Split
-from quietcorpus.transforms.shards import Tally
+from quietcorpus.transforms.shards import Tally, Written
 
 SPLITS = [Split("file", "parquet", number, number=number) for number in range(3)]
 
@@ -40,3 +40,11 @@ def test_whole_passes() -> None:
 def test_other_passes_are_refused(tally: Tally, said: str) -> None:
     with pytest.raises(StageError, match=said):
         _check_passes(tally, 2, 3)
+
+
+def test_files_that_lay_in_the_open_are_refused() -> None:
+    # Kills: one file of one kind that is staged without the key. Every release asks for this.
+    sealed, bare = (Written("data", "staged", "", 1, sealed) for sealed in (True, False))
+    _check_sealed([sealed, sealed])
+    with pytest.raises(StageError, match="data was staged in the open"):
+        _check_sealed([sealed, bare])
