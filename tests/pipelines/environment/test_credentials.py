@@ -13,7 +13,7 @@ import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 from machine import MASTER_KEY, OTHER_KEY
 
-from quietcorpus.pipelines.engine.clusters import meaning
+from quietcorpus.pipelines.engine.clusters import explain_failure
 from quietcorpus.pipelines.engine.engine import Engine
 from quietcorpus.pipelines.spec.loading import load_spec
 from quietcorpus.transforms.errors import InputError
@@ -203,7 +203,7 @@ def test_a_worker_that_is_not_found_is_named_without_its_arguments() -> None:
     config = {"command": f"/absent/worker --pass {HIDDEN}"}
     options = ["--environment_type=PROCESS", f"{CONFIG}={json.dumps(config)}"]
     failure = 'java.io.IOException: Cannot run program "x": error=2, No such file or directory'
-    found = str(meaning(PipelineOptions(options), failure))
+    found = str(explain_failure(PipelineOptions(options), failure))
     assert found.startswith(f"{CONFIG}: '/absent/worker' is not a program that the cluster's")
     assert HIDDEN not in found
 
