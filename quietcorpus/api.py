@@ -135,7 +135,7 @@ def reconstruct(
             absolute(output),
             factors,
             on_publishing or _nothing,
-            engine=engine,
+            backend=engine,
             quiet=not progress,
         )
 
@@ -312,7 +312,7 @@ def calibrate_words(
             confidence=confidence,
         )
         return job.calibrate(
-            opened, absolute(output), settings, by=engine, workers=workers, quiet=not progress
+            opened, absolute(output), settings, backend=engine, workers=workers, quiet=not progress
         )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import logging
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -24,7 +23,7 @@ from quietcorpus.indexes.sentences import NAME
 from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.mechanisms.exponential import LARGEST_SET
 from quietcorpus.pipelines.artefacts.public_documents import chosen
-from quietcorpus.pipelines.engine.ray_session import ray_session
+from quietcorpus.pipelines.engine.parallel import processors, ray_session
 from quietcorpus.pipelines.environment.version import quietcorpus_version
 from quietcorpus.pipelines.storage import places
 from quietcorpus.pipelines.storage.folders import artefact_folder, check_output
@@ -90,7 +89,7 @@ def build(
     documents = chosen(corpus, language, least_sentences, most_sentences, wanted, generator)
     found.open()  # fails here, rather than in Ray's workers, if it cannot be loaded
     missing = "quietcorpus: ray is not installed; install the extra [candidates]"
-    with ray_session(missing, len(os.sched_getaffinity(0))) as ray:
+    with ray_session(missing, processors(), work="build") as ray:
         embeddings = _encoded(ray, found, documents.sentences)
         whole = means(embeddings, documents.offsets)
         groups, quality = _clusters(whole, clusters, seed)

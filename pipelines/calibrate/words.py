@@ -21,8 +21,9 @@ from quietcorpus.evaluation.tallies import child
 from quietcorpus.indexes.artefact import WordIndex
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.pipelines.calibrate import words_plot, words_report
-from quietcorpus.pipelines.calibrate.word_blocks import Engine, engine
+from quietcorpus.pipelines.calibrate.word_blocks import runner
 from quietcorpus.pipelines.calibrate.words_report import Settings
+from quietcorpus.pipelines.engine.parallel import Backend
 from quietcorpus.pipelines.kinds.word_meaning import simulator
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage.places import is_local
@@ -40,7 +41,7 @@ def calibrate(
     output: str,
     settings: Settings,
     *,
-    by: Engine = "local",
+    backend: Backend = "local",
     workers: int | None = None,
     quiet: bool = False,
 ) -> dict[str, Any]:
@@ -50,9 +51,9 @@ def calibrate(
         index: the index that a release would use.
         output: an absolute path of a folder or an object-store URI, still empty. The files are
             `calibration.json`, `calibration.parquet` (a row for each epsilon and word),
-            `calibration.png` and `calibration.svg`; they do not depend on `by` and `workers`.
+            `calibration.png` and `calibration.svg`; they do not depend on `backend` and `workers`.
         settings: the mechanism, the epsilons and the demands.
-        by, workers, quiet: see `quietcorpus.pipelines.calibrate.word_blocks.engine`.
+        backend, workers, quiet: see `quietcorpus.pipelines.calibrate.word_blocks.runner`.
 
     Returns:
         The content of `calibration.json`.
@@ -64,7 +65,7 @@ def calibrate(
     storage.refuse_existing(output)
     with storage.staging_area(output) as staging:
         try:
-            with engine(by, workers, quiet=quiet) as run:
+            with runner(backend, workers, quiet=quiet) as run:
                 measured, solution = _measured(index, settings, run)
         except ValueError as error:  # from the pure layers, about numbers alone
             raise InputError(f"calibrate: {error}") from None

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from quietcorpus.pipelines.engine.ray_session import ray_session
+from quietcorpus.pipelines.engine.parallel import ray_session
 from quietcorpus.pipelines.evaluate.evaluation import Evaluation
 from quietcorpus.pipelines.evaluate.measures import MEASURES
 from quietcorpus.pipelines.evaluate.results import Measured, Observation, Setting
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.terminal.steps import shown
-from quietcorpus.transforms.errors import InputError, StageError
+from quietcorpus.transforms.errors import InputError
 
 Task = tuple[Setting, int]
 
@@ -109,15 +109,13 @@ def _here(evaluation: Evaluation, tasks: Sequence[Task]) -> Iterator[Measured]:
 def _by_ray(evaluation: Evaluation, tasks: Sequence[Task], workers: int) -> Iterator[Measured]:
     """Measure by Ray's workers, which read the corpus themselves: Ray's store holds no text."""
     missing = "--workers: ray is not installed; install the extra [evaluate], or give 1"
-    with ray_session(missing, workers, private=True) as ray:
+    remedy = "the same command goes on from the draws that are done"
+    with ray_session(missing, workers, work="evaluation", remedy=remedy, private=True) as ray:
         from ray.util import ActorPool
 
         worker = ray.remote(num_cpus=1)(_Worker)
         pool = ActorPool([worker.remote(evaluation) for _ in range(workers)])
-        for answer in pool.map_unordered(lambda own, task: own.measured.remote(*task), tasks):
-            if isinstance(answer, Exception):
-                raise answer
-            yield answer
+        yield from pool.map_unordered(lambda own, task: own.measured.remote(*task), tasks)
 
 
 class _Worker:
@@ -126,11 +124,5 @@ class _Worker:
     def __init__(self, evaluation: Evaluation) -> None:
         self._evaluation = evaluation
 
-    def measured(self, setting: Setting, draw: int) -> Measured | Exception:
-        """Return the result or an error; other exceptions, which may quote a text, are replaced."""
-        try:
-            return self._evaluation.measured(setting, draw)
-        except (InputError, StageError) as error:
-            return type(error)(*error.args)
-        except Exception as error:
-            return StageError(f"unexpected {type(error).__name__}")
+    def measured(self, setting: Setting, draw: int) -> Measured:
+        return self._evaluation.measured(setting, draw)

@@ -30,6 +30,7 @@ from quietcorpus.mechanisms.factors import (
     step,
     updated,
 )
+from quietcorpus.pipelines.engine.parallel import processors
 from quietcorpus.pipelines.reconstruct.part import Part
 from quietcorpus.pipelines.reconstruct.workers import Workers
 
@@ -138,7 +139,7 @@ def _first(workers: Workers, prior: Prior, decay: float, seed: int) -> Fitted:
     def guess(start: int) -> Factors:
         return first_factors(denoised, prior, np.random.default_rng([seed, start]))
 
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with ThreadPoolExecutor(processors()) as pool:
         fits = tuple(pool.map(guess, range(STARTS)))
     workers.total(_Begin(signal, fits, prior))
     return Fitted(0, prior, fits)

@@ -17,13 +17,14 @@ from quietcorpus.mechanisms.factors import Prior
 from quietcorpus.pipelines.card import readme
 from quietcorpus.pipelines.card.model import Card, Reconstruction
 from quietcorpus.pipelines.card.model import File as CardFile
+from quietcorpus.pipelines.engine.parallel import Backend
 from quietcorpus.pipelines.environment.version import environment_digest, software
 from quietcorpus.pipelines.reconstruct.documents import documents
 from quietcorpus.pipelines.reconstruct.fit import PASSES, Fitted, SavedFactors, fit
 from quietcorpus.pipelines.reconstruct.noisy_release import NoisyRelease
 from quietcorpus.pipelines.reconstruct.part import Part
 from quietcorpus.pipelines.reconstruct.progress import progress
-from quietcorpus.pipelines.reconstruct.workers import Engine, Workers, workers
+from quietcorpus.pipelines.reconstruct.workers import Workers, workers
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.pipelines.storage.places import inside
@@ -43,7 +44,7 @@ def reconstruct(
     factors: int,
     on_publishing: Callable[[], None],
     *,
-    engine: Engine,
+    backend: Backend,
     quiet: bool,
 ) -> Card:
     """Make and publish a better release from the noisy bins of another, as a function of it alone.
@@ -53,7 +54,7 @@ def reconstruct(
         output: the place of the new release.
         factors: the largest number of factors of the low-rank model.
         on_publishing: is called just before the new release may exist.
-        engine: the engine of the workers, see `workers`.
+        backend: threads or Ray, see `workers`.
         quiet: whether to log progress even on a terminal.
 
     Raises:
@@ -70,7 +71,7 @@ def reconstruct(
         open_staging(output, source.card.release, run[:32]) as place,
         _locked(mine(), path) as folder,
         progress(source.documents * _STEPS, quiet=quiet) as advance,
-        workers(engine, source, mine, advance) as crew,
+        workers(backend, source, mine, advance) as crew,
     ):
         prior, kept = _prior(source, crew, factors), SavedFactors(folder / _KEPT)
         found = fit(crew, prior, source.decay, source.seed, kept)
