@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from quietcorpus.indexes.scripts import are_clauses
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import NoisyOutcome
 
 
 def refuse_clauses(terms: Sequence[str]) -> None:
-    """Raise InputError if terms that were selected privately are clauses and not words.
+    """Raise NoisyOutcome if terms that were selected privately are clauses and not words.
 
     The selected terms count as released whatever happens here, so the refusal reveals no more.
     """
     if are_clauses(terms):
-        raise InputError(
+        raise NoisyOutcome(
             "mechanism.vocabulary.private: too many of the selected terms are clauses and not "
             "words: the text is in a script without spaces between words (Chinese, Japanese, "
             "Thai, ...); put spaces between its words first"

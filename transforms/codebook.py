@@ -19,7 +19,7 @@ from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.histogram import Counts
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.artefacts.artefacts import Artefact
-from quietcorpus.transforms.errors import InputError, redacted
+from quietcorpus.transforms.errors import InputError, NoisyOutcome, redacted
 from quietcorpus.transforms.vocabulary import KeySource
 
 
@@ -32,10 +32,10 @@ class Compression:
     vectors: Artefact | None = None
 
 
-def check_size(size: int, terms: int) -> None:
-    """Raise InputError for more bins than terms."""
+def check_size(size: int, terms: int, refusal: type[InputError] = InputError) -> None:
+    """Raise a refusal for more bins than terms."""
     if size > terms:
-        raise InputError(
+        raise refusal(
             f"mechanism.compression.size: {size} is larger than the vocabulary of {terms} "
             f"terms; give at most {terms}"
         )
@@ -76,9 +76,12 @@ class BuildCodebook(beam.DoFn):
 def codebook(
     spec: Compression, key: ReleaseKey, weights: Counts | None, vocabulary: Vocabulary
 ) -> Codebook:
-    """Build a release's codebook; raises InputError for more bins than terms, or bad vectors."""
+    """Build a release's codebook; raises InputError for bad vectors.
+
+    Raises NoisyOutcome for more bins than terms: the size of a public list is checked beforehand.
+    """
     size = spec.size or len(vocabulary)
-    check_size(size, len(vocabulary))
+    check_size(size, len(vocabulary), NoisyOutcome)
     stream = key.stage("compression", 1, vocabulary=vocabulary.digest)
     seed = stream.addresses(spec.method.value, [size], [b""])[0]
     # The map is made from public and released data alone, so NumPy's generator may draw it.

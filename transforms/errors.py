@@ -19,6 +19,10 @@ class InputError(Exception):
     """Bad input; the message is one line: the problem, its place, the remedy; no private text."""
 
 
+class NoisyOutcome(InputError):
+    """A refusal that a noisy outcome decides: it tells that outcome, which the budget paid for."""
+
+
 class StageError(Exception):
     """An unforeseen failure in a worker, without the message that might quote private text."""
 

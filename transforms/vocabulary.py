@@ -20,7 +20,7 @@ from quietcorpus.mechanisms.histogram import Counts, ThresholdedVocabulary
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 from quietcorpus.transforms.artefacts.artefacts import Artefact
 from quietcorpus.transforms.clauses import refuse_clauses
-from quietcorpus.transforms.errors import InputError, redacted
+from quietcorpus.transforms.errors import InputError, NoisyOutcome, redacted
 from quietcorpus.transforms.metrics import Progress
 from quietcorpus.transforms.parts import require_all
 from quietcorpus.transforms.reading.documents import Corpus, Split
@@ -198,7 +198,7 @@ class _Number(beam.DoFn):
         require_all(tuple(number for number, _ in buckets), BUCKETS)
         terms = [term for _, own in buckets for term in own]
         if not terms:
-            raise InputError(
+            raise NoisyOutcome(
                 "mechanism.vocabulary.private: no term's noisy frequency reaches the threshold of "
                 f"{self._threshold}; raise epsilon or delta, or give a public list"
             )

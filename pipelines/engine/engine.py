@@ -31,13 +31,15 @@ from quietcorpus.pipelines.engine.beam_patches import on_loopback, progress_repo
 from quietcorpus.pipelines.engine.interruption import interruptible
 from quietcorpus.pipelines.environment.credentials import refuse_in_options
 from quietcorpus.pipelines.terminal.progress import Observer
-from quietcorpus.transforms.errors import InputError, StageError
+from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError
 from quietcorpus.transforms.metrics import watched
 
 _LOCAL_RUNNERS = ("direct", "fnapi", "bundlebaseddirect")
 _POLL_SECONDS = 0.5
+_KINDS = {kind.__name__: kind for kind in (InputError, NoisyOutcome, StageError)}
 _RAISED = re.compile(
-    r"^(?:[\w.]*\.)?(InputError|StageError): (.*?)(?: \[while running .*)?$", re.MULTILINE
+    r"^(?:[\w.]*\.)?(InputError|NoisyOutcome|StageError): (.*?)(?: \[while running .*)?$",
+    re.MULTILINE,
 )
 
 
@@ -144,7 +146,7 @@ def translated(error: BaseException) -> InputError | StageError:
             "too little memory; --log-level DEBUG shows its log"
         )
     kind, message = found[-1]
-    return InputError(message) if kind == "InputError" else StageError(message)
+    return _KINDS[kind](message)
 
 
 def _parse(arguments: Sequence[str]) -> PipelineOptions:

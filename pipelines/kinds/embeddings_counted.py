@@ -28,7 +28,7 @@ from quietcorpus.pipelines.spec.embeddings import WordEmbeddingsSpec
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.pipelines.storage.layout import TABLE
-from quietcorpus.transforms.errors import InputError, StageError
+from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError
 from quietcorpus.transforms.shards import Tally, Written
 from quietcorpus.transforms.users.cooccurrence import (
     FOLDER,
@@ -111,13 +111,13 @@ class CountedEmbeddingsKind(Kind):
         found = factorise(counts, deviation, len(words), self.corpus.spec.dimensions)
         dimensions = self.corpus.spec.dimensions
         if found.supported.sum() < 2:
-            raise InputError(
+            raise NoisyOutcome(
                 "mechanism.vocabulary: no pair of its words stands out of the noise; give fewer "
                 "words, more users or a larger epsilon"
             )
         kept = np.asarray(found.vectors.any(axis=1))
         if kept.sum() < 2:
-            raise InputError(
+            raise NoisyOutcome(
                 f"mechanism.dimensions: {dimensions} are too few for any two words; give more"
             )
         listed = [word for word, own in zip(words, kept, strict=True) if own]

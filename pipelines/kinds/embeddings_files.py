@@ -20,7 +20,7 @@ from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.pipelines.storage.layout import BINARY, INDEX, TABLE, TEXT
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import NoisyOutcome
 from quietcorpus.transforms.shards import Written, write_content, write_tables
 from quietcorpus.transforms.vocabulary import vocabulary_table
 
@@ -34,7 +34,7 @@ def write_embeddings(
 ) -> list[Written]:
     """Write the vectors, float32 (n, d), of n words, and the promise under which they were made.
 
-    Raises InputError if no index can be made from them.
+    Raises NoisyOutcome if no index can be made from them.
     """
     rows = len(words)
     column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
@@ -60,7 +60,7 @@ def _index(
     try:
         made = word_index.make(vectors, "private", guarantee, source)
     except ValueError as error:
-        raise InputError(
+        raise NoisyOutcome(
             f"mechanism: what was made of the corpus {error}; give a larger epsilon, more users or "
             "another vocabulary"
         ) from None

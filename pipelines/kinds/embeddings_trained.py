@@ -26,7 +26,7 @@ from quietcorpus.pipelines.kinds.training_workers import check_installed
 from quietcorpus.pipelines.spec.embeddings import TrainingSpec, WordEmbeddingsSpec
 from quietcorpus.pipelines.storage.files import rows_of
 from quietcorpus.pipelines.storage.layout import TABLE
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, NoisyOutcome
 from quietcorpus.transforms.shards import Tally, Written
 from quietcorpus.transforms.users.training_shards import FOLDER, WriteTrainingShards
 
@@ -126,7 +126,7 @@ class TrainedEmbeddingsKind(Kind):
     def finish(self, job: Job, files: Sequence[Written]) -> Sequence[Written]:
         """Train the vectors, and write them."""
         words = words_in(files, job.key())
-        _refuse_large(len(words), self.corpus.spec.dimensions)
+        _refuse_large(len(words), self.corpus.spec.dimensions, NoisyOutcome)
         shards = sorted((f for f in files if f.path.startswith(f"{FOLDER}/")), key=lambda f: f.path)
         course = TrainingRun(
             self.training,
@@ -215,9 +215,9 @@ class TrainedEmbeddingsKind(Kind):
         )
 
 
-def _refuse_large(words: int, dimensions: int) -> None:
+def _refuse_large(words: int, dimensions: int, refusal: type[InputError] = InputError) -> None:
     if words * dimensions > _LARGEST_MODEL:
-        raise InputError(
+        raise refusal(
             f"mechanism.vocabulary: {words} words of {dimensions} dimensions are more than "
             f"{_LARGEST_MODEL} numbers; give fewer"
         )

@@ -21,7 +21,7 @@ from quietcorpus.mechanisms.user_training import State, Sums, Training
 from quietcorpus.pipelines.environment.version import environment_digest
 from quietcorpus.pipelines.kinds.training_checkpoints import Checkpoint
 from quietcorpus.pipelines.kinds.training_workers import STAGE, sums_of
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, NoisyOutcome
 from quietcorpus.transforms.shards import Written, staged_content
 from quietcorpus.transforms.users.training_shards import read_shards
 from quietcorpus.transforms.vocabulary import KeySource
@@ -109,7 +109,7 @@ class TrainingRun:
             try:
                 return self._trained(state, sums, key.stage(STAGE, 1, run=run), checkpoint)
             except FloatingPointError as error:
-                raise InputError(
+                raise NoisyOutcome(
                     f"mechanism.training: {error}; lower learning_rate, or take fewer steps"
                 ) from None
 

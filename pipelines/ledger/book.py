@@ -19,6 +19,7 @@ from quietcorpus.pipelines.ledger.records import (
     Cancellation,
     Charged,
     Commit,
+    Refusal,
     Reservation,
     Unreadable,
     digest,
@@ -206,6 +207,8 @@ class Ledger:
                     f"ledger: the reservation of {reservation.release} was given back meanwhile; "
                     "nothing may be published"
                 )
+            if number in state.refusals:
+                raise InputError(_refused(reservation.release))
             before = state.commits.get(number)
             if before is None:
                 ids = None
@@ -227,11 +230,35 @@ class Ledger:
         assert isinstance(found, Commit)
         return found
 
+    def refuse(self, reservation: Reservation, identity: str) -> Refusal:
+        """Spend a reservation without a release, as its noisy outcome is about to be told.
+
+        Args:
+            reservation: the record.
+            identity: a keyed digest of all that its noise depends on.
+        """
+        number = reservation.number
+
+        def decide(state: State) -> Draft | Refusal:
+            before = state.refusals.get(number)
+            if before is not None and before.identity == identity:
+                return before
+            if number not in state.reservations or state.is_spent(number):
+                raise InputError(_refused(reservation.release))
+            return {"record": "refusal", "reservation": number, "identity": identity}
+
+        found = self._append(decide)
+        assert isinstance(found, Refusal)
+        return found
+
     def check_identity(self, reservation: Reservation, identity: str) -> None:
-        """Refuse a run whose bytes would differ from the committed ones."""
-        before = self.state.commits.get(reservation.number)
-        if before is not None and before.identity != identity:
+        """Refuse a run whose bytes would differ from the committed ones, or its noise."""
+        committed = self.state.commits.get(reservation.number)
+        if committed is not None and committed.identity != identity:
             raise InputError(_other_bytes(reservation.release))
+        refused = self.state.refusals.get(reservation.number)
+        if refused is not None and refused.identity != identity:
+            raise InputError(_refused(reservation.release))
 
     def cancel(self, release: str, reason: str) -> Cancellation:
         """Give a reservation back, if nothing was published."""
@@ -247,6 +274,8 @@ class Ledger:
                     f"ledger: {release} is committed: it was published, or may have been, and its "
                     "budget is spent"
                 )
+            if found.number in state.refusals:
+                raise InputError(_refused(release))
             if storage.exists(f"{found.output}/{layout.CARD}"):
                 raise InputError(
                     f"ledger: {found.output} holds a release; what was published is spent"
@@ -364,6 +393,13 @@ class Ledger:
             f"ledger: {self.uri} is damaged: {error}; nothing is spent from it until it is mended: "
             "see `quietcorpus ledger verify`"
         )
+
+
+def _refused(release: str) -> str:
+    return (
+        f"ledger: release {release} was refused for what its noise showed: telling that spent its "
+        "budget; give another try an id of its own"
+    )
 
 
 def _other_bytes(release: str) -> str:

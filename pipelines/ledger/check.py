@@ -37,7 +37,7 @@ class Finding:
 def findings(ledger: Ledger) -> list[Finding]:
     """Check every reservation of an intact ledger against the card at its output."""
     return [
-        _finding(one, ledger.state.commits.get(number))
+        _finding(one, ledger.state.commits.get(number), refused=number in ledger.state.refusals)
         for number, one in ledger.state.reservations.items()
     ]
 
@@ -79,14 +79,15 @@ def verify_counted(path: str, card: Card, place: str) -> None:
         raise InputError(f"ledger: {ledger.uri} and the card of {card.release} disagree: {said}")
 
 
-def _finding(reservation: Reservation, commit: Commit | None) -> Finding:
+def _finding(reservation: Reservation, commit: Commit | None, *, refused: bool) -> Finding:
     uri = f"{reservation.output}/{layout.CARD}"
     try:
         content = storage.read_bytes(uri) if storage.exists(uri) else None
     except (OSError, BeamIOError, ValueError):
         return Finding(reservation.release, f"{uri} cannot be read", wrong=True)
     if content is None and commit is None:
-        return Finding(reservation.release, "reserved, not published yet")
+        said = "refused for what its noise showed" if refused else "reserved, not published yet"
+        return Finding(reservation.release, said)
     if content is None:
         said = f"committed, not at its place {reservation.output}"
         return Finding(reservation.release, said, missing=True)

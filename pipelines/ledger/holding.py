@@ -62,6 +62,10 @@ class HeldReservation:
         card_sha256 = hashlib.sha256(text).hexdigest()
         self.ledger.commit(self.reservation, self.identity, card_sha256, identifiers)
 
+    def refuse(self) -> None:
+        """Spend the reservation without a release, as its noisy outcome is about to be told."""
+        self.ledger.refuse(self.reservation, self.identity)
+
 
 def foresee(spec: Spec, kind: Kind) -> None:
     """Raise InputError if `hold` would refuse what a release costs; write nothing."""
@@ -75,6 +79,7 @@ def foresee(spec: Spec, kind: Kind) -> None:
 def hold(spec: Spec, kind: Kind, key: ReleaseKey, identity: str) -> HeldReservation | None:
     """Reserve what a release costs; return None for a spec without a ledger.
 
+    A reservation may outlast a change of the corpus, until an outcome of its noise is told.
     Raises InputError if the cap would be passed, or the ledger cannot be used.
     """
     if spec.ledger is None:

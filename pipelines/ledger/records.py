@@ -149,7 +149,15 @@ class Cancellation(_Record):
     reason: str = Field(min_length=1)
 
 
-AnyRecord = Opening | Reservation | Commit | Cancellation
+class Refusal(_Record):
+    """The spending of a reservation by a refusal that told its noisy outcome: it has no release."""
+
+    record: Literal["refusal"] = "refusal"
+    reservation: int = Field(ge=1)
+    identity: str = Field(pattern=_KEYED, description="keyed digest of all that its noise is of")
+
+
+AnyRecord = Opening | Reservation | Commit | Cancellation | Refusal
 _RECORD: TypeAdapter[AnyRecord] = TypeAdapter(Annotated[AnyRecord, Field(discriminator="record")])
 
 

@@ -15,6 +15,7 @@ from quietcorpus.pipelines.ledger.records import (
     Charged,
     Commit,
     Opening,
+    Refusal,
     Reservation,
 )
 from quietcorpus.transforms.errors import InputError
@@ -33,6 +34,7 @@ class State:
         reservations: the reservations by number, without the cancelled ones.
         by_release: the same reservations by release.
         commits: the commits by the number of their reservation.
+        refusals: the refusals by the number of their reservation.
         spent: the sum of the charges of all reservations, committed or not, by account and
             partition (None for releases that may be of any document).
         units: the number of reservations by account and unit.
@@ -43,6 +45,7 @@ class State:
     reservations: dict[int, Reservation] = field(default_factory=dict)
     by_release: dict[str, Reservation] = field(default_factory=dict)
     commits: dict[int, Commit] = field(default_factory=dict)
+    refusals: dict[int, Refusal] = field(default_factory=dict)
     spent: dict[int, dict[str | None, Charge]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(lambda: NOTHING))
     )
@@ -60,6 +63,9 @@ class State:
                 self._reserve(record)
             case Commit():
                 self._commit(record)
+            case Refusal():
+                self._open(record.reservation)
+                self.refusals[record.reservation] = record
             case Cancellation():
                 found = self._open(record.reservation)
                 del self.reservations[record.reservation], self.by_release[found.release]
@@ -77,6 +83,10 @@ class State:
     def of_release(self, release: str) -> Reservation | None:
         """Return the reservation of a release, committed or not; None if there is none."""
         return self.by_release.get(release)
+
+    def is_spent(self, number: int) -> bool:
+        """Return whether a reservation was committed, or refused on its noisy outcome."""
+        return number in self.commits or number in self.refusals
 
     @property
     def partitioned(self) -> list[Sort]:
@@ -197,7 +207,7 @@ class State:
 
     def _open(self, number: int) -> Reservation:
         found = self.reservations.get(number)
-        if found is None or number in self.commits:
+        if found is None or self.is_spent(number):
             raise Impossible(f"record {number} is no open reservation")
         return found
 

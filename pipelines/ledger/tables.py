@@ -16,8 +16,10 @@ from quietcorpus.pipelines.ledger.records import (
     Cancellation,
     Commit,
     Opening,
+    Refusal,
     Reservation,
 )
+from quietcorpus.pipelines.ledger.state import State
 from quietcorpus.pipelines.terminal.table import aligned
 
 
@@ -33,7 +35,7 @@ def accounts(ledger: Ledger) -> dict[str, Any]:
         "open": [
             {"release": one.release, "record": number, "created": one.created.isoformat()}
             for number, one in ledger.state.reservations.items()
-            if number not in ledger.state.commits
+            if not ledger.state.is_spent(number)
         ],
     }
 
@@ -54,7 +56,7 @@ def _account(ledger: Ledger, number: int) -> dict[str, Any]:
                 "release": one.release,
                 "partition": one.partition,
                 "disjoint": one.part and one.part.sort.disjoint,
-                "state": "committed" if one.number in state.commits else "reserved",
+                "state": _state(state, one.number),
                 **_numbers(charged.charge),
                 "theorem": charged.charge.theorem,
             }
@@ -63,6 +65,12 @@ def _account(ledger: Ledger, number: int) -> dict[str, Any]:
             if charged.account == number
         ],
     }
+
+
+def _state(state: State, number: int) -> str:
+    if number in state.refusals:
+        return "refused"
+    return "committed" if number in state.commits else "reserved"
 
 
 def _left(most: Charge, used: Charge) -> Charge:
@@ -152,6 +160,8 @@ def _event(ledger: Ledger, record: AnyRecord) -> dict[str, Any]:
             says = f"release.json {record.card_sha256[:12]}"
         case Cancellation():
             says = record.reason
+        case Refusal():
+            says = "no release: its noisy outcome was told"
     of = ledger.records[record.reservation]
     assert isinstance(of, Reservation)
     return common | {"release": of.release, "says": says}

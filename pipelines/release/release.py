@@ -27,7 +27,7 @@ from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout, places
 from quietcorpus.pipelines.storage.publishing import Staging, open_staging
 from quietcorpus.pipelines.terminal.progress import Observer, shards_counted
-from quietcorpus.transforms.errors import InputError, StageError
+from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError
 from quietcorpus.transforms.parts import doubled, require_all
 from quietcorpus.transforms.reading.identifiers import DIGEST_BYTES, kept
 from quietcorpus.transforms.reading.sources import plan, states
@@ -83,8 +83,13 @@ def release(
         # A dry run claims nothing, since this very release may be under way; it ends in `run`.
         if engine.dry:
             make(f"{spec.output}.dry-run")
-        with open_staging(spec.output, spec.release, run, key) as place:
-            return _publish(make(place.staging), kind, key, place, held, on_publishing)
+        try:
+            with open_staging(spec.output, spec.release, run, key) as place:
+                return _publish(make(place.staging), kind, key, place, held, on_publishing)
+        except NoisyOutcome:
+            if held:
+                held.refuse()
+            raise
 
 
 def _refuse(weaknesses: Sequence[Weakness]) -> None:

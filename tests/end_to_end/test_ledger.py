@@ -262,6 +262,42 @@ def test_a_reservation_without_a_release_is_no_fault(corpus: Workspace) -> None:
     assert corpus.run("ledger", "verify", "ledger").returncode == 0
 
 
+PRIVATE = {
+    "mechanism.vocabulary": {"private": {"epsilon": 1, "delta": 1e-7}},
+    "mechanism.precision": 2,
+}
+COSTLY = PRECISION | {"epsilon": 5}
+
+
+def test_a_refusal_that_tells_a_noisy_outcome_has_spent_its_budget(corpus: Workspace) -> None:
+    # Kills: a corpus that is touched for another draw under one reservation, such a reservation
+    # that is given back, a refusal that is repeated at a cost, or counted as a release.
+    folder = opened(corpus, COSTLY)
+    wanted = spec("one", **PRIVATE)
+    told = "no term's noisy frequency reaches the threshold"
+    assert told in refusal(corpus.run("release", str(corpus.spec(wanted))))
+    assert [one["record"] for one in records(folder)] == ["opening", "reservation", "refusal"]
+    assert used(corpus) == 5
+    assert (shown(corpus)["open"], shown(corpus)["releases"][0]["state"]) == ([], "refused")
+    assert told in refusal(corpus.run("release", str(corpus.spec(wanted))))
+    assert len(records(folder)) == 3
+
+    given = corpus.run("ledger", "release-reservation", "ledger", "one", "--reason", "none")
+    assert "telling that spent its budget" in refusal(given)
+    os.utime(next(corpus.input.iterdir()), (1, 1))
+    assert "give another try an id of its own" in refusal(
+        corpus.run("release", str(corpus.spec(wanted)))
+    )
+    assert "would pass the cap of 5" in refusal(
+        corpus.run("release", str(corpus.spec(spec("two", **PRIVATE))))
+    )
+    for command in ("verify", "history"):
+        done = corpus.run("ledger", command, "ledger")
+        assert done.returncode == 0, done.stderr
+        assert "refus" in done.stdout
+    assert len(records(folder)) == 3
+
+
 def test_partitions_compose_in_parallel_unless_they_share_documents(
     workspace: Workspace,
 ) -> None:

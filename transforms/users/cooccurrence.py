@@ -16,7 +16,7 @@ from quietcorpus.mechanisms.clipped_sum import ClippedSum, clipped
 from quietcorpus.mechanisms.cooccurrence import Cells, cells_of, contribution
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.keystream import BLOCK_BYTES, ReleaseKey
-from quietcorpus.transforms.errors import InputError, redacted
+from quietcorpus.transforms.errors import InputError, NoisyOutcome, redacted
 from quietcorpus.transforms.parts import Parts, doubled, joined
 from quietcorpus.transforms.shards import Written, write_tables
 from quietcorpus.transforms.users.training_shards import shard_of
@@ -115,17 +115,17 @@ class ReleaseCooccurrences(beam.PTransform):
         )
 
 
-def refuse_large(words: int) -> None:
-    """Raise InputError for a vocabulary of too many words."""
+def refuse_large(words: int, refusal: type[InputError] = InputError) -> None:
+    """Raise a refusal for a vocabulary of too many words."""
     if words > MOST_WORDS:
-        raise InputError(
+        raise refusal(
             f"mechanism.vocabulary: {words} words have too many pairs; give at most {MOST_WORDS}, "
             "or take method: sgd"
         )
 
 
 def _empty_blocks(_: None, vocabulary: Vocabulary) -> Iterator[tuple[int, _Sparse]]:
-    refuse_large(len(vocabulary))
+    refuse_large(len(vocabulary), NoisyOutcome)  # a public list was checked beforehand
     for number in range(-(-cells_of(len(vocabulary)) // _CELLS_A_BLOCK)):
         yield number, (b"", b"", ())
 
