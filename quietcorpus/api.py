@@ -218,12 +218,12 @@ def evaluate(
         InputError: anything that a person can mend.
     """
     from quietcorpus.pipelines.evaluate import evaluate as job
-    from quietcorpus.pipelines.evaluate.evaluation import Evaluation
+    from quietcorpus.pipelines.evaluate.comparison import Comparison
     from quietcorpus.pipelines.evaluate.sweep import grid
 
     job.require()
     with stores():
-        evaluation = Evaluation.of(
+        comparison = Comparison.of(
             absolute(release),
             absolute(against),
             None if spec is None else absolute(spec),
@@ -235,9 +235,9 @@ def evaluate(
             seed=seed,
         )
         effort = job.Effort.of(
-            evaluation, draws, grid(sweep or {}), workers, audit=audits, quiet=not progress
+            comparison, draws, grid(sweep or {}), workers, audit=audits, quiet=not progress
         )
-        return job.evaluate(evaluation, absolute(output), effort)
+        return job.evaluate(comparison, absolute(output), effort)
 
 
 def calibrate_words(

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from quietcorpus import api
-from quietcorpus.pipelines.evaluate.verdict import first_draw, of_everything
+from quietcorpus.evaluation.verdict import first_draw, of_everything
 from quietcorpus.pipelines.terminal.failures import guarded
 from quietcorpus.pipelines.terminal.logs import configure_logging
 

@@ -16,6 +16,7 @@ from quietcorpus.evaluation.attacks.linkage import bag_cosines, bag_distances, i
 from quietcorpus.evaluation.classification import out_of_fold, scores
 from quietcorpus.evaluation.features import counted
 from quietcorpus.evaluation.latent import reconstruction_errors
+from quietcorpus.evaluation.results import Observation
 from quietcorpus.evaluation.topic_quality import coherence, exclusivity
 from quietcorpus.evaluation.topics import (
     best_match_jaccard,
@@ -31,11 +32,10 @@ from quietcorpus.pipelines.card.bags import BagOfWordsMechanism
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.evaluate.corpus import Sample, Strings
 from quietcorpus.pipelines.evaluate.draws import Bins, Draw, drawn
-from quietcorpus.pipelines.evaluate.results import Observation
 from quietcorpus.pipelines.evaluate.study import (
     FOLDS,
+    Studied,
     Study,
-    Subject,
     Views,
     attacks,
     classified,
@@ -70,9 +70,9 @@ class BagOfWordsStudy(Study):
     )
 
     @classmethod
-    def of(cls, subject: Subject) -> BagOfWordsStudy:
+    def of(cls, studied: Studied) -> BagOfWordsStudy:
         """Build the study of a release."""
-        return cls(subject.release, subject.card, subject.sample)
+        return cls(studied.release, studied.card, studied.sample)
 
     def __init__(self, output: str, card: Card, sample: Sample) -> None:
         self._sample = sample

@@ -17,6 +17,7 @@ from quietcorpus.evaluation.attacks.user_membership import Pairs, Scores, UserAt
 from quietcorpus.evaluation.classification import out_of_fold, scores
 from quietcorpus.evaluation.embeddings import map_char, map_word, nearest, similarity
 from quietcorpus.evaluation.features import counted
+from quietcorpus.evaluation.results import Observation, membership_found
 from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.word_pairs import balanced_weights
@@ -24,8 +25,7 @@ from quietcorpus.pipelines.engine.engine import Engine
 from quietcorpus.pipelines.evaluate.corpus import Sample
 from quietcorpus.pipelines.evaluate.draws import Draw
 from quietcorpus.pipelines.evaluate.in_memory import held
-from quietcorpus.pipelines.evaluate.results import Observation, membership_found
-from quietcorpus.pipelines.evaluate.study import FOLDS, Study, Subject, classified, labelled
+from quietcorpus.pipelines.evaluate.study import FOLDS, Studied, Study, classified, labelled
 from quietcorpus.pipelines.release.release import release
 from quietcorpus.pipelines.spec.embeddings import EmbeddingMethod, WordEmbeddingsSpec
 from quietcorpus.pipelines.spec.spec import InputSpec, Spec
@@ -63,10 +63,10 @@ class WordEmbeddingsStudy(Study):
     of_authors = False  # a user may have a single document
 
     @classmethod
-    def of(cls, subject: Subject) -> WordEmbeddingsStudy:
+    def of(cls, studied: Studied) -> WordEmbeddingsStudy:
         """Build the study of a release."""
-        described = None if subject.spec is None else subject.described
-        return cls(subject.release, subject.sample, described)
+        described = None if studied.spec is None else studied.described
+        return cls(studied.release, studied.sample, described)
 
     def __init__(self, output: str, sample: Sample, spec: Spec | None) -> None:
         self._sample = sample

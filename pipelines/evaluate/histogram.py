@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from quietcorpus.evaluation.results import Observation
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.evaluate.corpus import Sample
 from quietcorpus.pipelines.evaluate.draws import Draw
-from quietcorpus.pipelines.evaluate.results import Observation
-from quietcorpus.pipelines.evaluate.study import Study, Subject
+from quietcorpus.pipelines.evaluate.study import Studied, Study
 from quietcorpus.pipelines.kinds.histogram import HistogramKind
 from quietcorpus.pipelines.kinds.prepare import prepare
 from quietcorpus.pipelines.spec.spec import Spec
@@ -33,9 +33,9 @@ class HistogramStudy(Study):
     of_documents = False
 
     @classmethod
-    def of(cls, subject: Subject) -> HistogramStudy:
+    def of(cls, studied: Studied) -> HistogramStudy:
         """Build the study of a release."""
-        return cls(subject.release, subject.sample)
+        return cls(studied.release, studied.sample)
 
     def __init__(self, output: str, sample: Sample) -> None:
         table = storage.read_table(f"{output}/{VOCABULARY}")

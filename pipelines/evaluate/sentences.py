@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from quietcorpus.evaluation.attacks.linkage import Score, cosines
 from quietcorpus.evaluation.classification import out_of_fold, scores
+from quietcorpus.evaluation.results import Observation
 from quietcorpus.indexes.candidates import Candidates
 from quietcorpus.indexes.recoder import means
 from quietcorpus.indexes.sentences import split
@@ -17,11 +18,10 @@ from quietcorpus.mechanisms.deep_candidate import DeepCandidate
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.evaluate.corpus import Sample, Strings
 from quietcorpus.pipelines.evaluate.draws import Draw, drawn
-from quietcorpus.pipelines.evaluate.results import Observation
 from quietcorpus.pipelines.evaluate.study import (
     FOLDS,
+    Studied,
     Study,
-    Subject,
     Views,
     attacks,
     classified,
@@ -50,9 +50,9 @@ class SentencesStudy(Study):
     swept = frozenset({"epsilon", "utility", "projections"})
 
     @classmethod
-    def of(cls, subject: Subject) -> SentencesStudy:
+    def of(cls, studied: Studied) -> SentencesStudy:
         """Build the study of a release."""
-        return cls(subject.described, subject.sample)
+        return cls(studied.described, studied.sample)
 
     def __init__(self, spec: Spec, sample: Sample) -> None:
         self._sample = sample

@@ -13,10 +13,10 @@ from quietcorpus.evaluation.attacks.authorship import attributed, prolific
 from quietcorpus.evaluation.attacks.linkage import Score, linked
 from quietcorpus.evaluation.attacks.membership import membership
 from quietcorpus.evaluation.classification import Scores, posteriors
+from quietcorpus.evaluation.results import Observation, membership_found, share_found
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.evaluate.corpus import Sample, Strings
 from quietcorpus.pipelines.evaluate.draws import Draw
-from quietcorpus.pipelines.evaluate.results import Observation, membership_found, share_found
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.transforms.errors import InputError
 
@@ -26,7 +26,7 @@ MOST_AUTHORS, LEAST_OF_AUTHOR = 50, 10
 LEAST_OF_CLASS = 4 * FOLDS
 
 
-class Subject(Protocol):
+class Studied(Protocol):
     """A release under evaluation."""
 
     @property
@@ -68,7 +68,7 @@ class Study(Protocol):
     notes: list[str]
 
     @classmethod
-    def of(cls, subject: Subject) -> Self:
+    def of(cls, studied: Studied) -> Self:
         """Build the study of a release; raises InputError for one that lacks the spec it needs."""
 
     def redraw(self, spec: Spec) -> Draw:

@@ -20,15 +20,15 @@ from quietcorpus.evaluation.attacks.inversion import (
 from quietcorpus.evaluation.attacks.linkage import Score, bag_cosines, cosines
 from quietcorpus.evaluation.classification import transferred
 from quietcorpus.evaluation.features import counted, split
+from quietcorpus.evaluation.results import Observation, share_found
 from quietcorpus.evaluation.word_changes import semantic_similarity, unchanged_share, word_changes
 from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.evaluate.corpus import Sample
 from quietcorpus.pipelines.evaluate.draws import Draw, drawn
-from quietcorpus.pipelines.evaluate.results import Observation, share_found
 from quietcorpus.pipelines.evaluate.study import (
+    Studied,
     Study,
-    Subject,
     Views,
     attacks,
     classified,
@@ -54,9 +54,9 @@ class WordsStudy(Study):
     swept = frozenset({"epsilon", "document_epsilon", "mechanism"})
 
     @classmethod
-    def of(cls, subject: Subject) -> WordsStudy:
+    def of(cls, studied: Studied) -> WordsStudy:
         """Build the study of a release."""
-        return cls(subject.described, subject.sample)
+        return cls(studied.described, studied.sample)
 
     def __init__(self, spec: Spec, sample: Sample) -> None:
         self._sample = sample
