@@ -102,7 +102,7 @@ class Comparison:
     @cached_property
     def study(self) -> Study:
         """Return the kind's study; raises InputError for a kind that lacks its spec."""
-        return self.measures.of(self)
+        return self.measures(self)
 
     @property
     def measures(self) -> type[Study]:
