@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from os import fspath
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from quietcorpus.places import Place, absolute, stores
 from quietcorpus.transforms.errors import InputError
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 Number: TypeAlias = str | int | float | Decimal | Fraction
 """A number, taken as it is written: 0.1 is exactly one tenth."""
+
+TriedMap: TypeAlias = Literal["frequency", "random", "none"]
+"""A compression map that `calibrate_bags` can try."""
 
 
 def release(
@@ -323,7 +326,7 @@ def calibrate_bags(
     histogram: Place | None = None,
     epsilons: Sequence[Number],
     bins: Sequence[int] = (100, 200, 400, 800, 1600),
-    maps: Sequence[Literal["frequency", "random", "none"]] = ("frequency",),
+    maps: Sequence[TriedMap] = ("frequency",),
     text: str = "text",
     documents: int | None = None,
     histogram_epsilon: Number = "0.5",
@@ -352,7 +355,7 @@ def calibrate_bags(
         InputError: anything that a person can mend.
     """
     for name in maps:
-        _one_of("maps", name, ("frequency", "random", "none"))
+        _one_of("maps", name, get_args(TriedMap))
     from quietcorpus.indexes.compression import Method
     from quietcorpus.pipelines.calibrate import bags as job
     from quietcorpus.pipelines.calibrate.bag_documents import documents_of

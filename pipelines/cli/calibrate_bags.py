@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, get_args
 
 import click
 
@@ -43,7 +43,7 @@ class _Bins(click.ParamType):
     multiple=True,
     default=["frequency"],
     show_default=True,
-    type=click.Choice(["frequency", "random", "none"]),
+    type=click.Choice(get_args(api.TriedMap)),
     help="Maps to try; may be given again. `none` has a bin for every term.",
 )
 @click.option("--text", default="text", show_default=True, help="The column of the text.")
@@ -67,7 +67,7 @@ def calibrate_bags(
     histogram: str | None,
     epsilons: tuple[Fraction, ...],
     bins: tuple[int, ...],
-    methods: tuple[Literal["frequency", "random", "none"], ...],
+    methods: tuple[api.TriedMap, ...],
     text: str,
     documents: int | None,
     histogram_epsilon: Fraction,
