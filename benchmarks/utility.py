@@ -141,17 +141,10 @@ def compression_map(
     cell: Cell, weights: npt.NDArray[np.int64], vocabulary: Vocabulary
 ) -> compression.Bins:
     method, generator = Method(cell.method), np.random.default_rng(cell.seed)
-    if method is Method.NONE:
-        return compression.identity(len(vocabulary))
-    if method is Method.RANDOM:
-        return compression.random(len(vocabulary), cell.bins, generator)
-    if method is Method.FREQUENCY:
-        return compression.frequency(weights, cell.bins)
-    embed = {
-        Method.EMBEDDING_CLUSTER: compression.embedding_cluster,
-        Method.EMBEDDING_DISPERSE: compression.embedding_disperse,
-    }[method]
-    return embed(public_vectors(vocabulary), cell.bins, generator)
+    vectors = public_vectors(vocabulary) if method.embedded else None
+    return compression.bins_of(
+        method, len(vocabulary), cell.bins, generator, weights=weights, vectors=vectors
+    )
 
 
 def release(cell: Cell, corpus: Corpus) -> sp.csr_array:
@@ -220,7 +213,7 @@ def measure(cell: Cell, corpus: Corpus) -> dict[str, Any]:
 def all_cells(terms: int, seeds: int) -> list[Cell]:
     """Return every cell once, seed by seed, so that a run cut short has whole tables."""
     tight, per_entry = Accounting.TIGHT.value, Accounting.PER_ENTRY.value
-    maps = [method.value for method in Method if method is not Method.NONE]
+    maps = [method.value for method in Method if method.sized]
 
     def of_seed(seed: int) -> Iterator[Cell]:
         yield Cell(seed, UNIGRAMS)

@@ -26,6 +26,51 @@ class Method(StrEnum):
     EMBEDDING_CLUSTER = "embedding-cluster"
     EMBEDDING_DISPERSE = "embedding-disperse"
 
+    @property
+    def sized(self) -> bool:
+        """Return whether the number of bins is chosen; otherwise every term has its own."""
+        return self is not Method.NONE
+
+    @property
+    def embedded(self) -> bool:
+        """Return whether the map is made of public word vectors."""
+        return self in (Method.EMBEDDING_CLUSTER, Method.EMBEDDING_DISPERSE)
+
+
+def bins_of(
+    method: Method,
+    terms: int,
+    bins: int,
+    generator: np.random.Generator,
+    *,
+    weights: npt.NDArray[np.int64] | None = None,
+    vectors: npt.NDArray[np.float32] | None = None,
+) -> Bins:
+    """Make a map of `terms` terms.
+
+    Args:
+        method: the map.
+        terms: the number of terms V.
+        bins: the number of bins K; V for a method that is not sized.
+        generator: the source of what the map leaves to chance.
+        weights: the noisy histogram, (V,), for `frequency`.
+        vectors: the terms' public vectors, (V, d), for a method that is embedded.
+    """
+    match method:
+        case Method.NONE:
+            return identity(terms)
+        case Method.RANDOM:
+            return random(terms, bins, generator)
+        case Method.FREQUENCY:
+            assert weights is not None
+            return frequency(weights, bins)
+        case Method.EMBEDDING_CLUSTER:
+            assert vectors is not None
+            return embedding_cluster(vectors, bins, generator)
+        case Method.EMBEDDING_DISPERSE:
+            assert vectors is not None
+            return embedding_disperse(vectors, bins, generator)
+
 
 def identity(terms: int) -> Bins:
     """Give every term its own bin: no compression."""

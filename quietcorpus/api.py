@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from os import fspath
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from quietcorpus.places import Place, absolute, stores
 from quietcorpus.transforms.errors import InputError
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 Number: TypeAlias = str | int | float | Decimal | Fraction
 """A number, taken as it is written: 0.1 is exactly one tenth."""
+
+TriedMap: TypeAlias = Literal["frequency", "random", "none"]
+"""A compression map that `calibrate_bags` can try."""
 
 
 def release(
@@ -135,7 +138,7 @@ def reconstruct(
             absolute(output),
             factors,
             on_publishing or _nothing,
-            engine=engine,
+            backend=engine,
             progress=progress,
         )
 
@@ -218,12 +221,12 @@ def evaluate(
         InputError: anything that a person can mend.
     """
     from quietcorpus.pipelines.evaluate import evaluate as job
-    from quietcorpus.pipelines.evaluate.evaluation import Evaluation
+    from quietcorpus.pipelines.evaluate.comparison import Comparison
     from quietcorpus.pipelines.evaluate.sweep import grid
 
     job.require()
     with stores():
-        evaluation = Evaluation.of(
+        comparison = Comparison.of(
             absolute(release),
             absolute(against),
             None if spec is None else absolute(spec),
@@ -235,9 +238,9 @@ def evaluate(
             seed=seed,
         )
         effort = job.Effort.of(
-            evaluation, draws, grid(sweep or {}), workers, audit=audits, progress=progress
+            comparison, draws, grid(sweep or {}), workers, audit=audits, progress=progress
         )
-        return job.evaluate(evaluation, absolute(output), effort)
+        return job.evaluate(comparison, absolute(output), effort)
 
 
 def calibrate_words(
@@ -289,7 +292,7 @@ def calibrate_words(
     _one_of("engine", engine, ("local", "ray"))
     from quietcorpus.evaluation.demands import demanded
     from quietcorpus.pipelines.calibrate import words as job
-    from quietcorpus.pipelines.calibrate.words_report import Settings
+    from quietcorpus.pipelines.calibrate.words_report import WordSettings
     from quietcorpus.transforms.artefacts.word_index import IndexSource
     from quietcorpus.transforms.privatizers.words import WordMechanism
 
@@ -300,7 +303,7 @@ def calibrate_words(
         given = None
         if weights is not None:
             given = job.read_weights("weights", fspath(weights), opened.vocabulary)
-        settings = Settings(
+        settings = WordSettings(
             mechanism=WordMechanism(mechanism),
             epsilons=grid,
             words=words,
@@ -312,7 +315,7 @@ def calibrate_words(
             confidence=confidence,
         )
         return job.calibrate(
-            opened, absolute(output), settings, by=engine, workers=workers, progress=progress
+            opened, absolute(output), settings, backend=engine, workers=workers, progress=progress
         )
 
 
@@ -323,7 +326,7 @@ def calibrate_bags(
     histogram: Place | None = None,
     epsilons: Sequence[Number],
     bins: Sequence[int] = (100, 200, 400, 800, 1600),
-    maps: Sequence[Literal["frequency", "random", "none"]] = ("frequency",),
+    maps: Sequence[TriedMap] = ("frequency",),
     text: str = "text",
     documents: int | None = None,
     histogram_epsilon: Number = "0.5",
@@ -352,14 +355,14 @@ def calibrate_bags(
         InputError: anything that a person can mend.
     """
     for name in maps:
-        _one_of("maps", name, ("frequency", "random", "none"))
+        _one_of("maps", name, get_args(TriedMap))
     from quietcorpus.indexes.compression import Method
     from quietcorpus.pipelines.calibrate import bags as job
     from quietcorpus.pipelines.calibrate.bag_documents import documents_of
     from quietcorpus.transforms.installed import require_installed
 
     require_installed("tomotopy", extra="evaluate")
-    settings = job.Settings(
+    settings = job.SimulationSettings(
         epsilons=_exact_numbers(epsilons),
         bins=tuple(sorted(set(bins))),
         methods=[Method(name) for name in maps],

@@ -11,8 +11,7 @@ import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes import compression
-from quietcorpus.indexes.compression import Method
+from quietcorpus.indexes.compression import Method, bins_of
 from quietcorpus.indexes.embeddings import read_vectors
 from quietcorpus.indexes.vectors import VectorsError
 from quietcorpus.indexes.vocabulary import Vocabulary
@@ -85,31 +84,10 @@ def codebook(
     stream = key.stage("compression", 1, vocabulary=vocabulary.digest)
     seed = stream.addresses(spec.method.value, [size], [b""])[0]
     # The map is made from public and released data alone, so NumPy's generator may draw it.
-    bins = _bins(spec, vocabulary, weights, size, np.random.default_rng(seed))
+    generator = np.random.default_rng(seed)
+    vectors = _vectors(spec.vectors, vocabulary) if spec.method.embedded else None
+    bins = bins_of(spec.method, len(vocabulary), size, generator, weights=weights, vectors=vectors)
     return Codebook(vocabulary, bins, size, weights)
-
-
-def _bins(
-    spec: Compression,
-    vocabulary: Vocabulary,
-    weights: Counts | None,
-    size: int,
-    generator: np.random.Generator,
-) -> compression.Bins:
-    match spec.method:
-        case Method.NONE:
-            return compression.identity(len(vocabulary))
-        case Method.RANDOM:
-            return compression.random(len(vocabulary), size, generator)
-        case Method.FREQUENCY:
-            assert weights is not None
-            return compression.frequency(weights, size)
-        case Method.EMBEDDING_CLUSTER:
-            vectors = _vectors(spec.vectors, vocabulary)
-            return compression.embedding_cluster(vectors, size, generator)
-        case Method.EMBEDDING_DISPERSE:
-            vectors = _vectors(spec.vectors, vocabulary)
-            return compression.embedding_disperse(vectors, size, generator)
 
 
 def _vectors(artefact: Artefact | None, vocabulary: Vocabulary) -> npt.NDArray[np.float32]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,7 +24,7 @@ from quietcorpus.indexes.sentences import NAME
 from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.mechanisms.exponential import LARGEST_SET
 from quietcorpus.pipelines.artefacts.public_documents import chosen
-from quietcorpus.pipelines.engine.ray_session import ray_session
+from quietcorpus.pipelines.engine.parallel import processors, ray_session
 from quietcorpus.pipelines.environment.version import quietcorpus_version
 from quietcorpus.pipelines.storage import places
 from quietcorpus.pipelines.storage.output import Output
@@ -87,7 +86,7 @@ def build(
     corpus = Corpus(source, text)
     documents = chosen(corpus, language, least_sentences, most_sentences, wanted, generator)
     found.open()  # fails here, rather than in Ray's workers, if it cannot be loaded
-    with ray_session(len(os.sched_getaffinity(0))) as ray:
+    with ray_session(processors(), work="build") as ray:
         embeddings = _encoded(ray, found, documents.sentences, progress=progress)
         whole = means(embeddings, documents.offsets)
         groups, quality = _clusters(whole, clusters, seed)

@@ -22,8 +22,7 @@ import scipy.sparse as sp
 from quietcorpus.evaluation.choice import Choice, choose
 from quietcorpus.evaluation.features import counted
 from quietcorpus.evaluation.topics import agreement, fit_topics, top_terms
-from quietcorpus.indexes import compression
-from quietcorpus.indexes.compression import Method
+from quietcorpus.indexes.compression import Method, bins_of
 from quietcorpus.mechanisms.decompression import Decompression
 from quietcorpus.mechanisms.factors import Prior
 from quietcorpus.mechanisms.noisy_counts import decay_of
@@ -41,7 +40,7 @@ Counts = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Settings:
+class SimulationSettings:
     """The settings of a comparison.
 
     Attributes:
@@ -63,13 +62,13 @@ class Settings:
     def maps(self, terms: int) -> list[tuple[Method, int]]:
         """Return the maps that are possible over `terms` terms; raises InputError for none."""
         possible = [size for size in self.bins if size <= terms]
-        if not possible and any(method is not Method.NONE for method in self.methods):
+        if not possible and any(method.sized for method in self.methods):
             raise InputError(
                 f"bins: {min(self.bins):,} is more than the {terms:,} words of the vocabulary"
             )
-        sized = [method for method in self.methods if method is not Method.NONE]
-        whole = [(Method.NONE, terms)] if Method.NONE in self.methods else []
-        return [(method, size) for method in sized for size in possible] + whole
+        sized = [(method, size) for method in self.methods if method.sized for size in possible]
+        whole = dict.fromkeys((method, terms) for method in self.methods if not method.sized)
+        return [*sized, *whole]
 
 
 class Outcome(NamedTuple):
@@ -104,7 +103,7 @@ class Calibrated(NamedTuple):
     outcomes: list[Outcome]
 
 
-def calibrate(documents: Documents, settings: Settings, *, progress: bool) -> Calibrated:
+def calibrate(documents: Documents, settings: SimulationSettings, *, progress: bool) -> Calibrated:
     """Try every map at every epsilon; raises InputError if no map is possible."""
     maps = settings.maps(documents.terms)
     shape = len(settings.epsilons), len(maps), settings.runs
@@ -202,7 +201,7 @@ def _simulated(
     """
     totals = np.asarray(counts.sum(axis=0)).ravel().astype(np.int64)
     weights = totals + _noise(histogram_rate, totals.shape, generator)
-    of = _map(method, weights, bins, generator)
+    of = bins_of(method, len(weights), bins, generator, weights=weights)
     sums = sp.csr_array((np.ones(len(of), np.int32), (np.arange(len(of)), of)))
     noisy = (counts @ sums).toarray().astype(np.int32)
     noisy += _noise(rate, noisy.shape, generator).astype(np.int32)
@@ -233,16 +232,6 @@ def _noise(
     """Draw two-sided geometric noise."""
     share = 1 - math.exp(-rate)
     return generator.geometric(share, shape) - generator.geometric(share, shape)
-
-
-def _map(
-    method: Method, weights: Counts, bins: int, generator: np.random.Generator
-) -> compression.Bins:
-    if method is Method.NONE:
-        return compression.identity(len(weights))
-    if method is Method.RANDOM:
-        return compression.random(len(weights), bins, generator)
-    return compression.frequency(weights, bins)
 
 
 def lines(found: Calibrated) -> Iterator[str]:

@@ -3,34 +3,37 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import Any, Literal
+from concurrent.futures import as_completed
+from typing import Any
 
 from quietcorpus.evaluation.calibration import Run, limited
 from quietcorpus.evaluation.simulation import Simulator
 from quietcorpus.evaluation.tallies import Block, Tally, Task
-from quietcorpus.pipelines.engine.ray_session import ray_session, require_ray
+from quietcorpus.pipelines.engine.parallel import (
+    Backend,
+    processors,
+    ray_session,
+    require_ray,
+    threads,
+)
 from quietcorpus.pipelines.terminal.progress import shown
-
-Engine = Literal["local", "ray"]
 
 
 @contextlib.contextmanager
-def engine(name: Engine, workers: int | None, *, progress: bool) -> Iterator[Run]:
+def runner(backend: Backend, workers: int | None, *, progress: bool) -> Iterator[Run]:
     """Yield a function that runs blocks, with progress; raises InputError if Ray is missing.
 
     Args:
-        name: `local` for threads, or `ray` for the cluster that RAY_ADDRESS names, else for one
+        backend: `local` for threads, or `ray` for the cluster that RAY_ADDRESS names, else for one
             that is started on this machine and ends with the context. The nodes of a cluster need
             this version of quietcorpus.
         workers: the number of threads, or of processes of a cluster started here; None for one per
             processor.
         progress: whether to show a bar.
     """
-    count = workers or len(os.sched_getaffinity(0))
-    run = _threads(count) if name == "local" else _ray(count)
+    count = workers or processors()
+    run = _threads(count) if backend == "local" else _ray(count)
     with run as tallies:
         yield lambda task, blocks: shown(
             tallies(task, blocks),
@@ -43,22 +46,19 @@ def engine(name: Engine, workers: int | None, *, progress: bool) -> Iterator[Run
 
 @contextlib.contextmanager
 def _threads(count: int) -> Iterator[Run]:
-    pool = ThreadPoolExecutor(count)
+    with threads(count) as pool:
 
-    def run(task: Task, blocks: Sequence[Block]) -> Iterator[Tally]:
-        for future in as_completed([pool.submit(task, block) for block in blocks]):
-            yield future.result()
+        def run(task: Task, blocks: Sequence[Block]) -> Iterator[Tally]:
+            for future in as_completed([pool.submit(task, block) for block in blocks]):
+                yield future.result()
 
-    try:
         yield run
-    finally:  # even after Ctrl-C: running blocks end, waiting ones are dropped
-        pool.shutdown(cancel_futures=True)
 
 
 @contextlib.contextmanager
 def _ray(count: int) -> Iterator[Run]:
     require_ray()
-    with ray_session(count) as ray:
+    with ray_session(count, work="calibration") as ray:
         measured = ray.remote(_measured)
         stored: dict[int, tuple[Simulator, Any]] = {}  # holds the simulator: its id is not reused
 

@@ -20,8 +20,9 @@ from quietcorpus.evaluation.tallies import child
 from quietcorpus.indexes.artefact import WordIndex
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.pipelines.calibrate import words_plot, words_report
-from quietcorpus.pipelines.calibrate.word_blocks import Engine, engine
-from quietcorpus.pipelines.calibrate.words_report import Settings
+from quietcorpus.pipelines.calibrate.word_blocks import runner
+from quietcorpus.pipelines.calibrate.words_report import WordSettings
+from quietcorpus.pipelines.engine.parallel import Backend
 from quietcorpus.pipelines.kinds.word_meaning import simulator
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage.output import Output
@@ -38,9 +39,9 @@ _VALIDATED_WORDS = 1000
 def calibrate(
     index: WordIndex,
     output: str,
-    settings: Settings,
+    settings: WordSettings,
     *,
-    by: Engine = "local",
+    backend: Backend = "local",
     workers: int | None = None,
     progress: bool = False,
 ) -> dict[str, Any]:
@@ -50,9 +51,9 @@ def calibrate(
         index: the index that a release would use.
         output: an absolute path of a folder or an object-store URI, still empty. The files are
             `calibration.json`, `calibration.parquet` (a row for each epsilon and word),
-            `calibration.png` and `calibration.svg`; they do not depend on `by` and `workers`.
+            `calibration.png` and `calibration.svg`; they do not depend on `backend` and `workers`.
         settings: the mechanism, the epsilons and the demands.
-        by, workers, progress: see `quietcorpus.pipelines.calibrate.word_blocks.engine`.
+        backend, workers, progress: see `quietcorpus.pipelines.calibrate.word_blocks.runner`.
 
     Returns:
         The content of `calibration.json`.
@@ -64,7 +65,7 @@ def calibrate(
     Output(output).require_writable()
     with Output(output).folder(last=RESULT) as folder:
         try:
-            with engine(by, workers, progress=progress) as run:
+            with runner(backend, workers, progress=progress) as run:
                 measured, solution = _measured(index, settings, run)
         except ValueError as error:  # from the pure layers, about numbers alone
             raise InputError(f"calibrate: {error}") from None
@@ -80,7 +81,9 @@ def calibrate(
     return content
 
 
-def _measured(index: WordIndex, settings: Settings, run: Run) -> tuple[Measured, Solution | None]:
+def _measured(
+    index: WordIndex, settings: WordSettings, run: Run
+) -> tuple[Measured, Solution | None]:
     simulated = simulator(settings.mechanism, index)
     seed = np.random.SeedSequence(settings.seed)
     size, weights = simulated.size, settings.weights
@@ -105,7 +108,7 @@ def _measured(index: WordIndex, settings: Settings, run: Run) -> tuple[Measured,
     return measured, solution
 
 
-def _neighbours(index: WordIndex, settings: Settings, measured: Measured) -> dict[str, Any]:
+def _neighbours(index: WordIndex, settings: WordSettings, measured: Measured) -> dict[str, Any]:
     ranks = [rank for rank in _RANKS if rank < index.manifest.words]
     words = measured.words[:_NEIGHBOURS_OF]
     if settings.mechanism is WordMechanism.MADLIB:

@@ -29,7 +29,7 @@ _UNITS = {WordMechanism.MADLIB: "unit of Euclidean distance", WordMechanism.BRR:
 
 
 @dataclass(frozen=True)
-class Settings:
+class WordSettings:
     """The settings of a calibration.
 
     Attributes:
@@ -57,7 +57,7 @@ class Settings:
 
 def content(
     manifest: Manifest,
-    settings: Settings,
+    settings: WordSettings,
     measured: Measured,
     neighbours: dict[str, Any],
     solution: Solution | None,
@@ -107,7 +107,7 @@ def content(
     }
 
 
-def _title(manifest: Manifest, settings: Settings, measured: Measured) -> str:
+def _title(manifest: Manifest, settings: WordSettings, measured: Measured) -> str:
     size = (
         f"{manifest.dimensions} dimensions"
         if settings.mechanism is WordMechanism.MADLIB
@@ -119,7 +119,7 @@ def _title(manifest: Manifest, settings: Settings, measured: Measured) -> str:
     )
 
 
-def _sample(manifest: Manifest, settings: Settings, measured: Measured) -> str:
+def _sample(manifest: Manifest, settings: WordSettings, measured: Measured) -> str:
     if settings.weights is not None:
         return "drawn with replacement, by weight"
     if len(measured.words) == manifest.words:
@@ -127,7 +127,7 @@ def _sample(manifest: Manifest, settings: Settings, measured: Measured) -> str:
     return "drawn without replacement, every word alike"
 
 
-def _row(manifest: Manifest, settings: Settings, measured: Measured, e: int) -> dict[str, Any]:
+def _row(manifest: Manifest, settings: WordSettings, measured: Measured, e: int) -> dict[str, Any]:
     epsilon = settings.epsilons[e]
     (other,) = set(WordMechanism) - {settings.mechanism}
     mean, maximum = (distance(manifest, settings.mechanism, by) for by in ("mean", "maximum"))
@@ -163,7 +163,7 @@ def _summary(values: npt.NDArray[np.number], blocks: npt.NDArray[np.int64]) -> d
     }
 
 
-def _solution(settings: Settings, solution: Solution) -> dict[str, Any]:
+def _solution(settings: WordSettings, solution: Solution) -> dict[str, Any]:
     return {
         "epsilon": float(solution.epsilon),
         "confidence": solution.confidence,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -56,7 +56,7 @@ class _Bins(click.ParamType):
     multiple=True,
     default=["frequency"],
     show_default=True,
-    type=click.Choice(["frequency", "random", "none"]),
+    type=click.Choice(get_args(api.TriedMap)),
     help="A map to try; may be given again. `none` has a bin for every term.",
 )
 @text_option

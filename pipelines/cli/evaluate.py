@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from quietcorpus import api
+from quietcorpus.evaluation.verdict import first_draw, of_everything
 from quietcorpus.pipelines.cli.command import command
 from quietcorpus.pipelines.cli.options import quiet_option, seed_option
-from quietcorpus.pipelines.evaluate.verdict import first_draw, of_everything
 
 
 @command(

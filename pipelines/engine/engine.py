@@ -11,35 +11,28 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import Any
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import apache_beam as beam
-import grpc
 from apache_beam.io.filesystems import FileSystems
-from apache_beam.metrics import monitoring_infos
 from apache_beam.options.pipeline_options import (
     GoogleCloudOptions,
     PipelineOptions,
     StandardOptions,
     TestOptions,
-    _BeamArgumentParser,
 )
-from apache_beam.portability.api import beam_provision_api_pb2
-from apache_beam.runners.portability import local_job_service
-from apache_beam.runners.portability.fn_api_runner import fn_runner, worker_handlers
-from apache_beam.runners.portability.portable_runner import JobServiceHandle
+from apache_beam.runners.portability.fn_api_runner import fn_runner
 from apache_beam.runners.runner import PipelineState, create_runner
-from apache_beam.runners.worker import worker_pool_main
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
-from quietcorpus.pipelines.engine import clusters, spark
+from quietcorpus.pipelines.engine import beam_patches, clusters, spark
+from quietcorpus.pipelines.engine.beam_patches import on_loopback, progress_reported
 from quietcorpus.pipelines.engine.interruption import interruptible
 from quietcorpus.pipelines.environment.credentials import refuse_in_options
 from quietcorpus.pipelines.terminal.progress import Observer
 from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError
-from quietcorpus.transforms.metrics import NAMESPACE, watched
+from quietcorpus.transforms.metrics import watched
 
 _LOCAL_RUNNERS = ("direct", "fnapi", "bundlebaseddirect")
 _POLL_SECONDS = 0.5
@@ -96,7 +89,7 @@ class Engine:
     def _run_remotely(self, build: Callable[[beam.Pipeline], None]) -> None:
         pipeline = beam.Pipeline(options=self._options)
         build(pipeline)
-        with _on_loopback():
+        with on_loopback():
             result = pipeline.run()
             if self.dry:
                 raise GraphIsValid
@@ -123,15 +116,15 @@ class Engine:
         local = PipelineOptions.from_dictionary({k: v for k, v in options.items() if v is not None})
         runner = fn_runner.FnApiRunner(
             default_environment=environment,
-            provision_info=_provision(local),
+            provision_info=beam_patches.provision_info(local),
             progress_request_frequency=_POLL_SECONDS,
         )
         with (
             observer,
             interruptible(),
-            _watched(observer),
+            progress_reported(observer),
             watched(observer.add),
-            _on_loopback(),
+            on_loopback(),
         ):
             pipeline = beam.Pipeline(runner=runner, options=local)
             build(pipeline)
@@ -159,11 +152,7 @@ def translated(error: BaseException) -> InputError | StageError:
 
 def _parse(arguments: Sequence[str]) -> PipelineOptions:
     refuse_in_options(arguments)  # before anything else could quote one
-    # PipelineOptions ignores options that it does not know; its own parser, though private, finds
-    # them.
-    parser = _BeamArgumentParser(allow_abbrev=False, exit_on_error=False)
-    for options in PipelineOptions.__subclasses__():
-        options._add_argparse_args(parser)
+    parser = beam_patches.parser()
     try:
         known, unknown = parser.parse_known_args(list(arguments))
     except argparse.ArgumentError as error:
@@ -182,79 +171,3 @@ def _parse(arguments: Sequence[str]) -> PipelineOptions:
             f"{', '.join(StandardOptions.KNOWN_RUNNER_NAMES)}"
         ) from None
     return PipelineOptions(list(arguments))
-
-
-def _provision(options: PipelineOptions) -> fn_runner.ExtendedProvisionInfo:
-    """Return the provision info with the options; worker processes have no other source of them."""
-    encoded = JobServiceHandle.encode_pipeline_options(options.get_all_options(drop_default=True))
-    return fn_runner.ExtendedProvisionInfo(
-        beam_provision_api_pb2.ProvisionInfo(pipeline_options=encoded)
-    )
-
-
-@contextmanager
-def _watched(observer: Observer) -> Iterator[None]:
-    """Report the progress of every bundle in a worker process to the observer.
-
-    In this process a bundle ends before Beam first asks for progress, so its counters report
-    themselves (`transforms.metrics.watched`).
-    """
-
-    class Requester(fn_runner.ProgressRequester):  # type: ignore[misc]
-        def __init__(self, handler: Any, bundle: str, frequency: float, *_: Any) -> None:
-            super().__init__(
-                handler,
-                bundle,
-                frequency,
-                lambda progress: observer.report(bundle, _counters(progress)),
-            )
-
-    # Beam asks workers for their progress, but passes no callback and has no option for one.
-    original = fn_runner.ProgressRequester
-    fn_runner.ProgressRequester = Requester
-    try:
-        yield
-    finally:
-        fn_runner.ProgressRequester = original
-
-
-def _counters(progress: Any) -> dict[str, int]:
-    counters = {}
-    for info in progress.monitoring_infos:
-        if monitoring_infos.is_user_monitoring_info(info) and monitoring_infos.is_counter(info):
-            namespace, name = monitoring_infos.parse_namespace_and_name(info)
-            if namespace == NAMESPACE:
-                counters[name] = int(monitoring_infos.extract_counter_value(info))
-    return counters
-
-
-@contextmanager
-def _on_loopback() -> Iterator[None]:
-    """Bind the servers of local worker processes to this machine's loopback interface alone.
-
-    Beam binds them to every interface, without authentication, and private text passes through
-    them.
-    """
-
-    class Loopback:
-        """A stand-in for `grpc` with another address for new servers."""
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(grpc, name)
-
-        @staticmethod
-        def server(*args: Any, **kwargs: Any) -> grpc.Server:
-            server = grpc.server(*args, **kwargs)
-            bind = server.add_insecure_port
-            server.add_insecure_port = lambda address: bind(address.replace("[::]", "localhost"))
-            return server
-
-    # Beam has no option for the address: "[::]" is fixed in its code, so `grpc` is replaced there.
-    modules = (worker_handlers, local_job_service, worker_pool_main)
-    for module in modules:
-        module.grpc = Loopback()
-    try:
-        yield
-    finally:
-        for module in modules:
-            module.grpc = grpc

@@ -1,1 +1,1 @@
-"""The evaluation of a release: its studies, a sweep of them, and the report."""
+"""The evaluation of a release: its studies, and a sweep of them."""

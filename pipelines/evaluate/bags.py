@@ -13,9 +13,9 @@ import scipy.sparse as sp
 
 from quietcorpus.evaluation import full_privacy
 from quietcorpus.evaluation.attacks.linkage import bag_cosines, bag_distances, in_bins
-from quietcorpus.evaluation.classification import out_of_fold, scores
 from quietcorpus.evaluation.features import counted
 from quietcorpus.evaluation.latent import reconstruction_errors
+from quietcorpus.evaluation.results import Observation
 from quietcorpus.evaluation.topic_quality import coherence, exclusivity
 from quietcorpus.evaluation.topics import (
     best_match_jaccard,
@@ -29,17 +29,15 @@ from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.card.bags import BagOfWordsMechanism
 from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.evaluate.corpus import Sample, Strings
 from quietcorpus.pipelines.evaluate.draws import Bins, Draw, drawn
-from quietcorpus.pipelines.evaluate.results import Observation
 from quietcorpus.pipelines.evaluate.study import (
     FOLDS,
+    Studied,
     Study,
-    Subject,
     Views,
     attacks,
-    classified,
-    labelled,
+    attacks_beside_noise,
+    cross_validated,
     refuse_unknown,
 )
 from quietcorpus.pipelines.kinds.bags import BagOfWordsKind
@@ -69,12 +67,8 @@ class BagOfWordsStudy(Study):
         | {f"compression.{key}" for key in ("method", "size")}
     )
 
-    @classmethod
-    def of(cls, subject: Subject) -> BagOfWordsStudy:
-        """Build the study of a release."""
-        return cls(subject.release, subject.card, subject.sample)
-
-    def __init__(self, output: str, card: Card, sample: Sample) -> None:
+    def __init__(self, studied: Studied) -> None:
+        output, card, sample = studied.release, studied.card, studied.sample
         self._sample = sample
         self._vocabulary = Vocabulary(
             storage.read_table(f"{output}/{VOCABULARY}")["term"].to_pylist()
@@ -116,7 +110,7 @@ class BagOfWordsStudy(Study):
         yield from self._topics(floor, "floor", number)
         yield from self._structure(originals, "original", number)
         yield from self._fully_private(generator)
-        yield from self._classified(self._sample.labels, originals, "original", number)
+        yield from cross_validated(self._sample.labels, originals, "original", number, DIMENSIONS)
         views = Views(originals, originals, {"": bag_cosines(originals, originals)})
         yield from attacks(self._sample, views, "original", generator)
 
@@ -128,13 +122,10 @@ class BagOfWordsStudy(Study):
         yield Observation("density", "release", density_ratio(self._originals, released))
         yield from self._topics(released, "release", number)
         yield from self._structure(released, "release", number)
-        yield from self._classified(draw.labels, released, "release", number)
-        if not draw.placed:
-            return
-        views = self._views(draw, released)
-        yield from attacks(self._sample, views, "release", generator)
-        dealt = views.dealt(generator.permutation(len(draw.rows)))
-        yield from attacks(self._sample, dealt, "noise", generator)
+        yield from cross_validated(draw.labels, released, "release", number, DIMENSIONS)
+        if draw.placed:
+            views = self._views(draw, released)
+            yield from attacks_beside_noise(self._sample, views, generator)
 
     def _of(self, draw: Draw) -> sp.csr_array:
         terms, counts = (draw.rows[name].combine_chunks() for name in ("terms", "counts"))
@@ -179,16 +170,6 @@ class BagOfWordsStudy(Study):
             return
         errors = reconstruction_errors(counts, dimensions, FOLDS, number)
         yield Observation("reconstruction", subject, float(errors.mean()))
-
-    def _classified(
-        self, labels: Strings | None, counts: sp.csr_array, subject: str, number: int
-    ) -> Iterator[Observation]:
-        if labels is None:
-            return
-        rows, classes = labelled(labels)
-        dimensions = min(DIMENSIONS, min(len(rows), counts.shape[1]) // 2)
-        predicted = out_of_fold(counts[rows], classes, FOLDS, number, dimensions)
-        yield from classified(scores(classes, predicted), subject)
 
     def _fully_private(self, generator: np.random.Generator) -> Iterator[Observation]:
         """Yield the cost of hiding whole documents at the same epsilon (LPLP's figure 1)."""

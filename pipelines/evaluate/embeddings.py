@@ -14,9 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from quietcorpus.evaluation.attacks.user_membership import Pairs, Scores, UserAttack, fits
-from quietcorpus.evaluation.classification import out_of_fold, scores
 from quietcorpus.evaluation.embeddings import map_char, map_word, nearest, similarity
 from quietcorpus.evaluation.features import counted
+from quietcorpus.evaluation.results import Observation, membership_found
 from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.word_pairs import balanced_weights
@@ -24,8 +24,7 @@ from quietcorpus.pipelines.engine.engine import Engine
 from quietcorpus.pipelines.evaluate.corpus import Sample
 from quietcorpus.pipelines.evaluate.draws import Draw
 from quietcorpus.pipelines.evaluate.in_memory import held
-from quietcorpus.pipelines.evaluate.results import Observation, membership_found
-from quietcorpus.pipelines.evaluate.study import FOLDS, Study, Subject, classified, labelled
+from quietcorpus.pipelines.evaluate.study import Studied, Study, cross_validated
 from quietcorpus.pipelines.release.release import release
 from quietcorpus.pipelines.spec.embeddings import EmbeddingMethod, WordEmbeddingsSpec
 from quietcorpus.pipelines.spec.spec import InputSpec, Spec
@@ -62,15 +61,10 @@ class WordEmbeddingsStudy(Study):
     of_documents = False
     of_authors = False  # a user may have a single document
 
-    @classmethod
-    def of(cls, subject: Subject) -> WordEmbeddingsStudy:
-        """Build the study of a release."""
-        described = None if subject.spec is None else subject.described
-        return cls(subject.release, subject.sample, described)
-
-    def __init__(self, output: str, sample: Sample, spec: Spec | None) -> None:
-        self._sample = sample
-        self.own = replace(_vectors(output), law=spec)
+    def __init__(self, studied: Studied) -> None:
+        self._sample = sample = studied.sample
+        spec = None if studied.spec is None else studied.described
+        self.own = replace(_vectors(studied.release), law=spec)
         self._words: list[str] = self.own.rows["word"].to_pylist()
         self._numbers = {word: number for number, word in enumerate(self._words)}
         vocabulary = Vocabulary(self._words)
@@ -174,10 +168,8 @@ class WordEmbeddingsStudy(Study):
             score, _ = similarity(vectors, known, _judged(name))
             yield Observation("word-similarity", subject, score, name.split(".")[0])
         if self._sample.labels is not None:
-            rows, classes = labelled(self._sample.labels)
-            means = (self._counts @ vectors)[rows]
-            predicted = out_of_fold(means, classes, FOLDS, number)
-            yield from classified(scores(classes, predicted), subject)
+            means = self._counts @ vectors
+            yield from cross_validated(self._sample.labels, means, subject, number)
 
     def _trained(self, seed: int) -> Vectors:
         """Return word2vec's vectors of the sample; equal seeds give equal vectors."""

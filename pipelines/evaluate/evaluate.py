@@ -11,15 +11,16 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import Any
 
+from quietcorpus.evaluation import results
+from quietcorpus.evaluation.report import render
+from quietcorpus.evaluation.results import MeasuredDraw, Setting
+from quietcorpus.evaluation.verdict import verdict
 from quietcorpus.pipelines.audit.audit import audit
 from quietcorpus.pipelines.card.parameters import total_cost
 from quietcorpus.pipelines.environment.version import environment_digest, software
-from quietcorpus.pipelines.evaluate import results, sweep
-from quietcorpus.pipelines.evaluate.evaluation import Evaluation
-from quietcorpus.pipelines.evaluate.report import render
-from quietcorpus.pipelines.evaluate.results import Measured, Setting
+from quietcorpus.pipelines.evaluate import sweep
+from quietcorpus.pipelines.evaluate.comparison import Comparison
 from quietcorpus.pipelines.evaluate.study import LEAST_OF_CLASS, labelled
-from quietcorpus.pipelines.evaluate.verdict import verdict
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import places
 from quietcorpus.pipelines.storage.places import inside
@@ -59,7 +60,7 @@ class Effort:
     @classmethod
     def of(
         cls,
-        evaluation: Evaluation,
+        comparison: Comparison,
         draws: int | None,
         settings: Sequence[Setting],
         workers: int,
@@ -68,9 +69,9 @@ class Effort:
         progress: bool,
     ) -> Effort:
         """Build an effort, with the usual draws by default; raises InputError for too many."""
-        if evaluation.spec is None and (draws or 1) > 1:
+        if comparison.spec is None and (draws or 1) > 1:
             raise InputError("spec: missing; further draws are of what the spec describes")
-        many = draws or (_DRAWS if evaluation.spec else 1)
+        many = draws or (_DRAWS if comparison.spec else 1)
         return cls(many, settings, workers, audit, progress)
 
 
@@ -79,11 +80,11 @@ def require() -> None:
     require_installed(*_MODULES, extra="evaluate")
 
 
-def evaluate(evaluation: Evaluation, output: str, effort: Effort) -> dict[str, Any]:
+def evaluate(comparison: Comparison, output: str, effort: Effort) -> dict[str, Any]:
     """Measure a release, and write the report, its content and all observations.
 
     Args:
-        evaluation: the release and the corpus.
+        comparison: the release and the corpus.
         output: a folder or an object-store URI. It keeps every draw's result, so that a stopped
             run can go on, and may hold results of an earlier run of the same evaluation.
         effort: the extent of the evaluation.
@@ -94,12 +95,12 @@ def evaluate(evaluation: Evaluation, output: str, effort: Effort) -> dict[str, A
     Raises:
         InputError: anything that a person can mend; no report is written then.
     """
-    if inside(output, evaluation.release):
+    if inside(output, comparison.release):
         raise InputError(f"output: {output} lies in the release; name a place of its own")
-    if evaluation.spec is None and effort.settings:
+    if comparison.spec is None and effort.settings:
         raise InputError("spec: missing; a sweep makes draws of what the spec describes")
-    evaluation.check(effort.settings)
-    tasks = _tasks(evaluation, effort)
+    comparison.check(effort.settings)
+    tasks = _tasks(comparison, effort)
     if places.is_local(output):
         try:
             os.makedirs(output, mode=0o700, exist_ok=True)  # its owner's alone
@@ -108,13 +109,13 @@ def evaluate(evaluation: Evaluation, output: str, effort: Effort) -> dict[str, A
                 f"output: {output} cannot be made; name a folder that can be written to"
             ) from None
     storage.probe("output", output)
-    _refuse_another(output, evaluation.digest)
-    done = sweep.Done(f"{output}/{DRAWS}", _identity(evaluation))
-    measured = sweep.run(evaluation, tasks, done, effort.workers, progress=effort.progress)
-    _refuse_strangers(measured, len(evaluation.sample))
+    _refuse_another(output, comparison.digest)
+    done = sweep.Done(f"{output}/{DRAWS}", _identity(comparison))
+    measured = sweep.run(comparison, tasks, done, effort.workers, progress=effort.progress)
+    _refuse_strangers(measured, len(comparison.sample))
     order = {task: number for number, task in enumerate(tasks)}
     measured.sort(key=lambda one: order[one.setting, one.draw])
-    content = _content(evaluation, measured, _audited(evaluation) if effort.audit else None)
+    content = _content(comparison, measured, _audited(comparison) if effort.audit else None)
     files = {
         ROWS: results.table(measured),
         CONTENT: (json.dumps(content, indent=2, allow_nan=False) + "\n").encode(),
@@ -140,7 +141,7 @@ def _refuse_another(output: str, digest: str) -> None:
         )
 
 
-def _refuse_strangers(measured: Sequence[Measured], documents: int) -> None:
+def _refuse_strangers(measured: Sequence[MeasuredDraw], documents: int) -> None:
     """Raise InputError if far fewer of the release's rows are linked than of a fresh draw's.
 
     Both follow one law, so a gap of six deviations has a probability below 1e-8 by chance. Such a
@@ -164,33 +165,33 @@ def _refuse_strangers(measured: Sequence[Measured], documents: int) -> None:
         )
 
 
-def _tasks(evaluation: Evaluation, effort: Effort) -> list[sweep.Task]:
-    if evaluation.spec is None:
+def _tasks(comparison: Comparison, effort: Effort) -> list[sweep.Task]:
+    if comparison.spec is None:
         return [((), 0)]
     return [(s, draw) for s in ((), *effort.settings) for draw in range(effort.draws)]
 
 
-def _identity(evaluation: Evaluation) -> str:
+def _identity(comparison: Comparison) -> str:
     """Return a digest of all that a draw's result depends on, except its setting and number."""
-    files = plan(evaluation.columns.corpus(evaluation.against)).files
+    files = plan(comparison.columns.corpus(comparison.against)).files
     versions = [version(package) for package in _PACKAGES]
-    parts = [asdict(evaluation), evaluation.card.to_json(), files, environment_digest(), versions]
-    if evaluation.spec is not None:
-        with open(evaluation.spec, "rb") as stream:
+    parts = [asdict(comparison), comparison.card.to_json(), files, environment_digest(), versions]
+    if comparison.spec is not None:
+        with open(comparison.spec, "rb") as stream:
             parts.append(hashlib.sha256(stream.read()).hexdigest())
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 def _content(
-    evaluation: Evaluation, measured: Sequence[Measured], audits: dict[str, Any] | None
+    comparison: Comparison, measured: Sequence[MeasuredDraw], audits: dict[str, Any] | None
 ) -> dict[str, Any]:
-    card, sample, columns = evaluation.card, evaluation.sample, evaluation.columns
+    card, sample, columns = comparison.card, comparison.sample, comparison.columns
     found = results.figures(measured)
     return {
         "schema_version": 1,
         "release": {
             "id": card.release,
-            "card_sha256": evaluation.digest,
+            "card_sha256": comparison.digest,
             "kind": card.mechanism.kind,
             "created": card.created,
             "cost": total_cost(card.budget.total),
@@ -203,7 +204,7 @@ def _content(
             "of": sample.of,
             "label": columns.label,
             "user": columns.user,
-            "placed": evaluation.own.placed,
+            "placed": comparison.own.placed,
         },
         "draws": max(one.draw for one in measured) + 1,
         "confidence": results.CONFIDENCE,
@@ -211,17 +212,17 @@ def _content(
         "figures": found,
         "verdict": verdict(found),
         "audits": audits,
-        "notes": [*evaluation.study.notes, *_notes(evaluation)],
+        "notes": [*comparison.study.notes, *_notes(comparison)],
         "software": software(),
     }
 
 
-def _notes(evaluation: Evaluation) -> list[str]:
+def _notes(comparison: Comparison) -> list[str]:
     notes = [
-        f"This is about the release whose release.json has the SHA-256 {evaluation.digest}, and a "
-        f"sample of documents by the seed {evaluation.seed}."
+        f"This is about the release whose release.json has the SHA-256 {comparison.digest}, and a "
+        f"sample of documents by the seed {comparison.seed}."
     ]
-    labels = evaluation.sample.labels
+    labels = comparison.sample.labels
     if labels is not None:
         rows, classes = labelled(labels)
         notes.append(
@@ -229,17 +230,17 @@ def _notes(evaluation: Evaluation) -> list[str]:
             f"more have, in {len(set(classes.tolist()))} classes; where labels matter, the others "
             "were left out."
         )
-    if evaluation.spec is None:
+    if comparison.spec is None:
         notes.append(
             "No spec was given: the release is the only draw, and no mean has an interval."
         )
-    of_documents = evaluation.measures.of_documents
-    if evaluation.columns.label is None:
+    of_documents = comparison.measures.of_documents
+    if comparison.columns.label is None:
         also = ", and membership was not inferred" if of_documents else ""
         notes.append(f"No label was named: nothing was classified{also}.")
-    if evaluation.columns.user is None and of_documents:
+    if comparison.columns.user is None and of_documents:
         notes.append("No user column was named: authorship was not attacked.")
-    if not evaluation.own.placed and of_documents:
+    if not comparison.own.placed and of_documents:
         notes.append(
             "Which document a row of the release is of is not known here (no id column was kept "
             "and named): what needs it is measured on fresh draws alone, as far as there are any."
@@ -247,9 +248,9 @@ def _notes(evaluation: Evaluation) -> list[str]:
     return notes
 
 
-def _audited(evaluation: Evaluation) -> dict[str, Any] | None:
+def _audited(comparison: Comparison) -> dict[str, Any] | None:
     """Audit the spec; None if there is none."""
-    if evaluation.spec is None:
+    if comparison.spec is None:
         return None
-    found = audit(evaluation.described)
+    found = audit(comparison.described)
     return {key: found[key] for key in ("confidence", "passed", "audits")}

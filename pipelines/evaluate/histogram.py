@@ -7,12 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from quietcorpus.evaluation.results import Observation
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.evaluate.corpus import Sample
 from quietcorpus.pipelines.evaluate.draws import Draw
-from quietcorpus.pipelines.evaluate.results import Observation
-from quietcorpus.pipelines.evaluate.study import Study, Subject
+from quietcorpus.pipelines.evaluate.study import Studied, Study
 from quietcorpus.pipelines.kinds.histogram import HistogramKind
 from quietcorpus.pipelines.kinds.prepare import prepare
 from quietcorpus.pipelines.spec.spec import Spec
@@ -32,15 +31,10 @@ class HistogramStudy(Study):
     swept = frozenset({"precision", "epsilon"})
     of_documents = False
 
-    @classmethod
-    def of(cls, subject: Subject) -> HistogramStudy:
-        """Build the study of a release."""
-        return cls(subject.release, subject.sample)
-
-    def __init__(self, output: str, sample: Sample) -> None:
-        table = storage.read_table(f"{output}/{VOCABULARY}")
+    def __init__(self, studied: Studied) -> None:
+        table = storage.read_table(f"{studied.release}/{VOCABULARY}")
         self._vocabulary = Vocabulary(table["term"].to_pylist())
-        self._exact = sample.counts_of_all(self._vocabulary)
+        self._exact = studied.sample.counts_of_all(self._vocabulary)
         self.own = Draw(table.select(["weight"]), placed=True, labels=None)
         self.notes = [
             "A histogram is of no document alone: there are no attacks on documents. Counts are of "
@@ -53,10 +47,6 @@ class HistogramStudy(Study):
         assert isinstance(kind, HistogramKind)
         noisy = release_histogram(kind.histogram, self._exact, self._vocabulary, ReleaseKey.fresh())
         return Draw(pa.table({"weight": noisy}), placed=True, labels=None)
-
-    def references(self, number: int) -> Iterator[Observation]:
-        """Yield nothing: the exact counts have no error."""
-        yield from ()
 
     def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
         """Yield the measures of a draw."""

@@ -9,23 +9,20 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.evaluation.attacks.linkage import Score, cosines
-from quietcorpus.evaluation.classification import out_of_fold, scores
+from quietcorpus.evaluation.results import Observation
 from quietcorpus.indexes.candidates import Candidates
 from quietcorpus.indexes.recoder import means
 from quietcorpus.indexes.sentences import split
 from quietcorpus.mechanisms.deep_candidate import DeepCandidate
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.evaluate.corpus import Sample, Strings
 from quietcorpus.pipelines.evaluate.draws import Draw, drawn
-from quietcorpus.pipelines.evaluate.results import Observation
 from quietcorpus.pipelines.evaluate.study import (
-    FOLDS,
+    Studied,
     Study,
-    Subject,
     Views,
     attacks,
-    classified,
-    labelled,
+    attacks_beside_noise,
+    cross_validated,
 )
 from quietcorpus.pipelines.kinds.prepare import prepare
 from quietcorpus.pipelines.kinds.sentences import SentencesKind
@@ -41,7 +38,6 @@ from quietcorpus.transforms.privatizers.sentences import (
 )
 
 _BANDS = ((1, 3), (4, 7), (8, 15), (16, 10**9))
-_LEAST_OF_BAND = 30
 
 
 class SentencesStudy(Study):
@@ -49,12 +45,8 @@ class SentencesStudy(Study):
 
     swept = frozenset({"epsilon", "utility", "projections"})
 
-    @classmethod
-    def of(cls, subject: Subject) -> SentencesStudy:
-        """Build the study of a release."""
-        return cls(subject.described, subject.sample)
-
-    def __init__(self, spec: Spec, sample: Sample) -> None:
+    def __init__(self, studied: Studied) -> None:
+        spec, sample = studied.described, studied.sample
         self._sample = sample
         self._kind = _prepared(spec)
         self._candidates = _candidates(self._kind)
@@ -81,7 +73,9 @@ class SentencesStudy(Study):
     def references(self, number: int) -> Iterator[Observation]:
         """Yield the measures of the means, without noise."""
         generator = np.random.default_rng([number, 1])
-        yield from self._classified(self._sample.labels, self._means, "original", number)
+        yield from cross_validated(
+            self._sample.labels, self._means, "original", number, groups=self._bands()
+        )
         views = Views(self._means, self._means, {"": cosines(self._means, self._means)})
         yield from attacks(self._sample, views, "original", generator)
 
@@ -90,13 +84,11 @@ class SentencesStudy(Study):
         generator = np.random.default_rng([number, 2])
         column = draw.rows["embedding"].combine_chunks()
         released = column.flatten().to_numpy().reshape(len(draw.rows), -1).astype(np.float64)
-        yield from self._classified(draw.labels, released, "release", number, placed=draw.placed)
-        if not draw.placed:
-            return
-        views = Views(self._means, released, {"": self._score(draw, released)})
-        yield from attacks(self._sample, views, "release", generator)
-        dealt = views.dealt(generator.permutation(len(released)))
-        yield from attacks(self._sample, dealt, "noise", generator)
+        groups = self._bands() if draw.placed else ()
+        yield from cross_validated(draw.labels, released, "release", number, groups=groups)
+        if draw.placed:
+            views = Views(self._means, released, {"": self._score(draw, released)})
+            yield from attacks_beside_noise(self._sample, views, generator)
 
     def _privatizer(self, kind: SentencesKind | EmbeddedWordsKind) -> Privatizer:
         """Build the kind's privatizer with a fresh key; it reuses encoded sentences if it can."""
@@ -106,27 +98,12 @@ class SentencesStudy(Study):
             kind.parameters, self._candidates, self._encoder, ReleaseKey.fresh()
         )
 
-    def _classified(
-        self,
-        labels: Strings | None,
-        features: npt.NDArray[np.float64],
-        subject: str,
-        number: int,
-        *,
-        placed: bool = True,
-    ) -> Iterator[Observation]:
-        if labels is None:
-            return
-        rows, classes = labelled(labels)
-        predicted = out_of_fold(features[rows], classes, FOLDS, number)
-        yield from classified(scores(classes, predicted), subject)
+    def _bands(self) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
+        """Yield groups of documents by their numbers of sentences."""
         lengths = np.diff(self._offsets)
-        for low, high in _BANDS if placed else ():
-            inside = (lengths[rows] >= low) & (lengths[rows] <= high)
-            if inside.sum() >= _LEAST_OF_BAND:
-                band = f"k = {low} to {high}" if high < 10**9 else f"k = {low} or more"
-                f1 = scores(classes[inside], predicted[inside]).f1
-                yield Observation("f1", subject, f1, band)
+        for low, high in _BANDS:
+            band = f"k = {low} to {high}" if high < 10**9 else f"k = {low} or more"
+            yield band, (lengths >= low) & (lengths <= high)
 
     def _score(self, draw: Draw, released: npt.NDArray[np.float64]) -> Score:
         """Score originals by likelihood where a candidate was drawn, else by cosine."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +12,11 @@ import numpy.typing as npt
 from quietcorpus.evaluation.attacks.authorship import attributed, prolific
 from quietcorpus.evaluation.attacks.linkage import Score, linked
 from quietcorpus.evaluation.attacks.membership import membership
-from quietcorpus.evaluation.classification import Scores, posteriors
+from quietcorpus.evaluation.classification import Scores, out_of_fold, posteriors, scores
+from quietcorpus.evaluation.results import Observation, membership_found, share_found
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.evaluate.corpus import Sample, Strings
 from quietcorpus.pipelines.evaluate.draws import Draw
-from quietcorpus.pipelines.evaluate.results import Observation, membership_found, share_found
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.transforms.errors import InputError
 
@@ -24,9 +24,10 @@ SHADOWS = 4
 FOLDS = 5
 MOST_AUTHORS, LEAST_OF_AUTHOR = 50, 10
 LEAST_OF_CLASS = 4 * FOLDS
+_LEAST_OF_GROUP = 30
 
 
-class Subject(Protocol):
+class Studied(Protocol):
     """A release under evaluation."""
 
     @property
@@ -67,15 +68,15 @@ class Study(Protocol):
     of_authors: ClassVar[bool] = True
     notes: list[str]
 
-    @classmethod
-    def of(cls, subject: Subject) -> Self:
-        """Build the study of a release; raises InputError for one that lacks the spec it needs."""
+    def __init__(self, studied: Studied) -> None:
+        """Study a release; raises InputError for one that lacks the spec it needs."""
 
     def redraw(self, spec: Spec) -> Draw:
         """Make a fresh draw of the mechanism that a spec describes."""
 
     def references(self, number: int) -> Iterator[Observation]:
-        """Yield the references of a draw: the original, and bounds of what is possible."""
+        """Yield the references of a draw: the original, and bounds of what is possible; if any."""
+        yield from ()
 
     def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
         """Yield the measures of a draw."""
@@ -102,6 +103,15 @@ class Views:
             for way, score in self.scores.items()
         }
         return Views(self.raw, self.released[order], scores)
+
+
+def attacks_beside_noise(
+    sample: Sample, views: Views, generator: np.random.Generator
+) -> Iterator[Observation]:
+    """Yield the attacks on released rows, and on the same rows dealt to documents at random."""
+    yield from attacks(sample, views, "release", generator)
+    dealt = views.dealt(generator.permutation(len(sample)))
+    yield from attacks(sample, dealt, "noise", generator)
 
 
 def attacks(
@@ -169,6 +179,38 @@ def labelled(labels: Strings) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int
     ]
     kept = sizes[classes] >= LEAST_OF_CLASS
     return rows[kept], np.unique(classes[kept], return_inverse=True)[1]
+
+
+def cross_validated(
+    labels: Strings | None,
+    features: Any,
+    subject: str,
+    number: int,
+    dimensions: int | None = None,
+    groups: Iterable[tuple[str, npt.NDArray[np.bool_]]] = (),
+) -> Iterator[Observation]:
+    """Yield the scores of a classifier on the documents that it did not learn from.
+
+    Args:
+        labels: the documents' labels, (n,); nothing is yielded without any.
+        features: (n, d), of the documents.
+        subject: the subject of the observations.
+        number: the number of the draw, which seeds the folds.
+        dimensions: None, or the most dimensions of a latent space of the features, see
+            `out_of_fold`.
+        groups: names and members, (n,), of groups of documents whose scores are told as well.
+    """
+    if labels is None:
+        return
+    rows, classes = labelled(labels)
+    if dimensions is not None:
+        dimensions = min(dimensions, min(len(rows), features.shape[1]) // 2)
+    predicted = out_of_fold(features[rows], classes, FOLDS, number, dimensions)
+    yield from classified(scores(classes, predicted), subject)
+    for group, members in groups:
+        inside = members[rows]
+        if inside.sum() >= _LEAST_OF_GROUP:
+            yield Observation("f1", subject, scores(classes[inside], predicted[inside]).f1, group)
 
 
 def classified(scores: Scores, subject: str, group: str = "") -> Iterator[Observation]:

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from quietcorpus.pipelines.engine.ray_session import ray_session
-from quietcorpus.pipelines.evaluate.evaluation import Evaluation
-from quietcorpus.pipelines.evaluate.measures import MEASURES
-from quietcorpus.pipelines.evaluate.results import Measured, Observation, Setting
+from quietcorpus.evaluation.measures import MEASURES
+from quietcorpus.evaluation.results import MeasuredDraw, Observation, Setting
+from quietcorpus.pipelines.engine.parallel import ray_session
+from quietcorpus.pipelines.evaluate.comparison import Comparison
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.terminal.progress import shown
-from quietcorpus.transforms.errors import InputError, StageError
+from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.installed import require_installed
 
 Task = tuple[Setting, int]
@@ -53,16 +53,16 @@ class Done:
     folder: str
     identity: str
 
-    def find(self, task: Task) -> Measured | None:
+    def find(self, task: Task) -> MeasuredDraw | None:
         """Return the result of a task, or None if it is missing or incomplete."""
         try:
             content = json.loads(storage.read_bytes(self._uri(task)))
             found = [_observation(**one) for one in content["observations"]]
         except Exception:  # never written, or cut short: measured again either way
             return None
-        return Measured(*task, found)
+        return MeasuredDraw(*task, found)
 
-    def keep(self, measured: Measured) -> None:
+    def keep(self, measured: MeasuredDraw) -> None:
         """Store a result."""
         observations = [asdict(one) for one in measured.observations]
         content = {
@@ -88,50 +88,42 @@ def _observation(**kept: Any) -> Observation:
 
 
 def run(
-    evaluation: Evaluation, tasks: Sequence[Task], done: Done, workers: int, *, progress: bool
-) -> list[Measured]:
+    comparison: Comparison, tasks: Sequence[Task], done: Done, workers: int, *, progress: bool
+) -> list[MeasuredDraw]:
     """Return the results of all tasks; measure and store those that are missing."""
     found = [(task, done.find(task)) for task in tasks]
     measured = [one for _, one in found if one is not None]
     left = [task for task, one in found if one is None]
     count = min(workers, len(left))
-    results = _here(evaluation, left) if count < 2 else _by_ray(evaluation, left, count)
+    results = _here(comparison, left) if count < 2 else _by_ray(comparison, left, count)
     for one in shown(results, len(left), "evaluation", "draws", bar=progress):
         done.keep(one)
         measured.append(one)
     return measured
 
 
-def _here(evaluation: Evaluation, tasks: Sequence[Task]) -> Iterator[Measured]:
+def _here(comparison: Comparison, tasks: Sequence[Task]) -> Iterator[MeasuredDraw]:
     for task in tasks:
-        yield evaluation.measured(*task)
+        yield comparison.measured(*task)
 
 
-def _by_ray(evaluation: Evaluation, tasks: Sequence[Task], workers: int) -> Iterator[Measured]:
+def _by_ray(comparison: Comparison, tasks: Sequence[Task], workers: int) -> Iterator[MeasuredDraw]:
     """Measure by Ray's workers, which read the corpus themselves: Ray's store holds no text."""
     require_installed("ray", key="workers", extra="evaluate", otherwise=", or give 1")
-    with ray_session(workers, private=True) as ray:
+    remedy = "the same command goes on from the draws that are done"
+    with ray_session(workers, work="evaluation", remedy=remedy, private=True) as ray:
         from ray.util import ActorPool
 
         worker = ray.remote(num_cpus=1)(_Worker)
-        pool = ActorPool([worker.remote(evaluation) for _ in range(workers)])
-        for answer in pool.map_unordered(lambda own, task: own.measured.remote(*task), tasks):
-            if isinstance(answer, Exception):
-                raise answer
-            yield answer
+        pool = ActorPool([worker.remote(comparison) for _ in range(workers)])
+        yield from pool.map_unordered(lambda own, task: own.measured.remote(*task), tasks)
 
 
 class _Worker:
-    """An evaluation in a process of its own."""
+    """A comparison in a process of its own."""
 
-    def __init__(self, evaluation: Evaluation) -> None:
-        self._evaluation = evaluation
+    def __init__(self, comparison: Comparison) -> None:
+        self._comparison = comparison
 
-    def measured(self, setting: Setting, draw: int) -> Measured | Exception:
-        """Return the result or an error; other exceptions, which may quote a text, are replaced."""
-        try:
-            return self._evaluation.measured(setting, draw)
-        except (InputError, StageError) as error:
-            return type(error)(*error.args)
-        except Exception as error:
-            return StageError(f"unexpected {type(error).__name__}")
+    def measured(self, setting: Setting, draw: int) -> MeasuredDraw:
+        return self._comparison.measured(setting, draw)

@@ -20,17 +20,17 @@ from quietcorpus.evaluation.attacks.inversion import (
 from quietcorpus.evaluation.attacks.linkage import Score, bag_cosines, cosines
 from quietcorpus.evaluation.classification import transferred
 from quietcorpus.evaluation.features import counted, split
+from quietcorpus.evaluation.results import Observation, share_found
 from quietcorpus.evaluation.word_changes import semantic_similarity, unchanged_share, word_changes
 from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.evaluate.corpus import Sample
 from quietcorpus.pipelines.evaluate.draws import Draw, drawn
-from quietcorpus.pipelines.evaluate.results import Observation, share_found
 from quietcorpus.pipelines.evaluate.study import (
+    Studied,
     Study,
-    Subject,
     Views,
     attacks,
+    attacks_beside_noise,
     classified,
     labelled,
     refuse_unknown,
@@ -53,14 +53,9 @@ class WordsStudy(Study):
 
     swept = frozenset({"epsilon", "document_epsilon", "mechanism"})
 
-    @classmethod
-    def of(cls, subject: Subject) -> WordsStudy:
-        """Build the study of a release."""
-        return cls(subject.described, subject.sample)
-
-    def __init__(self, spec: Spec, sample: Sample) -> None:
-        self._sample = sample
-        kind = prepare(spec)
+    def __init__(self, studied: Studied) -> None:
+        self._sample = studied.sample
+        kind = prepare(studied.described)
         assert isinstance(kind, WordsKind)
         self._parameters, self._index = kind.parameters, kind.index
         unknown = kind.parameters.out_of_vocabulary == "draw"
@@ -111,12 +106,9 @@ class WordsStudy(Study):
         yield share_found("inversion-bayes", "floor", before == 0, "", documents[known])
         for subject, words in (("release", after), ("noise", dealt)):
             yield from self._inverted(before, words[known], documents[known], guesses, subject)
-        views = self._views(after)
-        yield from attacks(self._sample, views, "release", generator)
         # Shuffled words keep each document's length, which an attacker can use; here, whole
         # documents are shuffled instead.
-        others = views.dealt(generator.permutation(len(self._sample)))
-        yield from attacks(self._sample, others, "noise", generator)
+        yield from attacks_beside_noise(self._sample, self._views(after), generator)
 
     def _looked_up(self, *, unknown: bool) -> tuple[npt.NDArray[np.int64], Words]:
         tokens = tokenize(self._sample.documents.texts)

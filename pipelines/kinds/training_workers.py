@@ -17,8 +17,7 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.sampled_users import Texts, Users
 from quietcorpus.mechanisms.skip_gram import Rows, SkipGram, Vectors
 from quietcorpus.mechanisms.user_training import Sums
-from quietcorpus.pipelines.engine.ray_session import ray_session
-from quietcorpus.transforms.errors import StageError
+from quietcorpus.pipelines.engine.parallel import ray_session
 from quietcorpus.transforms.sealed import seal, unseal
 from quietcorpus.transforms.vocabulary import KeySource
 
@@ -91,7 +90,8 @@ def sums_of(
         with _same_threads():
             yield Users(texts, groups, settings, release_key.stage(STAGE, 1, run=run)).sums
         return
-    with ray_session(workers, private=True) as ray:
+    remedy = "run again, which goes on from the last checkpoint, if there is a place for them"
+    with ray_session(workers, work="training", remedy=remedy, private=True) as ray:
         count = max(1, min(len(texts), workers))
         part = ray.remote(num_cpus=1)(_Part)
         actors = []
@@ -123,13 +123,7 @@ def _added(
     negatives: Rows,
 ) -> npt.NDArray[np.int64]:
     shared = ray.put(model)  # not encrypted: it is made of noisy sums alone
-    try:
-        parts = ray.get([actor.sums.remote(step, shared, negatives) for actor in actors])
-    except ray.exceptions.RayActorError:
-        raise StageError(
-            "a worker of the training was killed or had too little memory; run again, which goes "
-            "on from the last checkpoint, if there is a place for them"
-        ) from None
+    parts = ray.get([actor.sums.remote(step, shared, negatives) for actor in actors])
     total = np.zeros((2 * len(model.words), model.words.shape[1]), dtype=np.int64)
     for number, sealed in enumerate(parts):
         content = unseal(sealed, _sums_name(run, number, step), key)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import logging
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -31,6 +30,7 @@ from quietcorpus.mechanisms.factors import (
     step,
     updated,
 )
+from quietcorpus.pipelines.engine.parallel import processors
 from quietcorpus.pipelines.reconstruct.part import Part
 from quietcorpus.pipelines.reconstruct.workers import Workers
 from quietcorpus.pipelines.storage.files import write_whole
@@ -140,7 +140,7 @@ def _first(workers: Workers, prior: Prior, decay: float, seed: int) -> Fitted:
     def guess(start: int) -> Factors:
         return first_factors(denoised, prior, np.random.default_rng([seed, start]))
 
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with ThreadPoolExecutor(processors()) as pool:
         fits = tuple(pool.map(guess, range(STARTS)))
     workers.total(_Begin(signal, fits, prior))
     return Fitted(0, prior, fits)

@@ -17,12 +17,13 @@ from quietcorpus.mechanisms.factors import Prior
 from quietcorpus.pipelines.card import readme
 from quietcorpus.pipelines.card.model import Card, Reconstruction
 from quietcorpus.pipelines.card.model import File as CardFile
+from quietcorpus.pipelines.engine.parallel import Backend
 from quietcorpus.pipelines.environment.version import environment_digest, software
 from quietcorpus.pipelines.reconstruct.documents import documents
 from quietcorpus.pipelines.reconstruct.fit import PASSES, Fitted, SavedFactors, fit
 from quietcorpus.pipelines.reconstruct.noisy_release import NoisyRelease
 from quietcorpus.pipelines.reconstruct.part import Part
-from quietcorpus.pipelines.reconstruct.workers import Engine, Workers, workers
+from quietcorpus.pipelines.reconstruct.workers import Workers, workers
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.pipelines.storage.places import inside
@@ -42,7 +43,7 @@ def reconstruct(
     factors: int,
     on_publishing: Callable[[], None],
     *,
-    engine: Engine,
+    backend: Backend,
     progress: bool,
 ) -> Card:
     """Make and publish a better release from the noisy bins of another, as a function of it alone.
@@ -52,7 +53,7 @@ def reconstruct(
         output: the place of the new release.
         factors: the largest number of factors of the low-rank model.
         on_publishing: is called just before the new release may exist.
-        engine: the engine of the workers, see `workers`.
+        backend: threads or Ray, see `workers`.
         progress: whether to show a bar.
 
     Raises:
@@ -70,7 +71,7 @@ def reconstruct(
         place.staging(source.card.release, run[:32]) as staged,
         _locked(mine(), path) as folder,
         Display("reconstructing", source.documents * _STEPS, "steps", bar=progress) as display,
-        workers(engine, source, mine, display.advance) as crew,
+        workers(backend, source, mine, display.advance) as crew,
     ):
         prior, kept = _prior(source, crew, factors), SavedFactors(folder / _KEPT)
         found = fit(crew, prior, source.decay, source.seed, kept)

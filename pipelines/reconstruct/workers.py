@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +15,15 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from quietcorpus.evaluation.calibration import limited
-from quietcorpus.pipelines.engine.ray_session import ray_session, require_ray
+from quietcorpus.pipelines.engine.parallel import (
+    Backend,
+    processors,
+    ray_session,
+    require_ray,
+    threads,
+)
 from quietcorpus.pipelines.reconstruct.part import Part, Source
-from quietcorpus.transforms.errors import StageError
 
-Engine = Literal["local", "ray"]
 Sums = npt.NDArray[np.float64]
 Advance = Callable[[int], object]
 """A callback that gets the number of documents for which one more step is done."""
@@ -56,14 +59,14 @@ class Workers(Protocol):
 
 @contextlib.contextmanager
 def workers(
-    engine: Engine, source: Source, folder: Callable[[], Path], advance: Advance
+    backend: Backend, source: Source, folder: Callable[[], Path], advance: Advance
 ) -> Iterator[Workers]:
     """Yield workers that have read the noisy counts; raises InputError if Ray is missing.
 
     Meanwhile BLAS has one thread, also in this process.
 
     Args:
-        engine: `local` for one thread per processor, or `ray` for the cluster that RAY_ADDRESS
+        backend: `local` for one thread per processor, or `ray` for the cluster that RAY_ADDRESS
             names, else for one that is started on this machine and ends with the context. The nodes
             of a cluster need this version of quietcorpus, and must find the release at the same
             place.
@@ -71,17 +74,19 @@ def workers(
         folder: finds a folder on a worker's machine, for its arrays.
         advance: is called with the number of documents that a task is done for.
     """
-    processors = len(os.sched_getaffinity(0))
-    if engine == "ray":
-        require_ray()
-        with limited(), ray_session(processors) as ray:
-            yield _Actors(ray, source, folder, advance)
-        return
-    with limited(), ThreadPoolExecutor(processors) as pool:
-        try:
+    if backend == "local":
+        with limited(), threads(processors()) as pool:
             yield _Threads(pool, source, folder(), advance)
-        finally:  # even after Ctrl-C: running tasks end, waiting ones are dropped
-            pool.shutdown(cancel_futures=True)
+        return
+    require_ray()
+    remedy = (
+        "the same command goes on from the last pass, as far as workers' folders are still there"
+    )
+    with (
+        limited(),
+        ray_session(processors(), work="reconstruction", remedy=remedy) as ray,
+    ):
+        yield _Actors(ray, source, folder, advance)
 
 
 class _Threads:
@@ -127,8 +132,7 @@ class _Actors:
             for first in range(count)
         ]
         self._of = [actors[number % count] for number in range(len(self.rows))]
-        for _ in self._results([actor.read.remote() for actor in actors]):
-            pass
+        ray.get([actor.read.remote() for actor in actors])
 
     def total(self, task: Task) -> Sums:
         shared = self._ray.put(task)
@@ -141,22 +145,10 @@ class _Actors:
         found = [
             getattr(actor, method).remote(number, shared) for number, actor in enumerate(self._of)
         ]
-        for rows, one in zip(self.rows, self._results(found), strict=True):
-            yield one
+        for rows, one in zip(self.rows, found, strict=True):
+            yield self._ray.get(one)
             if method == "total":
                 self._advance(rows)
-
-    def _results(self, found: Sequence[Any]) -> Iterator[Any]:
-        try:
-            for one in found:
-                yield self._ray.get(one)
-        except self._ray.exceptions.RayTaskError as error:
-            raise error.cause from None
-        except self._ray.exceptions.RayActorError:
-            raise StageError(
-                "a worker of the reconstruction was killed or had too little memory; the same "
-                "command goes on from the last pass, as far as workers' folders are still there"
-            ) from None
 
 
 class _Actor:

@@ -43,10 +43,9 @@ class CompressionSpec(Strict):
 
     @model_validator(mode="after")
     def _complete(self) -> CompressionSpec:
-        if (self.method is Method.NONE) != (self.size is None):
+        if self.method.sized != (self.size is not None):
             raise of_key("size", "give the number of bins, unless `method` is none")
-        embedded = self.method in (Method.EMBEDDING_CLUSTER, Method.EMBEDDING_DISPERSE)
-        if embedded != (self.embedding is not None):
+        if self.method.embedded != (self.embedding is not None):
             raise of_key("embedding", "give `{public: PATH}` for the embedding methods alone")
         return self
 
@@ -100,7 +99,7 @@ class BagOfWordsSpec(LimitedPrecisionSpec):
 
     @model_validator(mode="after")
     def _histogram(self) -> BagOfWordsSpec:
-        if self.compression.method is not Method.NONE and self.histogram_epsilon is None:
+        if self.compression.method.sized and self.histogram_epsilon is None:
             raise of_key(
                 "histogram_epsilon",
                 "missing; the terms of a bin are drawn by the private "

@@ -30,7 +30,7 @@ def is_supported(uri: str) -> bool:
 
 def stored(uri: str) -> StoredObject:
     """Return the object that a URI names; raises InputError without conditional writes."""
-    # Beam has no public way to read the options that its file systems were given.
+    # `FileSystems.set_options` (filesystems.py) has no public counterpart that reads the options.
     options = FileSystems._pipeline_options or _NO_OPTIONS
     scheme = uri.split("://", maxsplit=1)[0]
     if scheme not in STORES:

@@ -22,8 +22,8 @@ from evaluations import CANARY, assert_silent, content_of, evaluate, figures
 from machine import wait_until
 
 from quietcorpus.pipelines.evaluate import embeddings as study_of_embeddings
-from quietcorpus.pipelines.evaluate.corpus import Columns, Sample, sample
-from quietcorpus.pipelines.evaluate.embeddings import WordEmbeddingsStudy
+from quietcorpus.pipelines.evaluate.comparison import Comparison
+from quietcorpus.pipelines.evaluate.corpus import Columns, Sample
 from quietcorpus.pipelines.release.release import release as real_release
 from quietcorpus.pipelines.spec.embeddings import WordEmbeddingsSpec
 from quietcorpus.pipelines.spec.loading import load_spec
@@ -246,8 +246,10 @@ def test_releases_of_few_users(
     release(workspace, lee_texts, "cooccurrence", words=6, dimensions=2, budgets=budgets)
     monkeypatch.chdir(workspace.folder)  # of which the spec's paths are
     spec = load_spec("spec.yaml")
-    few = sample(spec.input.path, Columns(user="author"), 60, secrets.randbits(32))
-    study = WordEmbeddingsStudy(str(workspace.output), few, spec)
+    columns, seed = Columns(user="author"), secrets.randbits(32)
+    given = str(workspace.output), spec.input.path, "spec.yaml"
+    compared = Comparison(*given, columns, 60, seed)
+    study, few = compared.study, compared.sample
     draw = study.redraw(spec)
     made: list[tuple[Spec, pa.Table]] = []
 

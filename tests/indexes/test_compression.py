@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import secrets
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quietcorpus.indexes import compression
+from quietcorpus.indexes.compression import Method
 
 
 def assert_partition(bins: np.ndarray, terms: int, size: int) -> None:
@@ -127,10 +130,32 @@ def test_dispersed_bins_hold_one_of_each_group(blobs: np.ndarray) -> None:
 
 
 def test_methods_have_their_published_names() -> None:
-    assert [method.value for method in compression.Method] == [
+    assert [method.value for method in Method] == [
         "none",
         "random",
         "frequency",
         "embedding-cluster",
         "embedding-disperse",
     ]
+
+
+@pytest.mark.parametrize("method", Method)
+def test_every_method_makes_its_own_map(method: Method) -> None:
+    # Kills: a method that makes another's map, or needs what its properties do not say.
+    seed, terms = secrets.randbits(32), 60
+    bins = 7 if method.sized else terms
+    generator = np.random.default_rng(seed)
+    weights = generator.integers(1000, size=terms)
+    points = generator.normal(size=(terms, 5)).astype(np.float32)
+    needed = {"vectors": points} if method.embedded else {"weights": weights}
+    made = compression.bins_of(method, terms, bins, np.random.default_rng(seed), **needed)
+    expected = {
+        Method.NONE: lambda _: compression.identity(terms),
+        Method.RANDOM: lambda drawn: compression.random(terms, bins, drawn),
+        Method.FREQUENCY: lambda _: compression.frequency(weights, bins),
+        Method.EMBEDDING_CLUSTER: lambda drawn: compression.embedding_cluster(points, bins, drawn),
+        Method.EMBEDDING_DISPERSE: lambda drawn: compression.embedding_disperse(
+            points, bins, drawn
+        ),
+    }[method](np.random.default_rng(seed))
+    np.testing.assert_array_equal(made, expected)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.conftest import Workspace
 
 FOLDERS = ("evaluation", "indexes", "mechanisms", "pipelines", "quietcorpus", "transforms")
-REPORT = "pipelines/evaluate/report"
+REPORT = "evaluation/report"
 DATA = {f"{REPORT}/report.css", f"{REPORT}/report.html.j2", "quietcorpus/py.typed"}
 BUILD = {"LICENSE", "README.md", "pyproject.toml", "setup.py"}
 METADATA = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE", "top_level.txt"}

@@ -27,7 +27,7 @@ from quietcorpus.indexes.tokenizer import NAME
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.pipelines.artefacts.distances import summary
 from quietcorpus.pipelines.calibrate.words import calibrate, read_weights
-from quietcorpus.pipelines.calibrate.words_report import Settings, lines
+from quietcorpus.pipelines.calibrate.words_report import WordSettings, lines
 from quietcorpus.pipelines.kinds.word_meaning import simulator
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.words import WordMechanism
@@ -70,9 +70,9 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> WordIndex:
     return make_index(tmp_path_factory.mktemp("calibrate") / "index")
 
 
-def small(mechanism: WordMechanism, **changes: Any) -> Settings:
+def small(mechanism: WordMechanism, **changes: Any) -> WordSettings:
     given = {"epsilons": GRIDS[mechanism], "words": 150, "draws": 120, "seed": 7}
-    return Settings(mechanism, **(given | changes))
+    return WordSettings(mechanism, **(given | changes))
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -170,7 +170,7 @@ def test_ray_gives_the_same_numbers(
         settings = small(mechanism, demands=demands)
         here, there = tmp_path / f"{mechanism}-here", tmp_path / f"{mechanism}-there"
         calibrate(index, str(here), settings)
-        calibrate(index, str(there), settings, by="ray", workers=2)
+        calibrate(index, str(there), settings, backend="ray", workers=2)
         assert contents(here) == contents(there)
         assert not ray.is_initialized()
 
@@ -330,7 +330,7 @@ def test_extras_that_are_not_installed(
     # that a module is not there.
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(InputError, match=rf"extra \[{remedy}\]"):
-        calibrate(index, str(tmp_path / "out"), small(WordMechanism.MADLIB), by=by)
+        calibrate(index, str(tmp_path / "out"), small(WordMechanism.MADLIB), backend=by)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -340,7 +340,7 @@ def test_a_cluster_that_is_not_there(
     # Kills: a cluster of our own started where another one was named.
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
     with pytest.raises(InputError, match="RAY_ADDRESS"):
-        calibrate(index, str(tmp_path / "out"), small(WordMechanism.MADLIB), by="ray")
+        calibrate(index, str(tmp_path / "out"), small(WordMechanism.MADLIB), backend="ray")
     assert list(tmp_path.iterdir()) == []
 
 

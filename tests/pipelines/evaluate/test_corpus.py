@@ -12,9 +12,9 @@ import pytest
 from scipy import stats
 
 from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.pipelines.evaluate.comparison import Comparison
 from quietcorpus.pipelines.evaluate.corpus import Columns, Sample, sample, strings
 from quietcorpus.pipelines.evaluate.draws import _places
-from quietcorpus.pipelines.evaluate.evaluation import Evaluation
 from quietcorpus.pipelines.evaluate.study import LEAST_OF_CLASS, authors, labelled
 from quietcorpus.transforms.errors import InputError
 
@@ -126,12 +126,12 @@ def test_rows_that_cannot_be_found(ids: list[str | None], message: str) -> None:
 
 def test_no_text_is_sent_to_another_process(corpus: str) -> None:
     # Kills: what was read travelling with what is to be read, through Ray's store.
-    evaluation = Evaluation("release", corpus, None, Columns(), 10, 1)
-    assert len(evaluation.sample) == 10
-    assert "sample" in vars(evaluation)
-    sent = pickle.dumps(evaluation)
+    comparison = Comparison("release", corpus, None, Columns(), 10, 1)
+    assert len(comparison.sample) == 10
+    assert "sample" in vars(comparison)
+    sent = pickle.dumps(comparison)
     assert b"text 1" not in sent
-    assert pickle.loads(sent) == evaluation
+    assert pickle.loads(sent) == comparison
     assert "sample" not in vars(pickle.loads(sent))
 
 

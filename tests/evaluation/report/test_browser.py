@@ -10,7 +10,7 @@ import pytest
 import report_content as made
 from browser import Browser, invalid
 
-from quietcorpus.pipelines.evaluate.report import render
+from quietcorpus.evaluation.report import render
 
 CONTENTS = ("bag_of_words", "words", "failed", "odd", "hostile", "bare")
 WIDTHS = (375, 1440)

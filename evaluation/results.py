@@ -22,7 +22,7 @@ from quietcorpus.evaluation.intervals import (
     of_share,
     over_draws,
 )
-from quietcorpus.pipelines.evaluate.measures import MEASURES
+from quietcorpus.evaluation.measures import MEASURES
 
 _PLACE = ("measure", "group", "setting")
 CONFIDENCE = 0.95
@@ -89,7 +89,7 @@ def membership_found(subject: str, found: Membership, of: str = "documents") -> 
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredDraw:
     """The observations of one draw under one setting."""
 
     setting: Setting
@@ -97,7 +97,7 @@ class Measured:
     observations: Sequence[Observation]
 
 
-def figures(measured: Iterable[Measured]) -> list[dict[str, Any]]:
+def figures(measured: Iterable[MeasuredDraw]) -> list[dict[str, Any]]:
     """Summarise every figure, in the order of the measures: its first draw, and its mean.
 
     The interval of a first draw is over what an attack was tried on, the interval of a mean over
@@ -155,7 +155,7 @@ def _against_noise(figure: dict[str, Any], figures: Sequence[dict[str, Any]]) ->
     return "above" if low > 0 else "below" if high < 0 else "not told apart"
 
 
-def table(measured: Iterable[Measured]) -> bytes:
+def table(measured: Iterable[MeasuredDraw]) -> bytes:
     """Return a Parquet file with a row for each observation."""
     rows = [
         {**_row(seen), "draw": one.draw, "setting": dict(one.setting)}

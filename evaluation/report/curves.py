@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.pipelines.evaluate.report import svg
-from quietcorpus.pipelines.evaluate.report.figures import Figure, Measured
-from quietcorpus.pipelines.evaluate.report.plots import WIDTH, errors, legend, look, short, told
-from quietcorpus.pipelines.evaluate.report.wording import plotted, setting, subject, symbol
+from quietcorpus.evaluation.report import svg
+from quietcorpus.evaluation.report.figures import MeasureFigures
+from quietcorpus.evaluation.report.plots import WIDTH, errors, legend, look, short, told
+from quietcorpus.evaluation.report.wording import plotted, setting, subject, symbol
+from quietcorpus.evaluation.verdict import Figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +27,7 @@ def swept_key(figures: Sequence[Figure]) -> str:
     return "epsilon" if "epsilon" in keys else keys[0]
 
 
-def curve(measured: Measured, name: str) -> str | None:
+def curve(measured: MeasureFigures, name: str) -> str | None:
     """Draw lines through a sweep's figures, and the release's own across; None without any."""
     import matplotlib as mpl
     from matplotlib.figure import Figure as Drawing
@@ -118,7 +119,7 @@ def _closest(places: npt.NDArray[np.float64]) -> float:
     return float(np.diff(places).min() / (places[-1] - places[0]))
 
 
-def _references(axes: Axes, measured: Measured, group: str) -> None:
+def _references(axes: Axes, measured: MeasureFigures, group: str) -> None:
     """Draw the release's own figure, and those that no setting changes, as lines across."""
     swept = {figure["subject"] for figure in measured.swept} - {"release"}
     own = [

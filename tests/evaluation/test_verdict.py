@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from quietcorpus.pipelines.evaluate import results
-from quietcorpus.pipelines.evaluate.results import Measured, Observation
-from quietcorpus.pipelines.evaluate.verdict import of_everything, verdict
+from quietcorpus.evaluation import results
+from quietcorpus.evaluation.results import MeasuredDraw, Observation
+from quietcorpus.evaluation.verdict import of_everything, verdict
 
 DOCUMENTS = 400
 
@@ -16,7 +16,7 @@ def found(measure: str, subject: str, count: int, group: str = "") -> Observatio
 
 
 def told(*observations: Observation, **setting: str) -> dict[str, list[str]]:
-    return verdict(results.figures([Measured(tuple(setting.items()), 0, observations)]))
+    return verdict(results.figures([MeasuredDraw(tuple(setting.items()), 0, observations)]))
 
 
 def test_attacks_are_told_by_what_comes_of_them() -> None:
@@ -67,7 +67,9 @@ def test_a_way_above_noise_is_told_before_one_that_finds_more_by_chance() -> Non
 
 def test_the_first_draw_is_told_and_not_the_mean() -> None:
     draws = [
-        Measured((), draw, [found("linkage", "release", count), found("linkage", "noise", draw)])
+        MeasuredDraw(
+            (), draw, [found("linkage", "release", count), found("linkage", "noise", draw)]
+        )
         for draw, count in enumerate((80, 200))
     ]
     (sentence,) = verdict(results.figures(draws))["above"]

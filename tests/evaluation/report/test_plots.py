@@ -9,8 +9,8 @@ import pytest
 import report_content as made
 from report_content import figure
 
-from quietcorpus.pipelines.evaluate.report import curves, plots, svg
-from quietcorpus.pipelines.evaluate.report.figures import Measured, by_measure
+from quietcorpus.evaluation.report import curves, plots, svg
+from quietcorpus.evaluation.report.figures import MeasureFigures, by_measure
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return axes
 
 
-def measured(*figures: dict[str, Any]) -> Measured:
+def measured(*figures: dict[str, Any]) -> MeasureFigures:
     content = {"measures": {"m": made.measure("utility", "M", "")}, "figures": list(figures)}
     return by_measure(content)[0]
 

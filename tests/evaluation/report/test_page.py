@@ -15,7 +15,7 @@ import pytest
 import report_content as made
 from machine import ROOT
 
-from quietcorpus.pipelines.evaluate.report import render
+from quietcorpus.evaluation.report import render
 
 Content = Callable[[], dict[str, Any]]
 CONTENTS: list[Content] = [
@@ -80,7 +80,7 @@ def test_content_is_left_as_it_is_and_its_page_the_same(
 
 def test_another_process_makes_the_same_page() -> None:
     # Another order of sets and another clock: neither may be seen.
-    code = "import report_content as r; from quietcorpus.pipelines.evaluate.report import render; "
+    code = "import report_content as r; from quietcorpus.evaluation.report import render; "
     code += "import sys; sys.stdout.buffer.write(render(r.words()).encode())"
     environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", "PYTHONHASHSEED": "7"}
     done = subprocess.run(

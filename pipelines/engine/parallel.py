@@ -1,4 +1,4 @@
-"""A Ray cluster while it is needed: the one that RAY_ADDRESS names, or one of our own."""
+"""Parallel work outside Beam: threads of this process, or a Ray cluster while it is needed."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal
 
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, StageError
 from quietcorpus.transforms.installed import require_installed
 
+Backend = Literal["local", "ray"]
+"""Threads of this process; or the Ray cluster that RAY_ADDRESS names, else one of our own."""
 _CONNECT_SECONDS = 10.0
 
 
@@ -22,12 +25,34 @@ def require_ray() -> None:
     require_installed("ray", key="engine", extra="ray", otherwise=", or leave `engine` out")
 
 
+def processors() -> int:
+    """Return the number of processors that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
 @contextlib.contextmanager
-def ray_session(count: int, *, private: bool = False) -> Iterator[Any]:
+def threads(count: int) -> Iterator[ThreadPoolExecutor]:
+    """Yield a pool of threads; at its end, running tasks end, and waiting ones are dropped."""
+    pool = ThreadPoolExecutor(count)
+    try:
+        yield pool
+    finally:  # even after Ctrl-C
+        pool.shutdown(cancel_futures=True)
+
+
+@contextlib.contextmanager
+def ray_session(
+    count: int, *, work: str, remedy: str = "run it again", private: bool = False
+) -> Iterator[Any]:
     """Connect to a cluster and yield the module `ray`; raises InputError for no cluster.
+
+    Within the context, an error that a task raised is raised as it is, and StageError where Ray
+    lost a worker.
 
     Args:
         count: the processors of a cluster of our own, which ends with the context.
+        work: the name of the work, for the message about a lost worker.
+        remedy: the remedy in that message.
         private: whether it will work on private text: the cluster is then always our own. Content
             put into Ray's store must still be encrypted, since the store may be a file.
     """
@@ -42,6 +67,12 @@ def ray_session(count: int, *, private: bool = False) -> Iterator[Any]:
                 _start(ray, count, private=private)
     try:
         yield ray
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from None
+    except ray.exceptions.RayError:
+        raise StageError(
+            f"a worker of the {work} was killed or had too little memory; {remedy}"
+        ) from None
     finally:
         if ours:
             ray.shutdown()

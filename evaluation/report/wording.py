@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from quietcorpus.pipelines.evaluate.report.figures import Measured
+from quietcorpus.evaluation.report.figures import MeasureFigures
 
 # The names of subjects. A subject that is not listed keeps its own name.
 _SUBJECTS = {
@@ -108,7 +108,7 @@ def direction(measure: Mapping[str, Any]) -> str:
     return _BETTER.get((part, measure["better"]), "")
 
 
-def caution(measured: Measured) -> str:
+def caution(measured: MeasureFigures) -> str:
     """Return a warning if a measure scores the floor better than the original; empty otherwise."""
     if not measured.blind:
         return ""

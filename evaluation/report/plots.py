@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from quietcorpus.pipelines.evaluate.report import svg
-from quietcorpus.pipelines.evaluate.report.figures import Figure, Measured, values
-from quietcorpus.pipelines.evaluate.report.wording import bounded, number, plotted, subject
-from quietcorpus.pipelines.evaluate.verdict import first_draw
+from quietcorpus.evaluation.report import svg
+from quietcorpus.evaluation.report.figures import MeasureFigures, values
+from quietcorpus.evaluation.report.wording import bounded, number, plotted, subject
+from quietcorpus.evaluation.verdict import Figure, first_draw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +28,7 @@ _LOOKS = {
 _OTHERS = ((svg.ORANGE, "<"), (svg.VERMILION, ">"), (svg.PURPLE, "h"), (svg.GREEN, "*"))
 
 
-def comparison(measured: Measured, name: str) -> str | None:
+def comparison(measured: MeasureFigures, name: str) -> str | None:
     """Draw a dot for each figure of the release as it is; None if fewer than two can be drawn."""
     import matplotlib as mpl
     from matplotlib.figure import Figure as Drawing

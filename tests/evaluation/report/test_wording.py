@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from report_content import figure
 
-from quietcorpus.pipelines.evaluate.report.wording import (
+from quietcorpus.evaluation.report.wording import (
     cell,
     direction,
     first,

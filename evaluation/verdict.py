@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from quietcorpus.pipelines.evaluate.measures import MEASURES
+from quietcorpus.evaluation.measures import MEASURES
 
 Figure = Mapping[str, Any]
 

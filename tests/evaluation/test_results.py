@@ -1,32 +1,33 @@
-"""Summaries of draws, and the sweep's settings and kept results."""
+"""Summaries of draws."""
 
 from __future__ import annotations
 
 import io
 import json
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from quietcorpus.evaluation import results
 from quietcorpus.evaluation.attacks.membership import Membership
 from quietcorpus.evaluation.intervals import mean_over_blocks, of_auc, of_share
-from quietcorpus.pipelines.evaluate import results
-from quietcorpus.pipelines.evaluate.measures import MEASURES
-from quietcorpus.pipelines.evaluate.results import Measured, Observation
-from quietcorpus.pipelines.evaluate.sweep import Done, grid, parsed
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.evaluation.measures import MEASURES
+from quietcorpus.evaluation.results import MeasuredDraw, Observation
 
 NAN = float("nan")
 
 
-def observed(draw: int, value: float, *, epsilon: str | None = None, group: str = "") -> Measured:
+def observed(
+    draw: int, value: float, *, epsilon: str | None = None, group: str = ""
+) -> MeasuredDraw:
     """A draw with one figure."""
     setting = () if epsilon is None else (("epsilon", epsilon),)
-    return Measured(setting, draw, [Observation("linkage", "release", value, group, 0.1, 0.6, 9)])
+    return MeasuredDraw(
+        setting, draw, [Observation("linkage", "release", value, group, 0.1, 0.6, 9)]
+    )
 
 
 def test_means_and_intervals_by_hand() -> None:
@@ -77,7 +78,7 @@ def test_what_is_made_for_the_report_is_no_release() -> None:
             observed(0, 0.2),
             observed(0, 0.2, epsilon="2"),
             observed(1, 0.2, group="by words"),
-            Measured((), 0, [users]),
+            MeasuredDraw((), 0, [users]),
         ]
     )
     found = {(f["measure"], f["group"], bool(f["setting"])): f["first"]["fresh"] for f in figures}
@@ -100,11 +101,13 @@ def test_an_attack_is_compared_with_noise_by_documents(release: int, noise: int,
 
     figures = results.figures(
         [
-            Measured((), 0, [seen("release", release), seen("noise", noise)]),
+            MeasuredDraw((), 0, [seen("release", release), seen("noise", noise)]),
             # Nothing of another setting or group is taken for it.
-            Measured((("epsilon", "9"),), 0, [seen("noise", 300 - noise)]),
-            Measured((), 1, [seen("noise", 300 - noise, "by words")]),
-            Measured((), 1, [Observation("f1", "release", 0.3), Observation("f1", "noise", 0.3)]),
+            MeasuredDraw((("epsilon", "9"),), 0, [seen("noise", 300 - noise)]),
+            MeasuredDraw((), 1, [seen("noise", 300 - noise, "by words")]),
+            MeasuredDraw(
+                (), 1, [Observation("f1", "release", 0.3), Observation("f1", "noise", 0.3)]
+            ),
         ]
     )
     compared = {(f["measure"], f["subject"], f["group"]): f["against_noise"] for f in figures}
@@ -149,7 +152,7 @@ def test_settings_and_groups_are_apart_and_in_order() -> None:
         observed(1, 0.1, epsilon="2"),
         observed(0, 0.2, group="by words"),
         observed(0, 0.3),
-        Measured((), 0, [Observation("f1", "release", 0.9)]),
+        MeasuredDraw((), 0, [Observation("f1", "release", 0.9)]),
     ]
     figures = results.figures(measured)
     assert [figure["measure"] for figure in figures] == ["f1", *["linkage"] * 3]
@@ -190,54 +193,3 @@ def test_measures_say_what_they_can_be() -> None:
         said = measure.says.format(release="0.75", noise="0.25", tried=1234)
         for number in ("0.75", "0.25", "1,234"):
             assert (number in said) == (measure.part == "attack"), name
-
-
-def test_a_sweep_is_every_combination() -> None:
-    assert grid({}) == []
-    assert grid(parsed(["epsilon=1, 2,2"])) == [(("epsilon", "1"),), (("epsilon", "2"),)]
-    assert grid({"epsilon": [1, "2"], "compression.size": [100]}) == [
-        (("epsilon", "1"), ("compression.size", "100")),
-        (("epsilon", "2"), ("compression.size", "100")),
-    ]
-
-
-@pytest.mark.parametrize("given", ["epsilon", "epsilon=", "=1", "epsilon=1,,2", "epsilon=1,"])
-def test_what_is_no_sweep(given: str) -> None:
-    with pytest.raises(InputError, match=r"sweep: .* is not KEY=VALUE,VALUE"):
-        parsed([given])
-
-
-def test_a_key_of_a_sweep_twice() -> None:
-    with pytest.raises(InputError, match="a key is given twice"):
-        parsed(["epsilon=1", "epsilon=2"])
-
-
-def test_results_are_kept_by_evaluation_setting_and_draw(tmp_path: Path) -> None:
-    # Kills: a result that another evaluation, setting or draw takes for its own.
-    one, other = Done(str(tmp_path), "one"), Done(str(tmp_path), "other")
-    measured = observed(1, 0.25, epsilon="2")
-    one.keep(measured)
-    assert one.find((measured.setting, 1)) == measured
-    for done, task in (
-        (other, (measured.setting, 1)),
-        (one, (measured.setting, 2)),
-        (one, ((), 1)),
-        (one, ((("epsilon", "3"),), 1)),
-    ):
-        assert done.find(task) is None
-    (path,) = tmp_path.iterdir()
-    path.write_text(path.read_text()[:-9])  # cut short
-    assert one.find((measured.setting, 1)) is None
-
-
-@pytest.mark.parametrize(
-    "change", [{"measure": "weather"}, {"value": "high"}, {"low": "low"}, {"extra": 1}]
-)
-def test_what_was_not_kept_by_us_is_not_taken_up(tmp_path: Path, change: dict[str, object]) -> None:
-    done, measured = Done(str(tmp_path), "one"), observed(0, 0.5)
-    done.keep(measured)
-    (path,) = tmp_path.iterdir()
-    content = json.loads(path.read_text())
-    content["observations"][0] |= change
-    path.write_text(json.dumps(content))
-    assert done.find(((), 0)) is None

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from quietcorpus.pipelines.evaluate.report import wording
-from quietcorpus.pipelines.evaluate.report.curves import curve, swept_key
-from quietcorpus.pipelines.evaluate.report.figures import Figure, Measured, by_measure
-from quietcorpus.pipelines.evaluate.report.plots import comparison
+from quietcorpus.evaluation.report import wording
+from quietcorpus.evaluation.report.curves import curve, swept_key
+from quietcorpus.evaluation.report.figures import MeasureFigures, by_measure
+from quietcorpus.evaluation.report.plots import comparison
+from quietcorpus.evaluation.verdict import Figure
 
 _PARTS = ("utility", "attack")
 _BESIDE = ("original", "ceiling", "noise", "floor")
@@ -64,7 +65,7 @@ def render(content: dict[str, Any]) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("quietcorpus.pipelines.evaluate.report", "."),
+        loader=PackageLoader("quietcorpus.evaluation.report", "."),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -86,7 +87,7 @@ def render(content: dict[str, Any]) -> str:
     return page
 
 
-def _of(part: str, measured: list[Measured]) -> list[Measured]:
+def _of(part: str, measured: list[MeasureFigures]) -> list[MeasureFigures]:
     """Return the measures of a part; those of no known part belong to `other`."""
     known = [each for each in measured if each.measure["part"] in _PARTS]
     if part == "other":
@@ -94,7 +95,7 @@ def _of(part: str, measured: list[Measured]) -> list[Measured]:
     return [each for each in known if each.measure["part"] == part]
 
 
-def _glance(measured: list[Measured], shown: Callable[[Figure], Cell]) -> Glance:
+def _glance(measured: list[MeasureFigures], shown: Callable[[Figure], Cell]) -> Glance:
     """Tabulate the figures of the release and of draws like it, then others as `shown`."""
     rows = [
         (_titled(each, group), figures)
@@ -126,12 +127,12 @@ def _glance(measured: list[Measured], shown: Callable[[Figure], Cell]) -> Glance
     )
 
 
-def _titled(measured: Measured, group: str) -> str:
+def _titled(measured: MeasureFigures, group: str) -> str:
     title = ", ".join(filter(None, (measured.measure["title"], group)))
     return f"{title} (does not tell structure here)" if measured.blind else title
 
 
-def _own(name: str, measured: Measured) -> Exhibit:
+def _own(name: str, measured: MeasureFigures) -> Exhibit:
     return Exhibit(
         name,
         dict(measured.measure),
@@ -141,7 +142,7 @@ def _own(name: str, measured: Measured) -> Exhibit:
     )
 
 
-def _swept(name: str, measured: Measured) -> Exhibit:
+def _swept(name: str, measured: MeasureFigures) -> Exhibit:
     key = swept_key(measured.swept)
     drawn = curve(measured, name)
     caution = wording.caution(measured)
@@ -151,12 +152,12 @@ def _swept(name: str, measured: Measured) -> Exhibit:
 
 
 def _exhibits(
-    prefix: str, measured: list[Measured], shown: Callable[[str, Measured], Exhibit]
+    prefix: str, measured: list[MeasureFigures], shown: Callable[[str, MeasureFigures], Exhibit]
 ) -> list[Exhibit]:
     return [shown(f"{prefix}-{number}", each) for number, each in enumerate(measured, 1)]
 
 
-def _sweeps(measured: list[Measured]) -> dict[str, list[Exhibit]]:
+def _sweeps(measured: list[MeasureFigures]) -> dict[str, list[Exhibit]]:
     """Return the swept measures by part, without empty parts."""
     found = {}
     for part in (*_PARTS, "other"):

@@ -1,4 +1,4 @@
-"""The evaluation of one release against one corpus: the observations of a draw."""
+"""The comparison of one release with one corpus: the observations of a draw."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from quietcorpus.evaluation.calibration import limited
+from quietcorpus.evaluation.results import MeasuredDraw, Observation, Setting
 from quietcorpus.pipelines import registry
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.verify import verify
 from quietcorpus.pipelines.evaluate.corpus import Columns, Sample, sample
 from quietcorpus.pipelines.evaluate.draws import Draw, released
-from quietcorpus.pipelines.evaluate.results import Measured, Observation, Setting
 from quietcorpus.pipelines.evaluate.study import (
     LEAST_OF_AUTHOR,
     LEAST_OF_CLASS,
@@ -33,8 +33,8 @@ from quietcorpus.transforms.errors import InputError, redacted
 
 
 @dataclass(frozen=True)
-class Evaluation:
-    """The description of an evaluation, small enough to be sent to other processes.
+class Comparison:
+    """The description of a comparison, small enough to be sent to other processes.
 
     Attributes:
         release: the place of the release.
@@ -65,8 +65,8 @@ class Evaluation:
         user: str | None,
         documents: int,
         seed: int,
-    ) -> Evaluation:
-        """Build an evaluation whose columns default to the spec's.
+    ) -> Comparison:
+        """Build a comparison whose columns default to the spec's.
 
         Raises InputError for a spec that cannot be used, and for ids that the release lacks.
         """
@@ -102,7 +102,7 @@ class Evaluation:
     @cached_property
     def study(self) -> Study:
         """Return the kind's study; raises InputError for a kind that lacks its spec."""
-        return self.measures.of(self)
+        return self.measures(self)
 
     @property
     def measures(self) -> type[Study]:
@@ -124,7 +124,7 @@ class Evaluation:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the description alone: another process reads for itself, and gets no text."""
-        return Evaluation, tuple(getattr(self, field.name) for field in fields(self))
+        return Comparison, tuple(getattr(self, field.name) for field in fields(self))
 
     def check(self, settings: Sequence[Setting]) -> None:
         """Raise InputError for what a person can mend, before the long work begins."""
@@ -153,13 +153,13 @@ class Evaluation:
         source = spec.input.model_copy(update={"path": self.against})  # not the spec's path
         return spec.model_copy(update={"input": source})
 
-    def measured(self, setting: Setting, draw: int) -> Measured:
+    def measured(self, setting: Setting, draw: int) -> MeasuredDraw:
         """Measure a draw: the release for draw 0 of its own setting, else a fresh one.
 
         Raises InputError, or StageError, which quotes no text.
         """
         with limited():
-            return Measured(setting, draw, list(self._observed(setting, draw)))
+            return MeasuredDraw(setting, draw, list(self._observed(setting, draw)))
 
     @redacted
     def _observed(self, setting: Setting, draw: int) -> Iterator[Observation]:

@@ -6,13 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from quietcorpus.pipelines.evaluate.verdict import of_everything
-
-Figure = Mapping[str, Any]
+from quietcorpus.evaluation.verdict import Figure, of_everything
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasureFigures:
     """A measure and its figures: of the release as it is, and of a sweep's settings."""
 
     measure: Mapping[str, Any]
@@ -39,13 +37,13 @@ class Measured:
         return bool(better.get(self.measure["better"]))
 
 
-def by_measure(content: Mapping[str, Any]) -> list[Measured]:
+def by_measure(content: Mapping[str, Any]) -> list[MeasureFigures]:
     """Return every measure, in the order of `measures`, then those that only figures name."""
     measures = dict(content["measures"])
     for figure in content["figures"]:
         measures.setdefault(figure["measure"], _unknown(figure["measure"]))
     return [
-        Measured(measure, _of(content, key, _is_own), _of(content, key, _is_swept))
+        MeasureFigures(measure, _of(content, key, _is_own), _of(content, key, _is_swept))
         for key, measure in measures.items()
     ]
 

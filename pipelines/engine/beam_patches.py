@@ -1,0 +1,117 @@
+"""The private parts of Beam that are called, subclassed or replaced, each with the reason.
+
+Beam promises nothing about them: review this module when Beam's version changes. The sources named
+are those of apache-beam 2.77. `quietcorpus.pipelines.storage.stores`, in a lower layer, reads one
+more private name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import grpc
+from apache_beam.metrics import monitoring_infos
+from apache_beam.options.pipeline_options import PipelineOptions, _BeamArgumentParser
+from apache_beam.portability.api import beam_provision_api_pb2
+from apache_beam.runners.portability import local_job_service
+from apache_beam.runners.portability.fn_api_runner import fn_runner, worker_handlers
+from apache_beam.runners.portability.portable_runner import JobServiceHandle
+from apache_beam.runners.worker import worker_pool_main
+
+from quietcorpus.pipelines.terminal.progress import Observer
+from quietcorpus.transforms.metrics import NAMESPACE
+
+
+def parser() -> _BeamArgumentParser:
+    """Build the parser of all of Beam's options, which finds those that are unknown.
+
+    `PipelineOptions` does not refuse them; at best it logs a warning
+    (https://github.com/apache/beam/issues/28402).
+    """
+    found = _BeamArgumentParser(allow_abbrev=False, exit_on_error=False)
+    for options in PipelineOptions.__subclasses__():
+        options._add_argparse_args(found)
+    return found
+
+
+def provision_info(options: PipelineOptions) -> fn_runner.ExtendedProvisionInfo:
+    """Return the provision info by which worker processes learn the options.
+
+    `FnApiRunner.__init__` (fn_runner.py) makes one without options otherwise, and workers would
+    lack the credentials of object stores.
+    """
+    encoded = JobServiceHandle.encode_pipeline_options(options.get_all_options(drop_default=True))
+    return fn_runner.ExtendedProvisionInfo(
+        beam_provision_api_pb2.ProvisionInfo(pipeline_options=encoded)
+    )
+
+
+@contextmanager
+def progress_reported(observer: Observer) -> Iterator[None]:
+    """Report the progress of every bundle in a worker process to the observer.
+
+    `BundleManager.process_bundle` (fn_runner.py) asks workers for their progress, but passes no
+    callback, and has no option for one. In this process a bundle ends before Beam first asks, so
+    its counters report themselves (`transforms.metrics.watched`).
+    """
+
+    class Requester(fn_runner.ProgressRequester):  # type: ignore[misc]
+        def __init__(self, handler: Any, bundle: str, frequency: float, *_: Any) -> None:
+            super().__init__(
+                handler,
+                bundle,
+                frequency,
+                lambda progress: observer.report(bundle, _counters(progress)),
+            )
+
+    original = fn_runner.ProgressRequester
+    fn_runner.ProgressRequester = Requester
+    try:
+        yield
+    finally:
+        fn_runner.ProgressRequester = original
+
+
+def _counters(progress: Any) -> dict[str, int]:
+    counters = {}
+    for info in progress.monitoring_infos:
+        if monitoring_infos.is_user_monitoring_info(info) and monitoring_infos.is_counter(info):
+            namespace, name = monitoring_infos.parse_namespace_and_name(info)
+            if namespace == NAMESPACE:
+                counters[name] = int(monitoring_infos.extract_counter_value(info))
+    return counters
+
+
+@contextmanager
+def on_loopback() -> Iterator[None]:
+    """Bind the servers of local worker processes to this machine's loopback interface alone.
+
+    Beam binds them to every interface, without authentication, and private text passes through
+    them. The address "[::]" is fixed in `GrpcServer.__init__` (worker_handlers.py),
+    `SubprocessSdkWorker.run` (local_job_service.py) and `BeamFnExternalWorkerPoolServicer.start`
+    (worker_pool_main.py), so `grpc` is replaced in these modules.
+    """
+
+    class Loopback:
+        """A stand-in for `grpc` with another address for new servers."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(grpc, name)
+
+        @staticmethod
+        def server(*args: Any, **kwargs: Any) -> grpc.Server:
+            server = grpc.server(*args, **kwargs)
+            bind = server.add_insecure_port
+            server.add_insecure_port = lambda address: bind(address.replace("[::]", "localhost"))
+            return server
+
+    modules = (worker_handlers, local_job_service, worker_pool_main)
+    for module in modules:
+        module.grpc = Loopback()
+    try:
+        yield
+    finally:
+        for module in modules:
+            module.grpc = grpc

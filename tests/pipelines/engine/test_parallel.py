@@ -1,0 +1,59 @@
+"""A Ray session leaves the caller's process as it was."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+
+import pytest
+
+from quietcorpus.pipelines.engine.parallel import ray_session
+from quietcorpus.transforms.errors import InputError, StageError
+
+
+def test_a_session_changes_neither_the_environment_nor_the_signals(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Kills: settings of Ray's that a caller's own Ray, or the caller's children, would inherit.
+    with tempfile.TemporaryDirectory(prefix="qcr") as folder:
+        monkeypatch.setenv("RAY_TMPDIR", folder)
+        before, handler = dict(os.environ), signal.getsignal(signal.SIGTERM)
+        with ray_session(1, work="test", private=True) as ray:
+            assert ray.get(ray.remote(lambda: [os.getpid()]).remote()) != [os.getpid()]
+            assert dict(os.environ) == before
+    assert dict(os.environ) == before
+    assert signal.getsignal(signal.SIGTERM) == handler
+
+
+@pytest.mark.parametrize(
+    ("method", "error", "message"),
+    [
+        ("refuse", InputError, "a mistake"),
+        (
+            "die",
+            StageError,
+            "a worker of the test was killed or had too little memory; run it again",
+        ),
+    ],
+)
+def test_errors_of_workers(
+    monkeypatch: pytest.MonkeyPatch, method: str, error: type[Exception], message: str
+) -> None:
+    # Kills: Ray's own errors, with their tracebacks, in place of what a person can mend.
+    class Worker:  # in a function, so that Ray sends it whole
+        def refuse(self) -> None:
+            raise InputError("a mistake")
+
+        def die(self) -> None:
+            os._exit(1)
+
+    with tempfile.TemporaryDirectory(prefix="qcr") as folder:
+        monkeypatch.setenv("RAY_TMPDIR", folder)
+        with (
+            pytest.raises(error) as raised,
+            ray_session(1, work="test", private=True) as ray,
+        ):
+            ray.get(getattr(ray.remote(Worker).remote(), method).remote())
+    assert type(raised.value) is error
+    assert str(raised.value) == message
