@@ -29,7 +29,7 @@ def test_a_sweep_is_every_combination() -> None:
 
 @pytest.mark.parametrize("given", ["epsilon", "epsilon=", "=1", "epsilon=1,,2", "epsilon=1,"])
 def test_what_is_no_sweep(given: str) -> None:
-    with pytest.raises(InputError, match=r"--sweep: .* is not KEY=VALUE,VALUE"):
+    with pytest.raises(InputError, match=r"sweep: .* is not KEY=VALUE,VALUE"):
         parsed([given])
 
 
