@@ -77,12 +77,12 @@ def explain_failure(options: PipelineOptions, failure: str) -> InputError | Stag
         )
     if _STRANGE_CODE.search(failure):
         return InputError(
-            "workers: they have another version of quietcorpus than this launcher, or none; "
+            "the workers: they have another version of quietcorpus than this launcher, or none; "
             "install the same one on both sides"
         )
     if _NO_ROOM.search(failure):
         return StageError(
-            "workers: a disk is full (No space left on device): the cluster's folders for spilled "
+            "the workers: a disk is full (No space left on device): the cluster's folders for spilled "
             "data and logs (for Spark, SPARK_LOCAL_DIRS and SPARK_WORKER_DIR), or TMPDIR"
         )
     if _NO_SPARK.search(failure):

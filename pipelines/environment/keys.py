@@ -149,7 +149,7 @@ class WorkerKey:
     def __call__(self) -> ReleaseKey:
         if environment_digest() != self.environment:
             raise InputError(
-                "workers: a worker has another quietcorpus than the launcher, or other versions of "
+                "the workers: one has another quietcorpus than the launcher, or other versions of "
                 f"what it runs on (it has {_said(software())}); install the same on both sides"
             )
         master = configured_master_key()

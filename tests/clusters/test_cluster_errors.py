@@ -185,7 +185,7 @@ def test_workers_that_do_not_fit(loopback: Workspace, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     other = str(changed_code(tmp_path / "other"))
     cases: dict[str, dict[str, str]] = {
-        "workers: a worker has another quietcorpus than the launcher": {"PYTHONPATH": other},
+        "the workers: one has another quietcorpus than the launcher": {"PYTHONPATH": other},
         "QUIETCORPUS_MASTER_KEY: not set in a worker; set it": {"QUIETCORPUS_MASTER_KEY": ""},
         "QUIETCORPUS_MASTER_KEY: a worker has another master key than the launcher": {
             "QUIETCORPUS_MASTER_KEY": "",
@@ -219,7 +219,9 @@ def test_executors_that_end_as_soon_as_they_start(loopback: Workspace, cluster: 
     """Kills: a launcher that waits for as long as Spark starts them again, which is for ever."""
     broken = "--job_server_jvm_properties=-Dspark.executor.extraJavaOptions=-agentlib:absent"
     message = loopback.refused(None, *cluster.options, broken, code=1)
-    assert message.startswith("workers: 50 of Spark's executors ended, one after another, before")
+    assert message.startswith(
+        "the workers: 50 of Spark's executors ended, one after another, before"
+    )
 
 
 @pytest.mark.parametrize("cluster", ["spark"], indirect=True)

@@ -72,7 +72,7 @@ KINDS: dict[str, tuple[dict[str, Any], set[str]]] = {
             "mechanism.histogram_epsilon": 1,
             "mechanism.compression": {"method": "frequency", "size": 3},
         },
-        {"splits", "shards", "documents", "histogram", "codebook", "manifest"},
+        {"splits", "shards", "documents", "histogram", "codebook", "run files"},
     ),
     "histogram": (
         {
@@ -83,10 +83,10 @@ KINDS: dict[str, tuple[dict[str, Any], set[str]]] = {
                 "vocabulary": {"public": "vocabulary.txt"},
             }
         },
-        {"splits", "histogram", "manifest"},
+        {"splits", "histogram", "run files"},
     ),
-    "words": ({}, {"shards", "documents", "manifest"}),
-    "sentences": ({}, {"shards", "documents", "manifest"}),
+    "words": ({}, {"shards", "documents", "run files"}),
+    "sentences": ({}, {"shards", "documents", "run files"}),
 }
 
 

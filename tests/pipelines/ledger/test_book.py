@@ -207,7 +207,7 @@ def test_what_is_given_back_can_be_spent_again(place: str) -> None:
 def test_a_reason_is_given(place: str, reason: str) -> None:
     # Kills: a cancellation that says nothing.
     Ledger.open(place).reserve(request(place, "a"))
-    with Refused(place, "^--reason: is empty"):
+    with Refused(place, "^reason: is empty"):
         Ledger.open(place).cancel("a", reason)
 
 

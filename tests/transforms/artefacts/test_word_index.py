@@ -552,8 +552,8 @@ def test_an_index_that_cannot_be_stored_leaves_nothing(
         arguments = ("v.txt", "--output", output, "--provenance", "public")
         return remote.error_of(remote.run("index", "build", *arguments))
 
-    assert message("s3://absent/index").startswith("output: s3://absent")
+    assert message("s3://absent/index").startswith("--output: s3://absent")
     prefix = f"failed/{uuid.uuid4().hex}"
     proxy.forbidden = f"PUT /corpus/{prefix}/words.arrow"
-    assert message(f"s3://corpus/{prefix}").startswith(f"output: s3://corpus/{prefix}")
+    assert message(f"s3://corpus/{prefix}").startswith(f"--output: s3://corpus/{prefix}")
     assert s3.keys(prefix) == []
