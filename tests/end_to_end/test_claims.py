@@ -117,6 +117,10 @@ def both(
     return run
 
 
+LATE = "holds a release already", "appeared meanwhile; name another place"
+"""What a run says that comes when the other has published."""
+
+
 def test_of_two_different_runs_one_publishes(
     remote: Workspace, s3: S3Server, both: Callable[..., Any]
 ) -> None:
@@ -126,9 +130,7 @@ def test_of_two_different_runs_one_publishes(
         assert winner.returncode == 0, winner.stderr
         # One that comes while the other runs may try again; one that comes afterwards may not, and
         # one that claims the place just then finds what the other has published.
-        late = any(
-            word in loser.stderr for word in ("holds a release already", "appeared meanwhile")
-        )
+        late = any(word in loser.stderr for word in LATE)
         message = remote.error_of(loser, code=2 if late else 1)
         assert late or "is being written by another run, of release test" in message
         assert_released(remote, s3)
@@ -144,7 +146,7 @@ def test_of_two_equal_runs_both_may_end_well(
         first, second = both({})
         assert first.returncode == 0, first.stderr
         if second.returncode:
-            late = "holds a release already" in second.stderr
+            late = any(word in second.stderr for word in LATE)
             message = remote.error_of(second, code=2 if late else 1)
             assert any(
                 reason in message
