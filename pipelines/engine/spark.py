@@ -88,8 +88,8 @@ def limited(cancel: Callable[[], None]) -> Iterator[None]:
         if executors.in_vain:
             raise StageError(
                 f"the workers: {_MOST} of Spark's executors ended, one after another, before they "
-                "took a task; see the workers' disks for room (SPARK_WORKER_DIR, SPARK_LOCAL_DIRS), "
-                "their memory and Java, and the executors' own logs"
+                "took a task; see the workers' disks for room (SPARK_WORKER_DIR, "
+                "SPARK_LOCAL_DIRS), their memory and Java, and the executors' own logs"
             ) from None
         raise
     finally:
