@@ -27,7 +27,7 @@ from quietcorpus.indexes.tokenizer import tokenize
 
 MASTER_KEY = hashlib.sha256(b"a key for measurements, which everybody knows").hexdigest()
 PACKAGES = "mechanisms", "indexes", "evaluation", "transforms", "pipelines"
-DOCUMENTS, USER_DOCUMENTS, WORDS, DIMENSIONS = 200, 6_000, 2_000, 20
+DOCUMENTS, USER_DOCUMENTS, WORDS, DIMENSIONS = 250, 6_000, 2_000, 20
 VARYING = {"created", "software", "readme_sha256"}
 
 PUBLIC = {"public": "vocabulary.txt"}

@@ -82,8 +82,8 @@ def explain_failure(options: PipelineOptions, failure: str) -> InputError | Stag
         )
     if _NO_ROOM.search(failure):
         return StageError(
-            "the workers: a disk is full (No space left on device): the cluster's folders for spilled "
-            "data and logs (for Spark, SPARK_LOCAL_DIRS and SPARK_WORKER_DIR), or TMPDIR"
+            "the workers: a disk is full (No space left on device): the cluster's folders for "
+            "spilled data and logs (for Spark, SPARK_LOCAL_DIRS and SPARK_WORKER_DIR), or TMPDIR"
         )
     if _NO_SPARK.search(failure):
         return Unavailable(
