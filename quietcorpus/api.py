@@ -52,7 +52,8 @@ def release(
             engine, such as `["--runner=DataflowRunner", "--project=..."]`.
         if_exists: `ok` returns the card of a complete release of the same id, mechanism and columns
             that is already at the output; its input is not compared.
-        strict: refuse a guarantee that means little; otherwise it is logged as a warning.
+        strict: refuse a guarantee that means little, and anything else that a run warns of before
+            it begins.
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
         on_publishing: called just before publication; afterwards the release may exist. An error
             before it leaves nothing published. When `release` returns a card, `on_publishing` was

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 @click.option(
     "--strict",
     is_flag=True,
-    help="Refuse a guarantee that means little; otherwise, it is logged as a warning. A release "
-    "that exists is not checked.",
+    help="Refuse a guarantee that means little, and anything else that a run warns of before it "
+    "begins. A release that exists is not checked.",
 )
 @quiet_option
 @click.option(

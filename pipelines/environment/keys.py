@@ -7,7 +7,6 @@ launcher did, from the environment or a file, and prove by a fingerprint that th
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 import secrets
 import stat
@@ -27,8 +26,6 @@ FEWEST_DISTINCT = 14
 key has fewer with probability below 2^-64 (2^-68.3 for its bytes, 2^-64.1 for its steps)."""
 # What `... | sha256sum` gives where the first command has failed.
 _HASHES_OF_NOTHING = {hashlib.sha256(nothing).digest() for nothing in (b"", b"\n")}
-
-_LOGGER = logging.getLogger("quietcorpus.keys")
 
 
 def configured_master_key() -> bytes | None:
@@ -55,7 +52,7 @@ def configured_master_key() -> bytes | None:
             f"{name}: the master key is not {2 * KEY_BYTES} hexadecimal digits; make one with "
             "`openssl rand -hex 32`"
         )
-    if _is_weak(key) and os.environ.get(ALLOW_VARIABLE) != "1":
+    if is_weak(key) and os.environ.get(ALLOW_VARIABLE) != "1":
         raise InputError(
             f"{name}: the master key is not a random one: it has few distinct bytes, or equal "
             "steps between them, or is the hash of nothing; make one with `openssl rand -hex 32` "
@@ -92,7 +89,7 @@ def open_to_others(status: os.stat_result, reader: int) -> bool:
     return bool(stat.S_IMODE(status.st_mode) & 0o777 & ~permitted)
 
 
-def _is_weak(key: bytes) -> bool:
+def is_weak(key: bytes) -> bool:
     """Return whether a key is evidently weak: few distinct bytes, a count, the hash of nothing."""
     if key in _HASHES_OF_NOTHING:
         return True
@@ -113,11 +110,6 @@ def master_key(*, local: bool) -> Iterator[bytes]:
     """
     key = configured_master_key()
     if key is not None:
-        if _is_weak(key):
-            _LOGGER.warning(
-                "%s: the master key can be guessed, so that this release protects nothing",
-                ALLOW_VARIABLE,
-            )
         yield key
         return
     if not local:

@@ -61,7 +61,6 @@ class CountedEmbeddingsKind(UserLevelKind):
             raise InputError(f"{corpus.key}: {error}") from None
         shares = [share_for(epsilon, corpus.delta, noise) for epsilon in budgets.values()]
         most = tuple(int(share * STEPS) for share in shares)
-        corpus.warn_of_idle(name for name, own in zip(budgets, most, strict=True) if not own)
         made = cls(corpus, Cooccurrences(spec.window, most, ClippedSum(noise), corpus.users))
         made.refuse_few()
         return made
@@ -70,6 +69,11 @@ class CountedEmbeddingsKind(UserLevelKind):
     def on_noise(self) -> float:
         """Return the users per standard deviation of the noise, in units of one user's share."""
         return float(self.corpus.spec.users / self.counting.mechanism.noise_multiplier)
+
+    @property
+    def doubts(self) -> Sequence[str]:
+        most = zip(self.corpus.budgets, self.counting.most, strict=True)
+        return self.corpus.doubts_of_idle(name for name, own in most if not own)
 
     @property
     def computing(self) -> str:

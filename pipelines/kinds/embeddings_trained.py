@@ -75,7 +75,6 @@ class TrainedEmbeddingsKind(UserLevelKind):
             )
         except ValueError as error:
             raise InputError(f"{corpus.key}: {error}") from None
-        corpus.warn_of_idle(group.name for group in schedule.groups if not group.steps)
         made = cls(corpus, given, schedule, given.lot)
         made.refuse_few()
         return made
@@ -87,6 +86,11 @@ class TrainedEmbeddingsKind(UserLevelKind):
         The unit is the most that one user adds to a step. The steps' noise adds in squares.
         """
         return float(self.lot / self.schedule.noise_multiplier) * math.sqrt(self.until)
+
+    @property
+    def doubts(self) -> Sequence[str]:
+        idle = (group.name for group in self.schedule.groups if not group.steps)
+        return self.corpus.doubts_of_idle(idle)
 
     @property
     def computing(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
@@ -32,8 +31,6 @@ from quietcorpus.transforms.users.training_shards import shards_for
 from quietcorpus.transforms.users.user_vocabulary import SelectUserVocabulary
 from quietcorpus.transforms.users.users import GatherUsers, Users
 from quietcorpus.transforms.vocabulary import load
-
-_LOGGER = logging.getLogger("quietcorpus.embeddings")
 
 
 @dataclass(frozen=True)
@@ -86,15 +83,13 @@ class UserCorpus:
         """Return the spec's key of the budgets."""
         return f"mechanism.{self.spec.key}"
 
-    def warn_of_idle(self, groups: Iterable[str]) -> None:
-        """Warn that the budgets of these groups are too small for their users to contribute."""
-        for name in groups:
-            _LOGGER.warning(
-                "%s: %s: so little that its users contribute nothing to the vectors; raise it, or "
-                "lower the largest",
-                self.key,
-                name,
-            )
+    def doubts_of_idle(self, groups: Iterable[str]) -> list[str]:
+        """Say that the budgets of these groups are too small for their users to contribute."""
+        return [
+            f"{self.key}: {name}: so little that its users contribute nothing to the vectors; "
+            "raise it, or lower the largest"
+            for name in groups
+        ]
 
     @property
     def delta(self) -> Fraction:

@@ -75,6 +75,11 @@ class Kind(Protocol):
         """Return the weaknesses of the guarantee that are known before a run."""
         return of_guarantee(self.cost, self.artefacts)
 
+    @property
+    def doubts(self) -> Sequence[str]:
+        """Return what in the spec may be meant otherwise: by key, each with its remedy."""
+        return ()
+
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
         """Add the job to a pipeline."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +26,6 @@ from quietcorpus.transforms.privatizers.sentences import (
 )
 from quietcorpus.transforms.shards import Tally, Written
 
-_LOGGER = logging.getLogger("quietcorpus.sentences")
 _PROJECTIONS = 100
 
 
@@ -81,18 +79,18 @@ class SentencesKind(Kind):
     def artefacts(self) -> Sequence[card.Artefact]:
         return on_the_card(self.parameters.candidates, self.parameters.encoder)
 
-    def build(self, pipeline: beam.Pipeline, job: Job) -> None:
+    @property
+    def doubts(self) -> Sequence[str]:
         own, public = self.spec.most_sentences, self.manifest.most_sentences
-        if own != public:
-            _LOGGER.warning(
-                "mechanism.most_sentences: %d, and the candidates were calibrated with the first "
-                "%d of public documents: the guarantee is the same, the utility may be less; give "
-                "%d, or build candidates with --most-sentences %d",
-                own,
-                public,
-                public,
-                own,
-            )
+        if own == public:
+            return ()
+        return [
+            f"mechanism.most_sentences: {own}, and the candidates were calibrated with the first "
+            f"{public} of public documents: the guarantee is the same, the utility may be less; "
+            f"give {public}, or build candidates with --most-sentences {own}"
+        ]
+
+    def build(self, pipeline: beam.Pipeline, job: Job) -> None:
         release_documents(pipeline, job, self.parameters)
 
     def check(self, tally: Tally) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -14,7 +14,6 @@ from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.card.mechanism import class_of
 from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.card.weakness import Weakness
 from quietcorpus.pipelines.environment.version import software
 from quietcorpus.pipelines.kinds.kind import Account, Kind
 from quietcorpus.pipelines.spec.spec import Spec
@@ -30,16 +29,15 @@ def describe(
     tally: Tally,
     created: str,
     counted: card.LedgerEntry | None = None,
-    shown: Iterable[Weakness] = (),
+    weak: Sequence[str] = (),
 ) -> Card:
     """Build the card of a release that wrote these files.
 
-    `created` is the time when it was begun (UTC, ISO 8601). `shown` are the weaknesses that only
-    the run showed.
+    `created` is the time when it was begun (UTC, ISO 8601). `weak` says in which ways the
+    guarantee is weak, which the card lists first.
     """
     account = kind.account(files)
     resolved = {name: _resolved(value) for name, value in account.resolved.items()}
-    weak = [one.said for one in (*kind.weaknesses, *shown)]
     limits = [*weak, *_not_protected(spec, account)]
     return Card(
         release=spec.release,
@@ -95,9 +93,16 @@ def _not_protected(spec: Spec, account: Account) -> list[str]:
         *_of_partitions(spec),
         *account.not_protected,
         "what other releases of the corpus say: the costs of all of them add up, and so do those "
-        "of a corpus and of its altered version, under whatever ids",
+        f"of a corpus and of its altered version, under whatever ids ({_of_ids(spec)})",
         "anything against an adversary who holds the master key, or breaks AES-256 or BLAKE2b",
     ]
+
+
+def _of_ids(spec: Spec) -> str:
+    """Return under what the release's id is unique."""
+    if spec.ledger is None:
+        return "no ledger counts them, and none checks that an id is used once"
+    return "an id is unique within its ledger, which counts the releases that name it"
 
 
 def _of_partitions(spec: Spec) -> list[str]:

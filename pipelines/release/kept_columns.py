@@ -8,7 +8,6 @@ anything is published. Messages name a column and what it looks like, but none o
 from __future__ import annotations
 
 import itertools
-import logging
 import re
 from collections.abc import Iterator, Sequence
 
@@ -18,29 +17,28 @@ from quietcorpus.transforms.reading.copies import Copies, strings
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Plan
 from quietcorpus.transforms.reading.sources import read
 
-_LOGGER = logging.getLogger("quietcorpus.release")
 _SPLITS, _DOCUMENTS = 8, 2048  # the most that are read
 _FEW = 20  # one value in so many is too many
 _LEAST_VALUES, _SENTENCE_WORDS = 10, 5
 _ADDRESS = re.compile(r"[^\s@]@[^\s@]+\.[^\s@]")
 
 
-def check(corpus: Corpus, plan: Plan) -> None:
-    """Refuse kept columns that repeat the text, and warn of those that look personal.
+def check(corpus: Corpus, plan: Plan) -> list[str]:
+    """Refuse kept columns that repeat the text; return what others look like, with the remedy.
 
     Raises InputError for a column that repeats it in the sample; see `refuse_copies`.
     """
     batches = list(_sample(corpus, plan)) if corpus.keep else []
     refuse_copies(sum((Copies.of(batch, corpus.keep) for batch in batches), start=Copies()))
+    doubts = []
     for name in corpus.keep:
         values = [value for batch in batches for value in strings(batch.columns[name])]
         if like := looks_like(values):
-            _LOGGER.warning(
-                "input.keep: %r looks like %s, and will be released as it is; drop it, unless "
-                "everyone may read it",
-                name,
-                " and ".join(like),
+            doubts.append(
+                f"input.keep: {name!r} looks like {' and '.join(like)}, and will be released as "
+                "it is; drop it, unless everyone may read it"
             )
+    return doubts
 
 
 def refuse_copies(copies: Copies) -> None:

@@ -13,7 +13,12 @@ from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.weakness import Weakness
 from quietcorpus.pipelines.engine.engine import Engine
 from quietcorpus.pipelines.engine.interruption import interruptible
-from quietcorpus.pipelines.environment.keys import WorkerKey, configured_master_key, master_key
+from quietcorpus.pipelines.environment.keys import (
+    WorkerKey,
+    configured_master_key,
+    is_weak,
+    master_key,
+)
 from quietcorpus.pipelines.kinds.job import Job
 from quietcorpus.pipelines.kinds.kind import Kind
 from quietcorpus.pipelines.kinds.prepare import prepare
@@ -35,6 +40,7 @@ from quietcorpus.transforms.reading.sources import plan, states
 from quietcorpus.transforms.shards import Tally, Written, data_file, make_shards
 
 _LOGGER = logging.getLogger("quietcorpus.release")
+_UNPROTECTED = "not protected: "
 
 
 def release(
@@ -48,15 +54,13 @@ def release(
     """Make and publish a release; raises InputError for anything that a person can mend.
 
     `on_publishing` is called just before the release is published: from then on it may exist. With
-    `strict`, InputError is also raised for weaknesses that are known before anything is read.
+    `strict`, InputError is also raised for what a run would else warn of before it begins.
     """
     existing.refuse_existing(spec)
     _require_key(spec)
     kind = prepare(spec, engine.workers)
-    weaknesses = kind.weaknesses
-    if strict:
-        _refuse(weaknesses)
-    _warn(weaknesses)
+    weaknesses = [*_of_key(), *kind.weaknesses]
+    _heed(weaknesses, kind.doubts, strict)
     if spec.checkpoints:
         storage.probe("checkpoints", spec.checkpoints)
     if spec.rejects and places.is_local(spec.rejects.path):
@@ -64,7 +68,7 @@ def release(
     planned = plan(spec.corpus)
     foresee(spec, kind)
     if kind.has_documents:
-        kept_columns.check(spec.corpus, planned)
+        _heed((), kept_columns.check(spec.corpus, planned), strict)
     with master_key(local=engine.local) as master:
         corpus = planned.corpus_digest(spec.corpus)
         key = ReleaseKey.derive(master, spec.release, corpus)
@@ -86,22 +90,36 @@ def release(
             make(f"{spec.output}.dry-run")
         try:
             with Output(spec.output).staging(spec.release, run, key) as place:
-                return _publish(make(place.staging), kind, key, place, held, on_publishing)
+                job = make(place.staging)
+                return _publish(job, kind, weaknesses, key, place, held, on_publishing)
         except NoisyOutcome:
             if held:
                 held.refuse()
             raise
 
 
-def _refuse(weaknesses: Sequence[Weakness]) -> None:
-    if weaknesses:
-        said = "; ".join(f"not protected: {one.said}; {one.remedy}" for one in weaknesses)
-        raise InputError(f"strict: {said}, or drop `strict`")
+def _of_key() -> list[Weakness]:
+    """Judge the master key, which may be a weak one if the environment allows it."""
+    master = configured_master_key()
+    if master is None or not is_weak(master):
+        return []
+    return [
+        Weakness(
+            "anything: the master key can be guessed, and with it every noise is known",
+            "make a key with `openssl rand -hex 32`",
+        )
+    ]
 
 
-def _warn(weaknesses: Sequence[Weakness]) -> None:
-    for one in weaknesses:
-        _LOGGER.warning("not protected: %s", one.said)
+def _heed(weaknesses: Sequence[Weakness], doubts: Sequence[str], strict: bool) -> None:
+    """Warn of weaknesses and doubts, or refuse them; each doubt names its remedy itself."""
+    said = [_UNPROTECTED + one.said for one in weaknesses]
+    if strict and (said or doubts):
+        remedies = [one.remedy for one in weaknesses]
+        lines = [f"{line}; {remedy}" for line, remedy in zip(said, remedies, strict=True)]
+        raise InputError(f"strict: {'; '.join([*lines, *doubts])}, or drop `strict`")
+    for line in (*said, *doubts):
+        _LOGGER.warning("%s", line)
 
 
 def _require_key(spec: Spec) -> None:
@@ -120,6 +138,7 @@ def _require_key(spec: Spec) -> None:
 def _publish(
     job: Job,
     kind: Kind,
+    weaknesses: Sequence[Weakness],
     key: ReleaseKey,
     place: Staging,
     held: HeldReservation | None,
@@ -141,13 +160,15 @@ def _publish(
     _check_sealed([*written, *files])
     shown = kind.shown(written, files)
     created, counted = (held.created, held.on_the_card) if held else (place.created, None)
-    made = describe(spec, kind, files, tally, created, counted, shown)
+    weak = [one.said for one in (*weaknesses, *shown)]
+    made = describe(spec, kind, files, tally, created, counted, weak)
     text = readme.render(made)
     made = made.model_copy(update={"readme_sha256": hashlib.sha256(text.encode()).hexdigest()})
     _check_unchanged(job)
     if held:
         held.commit(made, _identifiers(job, tally, key))
-    _warn(shown)  # after the commit: these warnings reveal something of the noisy outcome
+    # After the commit: these warnings reveal something of the noisy outcome.
+    _heed(shown, (), strict=False)
     place.publish(files, {layout.README: text, layout.CARD: made.to_json()}, on_publishing)
     return made
 

@@ -85,6 +85,12 @@ def test_a_column_of_addresses_is_kept_with_a_warning(workspace: Workspace) -> N
     done = workspace.release({"input.keep": ["by"]})
     assert "WARNING input.keep: 'by' looks like e-mail addresses, and will be" in done.stderr
     assert "xylo" not in done.stderr
+    # Kills: --strict that refuses weak guarantees alone.
+    changes = {"input.keep": ["by"], "output": "released/other"}
+    workspace.output = workspace.output.with_name("other")
+    message = workspace.refused(changes, "--strict")
+    assert message.startswith("--strict: input.keep: 'by' looks like e-mail addresses, and will be")
+    assert message.endswith(", unless everyone may read it, or drop --strict")
 
 
 def test_nothing_is_kept_that_is_not_listed(workspace: Workspace) -> None:

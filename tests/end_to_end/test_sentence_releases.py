@@ -162,6 +162,12 @@ def test_candidates_of_other_sentences_are_warned_of(
     said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert said == [MISMATCH] * warned
     assert ("were calibrated" in (workspace.output / "README.md").read_text()) == warned
+    if warned:  # Kills: --strict that refuses weak guarantees alone.
+        workspace.output = workspace.output.with_name("other")
+        message = workspace.refused(
+            sentences(most_sentences=most) | {"output": "released/other"}, "--strict"
+        )
+        assert message == f"--strict: {MISMATCH}, or drop --strict"
 
 
 MISMATCH = (

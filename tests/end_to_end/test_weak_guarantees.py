@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from embedding_releases import WORDS, digests_of, embeddings, prepare, release_all
+from machine import MASTER_KEY
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -105,6 +106,45 @@ def test_a_guarantee_at_the_threshold(workspace: Workspace, name: str) -> None:
     workspace.json_lines(["quiet world hello", "quiet world"] * 300)
     done = workspace.release(STRONG[name], "--strict")
     assert "WARNING" not in done.stderr
+
+
+def test_a_key_that_can_be_guessed(workspace: Workspace) -> None:
+    # Kills: a variable that was left over from a test, of which nobody hears, and no reader.
+    workspace.environment |= {
+        "QUIETCORPUS_MASTER_KEY": "00" * 32,
+        "QUIETCORPUS_ALLOW_WEAK_KEY": "1",
+    }
+    workspace.json_lines(["quiet world hello"] * 20)
+    said = "anything: the master key can be guessed, and with it every noise is known"
+    assert assert_said(workspace, {}) == [said]
+    workspace.output = workspace.output.with_name("other")
+    assert_refused(workspace, {"output": "released/other"}, said)
+    # The negative control: the variable alone is no weakness.
+    workspace.environment["QUIETCORPUS_MASTER_KEY"] = MASTER_KEY
+    done = workspace.release({"output": "released/other"}, "--strict")
+    assert "WARNING" not in done.stderr
+
+
+@pytest.mark.parametrize("method", ["sgd", "cooccurrence"])
+def test_users_who_contribute_nothing(
+    workspace: Workspace, lee_texts: list[str], method: str
+) -> None:
+    # Kills: a group whose budget is spent on nothing, and nobody hears of it; the wrong group.
+    prepare(workspace, lee_texts)
+    budgets = {"column": "team", "epsilon": {"gold": 60, "silver": 0.0001}}
+    block: dict[str, Any] = {"users": 40_000, "budgets": budgets, "few_users": "accept"}
+    if method == "sgd":
+        block["training"] = {"steps": 5, "lot": 100, "participation": "steps"}
+    changes = embeddings(workspace, method, **block)
+    changes["input.path"] = NOWHERE["input.path"]
+    done = workspace.run("release", str(workspace.spec(changes)))
+    said = "silver: so little that its users contribute nothing to the vectors; raise it, or lower"
+    warned = [line for line in done.stderr.splitlines() if "contribute nothing" in line]
+    assert len(warned) == 1
+    assert said in warned[0]
+    message = workspace.refused(changes, "--strict")
+    assert said in message
+    assert message.startswith("--strict: ")
 
 
 def test_a_sentence_at_an_epsilon_that_means_little(

@@ -169,21 +169,6 @@ def test_a_weak_key_is_refused(
     assert configured_master_key() == weak
 
 
-def test_a_weak_key_that_is_allowed_is_warned_of(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    # Kills: a variable that was left over from a test, of which nobody hears.
-    monkeypatch.setenv(ALLOW_VARIABLE, "1")
-    monkeypatch.setenv(NAME, RAW.hex())
-    with master_key(local=True):
-        assert caplog.records == []
-    monkeypatch.setenv(NAME, "00" * 32)
-    with master_key(local=True):
-        (record,) = caplog.records
-    assert record.levelname == "WARNING"
-    assert "this release protects nothing" in record.getMessage()
-
-
 def probability_of_few(draws: int, distinct: int) -> Fraction:
     """That so many random bytes have fewer than `distinct` values among them, exactly."""
     law = [Fraction(1)] + [Fraction(0)] * draws
