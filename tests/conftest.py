@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import fasteners
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -341,16 +343,32 @@ def lee_texts() -> list[str]:
     return lee("lee_background.cor").read_text("utf-8").splitlines()
 
 
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """A folder that one of the processes of a test run fills for all; nobody may change it."""
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    with fasteners.InterProcessLock(f"{folder}.lock"):
+        if not (folder / "made").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            make(folder)
+            (folder / "made").touch()
+    return folder
+
+
 @pytest.fixture(scope="session")
 def word_index(
     tmp_path_factory: pytest.TempPathFactory, new_workspace: Callable[[Path], Workspace]
 ) -> Path:
     """An index of the Lee corpus's words, built by the command; nobody may change it."""
-    workspace = new_workspace(tmp_path_factory.mktemp("index"))
-    source = str(lee("lee_fasttext.vec"))
-    done = workspace.run("index", "build", source, "--output", "built", "--provenance", "public")
-    assert done.returncode == 0, done.stderr
-    return workspace.folder / "built"
+
+    def build(folder: Path) -> None:
+        source = str(lee("lee_fasttext.vec"))
+        whole = ("index", "build", source, "--output", "built", "--provenance", "public")
+        done = new_workspace(folder).run(*whole)
+        assert done.returncode == 0, done.stderr
+
+    return made_once(tmp_path_factory, "index", build) / "built"
 
 
 @pytest.fixture(scope="session")
@@ -371,12 +389,14 @@ def candidates(
     lee_texts: list[str],
 ) -> Path:
     """Candidates of public texts of the Lee corpus, and beside them what the command printed."""
-    workspace = new_workspace(tmp_path_factory.mktemp("candidates"))
-    done = build_candidates(workspace, "built", lee_texts[:PUBLIC_TEXTS])
-    assert done.returncode == 0, done.stderr
-    (workspace.folder / "printed").write_text(done.stdout)
-    assert all(line.startswith("INFO ") for line in done.stderr.splitlines()), done.stderr
-    return workspace.folder / "built"
+
+    def build(folder: Path) -> None:
+        done = build_candidates(new_workspace(folder), "built", lee_texts[:PUBLIC_TEXTS])
+        assert done.returncode == 0, done.stderr
+        (folder / "printed").write_text(done.stdout)
+        assert all(line.startswith("INFO ") for line in done.stderr.splitlines()), done.stderr
+
+    return made_once(tmp_path_factory, "candidates", build) / "built"
 
 
 @pytest.fixture(scope="session")
