@@ -10,14 +10,15 @@ BENCH_CORPUS ?= ../shared/data/cfpb_complaints.parquet
 BENCH_REVIEWS ?= ../shared/data/imdb_reviews.parquet
 BENCH_COMMITS ?= ../shared/data/commit_messages.parquet
 
-.PHONY: help demo demo-words test check docs links bench utility utility-words clean
+.PHONY: help demo demo-words test test-slow check docs links bench utility utility-words clean
 .PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release airflow
 .PHONY: azurite vnu chromium clusters faults races soak utility-embeddings reconstruction release-dry
 
 help:
 	@echo "make demo     a real corpus becomes a release"
 	@echo "make demo-words  sentences before and after, word by word, at three epsilons"
-	@echo "make test     all tests"
+	@echo "make test     the tests"
+	@echo "make test-slow  those that take long: clusters, kills in the middle, sweeps"
 	@echo "make check    formatting, lint, types, layers"
 	@echo "make docs     the documentation as a site, in build/docs"
 	@echo "make release-dry  a version of the software, all but its tag and upload"
@@ -50,8 +51,14 @@ $(VECTORS): $(VENV)/.demo
 demo-words: $(VECTORS)
 	$(BIN)/python examples/demo_words.py $(VECTORS)
 
+# Files are run in the order of their names, and so what takes long comes first.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(PYTEST) -m "not slow"
+
+test-slow: $(VENV)/.test
+	$(PYTEST) -m slow
 
 check: $(VENV)/.check links
 	$(BIN)/ruff format --check .

@@ -21,6 +21,8 @@ from running_clusters import Cluster, below, found
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
+pytestmark = pytest.mark.slow
+
 QUICK_SECONDS = 30
 
 

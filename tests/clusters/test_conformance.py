@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from tests.conftest import Workspace
 
+pytestmark = pytest.mark.slow
+
 CANARY = "zqxcanaryvoice"
 FILES, FREQUENT = 4, 200
 VECTORS = ("counted", "trained")

@@ -24,6 +24,8 @@ from machine import BUILD, ROOT, required
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
+pytestmark = pytest.mark.slow
+
 DAGS = ROOT / "deploy" / "airflow"
 AIRFLOW = BUILD / "airflow" / "bin" / "airflow"
 CANARY = "zanzibarcanary"

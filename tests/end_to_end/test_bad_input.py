@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from machine import WORKERS
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -46,7 +47,7 @@ def test_truncated_parquet(workspace: Workspace) -> None:
     assert "input/corpus.parquet is not a readable Parquet file" in message
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", WORKERS)
 def test_parquet_with_a_damaged_row_group(workspace: Workspace, workers: str) -> None:
     # The footer is whole, so that the damage shows in a worker and not before the run.
     path = workspace.parquet({"text": GOOD}, row_group_size=10, use_dictionary=False)
@@ -148,7 +149,7 @@ def test_document_of_50_mb_is_released_like_any_other(workspace: Workspace) -> N
     assert counts == [(1,), (1,), (8_334_000,)]
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", WORKERS)
 def test_duplicate_ids(workspace: Workspace, workers: str) -> None:
     rows = 300
     columns = {"text": ["quiet"] * rows, "key": [*range(rows - 1), 7]}

@@ -36,6 +36,7 @@ def test_the_command_says_what_candidates_it_made(candidates: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_candidates_are_made_alike_again(
     workspace: Workspace, candidates: Path, lee_texts: list[str]
 ) -> None:

@@ -27,6 +27,7 @@ from canaries import (
     needles_of,
     refused_without_a_word,
 )
+from machine import WORKERS
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -135,7 +136,7 @@ def test_a_release_of_embeddings_tells_nothing_of_the_canary(
     assert len(workspace.rows()) == len(OTHERS) + 26
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", WORKERS)
 def test_a_damaged_row_group_tells_nothing(workspace: Workspace, workers: str) -> None:
     corpus(workspace)
     damage(workspace)
@@ -159,7 +160,7 @@ def test_a_failed_release_of_embeddings_tells_nothing(
     refused_without_a_word(workspace, PARQUET | sentences(), "1")
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", WORKERS)
 def test_a_malformed_line_tells_nothing(workspace: Workspace, workers: str) -> None:
     malformed = ('{"text": "' + CANARY).encode()
     workspace.json_lines([*OTHERS, malformed, *OTHERS])

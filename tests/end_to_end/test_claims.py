@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from tests.conftest import CommandServer, Workspace
 
+pytestmark = pytest.mark.slow
+
 ROUNDS = 6
 OUTPUT = f"s3://{BUCKET}/claimed/out"
 PREFIX = "claimed/out/"

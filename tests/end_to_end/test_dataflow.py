@@ -164,6 +164,7 @@ def test_a_template_would_be_published_by_nobody(workspace: Workspace) -> None:
     assert message.startswith("--template_location: ")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("gcp")
 def test_the_templates_step_makes_a_release(workspace: Workspace) -> None:
     folder = workspace.folder

@@ -101,6 +101,7 @@ def test_where_sentences_end_is_not_seen(workspace: Workspace, madlib: Changes) 
     assert in_order(workspace) == in_order(workspace, "other")
 
 
+@pytest.mark.slow
 def test_the_engine_does_not_matter(released: Workspace, madlib: Changes) -> None:
     # Kills: what hangs on the number of workers, or on what this process holds.
     released.release({"input": INPUT, "output": "released/again"} | madlib(), "--workers", "2")

@@ -47,6 +47,7 @@ MISSING: dict[tuple[str, str], str | None] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "method"), MISSING)
 def test_what_is_not_installed(
     prepared: Workspace, lee_texts: list[str], module: str, method: str

@@ -69,6 +69,7 @@ def test_a_second_run_gives_the_same_bytes(once: tuple[Workspace, dict[str, Any]
     assert mine == first
 
 
+@pytest.mark.slow
 def test_the_workers_do_not_matter(once: tuple[Workspace, dict[str, Any]]) -> None:
     # Two processes of Beam's, and for `sgd` two actors of Ray's. Kills: noise of a worker's own,
     # sums that are rounded before they are added, users that are lost between actors or doubled,

@@ -26,6 +26,8 @@ from quietcorpus.mechanisms.accounting import epsilon_of
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
+pytestmark = pytest.mark.slow
+
 PATIENCE_SECONDS = 240  # Ray's workers take their time where processors are few
 STEPS = 400
 LOT = 40

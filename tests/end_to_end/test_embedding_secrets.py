@@ -34,6 +34,8 @@ from embedding_releases import (
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
+pytestmark = pytest.mark.slow
+
 NAME, TEAM = "quill.canary@private-host.example", "vermilionfinch"
 CASES: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
     "sgd-1": ("sgd", {"vocabulary": PRIVATE, "epsilon": 30}, IN_PROCESS),

@@ -33,6 +33,8 @@ from quietcorpus.pipelines.storage.files import read_table
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
+pytestmark = pytest.mark.slow
+
 ALPHA = 1e-6
 WORDS = 400
 USERS = 300

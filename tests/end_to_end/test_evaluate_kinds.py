@@ -26,6 +26,8 @@ from quietcorpus.indexes.tokenizer import tokenize
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
+pytestmark = pytest.mark.slow
+
 ALPHA = 1e-6
 DOCUMENTS = 120
 KEPT = {"path": "input/*.parquet", "id": "article", "keep": ["article"]}

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
-from machine import members, wait_until
+from machine import WORKERS, members, wait_until
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -46,7 +46,7 @@ def running(workspace: Workspace) -> Callable[..., subprocess.Popen[str]]:
     return start
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", WORKERS)
 def test_ctrl_c_in_the_middle(
     workspace: Workspace, running: Callable[..., subprocess.Popen[str]], workers: str
 ) -> None:
@@ -61,6 +61,7 @@ def test_ctrl_c_in_the_middle(
     assert workspace.leftovers() == []
 
 
+@pytest.mark.slow
 def test_a_killed_run_can_be_repeated(
     workspace: Workspace, running: Callable[..., subprocess.Popen[str]]
 ) -> None:

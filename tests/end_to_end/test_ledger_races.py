@@ -15,6 +15,8 @@ import pytest
 from ledger_races import PROCESSES
 from s3_server import BUCKET, S3Server
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = Path(__file__).parents[1] / "ledger_races.py"
 
 

@@ -24,6 +24,7 @@ STARTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", ["command", *STARTS])
 def test_the_packages_are_told_apart(workspace: Workspace, start: str) -> None:
     """Kills: a launcher or a worker that takes another's package for ours.

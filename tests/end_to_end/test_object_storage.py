@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from machine import WORKERS
 from s3_server import BUCKET
 from uploads import UPLOADS
 
@@ -39,7 +40,7 @@ REMOTE = {
 }
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", WORKERS)
 def test_a_release_from_bucket_to_bucket(remote: Workspace, s3: S3Server, workers: str) -> None:
     output = f"s3://corpus/released/{workers}"
     changes = REMOTE | {"output": output, "rejects": {"path": "s3://corpus/rejects"}}
@@ -151,6 +152,7 @@ def test_what_is_not_permitted(
     assert f"do not permit to {verb} there; have that granted" in found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answers", ["nothing listens", "no answer"])
 def test_a_store_that_does_not_answer(remote: Workspace, answers: str) -> None:
     """Kills: a check without a deadline; Beam alone takes minutes to give up."""

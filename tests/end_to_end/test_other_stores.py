@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from azure_server import AzureStore, azure_store
 from gcs_server import GoogleStore, google_store
+from machine import WORKERS
 from uploads import UPLOADS
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def assert_tells_nothing(text: str, workspace: Workspace, store: Store) -> None:
         assert secret not in text
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", WORKERS)
 def test_a_release_from_store_to_store(remote: Workspace, store: Store, workers: str) -> None:
     output = f"{store.root}/released/{workers}"
     done = remote.release(
@@ -144,7 +145,7 @@ def assert_nothing_left(workspace: Workspace, store: Store) -> None:
     assert workspace.leftovers() == []
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", WORKERS)
 def test_words_with_an_index_in_the_store(
     remote: Workspace, store: Store, index: str, words: Callable[..., Any], workers: str
 ) -> None:

@@ -26,6 +26,8 @@ from ruamel.yaml import YAML
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
+pytestmark = pytest.mark.slow
+
 CLUSTER = ROOT / "deploy" / "ray" / "cluster.yaml"
 RAY = Path(sys.executable).with_name("ray")
 PATIENCE_SECONDS = 180

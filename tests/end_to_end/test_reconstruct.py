@@ -210,6 +210,7 @@ def test_a_release_without_signal_stays_so(workspace: Workspace) -> None:
     assert abs(of_own_group(better) - 1 / GROUPS) < 0.03
 
 
+@pytest.mark.slow
 def test_lengths_are_those_of_what_was_not_clipped(workspace: Workspace) -> None:
     # Most words of the vocabulary are in no document, and clipped noise would count for as many
     # tokens as there are: lengths would be 80. The sum's deviation is 8 % of it.

@@ -46,6 +46,7 @@ def several_files(workspace: Workspace) -> Workspace:
 PORTABLE = ["--runner=PortableRunner", "--job_endpoint=embed", "--environment_type=LOOPBACK"]
 
 
+@pytest.mark.slow
 def test_the_engine_does_not_matter(several_files: Workspace) -> None:
     # One, two and three local processes, and Beam's portable runner, the road to every cluster.
     released = []

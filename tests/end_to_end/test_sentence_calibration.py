@@ -72,6 +72,7 @@ def test_what_is_expected_is_the_mean_over_the_law(
         assert one.depth == pytest.approx(np.mean(depths), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_the_command(workspace: Workspace, public: Path, candidates: Path) -> None:
     # Kills: a line too few, a best of each epsilon that is not the closest, other numbers than
     # those of the function.

@@ -12,6 +12,8 @@ from sentence_releases import DOCUMENTS, INPUT, LAWS, Sentences, corpus, in_orde
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
+pytestmark = pytest.mark.slow
+
 LOW = {"similarity": 0.01, "truncation": 2}  # at which little of a document is left
 
 

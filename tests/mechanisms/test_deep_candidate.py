@@ -82,6 +82,7 @@ def half_spaces(sentences: np.ndarray, point: np.ndarray) -> int:
     return int(min((centred @ direction >= 0).sum() for direction in directions))
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(
     sentences=hn.arrays(np.int64, (6, 2), elements=st.integers(-50, 50)),

@@ -76,6 +76,7 @@ def test_directions_are_those_of_the_signal() -> None:
     assert ((shares > 0.5) & (shares < 1)).all()
 
 
+@pytest.mark.slow
 def test_directions_are_sought_where_words_are_frequent() -> None:
     # Four topics in 40 bins, a topic a document, among 2,400 bins that hold next to nothing: over
     # all bins the topics' eigenvalues pass the noise's by less than what can be seen there

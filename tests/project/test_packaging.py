@@ -105,6 +105,7 @@ def test_the_setup_file_ships_what_a_build_needs(
         assert installed() <= set(archive.namelist())
 
 
+@pytest.mark.slow
 def test_an_installation_beside_packages_of_our_folders_names(
     wheel: Path, workspace: Workspace
 ) -> None:

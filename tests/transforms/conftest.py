@@ -19,7 +19,9 @@ def key() -> ReleaseKey:
     return ReleaseKey.derive(os.urandom(32), "test", b"")
 
 
-@pytest.fixture(scope="module", params=["float32", "bfloat16"])
+@pytest.fixture(
+    scope="module", params=["float32", pytest.param("bfloat16", marks=pytest.mark.slow)]
+)
 def packaged(request: pytest.FixtureRequest) -> Encoder:
     """In either precision: a processor without bfloat16 is only slow at it."""
     return Encoder.load(KEY, PACKAGED, packaged_folder(), request.param)

@@ -130,6 +130,7 @@ def listening(process: psutil.Process) -> set[tuple[str, int]]:
     return found
 
 
+@pytest.mark.slow
 def test_worker_processes_are_spoken_to_on_loopback_alone(workspace: Workspace) -> None:
     # Private text passes, unencrypted, between these processes.
     workspace.parquet({"text": ["quiet world " * 20] * 60_000}, row_group_size=6000)

@@ -1,0 +1,33 @@
+"""The tests that docs/measurements/planted-faults.md names are there, and `make test` runs them."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from machine import ROOT
+
+PAGE = ROOT / "docs" / "measurements" / "planted-faults.md"
+
+
+def is_slow(node: ast.AST) -> bool:
+    """Return whether a decorator, or the value of a module's `pytestmark`, is the mark `slow`."""
+    return ast.unparse(node) == "pytest.mark.slow"
+
+
+def test_every_named_test_is_run() -> None:
+    # Kills: a test that is renamed, deleted or marked as slow, so that its fault passes unseen.
+    named = set(re.findall(r"`([\w/]+\.py)`: `(test_\w+)`", PAGE.read_text("utf-8")))
+    assert len(named) > 50
+    for path, name in named:
+        module = ast.parse((ROOT / "tests" / path).read_text("utf-8"))
+        marks = [
+            node.value
+            for node in module.body
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
+        ]
+        assert not any(map(is_slow, marks)), path
+        functions = (node for node in ast.walk(module) if isinstance(node, ast.FunctionDef))
+        found = [function for function in functions if function.name == name]
+        assert len(found) == 1, (path, name)
+        assert not any(map(is_slow, found[0].decorator_list)), (path, name)
