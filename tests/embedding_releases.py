@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from quietcorpus.indexes.tokenizer import tokenize
 
@@ -40,6 +41,8 @@ METHODS: dict[str, dict[str, Any]] = {
     "sgd": {"epsilon": 8, "training": {"steps": 5, "lot": 100}},
     "cooccurrence": {"epsilon": 60},
 }
+EITHER = [pytest.param("sgd", marks=pytest.mark.slow), "cooccurrence"]
+"""The methods, of which training takes seconds."""
 BUDGETS = {"column": "team", "epsilon": {"gold": 60, "silver": 30}}
 PRIVATE = {"private": {"epsilon": 12, "delta": 1e-5, "words": 30}}
 

@@ -15,6 +15,8 @@ from quietcorpus.evaluation.topic_model import draw
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
+pytestmark = pytest.mark.slow
+
 TERMS, DOCUMENTS = 100, 500
 WORDS = [f"w{'abcdefghij'[n // 10]}{'abcdefghij'[n % 10]}" for n in range(TERMS)]
 GRID = ("--epsilons", "20", "--bins", "5,100", "--runs", "2")
@@ -42,7 +44,6 @@ def marked(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
     return {row[2]: row[5] if len(row) > 5 else "" for row in rows}
 
 
-@pytest.mark.slow
 def test_public_texts_tell_how_many_bins(workspace: Workspace, texts: Path) -> None:
     # Hardly any noise: a bin for every word is best, and five bins hold no topics. Kills: scores of
     # the documents themselves (which would all be alike), a map that is not the one said.

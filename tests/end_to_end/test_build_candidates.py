@@ -129,6 +129,7 @@ def test_no_language(workspace: Workspace, language: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_an_encoder_that_is_none(workspace: Workspace, lee_texts: list[str]) -> None:
     # Kills: an error of Ray's workers, which is nobody's input.
     (folder := workspace.folder / "model").mkdir()
@@ -138,6 +139,7 @@ def test_an_encoder_that_is_none(workspace: Workspace, lee_texts: list[str]) -> 
     assert message.startswith(f"--encoder: {folder} is not a model of sentence-transformers")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "package"), [("ray", "ray"), ("sklearn", "scikit-learn")])
 def test_what_makes_candidates_is_not_installed(
     workspace: Workspace, lee_texts: list[str], module: str, package: str

@@ -71,11 +71,13 @@ PARQUET = {
     ("changes", "options"),
     [
         pytest.param(BAG, IN_PROCESS, id="bag-public-1"),
-        pytest.param(BAG, TWO_WORKERS, id="bag-public-2"),
+        pytest.param(BAG, TWO_WORKERS, marks=pytest.mark.slow, id="bag-public-2"),
         pytest.param(BAG | PRIVATE, IN_PROCESS, id="bag-private-1"),
-        pytest.param(BAG | PRIVATE, TWO_WORKERS, id="bag-private-2"),
+        pytest.param(BAG | PRIVATE, TWO_WORKERS, marks=pytest.mark.slow, id="bag-private-2"),
         pytest.param(HISTOGRAM, IN_PROCESS, id="histogram-public-1"),
-        pytest.param(HISTOGRAM | PRIVATE, TWO_WORKERS, id="histogram-private-2"),
+        pytest.param(
+            HISTOGRAM | PRIVATE, TWO_WORKERS, marks=pytest.mark.slow, id="histogram-private-2"
+        ),
     ],
 )
 def test_a_release_tells_nothing_of_the_canary(
@@ -93,7 +95,7 @@ def test_a_release_tells_nothing_of_the_canary(
     ("block", "options"),
     [
         pytest.param({"out_of_vocabulary": "draw"}, IN_PROCESS, id="madlib-1"),
-        pytest.param({"mechanism": "brr"}, TWO_WORKERS, id="brr-2"),
+        pytest.param({"mechanism": "brr"}, TWO_WORKERS, marks=pytest.mark.slow, id="brr-2"),
     ],
 )
 def test_a_release_of_words_tells_nothing_of_the_canary(
@@ -115,8 +117,18 @@ def test_a_release_of_words_tells_nothing_of_the_canary(
     ("block", "options"),
     [
         pytest.param({"utility": "mean-depth"}, IN_PROCESS, id="deep-candidate-1"),
-        pytest.param({"mechanism": "truncation", "utility": ...}, TWO_WORKERS, id="truncation-2"),
-        pytest.param({"mechanism": "madlib", "utility": ...}, IN_PROCESS, id="madlib-1"),
+        pytest.param(
+            {"mechanism": "truncation", "utility": ...},
+            TWO_WORKERS,
+            marks=pytest.mark.slow,
+            id="truncation-2",
+        ),
+        pytest.param(
+            {"mechanism": "madlib", "utility": ...},
+            IN_PROCESS,
+            marks=pytest.mark.slow,
+            id="madlib-1",
+        ),
     ],
 )
 def test_a_release_of_embeddings_tells_nothing_of_the_canary(
@@ -143,7 +155,9 @@ def test_a_damaged_row_group_tells_nothing(workspace: Workspace, workers: str) -
     refused_without_a_word(workspace, PARQUET | BAG, workers)
 
 
-@pytest.mark.parametrize(("mechanism", "workers"), [("brr", "1"), ("madlib", "2")])
+@pytest.mark.parametrize(
+    ("mechanism", "workers"), [("brr", "1"), pytest.param("madlib", "2", marks=pytest.mark.slow)]
+)
 def test_a_failed_release_of_words_tells_nothing(
     workspace: Workspace, words: Callable[..., dict[str, Any]], mechanism: str, workers: str
 ) -> None:
@@ -179,6 +193,7 @@ def test_a_repeated_identifier_tells_nothing(workspace: Workspace) -> None:
     refused_without_a_word(workspace, {"input.id": "case"}, "1")
 
 
+@pytest.mark.slow
 def test_an_unconfigured_key_is_not_written_either(workspace: Workspace) -> None:
     # The fresh key is unknown here, but its variable must not show up with a value.
     spec = str(workspace.spec())

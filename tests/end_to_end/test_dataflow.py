@@ -88,6 +88,7 @@ KINDS: dict[str, tuple[dict[str, Any], set[str]]] = {
     "words": ({}, {"shards", "documents", "run files"}),
     "sentences": ({}, {"shards", "documents", "run files"}),
 }
+OTHER_KINDS = [kind for kind in KINDS if kind != "histogram"]
 
 
 @pytest.fixture
@@ -114,7 +115,9 @@ def run(workspace: Workspace, *arguments: str, **environment: str) -> Any:
 
 
 @pytest.mark.usefixtures("gcp")
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", ["histogram", *(pytest.param(kind, marks=pytest.mark.slow) for kind in OTHER_KINDS)]
+)
 def test_a_dry_run_checks_the_graph(
     workspace: Workspace, request: pytest.FixtureRequest, kind: str
 ) -> None:
@@ -194,6 +197,7 @@ def test_the_templates_step_makes_a_release(workspace: Workspace) -> None:
     assert done.stderr == "quietcorpus: error: --spec: missing; give the spec's URI\n"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("gcp")
 def test_the_templates_step_beside_packages_of_our_folders_names(workspace: Workspace) -> None:
     """Kills: a module of ours that is imported by a name that others have, too."""

@@ -184,6 +184,7 @@ def test_a_card_that_was_changed_is_refused(
     assert message in done.stderr
 
 
+@pytest.mark.slow
 def test_a_corpus_without_a_known_word_is_refused(workspace: Workspace, madlib: Changes) -> None:
     corpus(workspace, ["Qqqx zzzv."] * 3)
     message = workspace.refused({"input": INPUT} | madlib())

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from embedding_releases import (
     BUDGETS,
-    METHODS,
+    EITHER,
     WORDS,
     documents,
     embeddings,
@@ -98,7 +98,7 @@ def test_users_who_are_strings_here_and_numbers_there(prepared: Workspace) -> No
     assert "has other column types than" in message
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", EITHER)
 def test_a_corpus_in_another_language(prepared: Workspace, method: str) -> None:
     # Kills: a release of noise about words that nobody uses.
     write_corpus(prepared, [{"author": "a", "text": "zażółć gęślą jaźń 123"}] * 9)
@@ -108,7 +108,7 @@ def test_a_corpus_in_another_language(prepared: Workspace, method: str) -> None:
     )
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", EITHER)
 def test_users_without_a_word_among_others(
     prepared: Workspace, lee_texts: list[str], method: str
 ) -> None:
@@ -124,7 +124,7 @@ def test_users_without_a_word_among_others(
 
 
 @pytest.mark.parametrize("author", ["one", None])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", EITHER)
 def test_one_user_or_nobody(prepared: Workspace, method: str, author: str | None) -> None:
     # What is released must not tell how few there are, so it is noise. Kills: an error that tells
     # it, a sum that is left out because nobody is in it.
@@ -141,7 +141,7 @@ def test_one_user_or_nobody(prepared: Workspace, method: str, author: str | None
         assert prepared.run("verify", "released/out").returncode == 0
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", EITHER)
 def test_a_large_delta(prepared: Workspace, method: str) -> None:
     # Kills: a delta that protects nobody, and nobody is told.
     done = prepared.release(changes_of(prepared, method, delta=0.02))

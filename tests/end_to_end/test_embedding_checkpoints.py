@@ -97,6 +97,7 @@ def test_of_another_training(trained: Workspace, checkpoint: bytes, name: str) -
     assert place_of(trained).read_bytes() == checkpoint
 
 
+@pytest.mark.slow
 def test_of_another_budget_of_one_group(trained: Workspace) -> None:
     # Noise and texts are the same; how often the group takes part is not. Kills: an identity
     # without the schedule, by which users would spend what they had and what they have now.
@@ -139,6 +140,7 @@ def test_of_another_release(trained: Workspace) -> None:
     assert OTHERS in refusal(trained, {**changes_of(trained), "release": "other"})
 
 
+@pytest.mark.slow
 def test_the_negative_control(trained: Workspace) -> None:
     # The training that it is of goes on, in a process of its own; another id begins anew beside it.
     done = trained.release(changes_of(trained))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from embedding_releases import (
     BUDGETS,
-    METHODS,
+    EITHER,
     PRIVATE,
     digests_of,
     documents,
@@ -59,6 +59,7 @@ def again(
     return workspace.output.with_name(name)
 
 
+@pytest.mark.slow
 def test_a_second_run_gives_the_same_bytes(once: tuple[Workspace, dict[str, Any]]) -> None:
     # Kills: bits from anywhere but the key, an order that depends on a hash seed.
     workspace, _ = once
@@ -126,7 +127,7 @@ def test_another_key_or_id_draws_anew(once: tuple[Workspace, dict[str, Any]]) ->
             assert not [word for word in shared if (one[word] == other[word]).any()]
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", EITHER)
 def test_another_question_draws_anew(
     workspace: Workspace, lee_texts: list[str], method: str
 ) -> None:
@@ -176,7 +177,7 @@ def test_a_complete_release_is_found_and_not_made_again(
     assert workspace.error_of_existing(done) == "other mechanism.dimensions"
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", EITHER)
 def test_defaults_are_found_again(workspace: Workspace, lee_texts: list[str], method: str) -> None:
     # A spec that leaves out what has a default. Kills: a card that is compared with what was left
     # out, so that the same release looks like another one.

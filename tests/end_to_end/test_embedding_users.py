@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from embedding_releases import (
     BUDGETS,
-    METHODS,
+    EITHER,
     PRIVATE,
     USERS,
     Record,
@@ -81,7 +81,7 @@ def outsiders(texts: list[str]) -> list[Record]:
     ]
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", EITHER)
 def test_who_has_no_user_or_no_budget_has_no_part(
     released: Callable[..., dict[str, str]], lee_texts: list[str], method: str
 ) -> None:
@@ -125,7 +125,7 @@ def of_user(records: Sequence[Record], name: str, *changes: Record) -> list[Reco
     return after
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", EITHER)
 def test_a_user_of_several_groups(
     released: Callable[..., dict[str, str]], lee_texts: list[str], method: str
 ) -> None:
