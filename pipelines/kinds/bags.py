@@ -52,6 +52,10 @@ class BagOfWordsKind(Kind):
         return cls(spec, vocabulary, Artefact.resolve(key, given.public) if given else None)
 
     @property
+    def noise_decides(self) -> bool:
+        return self.vocabulary.selection is not None
+
+    @property
     def passes(self) -> int:
         return 1 + self.vocabulary.passes + (self.histogram is not None)
 

@@ -40,6 +40,10 @@ class HistogramKind(Kind):
         return cls(spec, VocabularyStep.resolve(spec))
 
     @property
+    def noise_decides(self) -> bool:
+        return self.vocabulary.selection is not None
+
+    @property
     def passes(self) -> int:
         return 1 + self.vocabulary.passes
 

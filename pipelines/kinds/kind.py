@@ -71,6 +71,11 @@ class Kind(Protocol):
         return ""
 
     @property
+    def noise_decides(self) -> bool:
+        """Return whether the way in which a run fails may depend on its noise."""
+        return False
+
+    @property
     def weaknesses(self) -> Sequence[Weakness]:
         """Return the weaknesses of the guarantee that are known before a run."""
         return of_guarantee(self.cost, self.artefacts)

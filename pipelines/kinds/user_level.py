@@ -70,6 +70,10 @@ class UserLevelKind(Kind):
         return f"users of the column {self.corpus.spec.user}"
 
     @property
+    def noise_decides(self) -> bool:
+        return True
+
+    @property
     def weaknesses(self) -> Sequence[Weakness]:
         total, users = self.cost, self.corpus.spec.users
         return [

@@ -119,7 +119,7 @@ class Ledger:
 
         def decide(state: State) -> Draft | Reservation:
             found = state.of_release(request.release)
-            return self._asked(request) if found is None else self._resumed(found, request)
+            return self._asked(request) if found is None else self._resumed(state, found, request)
 
         found = self._append(decide)
         assert isinstance(found, Reservation)
@@ -207,7 +207,8 @@ class Ledger:
                     f"ledger: the reservation of {reservation.release} was given back meanwhile; "
                     "nothing may be published"
                 )
-            if number in state.refusals:
+            told = state.refusals.get(number)
+            if told is not None and told.identity != identity:
                 raise InputError(_refused(reservation.release))
             before = state.commits.get(number)
             if before is None:
@@ -230,8 +231,10 @@ class Ledger:
         assert isinstance(found, Commit)
         return found
 
-    def refuse(self, reservation: Reservation, identity: str) -> Refusal:
+    def refuse(self, reservation: Reservation, identity: str) -> Refusal | Commit:
         """Spend a reservation without a release, as its noisy outcome is about to be told.
+
+        The same run may still commit it. Returns the commit if there is one already.
 
         Args:
             reservation: the record.
@@ -239,16 +242,16 @@ class Ledger:
         """
         number = reservation.number
 
-        def decide(state: State) -> Draft | Refusal:
-            before = state.refusals.get(number)
+        def decide(state: State) -> Draft | Refusal | Commit:
+            before = state.commits.get(number) or state.refusals.get(number)
             if before is not None and before.identity == identity:
                 return before
-            if number not in state.reservations or state.is_spent(number):
-                raise InputError(_refused(reservation.release))
+            if number not in state.reservations or before is not None:
+                raise InputError(f"ledger: {reservation.release} has no reservation of this run")
             return {"record": "refusal", "reservation": number, "identity": identity}
 
         found = self._append(decide)
-        assert isinstance(found, Refusal)
+        assert isinstance(found, Refusal | Commit)
         return found
 
     def check_identity(self, reservation: Reservation, identity: str) -> None:
@@ -313,13 +316,16 @@ class Ledger:
                     )
             compared.add(number)
 
-    def _resumed(self, found: Reservation, request: Request) -> Reservation:
+    def _resumed(self, state: State, found: Reservation, request: Request) -> Reservation:
         mine = (request.run, request.output, request.partition, request.cost)
         if found.is_older or (found.run, found.output, found.part, found.cost) != mine:
+            if found.number in state.refusals:
+                raise InputError(_refused(request.release))
             raise InputError(
                 f"ledger: release {request.release} was reserved on {found.created:%Y-%m-%d} by "
-                "another spec or under another master key; give this one an id of its own, or give "
-                "the reservation back with `quietcorpus ledger release-reservation`"
+                "another spec or under another master key, or, as its noise decides whether there "
+                "is a release, of other documents; give this one an id of its own, or give the "
+                "reservation back with `quietcorpus ledger release-reservation`"
             )
         return found
 
@@ -397,8 +403,8 @@ class Ledger:
 
 def _refused(release: str) -> str:
     return (
-        f"ledger: release {release} was refused for what its noise showed: telling that spent its "
-        "budget; give another try an id of its own"
+        f"ledger: release {release} ended in a way that may depend on its noise: telling that "
+        "spent its budget; give another try an id of its own"
     )
 
 

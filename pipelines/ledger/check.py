@@ -86,7 +86,11 @@ def _finding(reservation: Reservation, commit: Commit | None, *, refused: bool) 
     except (OSError, BeamIOError, ValueError):
         return Finding(reservation.release, f"{uri} cannot be read", wrong=True)
     if content is None and commit is None:
-        said = "refused for what its noise showed" if refused else "reserved, not published yet"
+        said = (
+            "refused, or failed, in a way that may depend on its noise: spent"
+            if refused
+            else "reserved, not published yet"
+        )
         return Finding(reservation.release, said)
     if content is None:
         said = f"committed, not at its place {reservation.output}"

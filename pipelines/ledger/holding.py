@@ -65,6 +65,10 @@ class HeldReservation:
     def refuse(self) -> None:
         """Spend the reservation without a release, as its noisy outcome is about to be told."""
         self.ledger.refuse(self.reservation, self.identity)
+        _LOGGER.info(
+            "the budget of this run is spent, since the way it ends may depend on its noise: the "
+            "same run goes on with it, and any other needs an id of its own"
+        )
 
 
 def foresee(spec: Spec, kind: Kind) -> None:
@@ -79,13 +83,15 @@ def foresee(spec: Spec, kind: Kind) -> None:
 def hold(spec: Spec, kind: Kind, key: ReleaseKey, identity: str) -> HeldReservation | None:
     """Reserve what a release costs; return None for a spec without a ledger.
 
-    A reservation may outlast a change of the corpus, until an outcome of its noise is told.
+    A reservation may outlast a change of the corpus, unless its noise decides whether there is a
+    release: a run that ends, however it ends, then tells of the noise.
     Raises InputError if the cap would be passed, or the ledger cannot be used.
     """
     if spec.ledger is None:
         return None
     ledger = Ledger.open(spec.ledger.path)
-    wanted = request(spec, kind, key.naming().digest(**asked(spec, kind)))
+    run = identity if kind.noise_decides else key.naming().digest(**asked(spec, kind))
+    wanted = request(spec, kind, run)
     reservation = ledger.reserve(replace(wanted, partition=partition(spec, key)))
     ledger.check_identity(reservation, identity)
     for charged in reservation.charges:

@@ -64,8 +64,10 @@ class State:
             case Commit():
                 self._commit(record)
             case Refusal():
-                self._open(record.reservation)
+                found = self._open(record.reservation)
                 self.refusals[record.reservation] = record
+                if found.disjoint == "compared":  # by ids that no refusal keeps
+                    self._move(found, alone(found.part), None)
             case Cancellation():
                 found = self._open(record.reservation)
                 del self.reservations[record.reservation], self.by_release[found.release]
@@ -200,10 +202,25 @@ class State:
         self.spend(charges, record.part, record.whose)
 
     def _commit(self, record: Commit) -> None:
-        found = self._open(record.reservation)
+        told = self.refusals.get(record.reservation)
+        found = self.reservations.get(record.reservation)
+        if told is None:
+            found = self._open(record.reservation)
+        elif (
+            found is None or record.reservation in self.commits or told.identity != record.identity
+        ):
+            raise Impossible(f"record {record.reservation} was refused, of another run")
         if found.disjoint == "compared" and record.identifiers_sha256 is None:
             raise Impossible("it keeps no ids, by which its partition is compared")
+        if told is not None and found.disjoint == "compared":
+            self._move(found, None, alone(found.part))
         self.commits[record.reservation] = record
+
+    def _move(self, found: Reservation, before: str | None, after: str | None) -> None:
+        """Charge a reservation to `after` in place of `before`; None stands for any document."""
+        for charged in found.charges:
+            self.spent[charged.account][before] -= charged.charge
+            self.spent[charged.account][after] += charged.charge
 
     def _open(self, number: int) -> Reservation:
         found = self.reservations.get(number)

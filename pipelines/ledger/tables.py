@@ -68,9 +68,9 @@ def _account(ledger: Ledger, number: int) -> dict[str, Any]:
 
 
 def _state(state: State, number: int) -> str:
-    if number in state.refusals:
-        return "refused"
-    return "committed" if number in state.commits else "reserved"
+    if number in state.commits:
+        return "committed"
+    return "refused" if number in state.refusals else "reserved"
 
 
 def _left(most: Charge, used: Charge) -> Charge:

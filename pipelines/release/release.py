@@ -92,10 +92,24 @@ def release(
             with Output(spec.output).staging(spec.release, run, key) as place:
                 job = make(place.staging)
                 return _publish(job, kind, weaknesses, key, place, held, on_publishing)
-        except NoisyOutcome:
-            if held:
-                held.refuse()
-            raise
+        except Exception as error:
+            tells = kind.noise_decides or isinstance(error, NoisyOutcome)
+            if held is None or not tells or _is_spent(held):
+                raise
+        # Here, no error is being handled that the new one would carry along.
+        raise StageError(
+            "ledger: the run failed, and its budget could not be spent, without which nothing may "
+            "be told of it; see to the ledger, and run again"
+        )
+
+
+def _is_spent(held: HeldReservation) -> bool:
+    """Spend the budget of a run that is about to tell how its noise turned out, if possible."""
+    try:
+        held.refuse()
+    except Exception:  # whatever the ledger's place raises
+        return False
+    return True
 
 
 def _of_key() -> list[Weakness]:

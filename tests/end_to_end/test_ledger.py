@@ -17,6 +17,10 @@ from machine import OTHER_KEY
 from ruamel.yaml import YAML
 from s3_server import BUCKET, S3Server
 
+from quietcorpus.pipelines.kinds.bags import BagOfWordsKind
+from quietcorpus.pipelines.ledger.holding import HeldReservation
+from quietcorpus.transforms.errors import StageError
+
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
@@ -295,6 +299,99 @@ def test_a_refusal_that_tells_a_noisy_outcome_has_spent_its_budget(corpus: Works
         done = corpus.run("ledger", command, "ledger")
         assert done.returncode == 0, done.stderr
         assert "refus" in done.stdout
+    assert len(records(folder)) == 3
+
+
+def test_any_failure_of_a_run_that_noise_decides_has_spent_its_budget(workspace: Workspace) -> None:
+    # The message that an id repeats tells that terms have passed the threshold. Kills: a type of
+    # error that is told unspent, and another draw on a corpus that was mended since.
+    folder = opened(workspace, COSTLY)
+    cases = [{"text": "hello quiet world", "case": max(n, 1)} for n in range(300)]
+    workspace.json_lines(cases)
+    wanted = spec("one", input={"path": "input/corpus.jsonl", "id": "case"}, **PRIVATE)
+    for _ in range(2):
+        assert "input.id" in refusal(workspace.run("release", str(workspace.spec(wanted))))
+        assert [one["record"] for one in records(folder)] == ["opening", "reservation", "refusal"]
+    given = workspace.run("ledger", "release-reservation", "ledger", "one", "--reason", "none")
+    assert "telling that spent its budget" in refusal(given)
+    workspace.json_lines(cases[1:])
+    said = refusal(workspace.run("release", str(workspace.spec(wanted))))
+    assert "give another try an id of its own" in said
+    # The negative control: with a public vocabulary, the same message tells nothing of the noise.
+    public = opened(workspace, place="second")
+    workspace.json_lines(cases)
+    plain = spec("two", input=wanted["input"], ledger="second")
+    assert "input.id" in refusal(workspace.run("release", str(workspace.spec(plain))))
+    workspace.json_lines(cases[1:])
+    workspace.release(plain)
+    assert [one["record"] for one in records(public)] == ["opening", "reservation", "commit"]
+
+
+def test_a_run_that_was_killed_draws_on_no_other_corpus(workspace: Workspace) -> None:
+    # Kills: a reservation that follows the corpus where a run tells of its noise before it ends.
+    opened(workspace, COSTLY)
+    workspace.json_lines(["hello quiet world"] * 300)
+    wanted = spec("one", **PRIVATE)
+    with pytest.MonkeyPatch.context() as patch:  # as if it died before it could write a record
+        patch.setattr(HeldReservation, "refuse", lambda self: None)
+        patch.setattr(BagOfWordsKind, "check", failing)
+        with pytest.raises(StageError, match="as told"):
+            workspace.release_here(wanted | {"ledger": f"{workspace.folder}/ledger"})
+    os.utime(next(workspace.input.iterdir()), (1, 1))
+    said = refusal(workspace.run("release", str(workspace.spec(wanted))))
+    assert "as its noise decides whether there is a release, of other documents" in said
+
+
+def failing(*_: object) -> None:
+    raise StageError("as told")
+
+
+def test_what_cannot_be_spent_is_not_told(workspace: Workspace) -> None:
+    # Kills: an outcome that is told though its budget was given back or cannot be written, also by
+    # the error that Python keeps beside the one that is raised.
+    opened(workspace, COSTLY)
+    wanted = spec("one", **PRIVATE) | {"ledger": f"{workspace.folder}/ledger"}
+    workspace.json_lines(["hello quiet world"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(HeldReservation, "refuse", failing)
+        with pytest.raises(StageError) as raised:
+            workspace.release_here(wanted)
+    assert str(raised.value).startswith("ledger: the run failed, and its budget could not be spent")
+    assert raised.value.__cause__ is None
+    assert raised.value.__context__ is None
+
+
+def test_a_run_whose_failure_was_told_may_end_well(workspace: Workspace) -> None:
+    # Kills: a budget that is spent for nothing because a worker died; a second charge.
+    folder = opened(workspace, COSTLY)
+    workspace.json_lines(["hello quiet world"] * 300)
+    wanted = spec("one", **PRIVATE) | {"ledger": f"{workspace.folder}/ledger"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BagOfWordsKind, "check", failing)
+        with pytest.raises(StageError, match="as told"):
+            workspace.release_here(wanted)
+    workspace.release_here(wanted)
+    assert [one["record"] for one in records(folder)][2:] == ["refusal", "commit"]
+    assert used(workspace) == 5
+    assert shown(workspace)["releases"][0]["state"] == "committed"
+    assert workspace.run("verify", "released/one", "--ledger", "ledger").returncode == 0
+    assert workspace.run("ledger", "verify", "ledger").returncode == 0
+
+
+def test_a_refused_partition_is_charged_to_all(workspace: Workspace) -> None:
+    # Its ids were not kept. Kills: partitions of the same documents that do not pay for each other.
+    folder = opened(workspace, COSTLY)
+
+    def of(name: str, **changes: Any) -> dict[str, Any]:
+        source = {"path": "input/corpus.jsonl", "id": "case"}
+        return spec(name, input=source, ledger={"path": "ledger", "partition": name}, **changes)
+
+    workspace.json_lines([{"text": "hello quiet world", "case": 1}])
+    told = "no term's noisy frequency reaches the threshold"
+    assert told in refusal(workspace.run("release", str(workspace.spec(of("jan", **PRIVATE)))))
+    said = refusal(workspace.run("release", str(workspace.spec(of("feb")))))
+    assert "would pass the cap of 5: 5 is used, by jan" in said
+    assert used(workspace) == 5
     assert len(records(folder)) == 3
 
 
