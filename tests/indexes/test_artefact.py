@@ -227,8 +227,9 @@ def test_no_manifest(folder: Path) -> None:
         (lambda m: m.update(provenance="private"), "was made from private data and does not say"),
         (lambda m: m.update(PRIVATE | {"guarantee": {}}), "was made from private data and does n"),
         (lambda m: m.update(version=2), "was built by a newer version (quietcorpus 0, format 2;"),
-        (lambda m: m.update(version="1"), "was built by a newer version"),
-        (lambda m: m.pop("version"), "was built by a newer version"),
+        (lambda m: m.update(version=0), "was built by an older version (quietcorpus 0, format 0;"),
+        (lambda m: m.update(version="1"), "has a manifest.json that is not one of an index; build"),
+        (lambda m: m.pop("version"), "has a manifest.json that is not one of an index; build it"),
         (
             lambda m: m.update(version=2, secret=1, provenance="secret"),
             "was built by a newer version (quietcorpus 0, format 2; this one reads up to 1): up",
