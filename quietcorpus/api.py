@@ -3,8 +3,9 @@
 The functions print nothing, configure no logging and never end the process: they return results,
 and raise `InputError` for anything that a person can mend. Log records come from loggers below
 `quietcorpus`. While a function runs, the environment may hold a fresh master key and the retry
-settings of object stores' clients; both are removed afterwards. Errors of other libraries pass
-unchanged, and their messages may quote private text.
+settings of object stores' clients. At its end, the settings of the process that it changed are
+restored; the guide of the Python API lists them, and what is not restored. Errors of other
+libraries pass unchanged, and their messages may quote private text.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from fractions import Fraction
 from os import fspath
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from quietcorpus.places import Place, absolute, stores
+from quietcorpus.places import Place, absolute, process_restored
 from quietcorpus.transforms.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ TriedMap: TypeAlias = Literal["frequency", "random", "none"]
 """A compression map that `calibrate_bags` can try."""
 
 
+@process_restored()
 def release(
     spec: Place | Mapping[str, Any] | Spec,
     *,
@@ -73,16 +75,16 @@ def release(
     from quietcorpus.pipelines.release.release import release as make
     from quietcorpus.pipelines.spec.loading import as_spec
 
-    with stores():
-        described = as_spec(spec)
-        engine = Engine(tuple(beam_options), workers)
-        needs.check(described)
-        found = existing.complete(described) if if_exists == "ok" else None
-        return found or make(
-            described, engine, on_publishing or _nothing, progress=progress, strict=strict
-        )
+    described = as_spec(spec)
+    engine = Engine(tuple(beam_options), workers)
+    needs.check(described)
+    found = existing.complete(described) if if_exists == "ok" else None
+    return found or make(
+        described, engine, on_publishing or _nothing, progress=progress, strict=strict
+    )
 
 
+@process_restored()
 def verify(release: Place, *, ledger: Place | None = None) -> Card:
     """Check every file of a release against its card, and refuse files that it does not list.
 
@@ -95,15 +97,15 @@ def verify(release: Place, *, ledger: Place | None = None) -> Card:
     """
     from quietcorpus.pipelines.card.verify import verify as check
 
-    with stores():
-        card = check(fspath(release))
-        if ledger is not None:
-            from quietcorpus.pipelines.ledger.check import verify_counted
+    card = check(fspath(release))
+    if ledger is not None:
+        from quietcorpus.pipelines.ledger.check import verify_counted
 
-            verify_counted(fspath(release), card, fspath(ledger))
-        return card
+        verify_counted(fspath(release), card, fspath(ledger))
+    return card
 
 
+@process_restored()
 def reconstruct(
     release: Place,
     output: Place,
@@ -133,17 +135,17 @@ def reconstruct(
     _one_of("engine", engine, ("local", "ray"))
     from quietcorpus.pipelines.reconstruct.reconstruct import reconstruct as make
 
-    with stores():
-        return make(
-            fspath(release),
-            absolute(output),
-            factors,
-            on_publishing or _nothing,
-            backend=engine,
-            progress=progress,
-        )
+    return make(
+        fspath(release),
+        absolute(output),
+        factors,
+        on_publishing or _nothing,
+        backend=engine,
+        progress=progress,
+    )
 
 
+@process_restored()
 def audit(
     spec: Place | Mapping[str, Any] | Spec,
     *,
@@ -168,11 +170,11 @@ def audit(
     from quietcorpus.pipelines.audit.audit import audit as job
     from quietcorpus.pipelines.spec.loading import as_spec
 
-    with stores():
-        place = None if output is None else absolute(output)
-        return job(as_spec(spec), place, draws=draws, confidence=confidence)
+    place = None if output is None else absolute(output)
+    return job(as_spec(spec), place, draws=draws, confidence=confidence)
 
 
+@process_restored()
 def evaluate(
     release: Place,
     *,
@@ -226,24 +228,24 @@ def evaluate(
     from quietcorpus.pipelines.evaluate.sweep import grid
 
     job.require()
-    with stores():
-        comparison = Comparison.of(
-            absolute(release),
-            absolute(against),
-            None if spec is None else absolute(spec),
-            text=text,
-            id_=id,
-            label=label,
-            user=user,
-            documents=documents,
-            seed=seed,
-        )
-        effort = job.Effort.of(
-            comparison, draws, grid(sweep or {}), workers, audit=audits, progress=progress
-        )
-        return job.evaluate(comparison, absolute(output), effort)
+    comparison = Comparison.of(
+        absolute(release),
+        absolute(against),
+        None if spec is None else absolute(spec),
+        text=text,
+        id_=id,
+        label=label,
+        user=user,
+        documents=documents,
+        seed=seed,
+    )
+    effort = job.Effort.of(
+        comparison, draws, grid(sweep or {}), workers, audit=audits, progress=progress
+    )
+    return job.evaluate(comparison, absolute(output), effort)
 
 
+@process_restored()
 def calibrate_words(
     index: Place,
     output: Place,
@@ -299,27 +301,27 @@ def calibrate_words(
 
     grid, exact_eta, exact_share = _exact_numbers(epsilons), _exact(eta), _exact(share)
     unchanged = None if unchanged_at_most is None else _exact(unchanged_at_most)
-    with stores():
-        opened = IndexSource.resolve("index", absolute(index)).open()
-        given = None
-        if weights is not None:
-            given = job.read_weights("weights", fspath(weights), opened.vocabulary)
-        settings = WordSettings(
-            mechanism=WordMechanism(mechanism),
-            epsilons=grid,
-            words=words,
-            draws=draws,
-            eta=exact_eta,
-            seed=seed,
-            weights=given,
-            demands=demanded(unchanged, set_size_at_least, exact_share),
-            confidence=confidence,
-        )
-        return job.calibrate(
-            opened, absolute(output), settings, backend=engine, workers=workers, progress=progress
-        )
+    opened = IndexSource.resolve("index", absolute(index)).open()
+    given = None
+    if weights is not None:
+        given = job.read_weights("weights", fspath(weights), opened.vocabulary)
+    settings = WordSettings(
+        mechanism=WordMechanism(mechanism),
+        epsilons=grid,
+        words=words,
+        draws=draws,
+        eta=exact_eta,
+        seed=seed,
+        weights=given,
+        demands=demanded(unchanged, set_size_at_least, exact_share),
+        confidence=confidence,
+    )
+    return job.calibrate(
+        opened, absolute(output), settings, backend=engine, workers=workers, progress=progress
+    )
 
 
+@process_restored()
 def calibrate_bags(
     source: Place | None = None,
     *,
@@ -371,18 +373,18 @@ def calibrate_bags(
         runs=runs,
         seed=seed,
     )
-    with stores():
-        given = documents_of(
-            None if source is None else absolute(source),
-            None if vocabulary is None else absolute(vocabulary),
-            None if histogram is None else fspath(histogram),
-            text=text,
-            documents=documents,
-            seed=seed,
-        )
-        return job.calibrate(given, settings, progress=progress)
+    given = documents_of(
+        None if source is None else absolute(source),
+        None if vocabulary is None else absolute(vocabulary),
+        None if histogram is None else fspath(histogram),
+        text=text,
+        documents=documents,
+        seed=seed,
+    )
+    return job.calibrate(given, settings, progress=progress)
 
 
+@process_restored()
 def calibrate_sentences(
     candidates: Place,
     source: Place,
@@ -415,17 +417,17 @@ def calibrate_sentences(
     from quietcorpus.transforms.artefacts.encoder import EncoderSource
     from quietcorpus.transforms.reading.documents import Corpus
 
-    with stores():
-        return job.calibrate(
-            CandidatesSource.resolve("candidates", absolute(candidates)),
-            EncoderSource.resolve("encoder", encoder),
-            Corpus(absolute(source), text),
-            _exact_numbers(epsilons),
-            documents=documents,
-            seed=seed,
-        )
+    return job.calibrate(
+        CandidatesSource.resolve("candidates", absolute(candidates)),
+        EncoderSource.resolve("encoder", encoder),
+        Corpus(absolute(source), text),
+        _exact_numbers(epsilons),
+        documents=documents,
+        seed=seed,
+    )
 
 
+@process_restored()
 def build_index(
     source: Place,
     output: Place,
@@ -451,17 +453,17 @@ def build_index(
     _one_of("provenance", provenance, ("public", "private"))
     from quietcorpus.pipelines.artefacts import word_index as job
 
-    with stores():
-        return job.build(
-            fspath(source),
-            fspath(output),
-            provenance=provenance,
-            guarantee=None if guarantee is None else fspath(guarantee),
-            bits=bits,
-            seed=seed,
-        )
+    return job.build(
+        fspath(source),
+        fspath(output),
+        provenance=provenance,
+        guarantee=None if guarantee is None else fspath(guarantee),
+        bits=bits,
+        seed=seed,
+    )
 
 
+@process_restored()
 def build_candidates(
     source: Place,
     output: Place,
@@ -500,22 +502,21 @@ def build_candidates(
     """
     from quietcorpus.pipelines.artefacts import candidates as job
 
-    with stores():
-        return job.build(
-            fspath(source),
-            fspath(output),
-            text=text,
-            provenance=provenance,
-            encoder=encoder,
-            language=language,
-            candidates=candidates,
-            clusters=clusters,
-            projections=projections,
-            least_sentences=least_sentences,
-            most_sentences=most_sentences,
-            seed=seed,
-            progress=progress,
-        )
+    return job.build(
+        fspath(source),
+        fspath(output),
+        text=text,
+        provenance=provenance,
+        encoder=encoder,
+        language=language,
+        candidates=candidates,
+        clusters=clusters,
+        projections=projections,
+        least_sentences=least_sentences,
+        most_sentences=most_sentences,
+        seed=seed,
+        progress=progress,
+    )
 
 
 def _nothing() -> None:

@@ -34,6 +34,7 @@ from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.installed import require_installed
 from quietcorpus.transforms.reading.documents import Corpus
+from quietcorpus.transforms.temporary import one_torch_thread
 
 _HELD = 5  # candidates for each held-out document, which serves to measure alone
 _LEAST_HELD = 50
@@ -188,7 +189,11 @@ def _encoded(
 
 
 def _train(*arguments: Any) -> tuple[Recoder, Training]:
-    return recoding.train(*arguments)
+    # A cluster of the caller's may give this process other tasks later.
+    import torch
+
+    with torch.random.fork_rng(devices=[]), one_torch_thread():
+        return recoding.train(*arguments)
 
 
 def _clusters(

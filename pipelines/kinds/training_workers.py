@@ -19,6 +19,7 @@ from quietcorpus.mechanisms.skip_gram import Rows, SkipGram, Vectors
 from quietcorpus.mechanisms.user_training import Sums
 from quietcorpus.pipelines.engine.parallel import ray_session
 from quietcorpus.transforms.sealed import seal, unseal
+from quietcorpus.transforms.temporary import one_torch_thread
 from quietcorpus.transforms.vocabulary import KeySource
 
 STAGE = "training"
@@ -87,7 +88,7 @@ def sums_of(
     """
     release_key = key()
     if workers == 1:
-        with _same_threads():
+        with one_torch_thread():
             yield Users(texts, groups, settings, release_key.stage(STAGE, 1, run=run)).sums
         return
     remedy = "run again, which goes on from the last checkpoint, if there is a place for them"
@@ -99,18 +100,6 @@ def sums_of(
             sealed = _sealed_texts(texts.part(number, count), _texts_name(run, number), release_key)
             actors.append(part.remote(number, sealed, groups, settings, key, run))
         yield functools.partial(_added, ray, actors, run, release_key)
-
-
-@contextmanager
-def _same_threads() -> Iterator[None]:
-    """Restore the number of PyTorch's threads, which `Users` sets to one for the process."""
-    import torch
-
-    threads = torch.get_num_threads()
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _added(
