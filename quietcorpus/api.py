@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from operator import index as whole_of
 from os import fspath
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias, get_args
 
 from quietcorpus.places import Place, absolute, process_restored
 from quietcorpus.transforms.errors import InputError
@@ -70,6 +71,7 @@ def release(
         GraphIsValid: `beam_options` ask for a dry run, and the job's graph is valid.
     """
     _one_of("if_exists", if_exists, ("refuse", "ok"))
+    _flags(strict=strict, progress=progress)
     from quietcorpus.pipelines.engine.engine import Engine
     from quietcorpus.pipelines.release import existing, needs
     from quietcorpus.pipelines.release.release import release as make
@@ -133,6 +135,8 @@ def reconstruct(
         StageError: a worker ended.
     """
     _one_of("engine", engine, ("local", "ray"))
+    _flags(progress=progress)
+    _whole(factors=factors)
     from quietcorpus.pipelines.reconstruct.reconstruct import reconstruct as make
 
     return make(
@@ -167,6 +171,8 @@ def audit(
     Raises:
         InputError: anything that a person can mend.
     """
+    _whole(100, 100_000_000, draws=draws)
+    _between_0_and_1(confidence=confidence)
     from quietcorpus.pipelines.audit.audit import audit as job
     from quietcorpus.pipelines.spec.loading import as_spec
 
@@ -223,6 +229,10 @@ def evaluate(
     Raises:
         InputError: anything that a person can mend.
     """
+    _flags(audits=audits, progress=progress)
+    _whole(50, documents=documents)
+    _whole(draws=draws, workers=workers)
+    _whole(0, seed=seed)
     from quietcorpus.pipelines.evaluate import evaluate as job
     from quietcorpus.pipelines.evaluate.comparison import Comparison
     from quietcorpus.pipelines.evaluate.sweep import grid
@@ -293,6 +303,12 @@ def calibrate_words(
     """
     _one_of("mechanism", mechanism, ("madlib", "brr"))
     _one_of("engine", engine, ("local", "ray"))
+    _flags(progress=progress)
+    _whole(words=words, workers=workers)
+    _whole(1, 1_000_000, draws=draws)
+    _whole(2, set_size_at_least=set_size_at_least)
+    _whole(0, seed=seed)
+    _between_0_and_1(confidence=confidence)
     from quietcorpus.evaluation.demands import demanded
     from quietcorpus.pipelines.calibrate import words as job
     from quietcorpus.pipelines.calibrate.words_report import WordSettings
@@ -359,6 +375,12 @@ def calibrate_bags(
     """
     for name in maps:
         _one_of("maps", name, get_args(TriedMap))
+    _flags(progress=progress)
+    for number in bins:
+        _whole(bins=number)
+    _whole(documents=documents)
+    _whole(2, runs=runs)
+    _whole(0, seed=seed)
     from quietcorpus.indexes.compression import Method
     from quietcorpus.pipelines.calibrate import bags as job
     from quietcorpus.pipelines.calibrate.bag_documents import documents_of
@@ -412,6 +434,8 @@ def calibrate_sentences(
     Raises:
         InputError: anything that a person can mend.
     """
+    _whole(documents=documents)
+    _whole(0, seed=seed)
     from quietcorpus.pipelines.calibrate import sentences as job
     from quietcorpus.transforms.artefacts.candidates import CandidatesSource
     from quietcorpus.transforms.artefacts.encoder import EncoderSource
@@ -451,6 +475,7 @@ def build_index(
         InputError: anything that a person can mend.
     """
     _one_of("provenance", provenance, ("public", "private"))
+    _whole(0, seed=seed)
     from quietcorpus.pipelines.artefacts import word_index as job
 
     return job.build(
@@ -500,6 +525,11 @@ def build_candidates(
     Raises:
         InputError: anything that a person can mend.
     """
+    _flags(progress=progress)
+    _whole(candidates=candidates, least_sentences=least_sentences)
+    _whole(2, clusters=clusters)
+    _whole(1, 1000, projections=projections, most_sentences=most_sentences)
+    _whole(0, seed=seed)
     from quietcorpus.pipelines.artefacts import candidates as job
 
     return job.build(
@@ -542,3 +572,34 @@ def _exact_numbers(numbers: Sequence[Number]) -> tuple[Fraction, ...]:
 def _one_of(name: str, value: object, allowed: Sequence[str]) -> None:
     if value not in allowed:
         raise InputError(f"{name}: {value!r} is not known; give one of {', '.join(allowed)}")
+
+
+def _flags(**given: object) -> None:
+    """Raise InputError for an argument that is neither True nor False."""
+    for name, value in given.items():
+        if not isinstance(value, bool):
+            raise InputError(f"{name}: {value!r} is neither True nor False")
+
+
+def _whole(least: int = 1, most: int | None = None, /, **given: object) -> None:
+    """Raise InputError for an argument that is no whole number in this range; None is left alone.
+
+    The ranges are those of the command line.
+    """
+    for name, value in given.items():
+        if value is None:
+            continue
+        if not isinstance(value, SupportsIndex) or isinstance(value, bool):
+            raise InputError(f"{name}: {value!r} is not a whole number")
+        number = whole_of(value)
+        if number < least:
+            said = "not above zero" if least == 1 else f"below {least}"
+            raise InputError(f"{name}: {number} is {said}")
+        if most is not None and number > most:
+            raise InputError(f"{name}: {number} is above {most}")
+
+
+def _between_0_and_1(**given: float) -> None:
+    for name, value in given.items():
+        if not 0 < value < 1:
+            raise InputError(f"{name}: {value!r} is not between 0 and 1")

@@ -257,6 +257,19 @@ def test_publishing_is_told(here: Workspace) -> None:
             "0 is not above zero",
         ),
         (lambda: qc.calibrate_bags(epsilons=["x"]), "'x' is not a number"),
+        (lambda: qc.calibrate_bags(epsilons=[1], bins=[0]), "bins: 0 is not above zero"),
+        (lambda: qc.calibrate_bags(epsilons=[1], runs=1), "runs: 1 is below 2"),
+        (lambda: qc.reconstruct("a", "b", factors=1.5), "factors: 1.5 is not a whole number"),
+        (lambda: qc.audit(spec_of(), draws=99), "draws: 99 is below 100"),
+        (
+            lambda: qc.build_index("a", "b", provenance="public", bits=32),
+            "bits: 32 is not allowed; give a positive multiple of 64",
+        ),
+        (lambda: qc.audit(spec_of(), confidence=1), "confidence: 1 is not between 0 and 1"),
+        (
+            lambda: qc.build_candidates("a", "b", provenance="public", projections=1001),
+            "projections: 1001 is above 1000",
+        ),
         (lambda: qc.ledger.show("nowhere"), "nowhere"),
         (lambda: qc.ledger.init("l", {"caps": []}), "caps: "),
     ],
@@ -266,6 +279,27 @@ def test_bad_input_is_one_line(here: Workspace, call: Any, message: str) -> None
         call()
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+    here.assert_nothing_left()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda progress: qc.release(spec_of(), progress=progress),
+        lambda progress: qc.reconstruct("a", "b", progress=progress),
+        lambda progress: qc.evaluate("a", against="b", output="c", progress=progress),
+        lambda progress: qc.calibrate_words(
+            "a", "b", mechanism="brr", epsilons=[1], progress=progress
+        ),
+        lambda progress: qc.calibrate_bags(epsilons=[1], progress=progress),
+        lambda progress: qc.build_candidates("a", "b", provenance="public", progress=progress),
+    ],
+)
+def test_progress_is_yes_or_no(here: Workspace, call: Any) -> None:
+    # Kills: `progress="no"`, which shows a bar.
+    for given in ("no", None, 1):
+        with pytest.raises(qc.InputError, match=f"^progress: {given!r} is neither True nor False$"):
+            call(given)
     here.assert_nothing_left()
 
 
