@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import logging
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from embedding_releases import embeddings, prepare, ray_folder
 from evaluations import BAGS, write_corpus
@@ -52,16 +54,25 @@ def spec_of(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
+def test_every_example_of_the_page_is_one_that_runs() -> None:
+    # Kills: code on the page that `doctest` passes over.
+    blocks = re.findall(r"```(\w*)\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    assert len(blocks) > 10
+    for language, block in blocks:
+        assert language == "python"
+        assert block.startswith(">>> ")
+        assert "SKIP" not in block
+
+
+@pytest.mark.filterwarnings("ignore:builtin type:DeprecationWarning")  # of tomotopy's module
 def test_the_page_is_true(here: Workspace, lee_texts: list[str]) -> None:
     # Kills: an example that does not run, and an attribute that is called otherwise.
     words = [word for word, _ in Counter(" ".join(lee_texts).lower().split()).most_common(400)]
     words = [word for word in words if word.isascii() and word.isalpha()][:200]
     customers = [f"customer {number}" for number in range(300)]
-    import pyarrow.parquet as pq
-
-    pq.write_table(
-        pa.table({"text": lee_texts[:300], "customer": customers}), here.folder / "letters.parquet"
-    )
+    letters = pa.table({"text": lee_texts[:300], "customer": customers})
+    pq.write_table(letters, here.folder / "letters.parquet")
+    pq.write_table(letters.select(["text"]), here.folder / "news.parquet")
     (here.folder / "words.txt").write_text("\n".join(words) + "\n")
     vectors = np.random.default_rng().standard_normal((200, 20))
     lines = (
@@ -69,9 +80,13 @@ def test_the_page_is_true(here: Workspace, lee_texts: list[str]) -> None:
         for word, row in zip(words, vectors, strict=True)
     )
     (here.folder / "vectors.txt").write_text("\n".join(lines) + "\n")
-    failed, tried = doctest.testfile(
-        str(PAGE), module_relative=False, optionflags=doctest.ELLIPSIS, encoding="utf-8"
-    )
+    level = logging.getLogger("quietcorpus").level
+    try:
+        failed, tried = doctest.testfile(
+            str(PAGE), module_relative=False, optionflags=doctest.ELLIPSIS, encoding="utf-8"
+        )
+    finally:
+        logging.getLogger("quietcorpus").setLevel(level)
     assert tried > 10
     assert failed == 0
 
