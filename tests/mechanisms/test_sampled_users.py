@@ -38,7 +38,7 @@ class Fixed:
 
 
 def taken(rate: Fraction | int, numbers: Sequence[int]) -> list[int]:
-    """Which of the numbers make a user take part."""
+    """Return the numbers that make a user take part."""
     texts = texts_of([WRITTEN] * len(numbers))
     users = sampled(texts, [group(rate, 1)], 0, cast(Keystream, Fixed(numbers)))
     return [numbers[user] for user in users]

@@ -132,7 +132,7 @@ def sums_of(
     negatives: Rows,
     chosen: SkipGram = SETTINGS,
 ) -> np.ndarray:
-    """What the users add to the first step, in which all take part."""
+    """Return the users' sums in the first step, in which all take part."""
     return Users(texts, ALWAYS, chosen, stream).sums(0, model, negatives)
 
 

@@ -154,7 +154,7 @@ def selected(selection: Any, parameters: dict[str, Value]) -> Any:
 
 
 def read_by(reader: Any, folder: Path, *side: Any) -> Any:
-    """What a reader of users' documents makes of a file with these."""
+    """Read a file of these with a reader of users' documents."""
     path = folder / "corpus.parquet"
     texts = {"text": [" ".join(TERMS), "wa wb", "wc"], "author": ["x", "x", "y"]}
     pq.write_table(pa.table(texts | {"plan": ["free"] * 3}), path)
@@ -207,7 +207,7 @@ def trained() -> Any:
 
 
 def training_run() -> Any:
-    """What a training is known by."""
+    """Return the identity of a training."""
     schedule = Schedule(Fraction(2), Fraction(1, 10**6), 9, GROUPS)
     return KEY.stage("training run", 1).digest(
         training=TRAINING.stage_parameters, schedule=schedule.stage_parameters

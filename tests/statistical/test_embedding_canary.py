@@ -73,7 +73,7 @@ def trained(schedule: Schedule, users: list[list[np.ndarray]]) -> State:
 
 
 def scores(schedule: Schedule, users: list[list[np.ndarray]]) -> np.ndarray:
-    """How far each of many trainings has gone where the canary asks."""
+    """Measure how far each of many trainings has gone where the canary asks."""
     rows, direction = asked_for()
     begun = State.initial(WORDS, DIMENSIONS).model.words[rows]
     return np.array(

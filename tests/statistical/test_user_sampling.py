@@ -23,7 +23,7 @@ RATES = [Fraction(1, 100), Fraction(1, 10), Fraction(1, 3), Fraction(9, 10)]
 
 
 def taken(rates: list[Fraction], steps: int = STEPS, until: int = STEPS) -> np.ndarray:
-    """Whether each user takes part in each step, bool (users, steps); groups take turns."""
+    """Draw each user's part in each step, bool (users, steps); groups take turns."""
     groups = [group(rate, until, str(rate)) for rate in rates]
     numbers = [user % len(rates) for user in range(USERS)]
     users = Users(

@@ -73,7 +73,7 @@ class Proxy(socketserver.ThreadingTCPServer):
         self.holding, self.go = threading.Event(), threading.Event()
 
     def fetched(self) -> Counter[str]:
-        """How often each file was asked for."""
+        """Count the requests for each file."""
         return Counter(path.rsplit("/", 1)[1] for method, path in self.seen if method == "GET")
 
 
@@ -144,7 +144,7 @@ def proxy(s3: S3Server) -> Iterator[Proxy]:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where fetched indexes are kept, for a user whose home and temporary folders are empty."""
+    """The folder of fetched indexes, for a user whose home and temporary folders are empty."""
     for name in ("home", "tmp"):  # a workspace has made them already
         (tmp_path / name).mkdir(exist_ok=True)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -196,7 +196,7 @@ def digest_of(folder: Path) -> str:
 
 
 def opened(source: IndexSource) -> WordIndex:
-    """What a process that has not opened it yet gets."""
+    """Open the index as a process does that has not opened it yet."""
     folders._opened.cache_clear()
     return source.open()
 

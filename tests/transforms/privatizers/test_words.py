@@ -84,7 +84,7 @@ def agreements(one: str, other: str) -> tuple[int, int]:
 
 
 def independent(one: str, other: str) -> bool:
-    """Whether two texts agree as often as independent draws of 16 words do (exact, two-sided)."""
+    """Return whether two texts agree as independent draws of 16 words do (exact, two-sided)."""
     count, trials = agreements(one, other)
     return bool(stats.binomtest(count, trials, 1 / 16).pvalue >= ALPHA)
 
