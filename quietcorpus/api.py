@@ -21,8 +21,8 @@ from quietcorpus.places import Place, absolute, process_restored
 from quietcorpus.transforms.errors import InputError
 
 if TYPE_CHECKING:
-    from quietcorpus.indexes.artefact import Manifest as IndexManifest
-    from quietcorpus.indexes.candidates import Manifest as CandidatesManifest
+    from quietcorpus.indexes.candidates import CandidatesManifest
+    from quietcorpus.indexes.word_index import IndexManifest
     from quietcorpus.pipelines.calibrate.bags import Calibrated
     from quietcorpus.pipelines.calibrate.sentences import Outcome
     from quietcorpus.pipelines.card.model import Card

@@ -17,7 +17,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from quietcorpus.evaluation.depth import DepthQuality, depth_quality
 from quietcorpus.indexes import recoder as recoding
-from quietcorpus.indexes.candidates import LARGEST_PROJECTION, Candidates, Manifest, save
+from quietcorpus.indexes.candidates import LARGEST_PROJECTION, Candidates, CandidatesManifest, save
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.indexes.recoder import WIDTHS, Recoder, Training, means
 from quietcorpus.indexes.sentences import NAME
@@ -61,7 +61,7 @@ def build(
     most_sentences: int,
     seed: int,
     progress: bool,
-) -> Manifest:
+) -> CandidatesManifest:
     """Build candidates from the documents at `source`; raises InputError for what can be mended.
 
     Encoding and training run on Ray: the cluster that RAY_ADDRESS names, else this machine.
@@ -103,7 +103,7 @@ def build(
     released = whole[own].astype(np.float32)
     raw = _raw_quality(embeddings, centre, documents.offsets, candidates, projections, generator)
     ours = depth_quality(codes, recoded[own], documents.offsets, candidates, directions)
-    manifest = Manifest(
+    manifest = CandidatesManifest(
         provenance="public",
         guarantee=None,
         source={"pattern": places.without_folders(source), "documents": wanted},

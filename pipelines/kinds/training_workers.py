@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from quietcorpus.mechanisms.accounting import Group
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.sampled_users import Texts, Users
+from quietcorpus.mechanisms.sampled_users import SampledUsers, Texts
 from quietcorpus.mechanisms.skip_gram import Rows, SkipGram, Vectors
 from quietcorpus.mechanisms.user_training import Sums
 from quietcorpus.pipelines.engine.parallel import ray_session
@@ -46,7 +46,7 @@ class _Part:
         self._run = run
         self._key = key()
         own = _unsealed_texts(texts, _texts_name(run, number), self._key)
-        self._users = Users(own, groups, settings, self._key.stage(STAGE, 1, run=run))
+        self._users = SampledUsers(own, groups, settings, self._key.stage(STAGE, 1, run=run))
 
     def sums(self, step: int, model: Vectors, negatives: Rows) -> bytes:
         found = self._users.sums(step, model, negatives)
@@ -89,7 +89,7 @@ def sums_of(
     release_key = key()
     if workers == 1:
         with one_torch_thread():
-            yield Users(texts, groups, settings, release_key.stage(STAGE, 1, run=run)).sums
+            yield SampledUsers(texts, groups, settings, release_key.stage(STAGE, 1, run=run)).sums
         return
     remedy = "run again, which goes on from the last checkpoint, if there is a place for them"
     with ray_session(workers, work="training", remedy=remedy, private=True) as ray:

@@ -20,7 +20,7 @@ from quietcorpus.indexes.candidates import (
     FILES,
     LARGEST_PROJECTION,
     Candidates,
-    Manifest,
+    CandidatesManifest,
     open_candidates,
     save,
 )
@@ -38,7 +38,7 @@ OTHER_SIZES = "holds files of other sizes or values than its manifest.json says;
 IMPOSSIBLE = "has a manifest.json with values that no candidates have; build it again"
 
 
-def manifest(**changes: Any) -> Manifest:
+def manifest(**changes: Any) -> CandidatesManifest:
     content: dict[str, Any] = {
         "provenance": "public",
         "guarantee": None,
@@ -59,7 +59,7 @@ def manifest(**changes: Any) -> Manifest:
         },
         "builder": "quietcorpus 0",
     }
-    return Manifest(**content | changes)
+    return CandidatesManifest(**content | changes)
 
 
 def some_recoder() -> Recoder:

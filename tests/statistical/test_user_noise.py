@@ -15,7 +15,7 @@ from scipy import stats
 from user_texts import fresh_stream, group, texts_of
 
 from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
-from quietcorpus.mechanisms.sampled_users import Users
+from quietcorpus.mechanisms.sampled_users import SampledUsers
 from quietcorpus.mechanisms.skip_gram import SkipGram
 from quietcorpus.mechanisms.user_training import State, Training
 
@@ -45,7 +45,7 @@ def noise_of(training: Training, step: int) -> np.ndarray:
     """Return a step's noise on the exact sums of three users, in whole numbers, (2 V, d)."""
     stream = fresh_stream()
     users = [[[1, 2, 3, 4, 1]], [[5, 6]], [[7, 1, 7, 2], [4, 8]]]
-    sums = Users(texts_of(users), [group(1, 100)], training.settings, stream).sums
+    sums = SampledUsers(texts_of(users), [group(1, 100)], training.settings, stream).sums
     negatives = np.arange(SIZE)
     exact = sums(step, State.initial(SIZE, DIMENSIONS).model, negatives)
     assert exact.any()

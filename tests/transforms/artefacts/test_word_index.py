@@ -34,9 +34,8 @@ from apache_beam.io.localfilesystem import LocalFileSystem
 from apache_beam.options.pipeline_options import PipelineOptions
 from s3_server import S3Server
 
-from quietcorpus.indexes import artefact
-from quietcorpus.indexes.artefact import WordIndex
 from quietcorpus.indexes.folder import ArtefactError
+from quietcorpus.indexes.word_index import WordIndex, open_index
 from quietcorpus.transforms.artefacts import folders
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.errors import InputError
@@ -202,7 +201,7 @@ def opened(source: IndexSource) -> WordIndex:
 
 
 def assert_same(index: WordIndex, folder: Path) -> None:
-    expected = artefact.open_index(str(folder))
+    expected = open_index(str(folder))
     assert (index.vectors == expected.vectors).all()
     assert (index.codes == expected.codes).all()
     assert index.vocabulary.terms == expected.vocabulary.terms
@@ -360,7 +359,7 @@ def test_a_damaged_copy_is_fetched_again(
             (copy / name).write_bytes(content)
     assert_same(opened(source), word_index)
     assert Elsewhere.opened == WHOLE
-    assert_same(artefact.open_index(str(copy)), word_index)
+    assert_same(open_index(str(copy)), word_index)
 
 
 def test_a_home_that_cannot_be_written_to(
