@@ -34,7 +34,7 @@ from quietcorpus.indexes.vocabulary import Vocabulary, document_frequencies
 from quietcorpus.mechanisms.accounting import Group
 from quietcorpus.mechanisms.clipped_sum import ClippedSum
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
-from quietcorpus.mechanisms.sampled_users import Texts, Users
+from quietcorpus.mechanisms.sampled_users import SampledUsers, Texts
 from quietcorpus.mechanisms.skip_gram import SkipGram, negative_samples
 from quietcorpus.mechanisms.user_training import State, Training
 from quietcorpus.mechanisms.word_pairs import Words, balanced_weights
@@ -89,7 +89,7 @@ class Ours:
         self.stream: Keystream = key().stage("training", 1)
         self.texts = packed(users)
         self.groups = [Group("", Fraction(1), Fraction(1), 10**9)]
-        self.sums = Users(self.texts, self.groups, self.settings, self.stream).sums
+        self.sums = SampledUsers(self.texts, self.groups, self.settings, self.stream).sums
         self.training = Training(self.settings, ClippedSum(SIGMA), len(users), 0.03)
         self.state = State.initial(words, dimensions)
 

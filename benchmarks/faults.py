@@ -62,7 +62,7 @@ def main() -> None:
     """Break everything, one after another, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpus", required=True, help="Parquet with a column `text`")
-    parser.add_argument("--copies", type=int, default=12, help="how often the corpus is repeated")
+    parser.add_argument("--copies", type=int, default=3, help="how often the corpus is repeated")
     parser.add_argument("--only", default="", help="a pattern for what to run")
     parser.add_argument("--output", help="the Markdown file")
     given = parser.parse_args()
@@ -77,12 +77,12 @@ def main() -> None:
         Path(given.output).write_text(page, "utf-8")
 
 
-PAGE = """# What becomes of a release when something breaks
+PAGE = """# What happens to a release when something breaks
 
 Measured by `make faults`: {documents:,} film reviews as bags of words, from and to a real S3
 server, with two processes of the local engine and on a Spark cluster of two workers. The fault
 strikes when a quarter of the shards are written. *Identical* means: every Parquet file and the card
-(but for its time) are byte by byte those of an undisturbed run with the same key, checked by
+(except its time) are byte by byte those of an undisturbed run with the same key, checked by
 `quietcorpus verify`, with nothing left beside the release. *Refused* means: exit code 1 or 2, one
 line, and nothing published or left behind.
 
@@ -90,22 +90,22 @@ line, and nothing published or left behind.
 |---|---|---|---|
 {lines}
 
-After all of it, files with the master key, the storage's secret or a line of the corpus among logs,
-spools, work folders and released objects: {told}.
+After all runs, files that held the master key, the storage secret or a line of the corpus, among
+logs, spools, work folders and released objects: {told}.
 
-What the table teaches:
+What the table shows:
 
-- The local engine never tries again: what it loses ends the run, which the same command repeats.
-- Spark tries a lost part again, and keyed noise makes the repetition the same. A launcher that is
-  killed takes its job server, and with it the job, along, so that the repeated command finds the
-  cluster's cores free. (A job on Flink runs to its end all the same; nothing of it is published.)
-- Spark replaces an executor that cannot even start, for want of room or of memory, for ever; fifty
-  in a row that took no task, while no other executor is at work, end the job. Each executor keeps a
+- The local engine never retries: what it loses ends the run, and the same command repeats it.
+- Spark retries a lost part, and keyed noise makes the repetition the same. A killed launcher takes
+  its job server, and with it the job, down with it, so the repeated command finds the cluster's
+  cores free. (A job on Flink still runs to its end; nothing of it is published.)
+- Spark keeps replacing an executor that cannot even start, for lack of disk or memory. The job ends
+  after fifty in a row that took no task while no other executor was at work. Each executor keeps a
   copy of the job server in Spark's working folder, 300 MB. Where executors live on a full disk, a
   task is tried four times, from its beginning, before the job ends.
-- `--environment_cache_millis=120000` keeps Python workers from one stage to the next, which took
-  a third off a short job's time. A worker that is killed is then tried four times while it is
-  dead, and the job ends with an error, so it is off by default.
+- `--environment_cache_millis=120000` keeps Python workers from one stage to the next, which
+  shortened a short job by a third. But a killed worker is then tried four times while it is dead,
+  and the job ends with an error, so the option is off by default.
 """
 
 

@@ -35,7 +35,7 @@ from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum, clipped
 from quietcorpus.mechanisms.cooccurrence import cells_of, contribution
 from quietcorpus.mechanisms.factorisation import factorise
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.sampled_users import Texts, Users
+from quietcorpus.mechanisms.sampled_users import SampledUsers, Texts
 from quietcorpus.mechanisms.skip_gram import SkipGram
 from quietcorpus.mechanisms.user_training import State, Training
 from quietcorpus.mechanisms.word_pairs import Words
@@ -121,7 +121,7 @@ class Experiment:
         schedule = Schedule.solved({"": budget}, DELTA, Fraction(lot, count), steps)
         settings = SkipGram(self.dimensions, WINDOW, 1, CLIP)
         stream = _stream(f"sgd {epsilon} {steps}", draw)
-        users = Users(_texts(self.bounded), schedule.groups, settings, stream)
+        users = SampledUsers(_texts(self.bounded), schedule.groups, settings, stream)
         training = Training(settings, ClippedSum(schedule.noise_multiplier), lot, RATE)
         state = State.initial(len(self.words), self.dimensions)
         *_, last = training.run(state, steps, users.sums, stream)

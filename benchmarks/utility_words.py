@@ -26,8 +26,8 @@ import pyarrow.parquet as pq
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from quietcorpus.indexes.artefact import WordIndex
 from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.artefacts.distances import matched
 from quietcorpus.transforms.artefacts.word_index import IndexSource

@@ -24,13 +24,13 @@ import numpy as np
 import psutil
 from gensim.models import KeyedVectors
 
-from quietcorpus.indexes import artefact, binarisation
-from quietcorpus.indexes.artefact import METRICS, Manifest
+from quietcorpus.indexes import binarisation
 from quietcorpus.indexes.euclidean import EuclideanSearch
 from quietcorpus.indexes.hamming import HammingSearch
 from quietcorpus.indexes.tokenizer import NAME
 from quietcorpus.indexes.vectors import read
 from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.word_index import METRICS, IndexManifest, open_index, save
 from quietcorpus.mechanisms import brr, madlib
 from quietcorpus.mechanisms.keystream import ReleaseKey
 
@@ -164,7 +164,7 @@ def memory(name: str, values: np.ndarray) -> None:
     codes = np.random.default_rng().integers(0, 1 << 63, (count, 4), dtype=np.uint64)
     with tempfile.TemporaryDirectory() as folder:
         some = {"mean": "1", "maximum": "1", "largest_met": "1"}
-        manifest = Manifest(
+        manifest = IndexManifest(
             provenance="public",
             guarantee=None,
             source={},
@@ -177,7 +177,7 @@ def memory(name: str, values: np.ndarray) -> None:
             distances=dict.fromkeys(METRICS, some),
             builder="benchmark",
         )
-        artefact.save(folder, manifest, Vocabulary(names), values, codes)
+        save(folder, manifest, Vocabulary(names), values, codes)
         sizes = {path.name: path.stat().st_size for path in Path(folder).iterdir()}
         with Worker(folder) as one, Worker(folder) as other:
             idle = one.memory() + other.memory()
@@ -237,7 +237,7 @@ def _serve(pipe: Connection, folder: str) -> None:
     pipe.send(None)
     pipe.recv()
     begun = time.perf_counter()
-    index = artefact.open_index(folder)
+    index = open_index(folder)
     taken = time.perf_counter() - begun
     searches = EuclideanSearch(index.vectors), HammingSearch(index.codes)
     searches[0].nearest(index.vectors[:256])

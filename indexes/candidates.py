@@ -37,7 +37,7 @@ LARGEST_PROJECTION = 1 << 13
 
 
 @dataclass(frozen=True)
-class Manifest:
+class CandidatesManifest:
     """The description of a set of candidates.
 
     Attributes:
@@ -107,12 +107,12 @@ class Manifest:
         ]
 
     @classmethod
-    def read(cls, path: str, digest: str | None = None) -> Manifest:
+    def read(cls, path: str, digest: str | None = None) -> CandidatesManifest:
         """Read a manifest; raise ArtefactError if it is missing, unusable or not of `digest`."""
         return cls.from_json(folder.read_manifest(path, "a set of candidates", digest))
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Manifest:
+    def from_json(cls, text: str | bytes) -> CandidatesManifest:
         """Parse a manifest; raise ArtefactError if it is damaged, newer, or without provenance."""
         keys = {field.name for field in fields(cls)}
         content = folder.parse(
@@ -155,7 +155,7 @@ def _is_possible(content: dict[str, Any]) -> bool:
 class Candidates:
     """Candidates in memory; the arrays are as in the folder."""
 
-    manifest: Manifest
+    manifest: CandidatesManifest
     embeddings: npt.NDArray[np.float32]
     centre: npt.NDArray[np.float64]
     box: npt.NDArray[np.float64]
@@ -164,7 +164,7 @@ class Candidates:
     recoder: Recoder
 
 
-def save(path: str, candidates: Candidates) -> Manifest:
+def save(path: str, candidates: Candidates) -> CandidatesManifest:
     """Write candidates into an empty folder; return the manifest with its files."""
     for name in _ARRAYS:
         np.save(f"{path}/{name}.npy", getattr(candidates, name))
@@ -181,7 +181,7 @@ def save(path: str, candidates: Candidates) -> Manifest:
 
 def open_candidates(path: str, digest: str | None = None) -> Candidates:
     """Verify candidates and read them; raise ArtefactError if that is impossible."""
-    manifest = Manifest.read(path, digest)
+    manifest = CandidatesManifest.read(path, digest)
     folder.verify(path, manifest.files)
     try:
         arrays = {name: _array(f"{path}/{name}.npy") for name in _ARRAYS}

@@ -65,19 +65,25 @@ def parse(
     `noun` names what the manifest should describe, as in "an index", and `source` what that is made
     from, as in "vectors".
 
-    Raises ArtefactError for a manifest that is damaged, of another format, newer, without
+    Raises ArtefactError for a manifest that is damaged, of another format, newer, older, without
     provenance, private without a guarantee, or with other keys.
     """
     try:
         content: dict[str, Any] = json.loads(text)
         if content.pop("format") != format_name:
             raise ValueError
+        if type(written := content["version"]) is not int:  # True and 1.0 equal 1
+            raise TypeError
     except (ValueError, KeyError, AttributeError, TypeError):
         raise ArtefactError(f"has a {MANIFEST} that is not one of {noun}; build it again") from None
-    if content.get("version") != version:
+    built = f"({content.get('builder', 'unknown')}, format {written}; this one reads"
+    if written > version:
         raise ArtefactError(
-            f"was built by a newer version ({content.get('builder', 'unknown')}, format "
-            f"{content.get('version')}; this one reads up to {version}): update quietcorpus"
+            f"was built by a newer version {built} up to {version}): update quietcorpus"
+        )
+    if written < version:
+        raise ArtefactError(
+            f"was built by an older version {built} format {version}): build it again"
         )
     if content.get("provenance") not in PROVENANCES:
         raise ArtefactError(

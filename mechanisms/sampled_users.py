@@ -82,7 +82,7 @@ def _joined(offsets: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
 
 
-class Users:
+class SampledUsers:
     """The users of one worker, and their contributions to a step.
 
     Each user's update is computed alone and clipped to whole numbers. It is therefore a function of

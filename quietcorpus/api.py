@@ -3,8 +3,9 @@
 The functions print nothing, configure no logging and never end the process: they return results,
 and raise `InputError` for anything that a person can mend. Log records come from loggers below
 `quietcorpus`. While a function runs, the environment may hold a fresh master key and the retry
-settings of object stores' clients; both are removed afterwards. Errors of other libraries pass
-unchanged, and their messages may quote private text.
+settings of object stores' clients. At its end, the settings of the process that it changed are
+restored; the guide of the Python API lists them, and what is not restored. Errors of other
+libraries pass unchanged, and their messages may quote private text.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from operator import index as whole_of
 from os import fspath
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias, get_args
 
-from quietcorpus.places import Place, absolute, stores
+from quietcorpus.places import Place, absolute, process_restored
 from quietcorpus.transforms.errors import InputError
 
 if TYPE_CHECKING:
-    from quietcorpus.indexes.artefact import Manifest as IndexManifest
-    from quietcorpus.indexes.candidates import Manifest as CandidatesManifest
+    from quietcorpus.indexes.candidates import CandidatesManifest
+    from quietcorpus.indexes.word_index import IndexManifest
     from quietcorpus.pipelines.calibrate.bags import Calibrated
     from quietcorpus.pipelines.calibrate.sentences import Outcome
     from quietcorpus.pipelines.card.model import Card
@@ -33,6 +35,7 @@ TriedMap: TypeAlias = Literal["frequency", "random", "none"]
 """A compression map that `calibrate_bags` can try."""
 
 
+@process_restored()
 def release(
     spec: Place | Mapping[str, Any] | Spec,
     *,
@@ -68,21 +71,22 @@ def release(
         GraphIsValid: `beam_options` ask for a dry run, and the job's graph is valid.
     """
     _one_of("if_exists", if_exists, ("refuse", "ok"))
+    _flags(strict=strict, progress=progress)
     from quietcorpus.pipelines.engine.engine import Engine
     from quietcorpus.pipelines.release import existing, needs
     from quietcorpus.pipelines.release.release import release as make
     from quietcorpus.pipelines.spec.loading import as_spec
 
-    with stores():
-        described = as_spec(spec)
-        engine = Engine(tuple(beam_options), workers)
-        needs.check(described)
-        found = existing.complete(described) if if_exists == "ok" else None
-        return found or make(
-            described, engine, on_publishing or _nothing, progress=progress, strict=strict
-        )
+    described = as_spec(spec)
+    engine = Engine(tuple(beam_options), workers)
+    needs.check(described)
+    found = existing.complete(described) if if_exists == "ok" else None
+    return found or make(
+        described, engine, on_publishing or _nothing, progress=progress, strict=strict
+    )
 
 
+@process_restored()
 def verify(release: Place, *, ledger: Place | None = None) -> Card:
     """Check every file of a release against its card, and refuse files that it does not list.
 
@@ -95,15 +99,15 @@ def verify(release: Place, *, ledger: Place | None = None) -> Card:
     """
     from quietcorpus.pipelines.card.verify import verify as check
 
-    with stores():
-        card = check(fspath(release))
-        if ledger is not None:
-            from quietcorpus.pipelines.ledger.check import verify_counted
+    card = check(fspath(release))
+    if ledger is not None:
+        from quietcorpus.pipelines.ledger.check import verify_counted
 
-            verify_counted(fspath(release), card, fspath(ledger))
-        return card
+        verify_counted(fspath(release), card, fspath(ledger))
+    return card
 
 
+@process_restored()
 def reconstruct(
     release: Place,
     output: Place,
@@ -131,19 +135,21 @@ def reconstruct(
         StageError: a worker ended.
     """
     _one_of("engine", engine, ("local", "ray"))
+    _flags(progress=progress)
+    _whole(factors=factors)
     from quietcorpus.pipelines.reconstruct.reconstruct import reconstruct as make
 
-    with stores():
-        return make(
-            fspath(release),
-            absolute(output),
-            factors,
-            on_publishing or _nothing,
-            backend=engine,
-            progress=progress,
-        )
+    return make(
+        fspath(release),
+        absolute(output),
+        factors,
+        on_publishing or _nothing,
+        backend=engine,
+        progress=progress,
+    )
 
 
+@process_restored()
 def audit(
     spec: Place | Mapping[str, Any] | Spec,
     *,
@@ -165,14 +171,16 @@ def audit(
     Raises:
         InputError: anything that a person can mend.
     """
+    _whole(100, 100_000_000, draws=draws)
+    _between_0_and_1(confidence=confidence)
     from quietcorpus.pipelines.audit.audit import audit as job
     from quietcorpus.pipelines.spec.loading import as_spec
 
-    with stores():
-        place = None if output is None else absolute(output)
-        return job(as_spec(spec), place, draws=draws, confidence=confidence)
+    place = None if output is None else absolute(output)
+    return job(as_spec(spec), place, draws=draws, confidence=confidence)
 
 
+@process_restored()
 def evaluate(
     release: Place,
     *,
@@ -221,29 +229,33 @@ def evaluate(
     Raises:
         InputError: anything that a person can mend.
     """
+    _flags(audits=audits, progress=progress)
+    _whole(50, documents=documents)
+    _whole(draws=draws, workers=workers)
+    _whole(0, seed=seed)
     from quietcorpus.pipelines.evaluate import evaluate as job
     from quietcorpus.pipelines.evaluate.comparison import Comparison
     from quietcorpus.pipelines.evaluate.sweep import grid
 
     job.require()
-    with stores():
-        comparison = Comparison.of(
-            absolute(release),
-            absolute(against),
-            None if spec is None else absolute(spec),
-            text=text,
-            id_=id,
-            label=label,
-            user=user,
-            documents=documents,
-            seed=seed,
-        )
-        effort = job.Effort.of(
-            comparison, draws, grid(sweep or {}), workers, audit=audits, progress=progress
-        )
-        return job.evaluate(comparison, absolute(output), effort)
+    comparison = Comparison.of(
+        absolute(release),
+        absolute(against),
+        None if spec is None else absolute(spec),
+        text=text,
+        id_=id,
+        label=label,
+        user=user,
+        documents=documents,
+        seed=seed,
+    )
+    effort = job.Effort.of(
+        comparison, draws, grid(sweep or {}), workers, audit=audits, progress=progress
+    )
+    return job.evaluate(comparison, absolute(output), effort)
 
 
+@process_restored()
 def calibrate_words(
     index: Place,
     output: Place,
@@ -291,6 +303,12 @@ def calibrate_words(
     """
     _one_of("mechanism", mechanism, ("madlib", "brr"))
     _one_of("engine", engine, ("local", "ray"))
+    _flags(progress=progress)
+    _whole(words=words, workers=workers)
+    _whole(1, 1_000_000, draws=draws)
+    _whole(2, set_size_at_least=set_size_at_least)
+    _whole(0, seed=seed)
+    _between_0_and_1(confidence=confidence)
     from quietcorpus.evaluation.demands import demanded
     from quietcorpus.pipelines.calibrate import words as job
     from quietcorpus.pipelines.calibrate.words_report import WordSettings
@@ -299,27 +317,27 @@ def calibrate_words(
 
     grid, exact_eta, exact_share = _exact_numbers(epsilons), _exact(eta), _exact(share)
     unchanged = None if unchanged_at_most is None else _exact(unchanged_at_most)
-    with stores():
-        opened = IndexSource.resolve("index", absolute(index)).open()
-        given = None
-        if weights is not None:
-            given = job.read_weights("weights", fspath(weights), opened.vocabulary)
-        settings = WordSettings(
-            mechanism=WordMechanism(mechanism),
-            epsilons=grid,
-            words=words,
-            draws=draws,
-            eta=exact_eta,
-            seed=seed,
-            weights=given,
-            demands=demanded(unchanged, set_size_at_least, exact_share),
-            confidence=confidence,
-        )
-        return job.calibrate(
-            opened, absolute(output), settings, backend=engine, workers=workers, progress=progress
-        )
+    opened = IndexSource.resolve("index", absolute(index)).open()
+    given = None
+    if weights is not None:
+        given = job.read_weights("weights", fspath(weights), opened.vocabulary)
+    settings = WordSettings(
+        mechanism=WordMechanism(mechanism),
+        epsilons=grid,
+        words=words,
+        draws=draws,
+        eta=exact_eta,
+        seed=seed,
+        weights=given,
+        demands=demanded(unchanged, set_size_at_least, exact_share),
+        confidence=confidence,
+    )
+    return job.calibrate(
+        opened, absolute(output), settings, backend=engine, workers=workers, progress=progress
+    )
 
 
+@process_restored()
 def calibrate_bags(
     source: Place | None = None,
     *,
@@ -357,6 +375,12 @@ def calibrate_bags(
     """
     for name in maps:
         _one_of("maps", name, get_args(TriedMap))
+    _flags(progress=progress)
+    for number in bins:
+        _whole(bins=number)
+    _whole(documents=documents)
+    _whole(2, runs=runs)
+    _whole(0, seed=seed)
     from quietcorpus.indexes.compression import Method
     from quietcorpus.pipelines.calibrate import bags as job
     from quietcorpus.pipelines.calibrate.bag_documents import documents_of
@@ -371,18 +395,18 @@ def calibrate_bags(
         runs=runs,
         seed=seed,
     )
-    with stores():
-        given = documents_of(
-            None if source is None else absolute(source),
-            None if vocabulary is None else absolute(vocabulary),
-            None if histogram is None else fspath(histogram),
-            text=text,
-            documents=documents,
-            seed=seed,
-        )
-        return job.calibrate(given, settings, progress=progress)
+    given = documents_of(
+        None if source is None else absolute(source),
+        None if vocabulary is None else absolute(vocabulary),
+        None if histogram is None else fspath(histogram),
+        text=text,
+        documents=documents,
+        seed=seed,
+    )
+    return job.calibrate(given, settings, progress=progress)
 
 
+@process_restored()
 def calibrate_sentences(
     candidates: Place,
     source: Place,
@@ -410,22 +434,24 @@ def calibrate_sentences(
     Raises:
         InputError: anything that a person can mend.
     """
+    _whole(documents=documents)
+    _whole(0, seed=seed)
     from quietcorpus.pipelines.calibrate import sentences as job
     from quietcorpus.transforms.artefacts.candidates import CandidatesSource
     from quietcorpus.transforms.artefacts.encoder import EncoderSource
     from quietcorpus.transforms.reading.documents import Corpus
 
-    with stores():
-        return job.calibrate(
-            CandidatesSource.resolve("candidates", absolute(candidates)),
-            EncoderSource.resolve("encoder", encoder),
-            Corpus(absolute(source), text),
-            _exact_numbers(epsilons),
-            documents=documents,
-            seed=seed,
-        )
+    return job.calibrate(
+        CandidatesSource.resolve("candidates", absolute(candidates)),
+        EncoderSource.resolve("encoder", encoder),
+        Corpus(absolute(source), text),
+        _exact_numbers(epsilons),
+        documents=documents,
+        seed=seed,
+    )
 
 
+@process_restored()
 def build_index(
     source: Place,
     output: Place,
@@ -449,19 +475,20 @@ def build_index(
         InputError: anything that a person can mend.
     """
     _one_of("provenance", provenance, ("public", "private"))
+    _whole(0, seed=seed)
     from quietcorpus.pipelines.artefacts import word_index as job
 
-    with stores():
-        return job.build(
-            fspath(source),
-            fspath(output),
-            provenance=provenance,
-            guarantee=None if guarantee is None else fspath(guarantee),
-            bits=bits,
-            seed=seed,
-        )
+    return job.build(
+        fspath(source),
+        fspath(output),
+        provenance=provenance,
+        guarantee=None if guarantee is None else fspath(guarantee),
+        bits=bits,
+        seed=seed,
+    )
 
 
+@process_restored()
 def build_candidates(
     source: Place,
     output: Place,
@@ -498,24 +525,28 @@ def build_candidates(
     Raises:
         InputError: anything that a person can mend.
     """
+    _flags(progress=progress)
+    _whole(candidates=candidates, least_sentences=least_sentences)
+    _whole(2, clusters=clusters)
+    _whole(1, 1000, projections=projections, most_sentences=most_sentences)
+    _whole(0, seed=seed)
     from quietcorpus.pipelines.artefacts import candidates as job
 
-    with stores():
-        return job.build(
-            fspath(source),
-            fspath(output),
-            text=text,
-            provenance=provenance,
-            encoder=encoder,
-            language=language,
-            candidates=candidates,
-            clusters=clusters,
-            projections=projections,
-            least_sentences=least_sentences,
-            most_sentences=most_sentences,
-            seed=seed,
-            progress=progress,
-        )
+    return job.build(
+        fspath(source),
+        fspath(output),
+        text=text,
+        provenance=provenance,
+        encoder=encoder,
+        language=language,
+        candidates=candidates,
+        clusters=clusters,
+        projections=projections,
+        least_sentences=least_sentences,
+        most_sentences=most_sentences,
+        seed=seed,
+        progress=progress,
+    )
 
 
 def _nothing() -> None:
@@ -541,3 +572,34 @@ def _exact_numbers(numbers: Sequence[Number]) -> tuple[Fraction, ...]:
 def _one_of(name: str, value: object, allowed: Sequence[str]) -> None:
     if value not in allowed:
         raise InputError(f"{name}: {value!r} is not known; give one of {', '.join(allowed)}")
+
+
+def _flags(**given: object) -> None:
+    """Raise InputError for an argument that is neither True nor False."""
+    for name, value in given.items():
+        if not isinstance(value, bool):
+            raise InputError(f"{name}: {value!r} is neither True nor False")
+
+
+def _whole(least: int = 1, most: int | None = None, /, **given: object) -> None:
+    """Raise InputError for an argument that is no whole number in this range; None is left alone.
+
+    The ranges are those of the command line.
+    """
+    for name, value in given.items():
+        if value is None:
+            continue
+        if not isinstance(value, SupportsIndex) or isinstance(value, bool):
+            raise InputError(f"{name}: {value!r} is not a whole number")
+        number = whole_of(value)
+        if number < least:
+            said = "not above zero" if least == 1 else f"below {least}"
+            raise InputError(f"{name}: {number} is {said}")
+        if most is not None and number > most:
+            raise InputError(f"{name}: {number} is above {most}")
+
+
+def _between_0_and_1(**given: float) -> None:
+    for name, value in given.items():
+        if not 0 < value < 1:
+            raise InputError(f"{name}: {value!r} is not between 0 and 1")

@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence
 from os import fspath
 from typing import TYPE_CHECKING, Any
 
-from quietcorpus.places import Place, absolute, stores
+from quietcorpus.places import Place, absolute, process_restored
 
 if TYPE_CHECKING:
     from quietcorpus.pipelines.ledger.book import Ledger
     from quietcorpus.pipelines.ledger.check import Finding
 
 
+@process_restored()
 def init(place: Place, caps: Place | Mapping[str, Any]) -> dict[str, Any]:
     """Create a ledger with its caps, which cannot change later; return its accounts.
 
@@ -29,27 +30,27 @@ def init(place: Place, caps: Place | Mapping[str, Any]) -> dict[str, Any]:
     from quietcorpus.pipelines.ledger.caps import as_terms
     from quietcorpus.pipelines.ledger.tables import accounts
 
-    with stores():
-        terms = as_terms(caps)
-        return accounts(Ledger.init(_answering(place, "write"), terms))
+    terms = as_terms(caps)
+    return accounts(Ledger.init(_answering(place, "write"), terms))
 
 
+@process_restored()
 def show(place: Place) -> dict[str, Any]:
     """Return the accounts of a ledger: what is used, what is left, and by which releases."""
     from quietcorpus.pipelines.ledger.tables import accounts
 
-    with stores():
-        return accounts(_opened(place))
+    return accounts(_opened(place))
 
 
+@process_restored()
 def history(place: Place) -> list[dict[str, Any]]:
     """Return every record of a ledger, in order."""
     from quietcorpus.pipelines.ledger.tables import history as events
 
-    with stores():
-        return events(_opened(place))
+    return events(_opened(place))
 
 
+@process_restored()
 def verify(place: Place) -> list[Finding]:
     """Check every record, their chain and seals; return how each release's card compares.
 
@@ -58,12 +59,12 @@ def verify(place: Place) -> list[Finding]:
     """
     from quietcorpus.pipelines.ledger.check import findings
 
-    with stores():
-        opened = _opened(place)
-        opened.check_identifiers()
-        return findings(opened)
+    opened = _opened(place)
+    opened.check_identifiers()
+    return findings(opened)
 
 
+@process_restored()
 def plan(specs: Sequence[Place]) -> list[dict[str, Any]]:
     """Compute what the releases of some specs, in this order, would cost their ledgers.
 
@@ -71,10 +72,10 @@ def plan(specs: Sequence[Place]) -> list[dict[str, Any]]:
     """
     from quietcorpus.pipelines.ledger.plan import plan as foresee
 
-    with stores():
-        return foresee([fspath(spec) for spec in specs])
+    return foresee([fspath(spec) for spec in specs])
 
 
+@process_restored()
 def release_reservation(place: Place, release: str, reason: str) -> None:
     """Give back a release's reservation, if nothing of the release was published.
 
@@ -83,8 +84,7 @@ def release_reservation(place: Place, release: str, reason: str) -> None:
         release: the release's id.
         reason: kept in the ledger.
     """
-    with stores():
-        _opened(place, "write").cancel(release, reason)
+    _opened(place, "write").cancel(release, reason)
 
 
 def _opened(place: Place, verb: str = "list") -> Ledger:

@@ -1,11 +1,15 @@
-"""Places as arguments of the API, and the object stores that hold them."""
+"""Places as arguments of the API, and the process in which its functions run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+import multiprocessing
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from os import PathLike, fspath
 from typing import TypeAlias
+
+from quietcorpus.transforms.temporary import Temporary
 
 Place: TypeAlias = str | PathLike[str]
 """A path on this machine, or a URI of an object store."""
@@ -18,14 +22,46 @@ def absolute(place: Place) -> str:
     return places.absolute(fspath(place))
 
 
-@contextmanager
-def stores() -> Iterator[None]:
-    """Set up the clients of object stores, so that they outlast a short outage."""
+def _change() -> Callable[[], None]:
+    root = logging.getLogger()
+    handlers = root.handlers[:]
+    method = multiprocessing.get_start_method(allow_none=True)
     from apache_beam.io.filesystems import FileSystems
     from apache_beam.options.pipeline_options import PipelineOptions
 
-    from quietcorpus.pipelines.environment.patience import patience
+    # `FileSystems.set_options` (filesystems.py) has no public counterpart that reads the options.
+    options = FileSystems._pipeline_options
+    FileSystems.set_options(PipelineOptions([]))
 
-    with patience():
-        FileSystems.set_options(PipelineOptions([]))
-        yield
+    def undo() -> None:
+        FileSystems.set_options(options)
+        for handler in root.handlers[:]:
+            # `PipelineOptions` calls `logging.basicConfig`, and so does `logging.error`.
+            if handler not in handlers and _is_basic(handler):
+                root.removeHandler(handler)
+        if method is None:  # the first bar of tqdm's sets it, so that nobody else could any more
+            multiprocessing.set_start_method(None, force=True)
+
+    return undo
+
+
+def _is_basic(handler: logging.Handler) -> bool:
+    """Return whether a handler is one that `logging.basicConfig` makes without arguments."""
+    made = handler.formatter._fmt if handler.formatter else None
+    return type(handler) is logging.StreamHandler and made == logging.BASIC_FORMAT
+
+
+_settings = Temporary(_change)
+
+
+@contextmanager
+def process_restored() -> Iterator[None]:
+    """Set up the process for a call of the API, and restore its settings at the end.
+
+    Clients of object stores outlast a short outage meanwhile.
+    """
+    with _settings():
+        from quietcorpus.pipelines.environment.patience import patience
+
+        with patience():
+            yield

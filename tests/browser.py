@@ -99,7 +99,7 @@ class Browser:
         return self.driver.execute_script(script, *arguments)
 
     def said(self) -> list[dict[str, Any]]:
-        """What was logged to the console since last asked: errors and messages."""
+        """Return the errors and messages that were logged to the console since last asked."""
         return list(self.driver.get_log("browser"))
 
     def requests(self) -> list[str]:
@@ -125,7 +125,7 @@ class Browser:
         return list(self.run(_CUT))
 
     def accessible(self) -> list[dict[str, Any]]:
-        """What a screen reader is told: the nodes of the accessibility tree."""
+        """Return the nodes of the accessibility tree, which a screen reader reads."""
         tree = self.driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})
         return [node for node in tree["nodes"] if not node["ignored"]]
 
@@ -144,7 +144,7 @@ class Browser:
 
 
 def invalid(*pages: Path) -> list[str]:
-    """What the Nu HTML checker has to say about pages: errors and warnings."""
+    """Return the errors and warnings of the Nu HTML checker about pages."""
     if not CHECKER.exists():
         required("the HTML checker is not installed: make vnu")
     command = ["java", "-jar", str(CHECKER), "--stdout", "--exit-zero-always", "--format", "json"]

@@ -9,7 +9,7 @@ import quietcorpus as qc
 
 
 def released(spec: qc.Spec, output: Path) -> list[str]:
-    """What a program may do with a card: each type is one that the caller can name."""
+    """Use a card as a program may: each type is one that the caller can name."""
     try:
         card = qc.release(spec, workers=2, beam_options=["--runner=DirectRunner"])
         assert_type(qc.verify(output), qc.Card)

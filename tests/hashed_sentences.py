@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from quietcorpus.indexes.candidates import LARGEST_PROJECTION, Candidates, Manifest
+from quietcorpus.indexes.candidates import LARGEST_PROJECTION, Candidates, CandidatesManifest
 from quietcorpus.indexes.recoder import WIDTHS, Recoder
 from quietcorpus.indexes.sentences import NAME
 from quietcorpus.mechanisms.deep_candidate import Utility
@@ -66,7 +66,7 @@ def some_candidates(dimensions: int = DIMENSIONS) -> Candidates:
     recoder = replace(recoder, weights=[*recoder.weights[:3], recoder.weights[3] * 1024])
     embeddings = generator.uniform(-0.8, 1.2, size=(SIZE, dimensions)).astype(np.float32)
     directions = np.rint(generator.normal(size=(PROJECTIONS, WIDTHS[-1])) * 1024)
-    manifest = Manifest(
+    manifest = CandidatesManifest(
         "public",
         None,
         {"pattern": "p", "documents": 60},

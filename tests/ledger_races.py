@@ -37,7 +37,7 @@ _FORK = get_context("fork")
 
 
 def request(release: str, epsilon: int, run: str = "0" * 32) -> Request:
-    """What a release of one corpus asks for."""
+    """Build the request of a release of one corpus."""
     cost = Cost(LimitedPrecision(1, Fraction(epsilon)))
     return Request(release, run, "/corpus/part.parquet", f"/released/{release}", None, cost)
 
@@ -123,7 +123,7 @@ def _keep(asked: Connection) -> None:
 
 
 def races(place: str, rounds: int, *, kill: bool) -> Iterator[dict[str, Any]]:
-    """What came of each round: `asked`, `told` and `held`, by release."""
+    """Yield the outcome of each round: `asked`, `told` and `held`, by release."""
     FileSystems.set_options(PipelineOptions([]))
     if "://" in place:
         stored(f"{place}/record")  # loads the client, which takes long, and asks nothing yet
@@ -160,7 +160,7 @@ def _replaced(racer: Helper) -> Helper:
 
 
 def fault(result: dict[str, Any], *, kill: bool) -> str | None:
-    """What is wrong with a round, if anything is."""
+    """Describe the fault of a round, if there is one."""
     asked, told, held = (result[key] for key in ("asked", "told", "held"))
     if "error" in held:
         return str(held["error"])

@@ -100,12 +100,12 @@ class Cluster:
         return "\n".join(seen.values())
 
     def logs(self) -> str:
-        """What its own processes have said."""
+        """The output of its own processes."""
         return "\n".join(file.read_text(errors="replace") for file in self.folder.glob("*.log"))
 
 
 def worker_environment(folder: Path, storage: Mapping[str, str]) -> dict[str, str]:
-    """What a cluster's processes have: the master key, the storage's credentials, our command."""
+    """A cluster's environment: the master key, the storage's credentials, our command."""
     named = ("HOME", "JAVA_HOME", "LANG", "PYTHONPATH")
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     return {

@@ -17,7 +17,7 @@ from quietcorpus.indexes.vectors import VectorsError
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.histogram import Counts
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.transforms.artefacts.artefacts import Artefact
+from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.errors import InputError, NoisyOutcome, client_errors, redacted
 from quietcorpus.transforms.vocabulary import KeySource
 
@@ -28,7 +28,7 @@ class Compression:
 
     method: Method
     size: int | None = None
-    vectors: Artefact | None = None
+    vectors: FileSource | None = None
 
 
 def check_size(size: int, terms: int, refusal: type[InputError] = InputError) -> None:
@@ -90,7 +90,7 @@ def codebook(
     return Codebook(vocabulary, bins, size, weights)
 
 
-def _vectors(artefact: Artefact | None, vocabulary: Vocabulary) -> npt.NDArray[np.float32]:
+def _vectors(artefact: FileSource | None, vocabulary: Vocabulary) -> npt.NDArray[np.float32]:
     assert artefact is not None
     with client_errors(f"{artefact.key}: {artefact.uri} cannot be read; check the path"):
         try:

@@ -18,7 +18,7 @@ from quietcorpus.indexes.vocabulary import Vocabulary, VocabularyError, document
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.histogram import Counts, ThresholdedVocabulary
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
-from quietcorpus.transforms.artefacts.artefacts import Artefact
+from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.clauses import refuse_clauses
 from quietcorpus.transforms.errors import InputError, NoisyOutcome, redacted
 from quietcorpus.transforms.metrics import Progress
@@ -33,7 +33,7 @@ KeySource = Callable[[], ReleaseKey]
 """A function that fetches the release key inside a worker; the key is never in a pipeline."""
 
 
-def load(artefact: Artefact) -> Vocabulary:
+def load(artefact: FileSource) -> Vocabulary:
     """Read a public vocabulary: Parquet with a `term` column, or text with a term a line."""
     try:
         content = artefact.content()

@@ -17,7 +17,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from quietcorpus.evaluation.depth import DepthQuality, depth_quality
 from quietcorpus.indexes import recoder as recoding
-from quietcorpus.indexes.candidates import LARGEST_PROJECTION, Candidates, Manifest, save
+from quietcorpus.indexes.candidates import LARGEST_PROJECTION, Candidates, CandidatesManifest, save
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.indexes.recoder import WIDTHS, Recoder, Training, means
 from quietcorpus.indexes.sentences import NAME
@@ -34,6 +34,7 @@ from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.installed import require_installed
 from quietcorpus.transforms.reading.documents import Corpus
+from quietcorpus.transforms.temporary import one_torch_thread
 
 _HELD = 5  # candidates for each held-out document, which serves to measure alone
 _LEAST_HELD = 50
@@ -60,7 +61,7 @@ def build(
     most_sentences: int,
     seed: int,
     progress: bool,
-) -> Manifest:
+) -> CandidatesManifest:
     """Build candidates from the documents at `source`; raises InputError for what can be mended.
 
     Encoding and training run on Ray: the cluster that RAY_ADDRESS names, else this machine.
@@ -102,7 +103,7 @@ def build(
     released = whole[own].astype(np.float32)
     raw = _raw_quality(embeddings, centre, documents.offsets, candidates, projections, generator)
     ours = depth_quality(codes, recoded[own], documents.offsets, candidates, directions)
-    manifest = Manifest(
+    manifest = CandidatesManifest(
         provenance="public",
         guarantee=None,
         source={"pattern": places.without_folders(source), "documents": wanted},
@@ -188,7 +189,11 @@ def _encoded(
 
 
 def _train(*arguments: Any) -> tuple[Recoder, Training]:
-    return recoding.train(*arguments)
+    # A cluster of the caller's may give this process other tasks later.
+    import torch
+
+    with torch.random.fork_rng(devices=[]), one_torch_thread():
+        return recoding.train(*arguments)
 
 
 def _clusters(

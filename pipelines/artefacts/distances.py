@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from quietcorpus.evaluation.distances import Distances, privacy_ratio
-from quietcorpus.indexes.artefact import EUCLIDEAN, HAMMING, Manifest
+from quietcorpus.indexes.word_index import EUCLIDEAN, HAMMING, IndexManifest
 from quietcorpus.transforms.privatizers.words import WordMechanism
 
 _METRICS = {WordMechanism.MADLIB: EUCLIDEAN, WordMechanism.BRR: HAMMING}
@@ -35,19 +35,19 @@ def _text(value: Fraction) -> str:
     return repr(float(value)) if Fraction(float(value)) == value else str(value)
 
 
-def distance(manifest: Manifest, mechanism: WordMechanism, name: str) -> Fraction:
+def distance(manifest: IndexManifest, mechanism: WordMechanism, name: str) -> Fraction:
     """Return a distance of two words from the manifest, exactly, by its name there."""
     return Fraction(str(manifest.distances[_METRICS[mechanism]][name]))
 
 
-def mean_interval(manifest: Manifest, mechanism: WordMechanism) -> list[float] | None:
+def mean_interval(manifest: IndexManifest, mechanism: WordMechanism) -> list[float] | None:
     """Return the 95 % interval of the mean distance, or None if the mean is exact."""
     given = manifest.distances[_METRICS[mechanism]].get("mean_interval")
     return None if given is None else [float(Fraction(end)) for end in given]
 
 
 def matched(
-    epsilon: Fraction, theirs: WordMechanism, ours: WordMechanism, by: str, manifest: Manifest
+    epsilon: Fraction, theirs: WordMechanism, ours: WordMechanism, by: str, manifest: IndexManifest
 ) -> Fraction:
     """Return the epsilon of our mechanism that matches `epsilon` of theirs.
 
@@ -60,7 +60,7 @@ def matched(
     return epsilon * privacy_ratio(low, high)
 
 
-def _ends(manifest: Manifest, mechanism: WordMechanism, by: str) -> tuple[Fraction, Fraction]:
+def _ends(manifest: IndexManifest, mechanism: WordMechanism, by: str) -> tuple[Fraction, Fraction]:
     """Return the bounds of the mean (with 95 % confidence) or of the maximum distance."""
     if by == "maximum":
         return distance(manifest, mechanism, "largest_met"), distance(manifest, mechanism, by)

@@ -14,19 +14,19 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from quietcorpus.evaluation.distances import euclidean_distances, hamming_distances
-from quietcorpus.indexes import artefact, binarisation
-from quietcorpus.indexes.artefact import EUCLIDEAN, HAMMING, Manifest, WordIndex
+from quietcorpus.indexes import binarisation
 from quietcorpus.indexes.euclidean import LONGEST_VECTOR
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.indexes.tokenizer import NAME
 from quietcorpus.indexes.vectors import VectorsError, WordVectors, reachable, read
 from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.word_index import EUCLIDEAN, HAMMING, IndexManifest, WordIndex, save
 from quietcorpus.pipelines.artefacts.distances import summary
 from quietcorpus.pipelines.environment.version import quietcorpus_version
 from quietcorpus.pipelines.storage import places
 from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.pipelines.storage.places import absolute
-from quietcorpus.transforms.artefacts.artefacts import Artefact
+from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.errors import InputError, client_errors
 
@@ -42,7 +42,7 @@ def build(
     guarantee: str | None,
     bits: int,
     seed: int,
-) -> Manifest:
+) -> IndexManifest:
     """Build an index of the vectors at `source`; raises InputError for what a person can mend.
 
     `guarantee` is the path of a JSON file (a release's card will do) that states the guarantee
@@ -56,7 +56,7 @@ def build(
     if seed < 0:
         raise InputError(f"seed: {seed} is not allowed; give a whole number from 0 on")
     Output(output).require_writable()
-    found = Artefact.resolve("source", source)
+    found = FileSource.resolve("source", source)
     vectors = _read(source)
     # `not ... <=`, because NaN would pass a test with `>`.
     if not np.linalg.norm(vectors.values.astype(np.float64), axis=1).max() <= LONGEST_VECTOR:
@@ -69,7 +69,7 @@ def build(
             made = make(vectors, provenance, promised, origin, bits=bits, seed=seed)
         except ValueError as error:  # its message has no words of the vectors' file
             raise InputError(f"source: {source} {error}") from None
-        return artefact.save(folder, made.manifest, made.vocabulary, made.vectors, made.codes)
+        return save(folder, made.manifest, made.vocabulary, made.vectors, made.codes)
 
 
 def make(
@@ -98,7 +98,7 @@ def make(
     }
     if distances[HAMMING]["mean"] == "0.0":
         raise ValueError("holds too few or too similar words to make codes of")
-    manifest = Manifest(
+    manifest = IndexManifest(
         provenance=provenance,
         guarantee=guarantee,
         source=source,

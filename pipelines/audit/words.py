@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
-from quietcorpus.indexes.artefact import WordIndex
 from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.guarantees import round_up
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.audit.inputs import LOSS, made_up_words, released

@@ -22,7 +22,7 @@ from quietcorpus.pipelines.card.verify import verify
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.pipelines.storage.places import absolute
-from quietcorpus.transforms.artefacts.artefacts import Artefact
+from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Corpus
 from quietcorpus.transforms.vocabulary import load
@@ -164,5 +164,5 @@ def documents_of(
         return Drawn.of(histogram, documents, seed)
     if source is None or vocabulary is None:
         raise InputError("source: give public documents and a `vocabulary`, or a `histogram`")
-    words = load(Artefact.resolve("vocabulary", vocabulary))
+    words = load(FileSource.resolve("vocabulary", vocabulary))
     return PublicTexts.read(Corpus(source, text), words, documents, seed)

@@ -17,8 +17,8 @@ from quietcorpus.evaluation.demands import Design
 from quietcorpus.evaluation.neighbours import euclidean_neighbours, hamming_neighbours
 from quietcorpus.evaluation.solver import Solution, solve
 from quietcorpus.evaluation.tallies import child
-from quietcorpus.indexes.artefact import WordIndex
 from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.pipelines.calibrate import words_plot, words_report
 from quietcorpus.pipelines.calibrate.word_blocks import runner
 from quietcorpus.pipelines.calibrate.words_report import WordSettings

@@ -17,7 +17,7 @@ from quietcorpus.evaluation.demands import Demand
 from quietcorpus.evaluation.intervals import mean_over_blocks
 from quietcorpus.evaluation.solver import Solution
 from quietcorpus.evaluation.tallies import WORDS_A_BLOCK
-from quietcorpus.indexes.artefact import Manifest
+from quietcorpus.indexes.word_index import IndexManifest
 from quietcorpus.pipelines.artefacts.distances import distance, matched
 from quietcorpus.transforms.privatizers.words import WordMechanism
 
@@ -56,7 +56,7 @@ class WordSettings:
 
 
 def content(
-    manifest: Manifest,
+    manifest: IndexManifest,
     settings: WordSettings,
     measured: Measured,
     neighbours: dict[str, Any],
@@ -107,7 +107,7 @@ def content(
     }
 
 
-def _title(manifest: Manifest, settings: WordSettings, measured: Measured) -> str:
+def _title(manifest: IndexManifest, settings: WordSettings, measured: Measured) -> str:
     size = (
         f"{manifest.dimensions} dimensions"
         if settings.mechanism is WordMechanism.MADLIB
@@ -119,7 +119,7 @@ def _title(manifest: Manifest, settings: WordSettings, measured: Measured) -> st
     )
 
 
-def _sample(manifest: Manifest, settings: WordSettings, measured: Measured) -> str:
+def _sample(manifest: IndexManifest, settings: WordSettings, measured: Measured) -> str:
     if settings.weights is not None:
         return "drawn with replacement, by weight"
     if len(measured.words) == manifest.words:
@@ -127,7 +127,9 @@ def _sample(manifest: Manifest, settings: WordSettings, measured: Measured) -> s
     return "drawn without replacement, every word alike"
 
 
-def _row(manifest: Manifest, settings: WordSettings, measured: Measured, e: int) -> dict[str, Any]:
+def _row(
+    manifest: IndexManifest, settings: WordSettings, measured: Measured, e: int
+) -> dict[str, Any]:
     epsilon = settings.epsilons[e]
     (other,) = set(WordMechanism) - {settings.mechanism}
     mean, maximum = (distance(manifest, settings.mechanism, by) for by in ("mean", "maximum"))

@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from quietcorpus.indexes import artefact
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.indexes.vectors import VectorsError, read
+from quietcorpus.indexes.word_index import FILES
 from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.parameters import Part, UserParameters
@@ -35,7 +35,7 @@ _FILES = {
     TEXT: FileFormat("the same in word2vec's text format, which gensim opens"),
     BINARY: FileFormat("the same in word2vec's binary format"),
     **dict.fromkeys(
-        (f"{INDEX}/{name}" for name in (MANIFEST, *artefact.FILES)),
+        (f"{INDEX}/{name}" for name in (MANIFEST, *FILES)),
         FileFormat(
             "the same as a word index for releases of `kind: words`; it is private, and what it "
             "cost is added to theirs"

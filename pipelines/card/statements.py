@@ -17,7 +17,7 @@ from quietcorpus.mechanisms.guarantees import (
 from quietcorpus.pipelines.card.model import Artefact, Budget, GuaranteePart, Stage
 from quietcorpus.pipelines.card.parameters import parameters
 from quietcorpus.pipelines.storage.places import without_folders
-from quietcorpus.transforms.artefacts import artefacts
+from quietcorpus.transforms.artefacts.files import FileSource
 
 
 def budget(
@@ -116,7 +116,7 @@ def _changes(precision: int) -> str:
     return f"at most {precision} {words} added or removed{replaced}"
 
 
-def public_artefact(name: str, found: artefacts.Artefact) -> Artefact:
+def public_artefact(name: str, found: FileSource) -> Artefact:
     """Return the card's entry for a public file that the release used."""
     uri = without_folders(found.uri)
     return Artefact(name=name, uri=uri, digest=found.digest, provenance="public")

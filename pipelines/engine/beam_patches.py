@@ -7,7 +7,7 @@ more private name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,6 +22,7 @@ from apache_beam.runners.worker import worker_pool_main
 
 from quietcorpus.pipelines.terminal.progress import Observer
 from quietcorpus.transforms.metrics import NAMESPACE
+from quietcorpus.transforms.temporary import Temporary
 
 
 def parser() -> _BeamArgumentParser:
@@ -48,6 +49,35 @@ def provision_info(options: PipelineOptions) -> fn_runner.ExtendedProvisionInfo:
     )
 
 
+_observers: list[Observer] = []
+
+
+class _Requester(fn_runner.ProgressRequester):  # type: ignore[misc]
+    """A requester that reports to the observer of the run that began last."""
+
+    def __init__(self, handler: Any, bundle: str, frequency: float, *_: Any) -> None:
+        observer = _observers[-1]
+        super().__init__(
+            handler,
+            bundle,
+            frequency,
+            lambda progress: observer.report(bundle, _counters(progress)),
+        )
+
+
+def _patch_requester() -> Callable[[], None]:
+    original = fn_runner.ProgressRequester
+    fn_runner.ProgressRequester = _Requester
+
+    def undo() -> None:
+        fn_runner.ProgressRequester = original
+
+    return undo
+
+
+_requester_patched = Temporary(_patch_requester)
+
+
 @contextmanager
 def progress_reported(observer: Observer) -> Iterator[None]:
     """Report the progress of every bundle in a worker process to the observer.
@@ -56,22 +86,12 @@ def progress_reported(observer: Observer) -> Iterator[None]:
     callback, and has no option for one. In this process a bundle ends before Beam first asks, so
     its counters report themselves (`transforms.metrics.watched`).
     """
-
-    class Requester(fn_runner.ProgressRequester):  # type: ignore[misc]
-        def __init__(self, handler: Any, bundle: str, frequency: float, *_: Any) -> None:
-            super().__init__(
-                handler,
-                bundle,
-                frequency,
-                lambda progress: observer.report(bundle, _counters(progress)),
-            )
-
-    original = fn_runner.ProgressRequester
-    fn_runner.ProgressRequester = Requester
+    _observers.append(observer)
     try:
-        yield
+        with _requester_patched():
+            yield
     finally:
-        fn_runner.ProgressRequester = original
+        _observers.remove(observer)
 
 
 def _counters(progress: Any) -> dict[str, int]:
@@ -84,34 +104,37 @@ def _counters(progress: Any) -> dict[str, int]:
     return counters
 
 
-@contextmanager
-def on_loopback() -> Iterator[None]:
-    """Bind the servers of local worker processes to this machine's loopback interface alone.
+class _Loopback:
+    """A stand-in for `grpc` with another address for new servers."""
 
-    Beam binds them to every interface, without authentication, and private text passes through
-    them. The address "[::]" is fixed in `GrpcServer.__init__` (worker_handlers.py),
-    `SubprocessSdkWorker.run` (local_job_service.py) and `BeamFnExternalWorkerPoolServicer.start`
-    (worker_pool_main.py), so `grpc` is replaced in these modules.
-    """
+    def __getattr__(self, name: str) -> Any:
+        return getattr(grpc, name)
 
-    class Loopback:
-        """A stand-in for `grpc` with another address for new servers."""
+    @staticmethod
+    def server(*args: Any, **kwargs: Any) -> grpc.Server:
+        server = grpc.server(*args, **kwargs)
+        bind = server.add_insecure_port
+        server.add_insecure_port = lambda address: bind(address.replace("[::]", "localhost"))
+        return server
 
-        def __getattr__(self, name: str) -> Any:
-            return getattr(grpc, name)
 
-        @staticmethod
-        def server(*args: Any, **kwargs: Any) -> grpc.Server:
-            server = grpc.server(*args, **kwargs)
-            bind = server.add_insecure_port
-            server.add_insecure_port = lambda address: bind(address.replace("[::]", "localhost"))
-            return server
-
+def _patch_grpc() -> Callable[[], None]:
     modules = (worker_handlers, local_job_service, worker_pool_main)
     for module in modules:
-        module.grpc = Loopback()
-    try:
-        yield
-    finally:
+        module.grpc = _Loopback()
+
+    def undo() -> None:
         for module in modules:
             module.grpc = grpc
+
+    return undo
+
+
+on_loopback = Temporary(_patch_grpc)
+"""Bind the servers of local worker processes to this machine's loopback interface alone.
+
+Beam binds them to every interface, without authentication, and private text passes through them.
+The address "[::]" is fixed in `GrpcServer.__init__` (worker_handlers.py), `SubprocessSdkWorker.run`
+(local_job_service.py) and `BeamFnExternalWorkerPoolServicer.start` (worker_pool_main.py), so `grpc`
+is replaced in these modules.
+"""

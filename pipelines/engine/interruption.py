@@ -37,7 +37,11 @@ def interruptible() -> Iterator[None]:
         again.append(threading.Timer(_AGAIN_SECONDS, signal.pthread_kill, (main, number)))
         again[-1].start()
 
-    originals = {number: signal.signal(number, interrupt) for number in _INTERRUPTS}
+    found = {number: signal.getsignal(number) for number in _INTERRUPTS}
+    # Python could not restore a handler that is not Python's: None.
+    originals = {number: handler for number, handler in found.items() if handler is not None}
+    for number in originals:
+        signal.signal(number, interrupt)
     try:
         yield
     except Exception:  # Beam may turn the interrupt into this; it is raised anew below

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import logging
 import os
 import signal
@@ -56,26 +57,30 @@ def ray_session(
         private: whether it will work on private text: the cluster is then always our own. Content
             put into Ray's store must still be encrypted, since the store may be a file.
     """
-    with _environment_of_ray():
-        import ray
+    with contextlib.ExitStack() as stack:
+        with _environment_of_ray():
+            import ray
 
-        ours = not ray.is_initialized()
-        if private and not ours:
-            raise InputError("workers: this process uses a Ray cluster already; disconnect from it")
-        if ours:
-            with _same_sigterm():
-                _start(ray, count, private=private)
-    try:
-        yield ray
-    except ray.exceptions.RayTaskError as error:
-        raise error.cause from None
-    except ray.exceptions.RayError:
-        raise StageError(
-            f"a worker of the {work} was killed or had too little memory; {remedy}"
-        ) from None
-    finally:
-        if ours:
-            ray.shutdown()
+            ours = not ray.is_initialized()
+            if private and not ours:
+                raise InputError(
+                    "workers: this process uses a Ray cluster already; disconnect from it"
+                )
+            if ours:
+                stack.enter_context(_same_process())
+                with _same_sigterm():
+                    _start(ray, count, private=private)
+        try:
+            yield ray
+        except ray.exceptions.RayTaskError as error:
+            raise error.cause from None
+        except ray.exceptions.RayError:
+            raise StageError(
+                f"a worker of the {work} was killed or had too little memory; {remedy}"
+            ) from None
+        finally:
+            if ours:
+                ray.shutdown()
 
 
 @contextlib.contextmanager
@@ -90,6 +95,19 @@ def _environment_of_ray() -> Iterator[None]:
         for name in os.environ.keys() - before.keys():
             del os.environ[name]
         os.environ.update(before)
+
+
+@contextlib.contextmanager
+def _same_process() -> Iterator[None]:
+    """Restore what `ray.init` sets for the process and `ray.shutdown` leaves."""
+    logger = logging.getLogger("ray")
+    level, traced = logger.level, faulthandler.is_enabled()
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        if not traced:
+            faulthandler.disable()
 
 
 @contextlib.contextmanager

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+
+from quietcorpus.transforms.temporary import Temporary
 
 # With their pauses, these attempts last half a minute if connections fail at once.
 _VARIABLES = {"AWS_RETRY_MODE": "standard", "AWS_MAX_ATTEMPTS": "10"}
@@ -19,13 +20,16 @@ def be_patient() -> None:
         os.environ.setdefault(name, value)
 
 
-@contextmanager
-def patience() -> Iterator[None]:
-    """Be patient within the context, and restore the environment afterwards."""
+def _change() -> Callable[[], None]:
     own = [name for name in _VARIABLES if name not in os.environ]
     be_patient()
-    try:
-        yield
-    finally:
+
+    def undo() -> None:
         for name in own:
             os.environ.pop(name, None)
+
+    return undo
+
+
+patience = Temporary(_change)
+"""Be patient within the context, and restore the environment afterwards."""

@@ -21,7 +21,7 @@ from quietcorpus.pipelines.kinds.tables import Tables, WriteTables, of_vocabular
 from quietcorpus.pipelines.spec.bags import BagOfWordsSpec
 from quietcorpus.pipelines.storage.files import rows_of
 from quietcorpus.pipelines.storage.layout import COMPRESSION, VOCABULARY
-from quietcorpus.transforms.artefacts.artefacts import Artefact
+from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.codebook import BuildCodebook, Codebook, Compression, check_size
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.histogram import ReleaseHistogram
@@ -35,7 +35,7 @@ class BagOfWordsKind(Kind):
 
     spec: BagOfWordsSpec
     vocabulary: VocabularyStep
-    embedding: Artefact | None
+    embedding: FileSource | None
 
     computing = ""
     unit_scope = UNIT_SCOPE
@@ -49,7 +49,7 @@ class BagOfWordsKind(Kind):
         if vocabulary.size is not None and bins is not None:
             check_size(bins, vocabulary.size)
         key = "mechanism.compression.embedding.public"
-        return cls(spec, vocabulary, Artefact.resolve(key, given.public) if given else None)
+        return cls(spec, vocabulary, FileSource.resolve(key, given.public) if given else None)
 
     @property
     def noise_decides(self) -> bool:

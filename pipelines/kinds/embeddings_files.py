@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from quietcorpus.indexes import artefact
 from quietcorpus.indexes.vectors import WordVectors
 from quietcorpus.indexes.vectors.writing import as_binary, as_text
 from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.word_index import contents
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.artefacts import word_index
 from quietcorpus.pipelines.card import model as card
@@ -64,5 +64,5 @@ def _index(
             f"mechanism: what was made of the corpus {error}; give a larger epsilon, more users or "
             "another vocabulary"
         ) from None
-    for name, content in artefact.contents(made):
+    for name, content in contents(made):
         yield write_content(content, len(vectors.words), f"{INDEX}/{name}", staging, key)

@@ -22,7 +22,7 @@ from quietcorpus.pipelines.kinds.run_files import WriteRunFiles
 from quietcorpus.pipelines.kinds.tables import WriteTables
 from quietcorpus.pipelines.spec.embeddings import WordEmbeddingsSpec
 from quietcorpus.pipelines.storage import layout
-from quietcorpus.transforms.artefacts.artefacts import Artefact
+from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.identifiers import TAG
 from quietcorpus.transforms.reading.parquet_files import table_in
@@ -45,7 +45,7 @@ class UserCorpus:
     """
 
     spec: WordEmbeddingsSpec
-    public: Artefact | None
+    public: FileSource | None
     selection: UserVocabulary | None
     size: int | None
 
@@ -60,7 +60,7 @@ class UserCorpus:
                 raise InputError(f"mechanism.vocabulary.private: {error}") from None
             return cls(spec, None, selection, None)
         assert spec.vocabulary.public is not None
-        public = Artefact.resolve("mechanism.vocabulary.public", spec.vocabulary.public)
+        public = FileSource.resolve("mechanism.vocabulary.public", spec.vocabulary.public)
         return cls(spec, public, None, len(load(public)))
 
     @cached_property

@@ -14,7 +14,7 @@ from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.kinds.job import Job
 from quietcorpus.pipelines.spec.limited_precision import LimitedPrecisionSpec
-from quietcorpus.transforms.artefacts.artefacts import Artefact
+from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.reading.documents import Split
 from quietcorpus.transforms.shards import TALLIES, Tally
 from quietcorpus.transforms.vocabulary import SelectVocabulary, load
@@ -30,7 +30,7 @@ class VocabularyStep:
         size: the public list's number of terms.
     """
 
-    public: Artefact | None
+    public: FileSource | None
     selection: ThresholdedVocabulary | None
     size: int | None
 
@@ -42,7 +42,7 @@ class VocabularyStep:
             selected = ThresholdedVocabulary(spec.precision, private.epsilon, private.delta)
             return cls(None, selected, None)
         assert spec.vocabulary.public is not None
-        artefact = Artefact.resolve("mechanism.vocabulary.public", spec.vocabulary.public)
+        artefact = FileSource.resolve("mechanism.vocabulary.public", spec.vocabulary.public)
         return cls(artefact, None, len(load(artefact)))
 
     @property

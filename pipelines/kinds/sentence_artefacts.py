@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quietcorpus.indexes.candidates import Manifest
+from quietcorpus.indexes.candidates import CandidatesManifest
 from quietcorpus.mechanisms.exponential import LARGEST_SET
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.spec.sentences import SentencesSpec
@@ -12,7 +12,9 @@ from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.errors import InputError
 
 
-def public_artefacts(spec: SentencesSpec) -> tuple[CandidatesSource, EncoderSource, Manifest]:
+def public_artefacts(
+    spec: SentencesSpec,
+) -> tuple[CandidatesSource, EncoderSource, CandidatesManifest]:
     """Return the candidates, the encoder that they were made with, and their manifest.
 
     Raises InputError for candidates that are private, too many, or made with another encoder.

@@ -8,7 +8,7 @@ from typing import Any
 
 import apache_beam as beam
 
-from quietcorpus.indexes.candidates import Manifest
+from quietcorpus.indexes.candidates import CandidatesManifest
 from quietcorpus.mechanisms.deep_candidate import Utility
 from quietcorpus.mechanisms.guarantees import SentencePrivacy, Spending, round_up
 from quietcorpus.pipelines.card import model as card
@@ -35,7 +35,7 @@ class SentencesKind(Kind):
 
     spec: SentencesSpec
     parameters: SentencesParameters
-    manifest: Manifest
+    manifest: CandidatesManifest
     guarantee: SentencePrivacy
 
     passes = 1

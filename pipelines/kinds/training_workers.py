@@ -14,11 +14,12 @@ import numpy.typing as npt
 
 from quietcorpus.mechanisms.accounting import Group
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.sampled_users import Texts, Users
+from quietcorpus.mechanisms.sampled_users import SampledUsers, Texts
 from quietcorpus.mechanisms.skip_gram import Rows, SkipGram, Vectors
 from quietcorpus.mechanisms.user_training import Sums
 from quietcorpus.pipelines.engine.parallel import ray_session
 from quietcorpus.transforms.sealed import seal, unseal
+from quietcorpus.transforms.temporary import one_torch_thread
 from quietcorpus.transforms.vocabulary import KeySource
 
 STAGE = "training"
@@ -45,7 +46,7 @@ class _Part:
         self._run = run
         self._key = key()
         own = _unsealed_texts(texts, _texts_name(run, number), self._key)
-        self._users = Users(own, groups, settings, self._key.stage(STAGE, 1, run=run))
+        self._users = SampledUsers(own, groups, settings, self._key.stage(STAGE, 1, run=run))
 
     def sums(self, step: int, model: Vectors, negatives: Rows) -> bytes:
         found = self._users.sums(step, model, negatives)
@@ -87,8 +88,8 @@ def sums_of(
     """
     release_key = key()
     if workers == 1:
-        with _same_threads():
-            yield Users(texts, groups, settings, release_key.stage(STAGE, 1, run=run)).sums
+        with one_torch_thread():
+            yield SampledUsers(texts, groups, settings, release_key.stage(STAGE, 1, run=run)).sums
         return
     remedy = "run again, which goes on from the last checkpoint, if there is a place for them"
     with ray_session(workers, work="training", remedy=remedy, private=True) as ray:
@@ -99,18 +100,6 @@ def sums_of(
             sealed = _sealed_texts(texts.part(number, count), _texts_name(run, number), release_key)
             actors.append(part.remote(number, sealed, groups, settings, key, run))
         yield functools.partial(_added, ray, actors, run, release_key)
-
-
-@contextmanager
-def _same_threads() -> Iterator[None]:
-    """Restore the number of PyTorch's threads, which `Users` sets to one for the process."""
-    import torch
-
-    threads = torch.get_num_threads()
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _added(

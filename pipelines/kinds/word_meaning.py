@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from quietcorpus.evaluation.calibration import choose_words, held_draws, measure
 from quietcorpus.evaluation.simulation import BrrSimulator, MadlibSimulator, Simulator
-from quietcorpus.indexes.artefact import WordIndex
+from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.guarantees import round_up
 from quietcorpus.pipelines.artefacts.distances import distance, mean_interval
 from quietcorpus.pipelines.card.model import Meaning, Spread, Typical

@@ -9,7 +9,7 @@ from typing import Any
 
 import apache_beam as beam
 
-from quietcorpus.indexes.artefact import WordIndex
+from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.guarantees import MetricPrivacy, Spending, round_up
 from quietcorpus.pipelines.artefacts.distances import matched
 from quietcorpus.pipelines.card import model as card

@@ -166,7 +166,7 @@ def without_timings(card: dict[str, Any]) -> dict[str, Any]:
 def reference(
     remote: Workspace, s3: S3Server
 ) -> dict[str, tuple[dict[str, bytes], dict[str, Any]]]:
-    """What one process on this machine releases."""
+    """The releases that one process on this machine makes."""
     return {kind: released(remote, s3, kind, "reference") for kind in KINDS}
 
 

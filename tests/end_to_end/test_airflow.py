@@ -202,7 +202,7 @@ def test_the_dag_is_loaded(airflow: Airflow) -> None:
 
 
 def in_airflow(airflow: Airflow, code: str, *arguments: str, **variables: str) -> Any:
-    """What a piece of Python that has Airflow and the DAG says, as JSON."""
+    """Return what a piece of Python that has Airflow and the DAG prints, as JSON."""
     done = subprocess.run(
         [AIRFLOW.with_name("python"), "-c", code, *arguments],
         env=airflow.environment | variables | {"PYTHONPATH": str(DAGS)},

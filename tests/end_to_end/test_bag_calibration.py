@@ -38,7 +38,7 @@ def calibrate(
 
 
 def marked(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
-    """What is said of each number of bins."""
+    """Return the mark of each number of bins."""
     assert done.returncode == 0, done.stderr
     rows = [line.split(maxsplit=5) for line in done.stdout.splitlines()[2:-1]]
     return {row[2]: row[5] if len(row) > 5 else "" for row in rows}

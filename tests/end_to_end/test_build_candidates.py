@@ -10,7 +10,7 @@ import pytest
 from machine import without
 from public_candidates import PUBLIC_TEXTS, build_candidates
 
-from quietcorpus.indexes.candidates import Manifest
+from quietcorpus.indexes.candidates import CandidatesManifest
 from quietcorpus.mechanisms.exponential import LARGEST_SET
 from quietcorpus.pipelines.artefacts.candidates import _clusters
 from quietcorpus.transforms.errors import InputError
@@ -24,7 +24,7 @@ def test_the_command_says_what_candidates_it_made(candidates: Path) -> None:
     printed = candidates.with_name("printed").read_text().splitlines()
     assert printed[0] == "candidates    built"
     assert printed[1] == "documents     40 candidates of 90 used"
-    assert printed[1:] == Manifest.read(str(candidates)).lines()
+    assert printed[1:] == CandidatesManifest.read(str(candidates)).lines()
     assert {path.name for path in candidates.iterdir()} == {
         "manifest.json",
         "embeddings.npy",

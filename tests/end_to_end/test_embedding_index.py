@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from embedding_releases import METHODS, embeddings, prepare, vectors_of
 
-from quietcorpus.indexes import artefact
+from quietcorpus.indexes.word_index import open_index
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -37,7 +37,7 @@ def released(
 
 def test_the_index_is_of_the_released_vectors(released: Workspace) -> None:
     # Kills: an index of other vectors or in another order, one that calls itself public.
-    index = artefact.open_index(str(released.output / "index"))
+    index = open_index(str(released.output / "index"))
     vectors = vectors_of(released.output)
     assert index.vocabulary.terms.to_pylist() == list(vectors)
     np.testing.assert_array_equal(index.vectors, np.stack(list(vectors.values())))

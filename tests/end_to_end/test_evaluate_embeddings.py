@@ -66,7 +66,7 @@ def release(
 
 
 def betrayed(workspace: Workspace) -> set[str]:
-    """What the files outside of the corpus say of it: those of now, some of which may go."""
+    """The secrets that files outside of the corpus hold: those of now, some of which may go."""
     seen: set[str] = set()
     # os.walk passes over folders that vanish.
     paths = (Path(at, name) for at, _, names in os.walk(workspace.folder) for name in names)

@@ -20,8 +20,8 @@ from evaluations import (
 )
 from scipy import stats
 
-from quietcorpus.indexes import artefact
 from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.word_index import open_index
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -59,7 +59,7 @@ def test_words(
     content = content_of(workspace)
     own, lost = figures(content), figures(content, epsilon=faint)
     # Against the release itself and the texts. Kills: words paired with others' places.
-    index = artefact.open_index(block["mechanism"]["index"])
+    index = open_index(block["mechanism"]["index"])
     known = set(index.vocabulary.terms.to_pylist())
     rows = pq.read_table(workspace.folder / "report/evaluation.parquet").to_pylist()
     (first,) = (

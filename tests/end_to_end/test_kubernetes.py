@@ -101,7 +101,7 @@ def test_volumes_and_secrets_resolve(engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_private_text_goes_to_the_volume(engine: str) -> None:
-    """What is shuffled and spilled, on the disk of a node's choice and not in a container's own."""
+    """Shuffled and spilled data lie on the disk of a node's choice, not in a container's own."""
     found = pods_of(engine)
     for name in (PODS[engine][1], "launcher"):
         (container,) = found[name]["spec"]["containers"]
@@ -161,13 +161,13 @@ def test_images_are_what_the_dockerfile_makes(engine: str) -> None:
 
 
 def sources(dockerfile: str) -> list[str]:
-    """What a Dockerfile copies out of the repository."""
+    """Return the paths that a Dockerfile copies out of the repository."""
     lines = re.findall(r"(?m)^COPY (?!--from=)(.+) \S+$", dockerfile)
     return [source for line in lines for source in line.split()]
 
 
 def let_through(path: str) -> bool:
-    """Whether .dockerignore leaves a path in a build's context: the last line that fits decides."""
+    """Return whether .dockerignore leaves a path in a build's context: the last fit decides."""
     places = [path, *(str(parent) for parent in PurePosixPath(path).parents)]
     through = True
     for line in (ROOT / ".dockerignore").read_text().splitlines():

@@ -461,7 +461,7 @@ def cases(workspace: Workspace) -> Workspace:
 
 
 def not_protected(workspace: Workspace, name: str) -> str:
-    """What a card says of documents that come back."""
+    """Return the card's sentence on documents that come back."""
     lines = workspace.card(workspace.folder / f"released/{name}")["guarantee"]["not_protected"]
     (found,) = (line for line in lines if "another partition" in line)
     return str(found)

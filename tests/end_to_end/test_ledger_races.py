@@ -21,7 +21,7 @@ SCRIPT = Path(__file__).parents[1] / "ledger_races.py"
 
 
 def rounds(place: str, count: int, *options: str, **environment: str) -> list[dict[str, int]]:
-    """What came of each round; fails as the script does."""
+    """Return the outcome of each round; fails as the script does."""
     done = subprocess.run(
         [sys.executable, "-P", str(SCRIPT), place, str(count), *options],
         env=os.environ | environment,

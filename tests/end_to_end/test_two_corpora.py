@@ -48,7 +48,7 @@ Released = Callable[..., Any]
 
 @pytest.fixture
 def released(workspace: Workspace) -> Released:
-    """What a corpus's release of the same id holds: its vocabulary, or its documents' rows."""
+    """The content of a corpus's release of the same id: its vocabulary, or its documents' rows."""
     (workspace.folder / "words.txt").write_text("\n".join(WORDS))
     number = 0
 

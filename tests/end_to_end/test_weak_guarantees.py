@@ -53,7 +53,7 @@ def warnings(done: Any) -> list[str]:
 
 
 def assert_said(workspace: Workspace, changes: dict[str, Any]) -> list[str]:
-    """What is warned of, once each: on the terminal, first on the card, and in its README."""
+    """Return the warnings, once each: on the terminal, first on the card, and in its README."""
     done = workspace.release(changes)
     said = warnings(done)
     assert said

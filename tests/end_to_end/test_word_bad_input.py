@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from canaries import IN_PROCESS, assert_unseen, forms
 
-from quietcorpus.indexes import artefact
+from quietcorpus.indexes.word_index import open_index
 from quietcorpus.pipelines.engine.engine import Engine
 from quietcorpus.pipelines.release.release import release
 from quietcorpus.pipelines.spec.loading import load_spec
@@ -154,7 +154,7 @@ def test_nothing_but_words_of_the_index_comes_out(
     workspace: Workspace, words: Words, word_index: Path, mechanism: str, policy: str
 ) -> None:
     # At an epsilon that keeps every known word, so that nothing is hidden by noise.
-    vocabulary = set(artefact.open_index(str(word_index)).vocabulary.terms.to_pylist())
+    vocabulary = set(open_index(str(word_index)).vocabulary.terms.to_pylist())
     assert not vocabulary & set(UNKNOWN)
     text = " ".join([*UNKNOWN, *SECRETS, *(word.upper() for word in UNKNOWN)])
     workspace.json_lines([text, f"The {text} police", "police"])

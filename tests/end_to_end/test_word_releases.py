@@ -20,9 +20,8 @@ import pytest
 from ruamel.yaml import YAML
 from scipy.spatial.distance import cdist, pdist
 
-from quietcorpus.indexes import artefact
-from quietcorpus.indexes.artefact import WordIndex
 from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.word_index import WordIndex, open_index
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -45,7 +44,7 @@ def tokens_of(texts: list[str]) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def index(word_index: Path) -> WordIndex:
-    return artefact.open_index(str(word_index))
+    return open_index(str(word_index))
 
 
 @pytest.fixture(scope="module", params=["madlib", "brr"])

@@ -57,7 +57,7 @@ def changes(
 
 
 def equals(output: Path) -> list[str]:
-    """What was released for the equal documents."""
+    """Return the texts that were released for the equal documents."""
     rows = pq.read_table(output / "data").to_pylist()
     return [row["text"] for row in rows if row["kind"] == "equal"]
 

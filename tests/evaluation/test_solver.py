@@ -121,7 +121,7 @@ class Optimist(Known):
 
 
 def is_short(epsilon: float) -> bool:
-    """Whether it has three digits, as what is validated has, and what is planned has not."""
+    """Return whether it has three digits, as a validated epsilon has, unlike a planned one."""
     return float(f"{epsilon:.3g}") == epsilon
 
 

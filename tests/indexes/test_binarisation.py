@@ -38,7 +38,7 @@ def hyperplanes(values: Vectors, bits: int) -> Codes:
 
 
 def untrained(trained: Autoencoder) -> Autoencoder:
-    """What training starts from: a random frame, and no bias beside that of b - 1/2."""
+    """The start of training: a random frame, and no bias beside that of b - 1/2."""
     bits, dimensions = trained.weights.shape
     weights = binarisation._frame(bits, dimensions, np.random.default_rng())
     bias = -binarisation._gain(bits, dimensions) / 2 * weights.sum(axis=0)

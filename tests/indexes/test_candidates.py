@@ -20,7 +20,7 @@ from quietcorpus.indexes.candidates import (
     FILES,
     LARGEST_PROJECTION,
     Candidates,
-    Manifest,
+    CandidatesManifest,
     open_candidates,
     save,
 )
@@ -38,7 +38,7 @@ OTHER_SIZES = "holds files of other sizes or values than its manifest.json says;
 IMPOSSIBLE = "has a manifest.json with values that no candidates have; build it again"
 
 
-def manifest(**changes: Any) -> Manifest:
+def manifest(**changes: Any) -> CandidatesManifest:
     content: dict[str, Any] = {
         "provenance": "public",
         "guarantee": None,
@@ -59,7 +59,7 @@ def manifest(**changes: Any) -> Manifest:
         },
         "builder": "quietcorpus 0",
     }
-    return Manifest(**content | changes)
+    return CandidatesManifest(**content | changes)
 
 
 def some_recoder() -> Recoder:
@@ -311,7 +311,8 @@ def test_no_manifest(folder: Path) -> None:
             lambda m: m.update(version=2, secret=1),
             "was built by a newer version (quietcorpus 0, format 2; this one reads up to 1): updat",
         ),
-        (lambda m: m.pop("version"), "was built by a newer version"),
+        (lambda m: m.update(version=0), "was built by an older version (quietcorpus 0, format 0;"),
+        (lambda m: m.pop("version"), "has a manifest.json that is not one of a set of candidates;"),
         (lambda m: m.update(note=1), "has a manifest.json with missing or unknown keys (note)"),
         (lambda m: m.pop("cosines"), "has a manifest.json with missing or unknown keys (cosines)"),
         (lambda m: m.pop("format"), "has a manifest.json that is not one of a set of candidates;"),

@@ -33,9 +33,26 @@ def test_a_manifest_of_another_format(name: object) -> None:
     assert str(raised.value) == "has a manifest.json that is not one of a heap; build it again"
 
 
-def test_a_format_reads_its_own_version() -> None:
-    with pytest.raises(ArtefactError, match=r"format 1; this one reads up to 3\): update quietcor"):
-        parsed(version=1)
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [
+        (1, "an older version (us 2, format 1; this one reads format 3): build it again"),
+        (-1, "an older version (us 2, format -1; this one reads format 3): build it again"),
+        (4, "a newer version (us 2, format 4; this one reads up to 3): update quietcorpus"),
+    ],
+)
+def test_a_format_reads_its_own_version(version: int, message: str) -> None:
+    # Kills: the remedy of a newer version for an older one, which no update can read.
+    with pytest.raises(ArtefactError) as raised:
+        parsed(version=version, builder="us 2")
+    assert str(raised.value) == f"was built by {message}"
+
+
+@pytest.mark.parametrize("version", ["3", 3.0, 2.5, None, [3], True])
+def test_a_version_that_is_no_number(version: object) -> None:
+    # Kills: a comparison that raises, or that takes 3.0 for 3.
+    with pytest.raises(ArtefactError, match=r"manifest\.json that is not one of a heap; build"):
+        parsed(version=version)
 
 
 def test_errors_name_what_is_wanted(tmp_path: Path) -> None:

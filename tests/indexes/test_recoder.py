@@ -192,7 +192,7 @@ def corpus(documents: int = 160) -> Corpus:
 
 
 def passes(accuracy: float, trials: int) -> bool:
-    """Whether it is more than chance, one in CLUSTERS, would give (exact, one-sided)."""
+    """Return whether it is more than chance, one in CLUSTERS, would give (exact, one-sided)."""
     return bool(stats.binom.sf(round(accuracy * trials) - 1, trials, 1.5 / CLUSTERS) < ALPHA)
 
 

@@ -492,7 +492,7 @@ def solved() -> Schedule:
 
 
 def step_log(schedule: Schedule, done: int) -> dict[str, list[Fraction]]:
-    """What each group's rate is in each step, written down step by step."""
+    """Return each group's rate in each step, written down step by step."""
     return {
         group.name: [group.rate if step < group.steps else Fraction(0) for step in range(done)]
         for group in schedule.groups

@@ -81,7 +81,7 @@ class Planted:
 
 
 def flips(epsilons: list[Fraction], digits: np.ndarray) -> tuple[np.ndarray, Planted]:
-    """Which bits flip, (codes, words, 64), where code i has epsilon i of those given."""
+    """Return the bits that flip, (codes, words, 64), where code i has epsilon i of those given."""
     codes, words, _ = digits.shape
     planted = Planted(digits)
     stream: Any = planted

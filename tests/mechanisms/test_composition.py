@@ -17,7 +17,7 @@ def optimal(epsilon: float, times: int, delta: float) -> float:
     """The least epsilon, by the outcomes of so many randomised responses (Kairouz et al.)."""
 
     def excess(total: float) -> float:
-        """How much delta a total needs: over all outcomes, of their probabilities' difference."""
+        """Return the delta that a total needs: over outcomes, of probabilities' difference."""
         found = 0.0
         for kept in product((1, -1), repeat=times):
             loss = epsilon * sum(kept)

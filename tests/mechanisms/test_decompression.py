@@ -32,7 +32,7 @@ def maps(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, int]:
 
 
 def probabilities(table: Decompression, k: int) -> dict[int, Fraction]:
-    """What the alias table of bin k draws, exactly."""
+    """Return the exact law of the alias table's draws for bin k."""
     start, end = int(table._starts[k]), int(table._starts[k + 1])
     drawn: dict[int, Fraction] = {int(table._terms[i]): Fraction(0) for i in range(start, end)}
     for slot in range(start, end):

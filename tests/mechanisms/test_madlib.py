@@ -37,7 +37,7 @@ def noise_of(words: list[int], dimensions: int) -> np.ndarray:
 
 
 def words_of(dimensions: int) -> int:
-    """How many words one vector takes: two a pair, and those of Gamma((d + 1) / 2)."""
+    """Count the words that one vector takes: two a pair, and those of Gamma((d + 1) / 2)."""
     pairs, odd = -(-dimensions // 2), dimensions % 2
     return 2 * pairs + (dimensions + 1) // 2 + (0 if odd else 2)
 

@@ -14,7 +14,7 @@ from user_texts import fresh_stream, group, texts_of
 
 from quietcorpus.mechanisms.accounting import Group
 from quietcorpus.mechanisms.keystream import Keystream
-from quietcorpus.mechanisms.sampled_users import Texts, Users
+from quietcorpus.mechanisms.sampled_users import SampledUsers, Texts
 from quietcorpus.mechanisms.skip_gram import SkipGram
 
 SETTINGS = SkipGram(4, 2, 5, 1.0)
@@ -22,7 +22,7 @@ WRITTEN = [[1, 2]]
 
 
 def sampled(texts: Texts, groups: Sequence[Group], step: int, stream: Keystream) -> list[int]:
-    found: list[int] = Users(texts, groups, SETTINGS, stream).sampled(step).tolist()
+    found: list[int] = SampledUsers(texts, groups, SETTINGS, stream).sampled(step).tolist()
     return found
 
 
@@ -38,7 +38,7 @@ class Fixed:
 
 
 def taken(rate: Fraction | int, numbers: Sequence[int]) -> list[int]:
-    """Which of the numbers make a user take part."""
+    """Return the numbers that make a user take part."""
     texts = texts_of([WRITTEN] * len(numbers))
     users = sampled(texts, [group(rate, 1)], 0, cast(Keystream, Fixed(numbers)))
     return [numbers[user] for user in users]

@@ -14,7 +14,7 @@ from user_texts import addresses_of, fresh_stream, group, negatives_of, texts_of
 
 from quietcorpus.mechanisms.clipped_sum import STEPS, clipped
 from quietcorpus.mechanisms.keystream import Keystream
-from quietcorpus.mechanisms.sampled_users import Texts, Users
+from quietcorpus.mechanisms.sampled_users import SampledUsers, Texts
 from quietcorpus.mechanisms.skip_gram import (
     Against,
     Rows,
@@ -120,7 +120,7 @@ def test_an_update_is_the_negative_gradient(
 
 def test_a_user_without_pairs_asks_for_nothing() -> None:
     # Nor do the negatives, which are there for pairs. Kills: an update by who has none.
-    users = Users(texts_of([[[3]], [], [[], [5], []]]), ALWAYS, SETTINGS, fresh_stream())
+    users = SampledUsers(texts_of([[[3]], [], [[], [5], []]]), ALWAYS, SETTINGS, fresh_stream())
     assert users.sampled(0).tolist() == [0, 1, 2]
     assert not users.sums(0, model_of(), negatives_of(0, 3, 5)).any()
 
@@ -132,8 +132,8 @@ def sums_of(
     negatives: Rows,
     chosen: SkipGram = SETTINGS,
 ) -> np.ndarray:
-    """What the users add to the first step, in which all take part."""
-    return Users(texts, ALWAYS, chosen, stream).sums(0, model, negatives)
+    """Return the users' sums in the first step, in which all take part."""
+    return SampledUsers(texts, ALWAYS, chosen, stream).sums(0, model, negatives)
 
 
 # Each user alone.
@@ -189,7 +189,7 @@ def test_noise_free_rounding_is_each_users_and_steps_own() -> None:
     stream, model, negatives = fresh_stream(), model_of(), negatives_of(8, 9)
     address = addresses_of(2)
     texts = [texts_of([written], one[None, :]) for one in address]
-    users = [Users(own, ALWAYS, SETTINGS, stream) for own in texts]
+    users = [SampledUsers(own, ALWAYS, SETTINGS, stream) for own in texts]
     sums = [user.sums(step, model, negatives) for user in users for step in (0, 1)]
     repeated = [user.sums(step, model, negatives) for user in users for step in (0, 1)]
     np.testing.assert_array_equal(sums, repeated)

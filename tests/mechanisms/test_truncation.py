@@ -111,7 +111,7 @@ def change(sums: Sums, case: tuple[Box, np.ndarray, np.ndarray]) -> np.ndarray:
 
 
 def unclipped(box: Box, sentences: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """What a box that does not clip would give."""
+    """Return the result of a box that does not clip."""
     with np.errstate(all="ignore"):
         steps = np.nan_to_num(np.rint((sentences - box.low) / box.width * STEPS))
     return np.array([steps[a:b].sum(axis=0) for a, b in itertools.pairwise(offsets)])

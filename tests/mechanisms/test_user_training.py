@@ -13,7 +13,7 @@ from user_texts import fresh_stream, group, texts_of
 
 from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
 from quietcorpus.mechanisms.keystream import Keystream
-from quietcorpus.mechanisms.sampled_users import Users
+from quietcorpus.mechanisms.sampled_users import SampledUsers
 from quietcorpus.mechanisms.skip_gram import Rows, SkipGram, Vectors, negative_samples
 from quietcorpus.mechanisms.user_training import State, Sums, Training
 
@@ -29,7 +29,7 @@ def zeros() -> np.ndarray:
 
 def users_sums(stream: Keystream) -> Sums:
     groups = [group(Fraction(1, 2), 100)]
-    return Users(texts_of(WRITTEN), groups, SETTINGS, stream).sums
+    return SampledUsers(texts_of(WRITTEN), groups, SETTINGS, stream).sums
 
 
 def assert_equal(one: State, other: State) -> None:

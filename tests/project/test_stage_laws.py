@@ -26,9 +26,9 @@ import pytest
 from apache_beam.pvalue import TaggedOutput
 
 import quietcorpus.mechanisms
-from quietcorpus.indexes.artefact import METRICS, Manifest, WordIndex
 from quietcorpus.indexes.compression import Method
 from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.word_index import METRICS, IndexManifest, WordIndex
 from quietcorpus.mechanisms.accounting import Group, Schedule
 from quietcorpus.mechanisms.bag_of_words import Accounting
 from quietcorpus.mechanisms.clipped_sum import ClippedSum
@@ -36,8 +36,7 @@ from quietcorpus.mechanisms.deep_candidate import DeepCandidate, Utility
 from quietcorpus.mechanisms.encoding import Value, encode
 from quietcorpus.mechanisms.histogram import Histogram, ThresholdedVocabulary
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
-from quietcorpus.mechanisms.sampled_users import Texts
-from quietcorpus.mechanisms.sampled_users import Users as SampledUsers
+from quietcorpus.mechanisms.sampled_users import SampledUsers, Texts
 from quietcorpus.mechanisms.skip_gram import SkipGram, negative_samples
 from quietcorpus.mechanisms.truncation import Box, NoisyMeans, Truncation
 from quietcorpus.mechanisms.user_training import Training
@@ -92,7 +91,9 @@ def word_index() -> WordIndex:
     codes = np.arange(16, dtype=np.uint64)[:, None] << np.uint64(60)
     apart = {metric: {"mean": "1", "maximum": "2", "largest_met": "2"} for metric in METRICS}
     source = {"uri": "v", "sha256": "0"}
-    manifest = Manifest("public", None, source, 16, 2, 64, "unicode-words-v1", 0, {}, apart, "t")
+    manifest = IndexManifest(
+        "public", None, source, 16, 2, 64, "unicode-words-v1", 0, {}, apart, "t"
+    )
     return WordIndex(manifest, WORDS, vectors, codes)
 
 
@@ -154,7 +155,7 @@ def selected(selection: Any, parameters: dict[str, Value]) -> Any:
 
 
 def read_by(reader: Any, folder: Path, *side: Any) -> Any:
-    """What a reader of users' documents makes of a file with these."""
+    """Read a file of these with a reader of users' documents."""
     path = folder / "corpus.parquet"
     texts = {"text": [" ".join(TERMS), "wa wb", "wc"], "author": ["x", "x", "y"]}
     pq.write_table(pa.table(texts | {"plan": ["free"] * 3}), path)
@@ -207,7 +208,7 @@ def trained() -> Any:
 
 
 def training_run() -> Any:
-    """What a training is known by."""
+    """Return the identity of a training."""
     schedule = Schedule(Fraction(2), Fraction(1, 10**6), 9, GROUPS)
     return KEY.stage("training run", 1).digest(
         training=TRAINING.stage_parameters, schedule=schedule.stage_parameters

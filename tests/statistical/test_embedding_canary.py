@@ -27,7 +27,7 @@ import quietcorpus.mechanisms.sampled_users
 from quietcorpus.mechanisms.accounting import Schedule
 from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.sampled_users import Texts, Users
+from quietcorpus.mechanisms.sampled_users import SampledUsers, Texts
 from quietcorpus.mechanisms.skip_gram import Against, SkipGram, User, update
 from quietcorpus.mechanisms.user_training import State, Training
 
@@ -65,7 +65,7 @@ def asked_for() -> tuple[np.ndarray, np.ndarray]:
 def trained(schedule: Schedule, users: list[list[np.ndarray]]) -> State:
     """A training under a fresh key."""
     stream = ReleaseKey(os.urandom(32)).stage("training", 1)
-    sums = Users(texts_of(users), schedule.groups, SETTINGS, stream).sums
+    sums = SampledUsers(texts_of(users), schedule.groups, SETTINGS, stream).sums
     training = Training(SETTINGS, ClippedSum(schedule.noise_multiplier), OTHERS, 0.05)
     start = State.initial(WORDS, DIMENSIONS)
     *_, last = training.run(start, STEPS_TAKEN, sums, stream)
@@ -73,7 +73,7 @@ def trained(schedule: Schedule, users: list[list[np.ndarray]]) -> State:
 
 
 def scores(schedule: Schedule, users: list[list[np.ndarray]]) -> np.ndarray:
-    """How far each of many trainings has gone where the canary asks."""
+    """Measure how far each of many trainings has gone where the canary asks."""
     rows, direction = asked_for()
     begun = State.initial(WORDS, DIMENSIONS).model.words[rows]
     return np.array(

@@ -34,9 +34,9 @@ import quietcorpus.transforms.privatizers.words
 from quietcorpus.evaluation.audits.exact import loss
 from quietcorpus.evaluation.audits.findings import Exact, Finding, Sampled, run
 from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
-from quietcorpus.indexes.artefact import Manifest, WordIndex
 from quietcorpus.indexes.tokenizer import NAME
 from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.word_index import IndexManifest, WordIndex
 from quietcorpus.mechanisms.accounting import Schedule
 from quietcorpus.mechanisms.bag_of_words import Accounting, BagOfWords
 from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
@@ -77,13 +77,13 @@ WORDS = ["east", "north", "south", "west"]
 POINTS = np.array([[0.0], [0.25], [0.5], [1.5]], dtype=np.float32)
 CODES = np.array([[0], [3], [15], [255]], dtype=np.uint64)
 INDEX = WordIndex(
-    Manifest("public", None, {}, 4, 1, 64, NAME, 1, {}, {}, "test"),
+    IndexManifest("public", None, {}, 4, 1, 64, NAME, 1, {}, {}, "test"),
     Vocabulary(WORDS),
     POINTS,
     CODES,
 )
 LARGE = WordIndex(
-    Manifest("public", None, {}, 300, 50, 64, NAME, 1, {}, {}, "test"),
+    IndexManifest("public", None, {}, 300, 50, 64, NAME, 1, {}, {}, "test"),
     Vocabulary(sorted(itertools.islice(made_up_words(), 300))),
     np.random.default_rng().normal(size=(300, 50)).astype(np.float32),
     np.arange(300, dtype=np.uint64)[:, None],

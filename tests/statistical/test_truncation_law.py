@@ -41,7 +41,7 @@ def box(dimensions: int) -> Box:
 
 
 def noise(checks: Any, mechanism: Truncation, equal: bool = False) -> np.ndarray:
-    """What was added to the sums, int64 (documents, dimensions)."""
+    """Return the noise that was added to the sums, int64 (documents, dimensions)."""
     number = DRAWS // mechanism.dimensions
     sums, lengths = documents(mechanism.dimensions, number, equal)
     means = NoisyMeans(mechanism, box(mechanism.dimensions))

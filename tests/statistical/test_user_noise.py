@@ -15,7 +15,7 @@ from scipy import stats
 from user_texts import fresh_stream, group, texts_of
 
 from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
-from quietcorpus.mechanisms.sampled_users import Users
+from quietcorpus.mechanisms.sampled_users import SampledUsers
 from quietcorpus.mechanisms.skip_gram import SkipGram
 from quietcorpus.mechanisms.user_training import State, Training
 
@@ -42,10 +42,10 @@ def training_of(sigma: Fraction, clip: float) -> Training:
 
 
 def noise_of(training: Training, step: int) -> np.ndarray:
-    """What a step adds to the exact sums of three users, in whole numbers, (2 V, d)."""
+    """Return a step's noise on the exact sums of three users, in whole numbers, (2 V, d)."""
     stream = fresh_stream()
     users = [[[1, 2, 3, 4, 1]], [[5, 6]], [[7, 1, 7, 2], [4, 8]]]
-    sums = Users(texts_of(users), [group(1, 100)], training.settings, stream).sums
+    sums = SampledUsers(texts_of(users), [group(1, 100)], training.settings, stream).sums
     negatives = np.arange(SIZE)
     exact = sums(step, State.initial(SIZE, DIMENSIONS).model, negatives)
     assert exact.any()
@@ -76,7 +76,7 @@ def test_control_numpy_draws_are_accepted(deviation: float, checks: Any) -> None
 
 
 def signs(one: np.ndarray, other: np.ndarray, deviation: float, checks: Any) -> None:
-    """Whether two draws are independent, by their signs and by whether they are large."""
+    """Test that two draws are independent, by their signs and by whether they are large."""
     for joint in (
         2 * (one > 0) + (other > 0),
         2 * is_large(one, deviation) + is_large(other, deviation),

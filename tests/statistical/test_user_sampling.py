@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 from user_texts import fresh_stream, group, texts_of
 
-from quietcorpus.mechanisms.sampled_users import Users
+from quietcorpus.mechanisms.sampled_users import SampledUsers
 from quietcorpus.mechanisms.skip_gram import SkipGram
 
 USERS, STEPS = 20_000, 50
@@ -23,10 +23,10 @@ RATES = [Fraction(1, 100), Fraction(1, 10), Fraction(1, 3), Fraction(9, 10)]
 
 
 def taken(rates: list[Fraction], steps: int = STEPS, until: int = STEPS) -> np.ndarray:
-    """Whether each user takes part in each step, bool (users, steps); groups take turns."""
+    """Draw each user's part in each step, bool (users, steps); groups take turns."""
     groups = [group(rate, until, str(rate)) for rate in rates]
     numbers = [user % len(rates) for user in range(USERS)]
-    users = Users(
+    users = SampledUsers(
         texts_of([[]] * USERS, groups=numbers), groups, SkipGram(2, 2, 5, 1.0), fresh_stream()
     )
     found = np.zeros((USERS, steps), dtype=np.bool_)

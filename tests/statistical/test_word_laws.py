@@ -63,7 +63,7 @@ def words_of_documents(checks: Any) -> tuple[Keystream, Addresses]:
 
 
 def agree(checks: Any, found: np.ndarray, law: np.ndarray) -> None:
-    """What one word became, tested as its law; what is impossible never comes."""
+    """Test one word's outcomes against its law; an impossible one never comes."""
     counts = np.bincount(found, minlength=len(law))
     assert not counts[law == 0].any()
     checks.chi_square(counts[law > 0], law[law > 0] / law.sum())

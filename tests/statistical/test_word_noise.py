@@ -224,7 +224,7 @@ def _favoured_sign(g: np.random.Generator, unit: np.ndarray, radius: np.ndarray)
 
 
 def _copied(values: np.ndarray, step: int, g: np.random.Generator) -> np.ndarray:
-    """What every other word (document, for a step of LENGTH) has is sometimes its neighbour's."""
+    """Give every other word (document, for a step of LENGTH) its neighbour's value at times."""
     pairs = values.reshape(-1, 2, step, *values.shape[1:])
     copied = g.random((len(pairs), step)) < 0.05
     pairs[:, 1][copied] = pairs[:, 0][copied]

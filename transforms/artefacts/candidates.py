@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quietcorpus.indexes.candidates import Candidates, Manifest, open_candidates
+from quietcorpus.indexes.candidates import Candidates, CandidatesManifest, open_candidates
 from quietcorpus.transforms.artefacts.folders import FolderKind, FolderSource
 
 
@@ -12,6 +12,6 @@ class CandidatesSource(FolderSource[Candidates]):
     kind = FolderKind(
         "a set of candidates",
         "quietcorpus index build-candidates",
-        Manifest.read,
+        CandidatesManifest.read,
         open_candidates,
     )

@@ -30,6 +30,7 @@ import numpy.typing as npt
 
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.installed import require_installed
+from quietcorpus.transforms.temporary import one_torch_thread
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -212,9 +213,6 @@ class Encoder:
 
         barred = noise.is_progress_bar_enabled()
         noise.disable_progress_bar()
-        # There is a worker for every processor. It stays at one: an encoder is kept for later
-        # calls, and with more threads its check of a batch's places would no longer hold.
-        torch.set_num_threads(1)
         device = "cuda" if torch.cuda.is_available() else "cpu"
         try:
             _check_modules(folder)
@@ -251,8 +249,11 @@ class Encoder:
         for i, ids in enumerate(tokens["input_ids"]):
             by_length[min(self._most, (len(ids) // _STEP + 1) * _STEP)].append(i)
         found = np.empty((len(sentences), self.dimensions), dtype=np.float32)
-        for length, rows in by_length.items():
-            found[rows] = self._shaped([_row(tokens, i) for i in rows], length)
+        # There is a worker for every processor, and the check of a batch's places holds for this
+        # number of threads alone.
+        with one_torch_thread():
+            for length, rows in by_length.items():
+                found[rows] = self._shaped([_row(tokens, i) for i in rows], length)
         if not np.isfinite(found).all():
             raise InputError(
                 f"{self._key}: {self._name} gives embeddings that are not finite numbers"
@@ -262,7 +263,8 @@ class Encoder:
     @functools.cached_property
     def dimensions(self) -> int:
         """Return the length of an embedding."""
-        return len(self._run([self._blank], _STEP)[0])
+        with one_torch_thread():
+            return len(self._run([self._blank], _STEP)[0])
 
     def _tokens(self, texts: list[str]) -> Any:
         with self._tokenizing:

@@ -19,7 +19,7 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from quietcorpus.indexes.folder import MANIFEST, ArtefactError, plain_names, verify
-from quietcorpus.transforms.artefacts.artefacts import Artefact
+from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.errors import InputError, client_errors
 
 CACHE = "QUIETCORPUS_CACHE"
@@ -75,7 +75,7 @@ class FolderSource(Generic[Opened]):
     def resolve(cls, key: str, uri: str) -> Self:
         """Return the artefact as it is now; raises InputError if there is none."""
         try:
-            return cls(key, uri, Artefact.resolve(key, f"{uri}/{MANIFEST}").digest)
+            return cls(key, uri, FileSource.resolve(key, f"{uri}/{MANIFEST}").digest)
         except InputError:
             raise InputError(
                 f"{key}: {uri} is not {cls.kind.noun}: it has no {MANIFEST} that can be read; make "

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quietcorpus.indexes import tokenizer
-from quietcorpus.indexes.artefact import WordIndex
 from quietcorpus.indexes.euclidean import EuclideanSearch
 from quietcorpus.indexes.hamming import HammingSearch
 from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms import brr, madlib
 from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
 from quietcorpus.mechanisms.guarantees import MetricPrivacy

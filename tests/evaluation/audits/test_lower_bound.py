@@ -43,7 +43,7 @@ def times_too_high(epsilon: float, level: float) -> int:
 
 
 def rejected(count: int, level: float) -> bool:
-    """Whether so many of the repetitions are too many for a chance of `level`, at ALPHA."""
+    """Return whether so many of the repetitions are too many for a chance of `level`, at ALPHA."""
     return bool(stats.binom.sf(count - 1, REPETITIONS, level) < ALPHA)
 
 

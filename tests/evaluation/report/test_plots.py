@@ -36,7 +36,7 @@ def points(container: Any) -> list[tuple[float, float]]:
 
 
 def ends(container: Any, axis: int) -> list[list[float]]:
-    """Where the intervals begin and end."""
+    """Return the places where the intervals begin and end."""
     (bars,) = container[2]
     return [[float(end[axis]) for end in segment] for segment in bars.get_segments()]
 

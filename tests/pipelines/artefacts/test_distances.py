@@ -16,8 +16,8 @@ import pytest
 from scipy.spatial.distance import pdist
 
 from quietcorpus.evaluation.distances import Distances, Estimate
-from quietcorpus.indexes import artefact
 from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.word_index import open_index, save
 from quietcorpus.pipelines.artefacts.distances import distance, matched, summary
 from quietcorpus.pipelines.kinds.words import WordsKind
 from quietcorpus.pipelines.spec.loading import load_spec
@@ -46,7 +46,7 @@ def test_what_a_manifest_says_of_distances() -> None:
 
 
 def test_the_index_says_how_far_apart_its_words_are(word_index: Path) -> None:
-    index = artefact.open_index(str(word_index))
+    index = open_index(str(word_index))
     bits = np.unpackbits(np.array(index.codes).view(np.uint8), axis=1)
     for mechanism, found in (
         (MADLIB, pdist(index.vectors.astype(np.float64))),
@@ -60,7 +60,7 @@ def test_the_index_says_how_far_apart_its_words_are(word_index: Path) -> None:
 
 def test_the_ratio_is_exact_and_has_a_direction(word_index: Path) -> None:
     # Kills: a ratio upside down, of floats, or of the other metric.
-    manifest = artefact.open_index(str(word_index)).manifest
+    manifest = open_index(str(word_index)).manifest
     epsilon = Fraction(3, 10)
     for by in ("mean", "maximum"):
         theirs, ours = (distance(manifest, m, by) for m in (MADLIB, BRR))
@@ -72,7 +72,7 @@ def test_the_ratio_is_exact_and_has_a_direction(word_index: Path) -> None:
 
 def test_a_mean_from_a_sample_errs_against_the_publisher(word_index: Path) -> None:
     # Kills: a matched epsilon that is too large wherever the sample was unlucky.
-    manifest = artefact.open_index(str(word_index)).manifest
+    manifest = open_index(str(word_index)).manifest
     euclidean = dict(manifest.distances["euclidean"]) | {"mean_interval": ["1.4", "1.5"]}
     distances = dict(manifest.distances) | {"euclidean": euclidean}
     sampled = dataclasses.replace(manifest, distances=distances)
@@ -145,10 +145,10 @@ def places(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]
 
 def shrunk(folder: Path) -> Path:
     """The index of a few of its words, which is quickly opened and explained."""
-    index = artefact.open_index(str(folder))
+    index = open_index(str(folder))
     few = Vocabulary(index.vocabulary.terms.to_pylist()[:8])
     arrays = np.array(index.vectors[:8]), np.array(index.codes[:8])
-    artefact.save(str(folder), dataclasses.replace(index.manifest, words=8), few, *arrays)
+    save(str(folder), dataclasses.replace(index.manifest, words=8), few, *arrays)
     return folder
 
 

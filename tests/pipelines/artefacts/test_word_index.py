@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from quietcorpus.indexes import artefact
 from quietcorpus.indexes.tokenizer import NAME
 from quietcorpus.indexes.vectors import read
+from quietcorpus.indexes.word_index import open_index
 from quietcorpus.pipelines.artefacts import word_index as index
 from quietcorpus.transforms.errors import InputError
 
@@ -62,7 +62,7 @@ def refusal(folder: Path, content: bytes, name: str = "vectors.txt", **options: 
 
 
 def test_an_index_of_real_vectors(word_index: Path) -> None:
-    made = artefact.open_index(str(word_index))
+    made = open_index(str(word_index))
     manifest = made.manifest
     source = Path(str(manifest.source["uri"]))
     assert source == Path("lee_fasttext.vec")  # not where it lies on this machine
@@ -77,7 +77,7 @@ def test_an_index_of_real_vectors(word_index: Path) -> None:
 
 def test_every_word_keeps_its_vector(word_index: Path, lee_file: Callable[[str], Path]) -> None:
     # Kills: words that are left out, but not their vectors.
-    made = artefact.open_index(str(word_index))
+    made = open_index(str(word_index))
     path = lee_file("lee_fasttext.vec")
     whole = read(path.name, lambda name: path.with_name(name).open("rb"))
     rows = {word: row for row, word in enumerate(whole.words)}
@@ -106,7 +106,7 @@ def test_an_index_is_a_function_of_its_source(workspace: Workspace) -> None:
         assert "neighbour_overlap" in done.stdout
     one, two, three = (workspace.folder / "made" / name for name in ("one", "two", "three"))
     assert [(one / p.name).read_bytes() == p.read_bytes() for p in two.iterdir()] == [True] * 5
-    codes = [artefact.open_index(str(folder)).codes for folder in (one, three)]
+    codes = [open_index(str(folder)).codes for folder in (one, three)]
     assert [array.shape for array in codes] == [(400, 4), (400, 2)]
     assert (one / "vectors.npy").read_bytes() == (three / "vectors.npy").read_bytes()
 
@@ -190,7 +190,7 @@ def test_places_that_cannot_be(workspace: Workspace) -> None:
 def test_an_existing_empty_folder_is_a_place(workspace: Workspace) -> None:
     (workspace.folder / "made" / "index").mkdir(parents=True)
     assert build(workspace, text(*GOOD)).returncode == 0
-    made = artefact.open_index(str(workspace.folder / "made" / "index"))
+    made = open_index(str(workspace.folder / "made" / "index"))
     # Two dimensions and three words: as small as it gets, and still an index.
     assert made.codes.shape == (3, 4)
 
@@ -231,7 +231,7 @@ def test_private_vectors_with_a_guarantee(workspace: Workspace) -> None:
     options = (*PRIVATE, "--guarantee", "promise.json")
     done = build(workspace, text(*GOOD), *options)
     assert done.returncode == 0, done.stderr
-    made = artefact.open_index(str(workspace.folder / "made" / "index")).manifest
+    made = open_index(str(workspace.folder / "made" / "index")).manifest
     assert (made.provenance, made.guarantee) == ("private", GUARANTEE)
     assert "provenance    private" in done.stdout
     assert str(GUARANTEE["statement"]) in done.stdout
@@ -267,7 +267,7 @@ def test_what_is_shown(workspace: Workspace, word_index: Path) -> None:
         content = (word_index / name).read_bytes()
         digest = hashlib.sha256(content).hexdigest()
         assert shown[name] == f"{len(content):,} bytes, sha256 {digest}"
-    made = artefact.open_index(str(word_index))
+    made = open_index(str(word_index))
     terms = made.vocabulary.terms.to_pylist()
     norms = np.linalg.norm(made.vectors, axis=1)
     assert shown["norms"].endswith(f"{norms.max():.4g}")

@@ -21,10 +21,9 @@ from quietcorpus.evaluation.calibration import choose_words, measure
 from quietcorpus.evaluation.demands import SetSizeAtLeast, UnchangedAtMost
 from quietcorpus.evaluation.distances import euclidean_distances, hamming_distances
 from quietcorpus.evaluation.tallies import child
-from quietcorpus.indexes import artefact
-from quietcorpus.indexes.artefact import Manifest, WordIndex
 from quietcorpus.indexes.tokenizer import NAME
 from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.word_index import IndexManifest, WordIndex, open_index, save
 from quietcorpus.pipelines.artefacts.distances import summary
 from quietcorpus.pipelines.calibrate.words import calibrate, read_weights
 from quietcorpus.pipelines.calibrate.words_report import WordSettings, lines
@@ -44,7 +43,7 @@ def make_index(folder: Path, count: int = 300) -> WordIndex:
     generator = np.random.default_rng()
     vectors = generator.normal(size=(count, 8)).astype(np.float32)
     codes = generator.integers(2**64, size=(count, 2), dtype=np.uint64)
-    manifest = Manifest(
+    manifest = IndexManifest(
         provenance="public",
         guarantee=None,
         source={"uri": "vectors.txt", "sha256": "0" * 64},
@@ -61,8 +60,8 @@ def make_index(folder: Path, count: int = 300) -> WordIndex:
         builder="quietcorpus test",
     )
     folder.mkdir()
-    artefact.save(str(folder), manifest, Vocabulary(WORDS[:count]), vectors, codes)
-    return artefact.open_index(str(folder))
+    save(str(folder), manifest, Vocabulary(WORDS[:count]), vectors, codes)
+    return open_index(str(folder))
 
 
 @pytest.fixture(scope="module")

@@ -51,7 +51,7 @@ def promise(release: Path, spendings: list[Spending[Any]], total: Guarantee) -> 
 
 
 def own(release: Path) -> list[Spending[UserPrivacy]]:
-    """What each stage costs, by the card."""
+    """Return the cost of each stage, by the card."""
     card = Card.model_validate_json((release / "release.json").read_text())
     return [Spending(s.stage, s.parameters.guarantee) for s in card.budget.stages]
 

@@ -121,7 +121,7 @@ def test_an_artefact_whose_cost_is_not_known_or_whose_delta_is_large() -> None:
 
 
 def meaning(**medians: float) -> Meaning:
-    """What epsilon means, by N_w's median for each number of words (`n10`), or for all (`n0`)."""
+    """Build epsilon's meaning from N_w's median for each number of words (`n10`), or all (`n0`)."""
     typical = [
         Typical(
             document_words=int(name[1:]) or None,

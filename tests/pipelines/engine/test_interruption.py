@@ -56,6 +56,16 @@ def test_other_failures_stay_what_they_are() -> None:
         raise RuntimeError("a bundle failed")
 
 
+def test_a_handler_that_python_could_not_restore(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Kills: a TypeError at the end of a call, in a program whose handlers are set in C.
+    own = signal.getsignal(signal.SIGINT)
+    with monkeypatch.context() as patch:
+        patch.setattr(signal, "getsignal", lambda _: None)
+        with interruptible():
+            pass
+    assert signal.getsignal(signal.SIGINT) is own
+
+
 def test_the_handlers_are_given_back() -> None:
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     with interruptible():

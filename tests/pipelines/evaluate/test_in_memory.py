@@ -57,7 +57,7 @@ def test_nothing_is_written_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def seen(uri: str) -> bool:
-    """Whether a process finds it."""
+    """Return whether a process finds it."""
     return FileSystems.exists(uri)
 
 

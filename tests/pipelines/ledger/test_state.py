@@ -79,7 +79,7 @@ Event = Reserved | Committed | Cancelled
 
 
 def price(account: int, cost: Cost) -> tuple[Fraction, Fraction] | None:
-    """What a release costs an account, from the definitions."""
+    """Compute a release's cost to an account, from the definitions."""
     match account, cost.guarantee:
         case ((0 | 1), LimitedPrecision(own, epsilon, delta)):
             target = [2, 6][account]
@@ -123,7 +123,7 @@ def total(events: Iterable[Reserved], account: int) -> tuple[Fraction, Fraction]
 
 
 def admitted(events: Sequence[Event], request: Request) -> bool:
-    """Whether a new release may be reserved."""
+    """Return whether a new release may be reserved."""
     own = [a for a in range(len(CAPS)) if price(a, request.cost) is not None]
     now = held(events)
     parts = [e.request.partition for e in now if e.request.partition]
@@ -200,7 +200,7 @@ class Operations(RuleBasedStateMachine):
         return len(self.events) + 1
 
     def views(self, ledger: Ledger) -> list[list[Event]]:
-        """What a process decides by: what it knows, and if it then loses the race, everything."""
+        """The events that a process decides by: those it knows, or all once it lost the race."""
         known = self.seen(ledger)
         return [known] if len(known) == len(self.events) else [known, self.events]
 
@@ -377,7 +377,7 @@ def ledger_of(state: State) -> Ledger:
 
 
 def assert_not_less(state: State, exact: Fraction, cap: Fraction) -> None:
-    """What is reported of a sum, as number and text, errs against the publisher and by little."""
+    """Assert that a reported sum, as number and text, errs against the publisher and by little."""
     (content,) = tables.accounts(ledger_of(state))["accounts"]
     assert Fraction(content["used"]["epsilon_exact"]) == exact
     assert Fraction(content["left"]["epsilon_exact"]) == cap - exact

@@ -34,9 +34,8 @@ from apache_beam.io.localfilesystem import LocalFileSystem
 from apache_beam.options.pipeline_options import PipelineOptions
 from s3_server import S3Server
 
-from quietcorpus.indexes import artefact
-from quietcorpus.indexes.artefact import WordIndex
 from quietcorpus.indexes.folder import ArtefactError
+from quietcorpus.indexes.word_index import WordIndex, open_index
 from quietcorpus.transforms.artefacts import folders
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.errors import InputError
@@ -73,7 +72,7 @@ class Proxy(socketserver.ThreadingTCPServer):
         self.holding, self.go = threading.Event(), threading.Event()
 
     def fetched(self) -> Counter[str]:
-        """How often each file was asked for."""
+        """Count the requests for each file."""
         return Counter(path.rsplit("/", 1)[1] for method, path in self.seen if method == "GET")
 
 
@@ -144,7 +143,7 @@ def proxy(s3: S3Server) -> Iterator[Proxy]:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where fetched indexes are kept, for a user whose home and temporary folders are empty."""
+    """The folder of fetched indexes, for a user whose home and temporary folders are empty."""
     for name in ("home", "tmp"):  # a workspace has made them already
         (tmp_path / name).mkdir(exist_ok=True)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -196,13 +195,13 @@ def digest_of(folder: Path) -> str:
 
 
 def opened(source: IndexSource) -> WordIndex:
-    """What a process that has not opened it yet gets."""
+    """Open the index as a process does that has not opened it yet."""
     folders._opened.cache_clear()
     return source.open()
 
 
 def assert_same(index: WordIndex, folder: Path) -> None:
-    expected = artefact.open_index(str(folder))
+    expected = open_index(str(folder))
     assert (index.vectors == expected.vectors).all()
     assert (index.codes == expected.codes).all()
     assert index.vocabulary.terms == expected.vocabulary.terms
@@ -360,7 +359,7 @@ def test_a_damaged_copy_is_fetched_again(
             (copy / name).write_bytes(content)
     assert_same(opened(source), word_index)
     assert Elsewhere.opened == WHOLE
-    assert_same(artefact.open_index(str(copy)), word_index)
+    assert_same(open_index(str(copy)), word_index)
 
 
 def test_a_home_that_cannot_be_written_to(

@@ -52,7 +52,7 @@ from quietcorpus.transforms.privatizers.sentences import SentencePrivatizer
 
 
 def outcomes(what: str, rows: pa.Table, texts: Sequence[str]) -> npt.NDArray[np.int64]:
-    """What is drawn: a candidate a row, or the signs of a row's noise."""
+    """Return the outcomes of draws: a candidate a row, or the signs of a row's noise."""
     if what != "truncation":
         found: npt.NDArray[np.int64] = rows["candidate"].to_numpy().astype(np.int64)
         return found
@@ -67,7 +67,7 @@ def outcomes(what: str, rows: pa.Table, texts: Sequence[str]) -> npt.NDArray[np.
 
 
 def independent(what: str, one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> bool:
-    """Whether outcomes at a tiny epsilon agree as often as independent ones (exact, two-sided)."""
+    """Return whether outcomes at a tiny epsilon agree as independent ones do (exact, two-sided)."""
     same = one == other
     zero = math.tanh(float(tiny(what)) / (DIMENSIONS * STEPS) / 2)
     chance = (1 - zero) ** 2 / 2 + zero**2 if what == "truncation" else 1 / SIZE

@@ -21,9 +21,8 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from quietcorpus.indexes import artefact
-from quietcorpus.indexes.artefact import METRICS, Manifest, WordIndex
 from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.word_index import METRICS, IndexManifest, WordIndex, save
 from quietcorpus.mechanisms.guarantees import MetricPrivacy
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.artefacts.word_index import IndexSource
@@ -43,7 +42,9 @@ def index_of(words: list[str], vectors: np.ndarray, codes: np.ndarray) -> WordIn
     sizes = len(words), vectors.shape[1], 64 * codes.shape[1]
     apart = {metric: {"mean": "1", "maximum": "2", "largest_met": "2"} for metric in METRICS}
     source = {"uri": "v", "sha256": "0"}
-    manifest = Manifest("public", None, source, *sizes, "unicode-words-v1", 0, {}, apart, "test")
+    manifest = IndexManifest(
+        "public", None, source, *sizes, "unicode-words-v1", 0, {}, apart, "test"
+    )
     return WordIndex(
         manifest, Vocabulary(words), vectors.astype(np.float32), codes.astype(np.uint64)
     )
@@ -84,7 +85,7 @@ def agreements(one: str, other: str) -> tuple[int, int]:
 
 
 def independent(one: str, other: str) -> bool:
-    """Whether two texts agree as often as independent draws of 16 words do (exact, two-sided)."""
+    """Return whether two texts agree as independent draws of 16 words do (exact, two-sided)."""
     count, trials = agreements(one, other)
     return bool(stats.binomtest(count, trials, 1 / 16).pvalue >= ALPHA)
 
@@ -301,7 +302,7 @@ def test_where_an_index_lies_changes_nothing(
 ) -> None:
     # Saved, found and mapped, as a worker does it; a moved index repeats its noise. Kills: the URI
     # in place of the digest, or a path that needs arrays which can be written to.
-    artefact.save(str(tmp_path), ALIKE.manifest, ALIKE.vocabulary, ALIKE.vectors, ALIKE.codes)
+    save(str(tmp_path), ALIKE.manifest, ALIKE.vocabulary, ALIKE.vectors, ALIKE.codes)
     source = IndexSource.resolve("mechanism.index", str(tmp_path))
     given = parameters(mechanism, Fraction(1), index=source, out_of_vocabulary="draw")
     mapped = given.privatizer(key)

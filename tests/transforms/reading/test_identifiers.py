@@ -21,7 +21,7 @@ KEY = ReleaseKey.derive(bytes(32), "test", b"")
 def digests(
     *parts: Any, key: ReleaseKey = KEY, column: str = "key"
 ) -> list[tuple[int, tuple[int, bytes]]]:
-    """What the units of work say, each of which has read one of the `parts`."""
+    """Return the digests of the units of work, each of which has read one of the `parts`."""
     pairs = []
     for number, values in enumerate(parts):
         identifiers = Identifiers(column, key, number)

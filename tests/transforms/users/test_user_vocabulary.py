@@ -63,7 +63,7 @@ def write(folder: Path, rows: Sequence[Row], files: int = 1, row_group_size: int
 def selected(
     corpus: Corpus, key: ReleaseKey, selection: UserVocabulary = SELECTION, **runner: Any
 ) -> list[Any]:
-    """What the transform yields."""
+    """Return the transform's output."""
     splits = plan(corpus).splits
 
     def build(pipeline: beam.Pipeline) -> dict[str, beam.PCollection]:

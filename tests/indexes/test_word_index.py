@@ -16,11 +16,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from quietcorpus.indexes import artefact
-from quietcorpus.indexes.artefact import Manifest
 from quietcorpus.indexes.folder import ArtefactError
 from quietcorpus.indexes.tokenizer import NAME, tokenize
 from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.word_index import IndexManifest, open_index, save
 
 WORDS = ["alpha", "beta", "gamma", "naïve", "hasn't", "quiet", "world"]
 ARRAYS = ["slots.npy", "vectors.npy", "codes.npy"]
@@ -31,7 +30,7 @@ PRIVATE = {
 }
 
 
-def manifest(**changes: Any) -> Manifest:
+def manifest(**changes: Any) -> IndexManifest:
     distances = {"unit": "bits", "mean": "1/3", "maximum": "7", "largest_met": "7"}
     content: dict[str, Any] = {
         "provenance": "public",
@@ -46,7 +45,7 @@ def manifest(**changes: Any) -> Manifest:
         "distances": {"euclidean": distances, "hamming": distances},
         "builder": "quietcorpus 0",
     }
-    return Manifest(**content | changes)
+    return IndexManifest(**content | changes)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +55,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     random = np.random.default_rng()
     vectors = random.normal(size=(len(WORDS), 3)).astype(np.float32)
     codes = random.integers(0, 1 << 64, (len(WORDS), 2), dtype=np.uint64)
-    artefact.save(str(folder), manifest(), Vocabulary(WORDS), vectors, codes)
+    save(str(folder), manifest(), Vocabulary(WORDS), vectors, codes)
     return folder
 
 
@@ -90,7 +89,7 @@ def replace(folder: Path, name: str, content: bytes) -> None:
 
 def refusal(folder: Path, digest: str | None = None) -> str:
     with pytest.raises(ArtefactError) as raised:
-        artefact.open_index(str(folder), digest)
+        open_index(str(folder), digest)
     message = str(raised.value)
     assert "\n" not in message
     assert raised.value.__cause__ is None
@@ -104,14 +103,14 @@ def test_what_was_saved_is_opened(original: Path) -> None:
     folder = original.with_name("again")
     folder.mkdir()
     # Kills: arrays that are written as they lie in memory, transposed or strided.
-    saved = artefact.save(
+    saved = save(
         str(folder),
         manifest(**PRIVATE),
         Vocabulary(WORDS),
         np.asfortranarray(vectors),
         np.repeat(codes, 2, axis=1)[:, ::2],
     )
-    index = artefact.open_index(str(folder), digest_of(folder))
+    index = open_index(str(folder), digest_of(folder))
     assert index.manifest == saved
     assert [file["path"] for file in saved.files] == FILES
     assert sorted(path.name for path in folder.iterdir()) == sorted([*FILES, "manifest.json"])
@@ -125,7 +124,7 @@ def test_the_stored_vocabulary_looks_up_like_the_one_it_was_made_from(original: 
     tokens = tokenize(
         pa.array(["Quiet NAÏVE hasn\u2019t hasn't", "alph alphaa", "", "world gamma"])
     )
-    mapped = artefact.open_index(str(original)).vocabulary
+    mapped = open_index(str(original)).vocabulary
     for unknown in (False, True):
         found = mapped.look_up(tokens, unknown=unknown)
         expected = Vocabulary(WORDS).look_up(tokens, unknown=unknown)
@@ -135,7 +134,7 @@ def test_the_stored_vocabulary_looks_up_like_the_one_it_was_made_from(original: 
 
 def test_an_index_is_mapped_and_cannot_be_changed(original: Path) -> None:
     # Kills: a copy of the vectors in every worker's memory.
-    index = artefact.open_index(str(original))
+    index = open_index(str(original))
 
     def file_of(array: npt.NDArray[Any]) -> str:
         while not isinstance(array, np.memmap):
@@ -202,10 +201,10 @@ def test_a_manifest_names_no_file_but_an_indexs(folder: Path, path: str) -> None
 
 def test_the_manifest_is_the_one_of_the_digest(folder: Path) -> None:
     digest = digest_of(folder)
-    artefact.open_index(str(folder), digest)
+    open_index(str(folder), digest)
     (folder / "manifest.json").write_text((folder / "manifest.json").read_text() + " ")
     assert refusal(folder, digest) == "has changed since the release began"
-    artefact.open_index(str(folder))
+    open_index(str(folder))
 
 
 def test_no_manifest(folder: Path) -> None:
@@ -227,8 +226,9 @@ def test_no_manifest(folder: Path) -> None:
         (lambda m: m.update(provenance="private"), "was made from private data and does not say"),
         (lambda m: m.update(PRIVATE | {"guarantee": {}}), "was made from private data and does n"),
         (lambda m: m.update(version=2), "was built by a newer version (quietcorpus 0, format 2;"),
-        (lambda m: m.update(version="1"), "was built by a newer version"),
-        (lambda m: m.pop("version"), "was built by a newer version"),
+        (lambda m: m.update(version=0), "was built by an older version (quietcorpus 0, format 0;"),
+        (lambda m: m.update(version="1"), "has a manifest.json that is not one of an index; build"),
+        (lambda m: m.pop("version"), "has a manifest.json that is not one of an index; build it"),
         (
             lambda m: m.update(version=2, secret=1, provenance="secret"),
             "was built by a newer version (quietcorpus 0, format 2; this one reads up to 1): up",
@@ -290,7 +290,7 @@ def test_a_manifest_is_good_or_refused(folder: Path) -> None:
             place[last] = junk
             (folder / "manifest.json").write_text(json.dumps(content))
             try:
-                artefact.open_index(str(folder))
+                open_index(str(folder))
             except ArtefactError:
                 continue
             except Exception as error:

@@ -15,7 +15,7 @@ _BLOCK = 1 << 22
 
 
 @dataclass(frozen=True)
-class Artefact:
+class FileSource:
     """A public file, named by a key of the spec.
 
     Attributes:
@@ -29,7 +29,7 @@ class Artefact:
     digest: str
 
     @classmethod
-    def resolve(cls, key: str, uri: str) -> Artefact:
+    def resolve(cls, key: str, uri: str) -> FileSource:
         """Return the artefact as it is now; raises InputError if it cannot be read."""
         digest = hashlib.sha256()
         with (

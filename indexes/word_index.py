@@ -44,7 +44,7 @@ FILES = (_WORDS, _SLOTS, _VECTORS, _CODES)
 
 
 @dataclass(frozen=True)
-class Manifest:
+class IndexManifest:
     """The description of an index.
 
     Attributes:
@@ -80,7 +80,7 @@ class Manifest:
         return json.dumps({"format": FORMAT, **asdict(self)}, indent=2) + "\n"
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Manifest:
+    def from_json(cls, text: str | bytes) -> IndexManifest:
         """Parse a manifest; raise ArtefactError unless it describes an index that can be used."""
         keys = [field.name for field in fields(cls)]
         content = parse(text, FORMAT, VERSION, keys, noun="an index", source="vectors")
@@ -95,7 +95,7 @@ class Manifest:
         return cls(**content | {"files": tuple(content["files"])})
 
     @classmethod
-    def read(cls, folder: str, digest: str | None = None) -> Manifest:
+    def read(cls, folder: str, digest: str | None = None) -> IndexManifest:
         """Read a manifest; raise ArtefactError if it is missing, unusable or not of `digest`."""
         return cls.from_json(read_manifest(folder, "an index", digest))
 
@@ -136,7 +136,7 @@ def _is_possible(content: dict[str, Any]) -> bool:
 class WordIndex:
     """An index in memory, or mapped into it."""
 
-    manifest: Manifest
+    manifest: IndexManifest
     vocabulary: Vocabulary
     vectors: npt.NDArray[np.float32]
     codes: npt.NDArray[np.uint64]
@@ -144,15 +144,15 @@ class WordIndex:
 
 def save(
     folder: str,
-    manifest: Manifest,
+    manifest: IndexManifest,
     vocabulary: Vocabulary,
     vectors: npt.NDArray[np.float32],
     codes: npt.NDArray[np.uint64],
-) -> Manifest:
+) -> IndexManifest:
     """Write an index into an empty folder; return the manifest with its files."""
     for name, content in contents(WordIndex(manifest, vocabulary, vectors, codes)):
         Path(folder, name).write_bytes(content)
-    return Manifest.read(folder)
+    return IndexManifest.read(folder)
 
 
 def contents(index: WordIndex) -> Iterator[tuple[str, bytes]]:
@@ -184,7 +184,7 @@ def _parts(index: WordIndex) -> Iterator[tuple[str, bytes]]:
 
 def open_index(folder: str, digest: str | None = None) -> WordIndex:
     """Verify an index and map it into memory; raise ArtefactError if that is impossible."""
-    manifest = Manifest.read(folder, digest)
+    manifest = IndexManifest.read(folder, digest)
     verify(folder, manifest.files)
     try:
         with pa.memory_map(f"{folder}/{_WORDS}") as source:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quietcorpus.transforms.artefacts.artefacts import Artefact
+from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.errors import InputError
 
 
@@ -15,7 +15,7 @@ def test_an_artefact_that_changes_is_refused(tmp_path: Path) -> None:
     # Kills: a digest that is taken but never compared.
     path = tmp_path / "vocabulary.txt"
     path.write_bytes(b"alpha\nbeta\n")
-    artefact = Artefact.resolve("key", str(path))
+    artefact = FileSource.resolve("key", str(path))
     assert artefact.digest == hashlib.sha256(b"alpha\nbeta\n").hexdigest()
     assert artefact.content() == b"alpha\nbeta\n"
     path.write_bytes(b"alpha\nbets\n")
@@ -25,4 +25,4 @@ def test_an_artefact_that_changes_is_refused(tmp_path: Path) -> None:
 
 def test_an_artefact_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"^key: .*absent\.txt cannot be read; check the path$"):
-        Artefact.resolve("key", str(tmp_path / "absent.txt"))
+        FileSource.resolve("key", str(tmp_path / "absent.txt"))
