@@ -16,6 +16,11 @@ CLAUSES = {
     "Lao": "ພະນັກງານຂອງໂຮງແຮມນີ້ບໍລິການດີຫຼາຍ ອາຫານເຊົ້າແຊບຫຼາຍ",
     "Khmer": "បុគ្គលិកសណ្ឋាគារនេះបម្រើបានល្អណាស់ អាហារពេលព្រឹកឆ្ងាញ់ណាស់",
     "Burmese": "ဒီဟိုတယ်ရဲ့ဝန်ဆောင်မှုကအရမ်းကောင်းပါတယ် မနက်စာလည်းအရသာရှိတယ်",
+    "Yi": "ꆈꌠꁱꂷꆈꌠꁱꂷ",
+    "Vai": "ꕙꔤꕙꔤꕙꔤꕙꔤꕙꔤꕙꔤ",
+    "Buginese": "ᨅᨔᨕᨘᨁᨗᨅᨔᨕᨘᨁᨗᨅᨔᨕᨘᨁᨗ",
+    "Ahom": "\U00011700\U00011701\U00011702" * 5,
+    "Bopomofo": "ㄨㄛˇㄇㄣㄐㄧㄣㄊㄧㄢㄑㄩˋ",
 }
 WORDS = {
     "Chinese": "酒店 的 服务 态度 非常 好 房间 很 大 早餐 也 很 丰富 我们 下次 还 会 再 来 这里 住",
@@ -30,6 +35,10 @@ WORDS = {
     "Hindi": "इस होटल की सेवा बहुत अच्छी थी और नाश्ता भी स्वादिष्ट था",
     "Arabic": "كانت خدمة هذا الفندق ممتازة والإفطار لذيذ وسنعود مرة أخرى",
     "Russian": "Обслуживание в этой гостинице было превосходным, достопримечательности рядом",
+    "Greek": "εξυπηρέτηση σε αυτό το ξενοδοχείο ήταν εξαιρετική και το πρωινό πλούσιο",
+    "Vietnamese": "Dịch vụ của khách sạn này rất tốt và bữa sáng cũng rất ngon",
+    "Korean with Han": "國際聯合에서 大韓民國의 獨立을 承認하였다",
+    "Chinese with others": "他 的 β受体 和 naïve T细胞 在 Москва 我ㄨㄛˇ們ㄇㄣ 卡拉OK",
     "Turkish": "Muvaffakiyetsizleştiricileştiriveremeyebileceklerimizdenmişsiniz",
 }
 
@@ -70,6 +79,22 @@ def test_the_longest_words(word: str, longer: str) -> None:
     # Kills: a length that is off by one, and one of the whole term in place of the run in it.
     assert not are_clauses([word])
     assert are_clauses([longer])
+
+
+@pytest.mark.parametrize("other", ["é", "βγ", "да", "한국", "ㄨㄛ", "พ", "अ", "naïveté"])
+def test_letters_of_other_scripts_hide_nothing(other: str) -> None:
+    # Kills: a list of the letters that may stand within a clause, and one that counts each.
+    assert are_clauses([other.join("服务态")])
+    assert not are_clauses([other.join("服务"), other.join("服务") + other])
+
+
+@pytest.mark.parametrize("mark", ["\ufe00", "\U000e0100", "\u0301", "\u0301\u0301", "'", "\u2019"])
+def test_marks_do_not_count(mark: str) -> None:
+    # Kills: marks that end a run, and marks that count as characters.
+    assert are_clauses([mark.join("服务态度好")])
+    assert are_clauses([mark.join("พ" * 11)])
+    assert not are_clauses([mark.join("服务态度")])
+    assert not are_clauses(["服务。态度。好"])
 
 
 def test_one_in_twenty_is_tolerated_of_those_without_spaces() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,17 +10,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from quietcorpus.transforms.reading.documents import Documents
 
-_CHARACTERS = 20_000  # the most that are compared
 _HEAD = 200  # characters that distinguish a text from others
 _LONG = 20  # characters: so long a match is no accident
 _COPIES = 20  # one row in so many is too many
+_DEPTH = 20  # levels of lists, objects, and JSON within strings, that are looked into
+_FIELDS = 100  # of one value that are compared each for itself; the others count as one
 _WORDS = re.compile(r"\w+")
+_ESCAPE = re.compile(r"(?:\\+u[0-9a-fA-F]{4})+|\\+[nrtbf]?")  # of JSON, at any level
+_JSON = json.JSONDecoder(strict=False)
+_BEFORE_JSON = re.compile(r"[\s\ufeff\x1e,;]*(?=[\[{\"])")
 _LETTER = r"[\pL\pN_]"
 
 
@@ -41,7 +45,9 @@ class Copies:
 
         A row repeats the text if the value contains the text word for word, or if either has at
         least 20 letters and the other contains its first 200. Case, character forms, and what
-        separates words are ignored.
+        separates words are ignored. Lists, structs and JSON are compared as they stand, as all
+        their strings together, and as the strings of each of the first 100 fields. The time is
+        linear in the lengths of text and value.
         """
         rows, found = {}, {}
         for name in columns:
@@ -65,6 +71,7 @@ def _added(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
 def _counted(texts: pa.LargeStringArray, column: pa.ChunkedArray) -> tuple[int, int]:
     """Return the numbers of rows that have both text and value, and that repeat the text."""
     values = pa.array(strings(column), pa.large_string())
+    nested = pa.types.is_nested(column.type)
     both = pc.and_(_has_words(texts), _has_words(values))
     # A short value can hold a short text alone. Most rows end here, unread.
     near = pc.or_(
@@ -72,7 +79,8 @@ def _counted(texts: pa.LargeStringArray, column: pa.ChunkedArray) -> tuple[int, 
     )
     rows = np.flatnonzero(pc.and_(both, near).to_numpy(zero_copy_only=False))
     found = sum(
-        repeats(normal(texts[row].as_py()), normal(values[row].as_py())) for row in rows.tolist()
+        repeats(texts[row].as_py(), (column if nested else values)[row].as_py())
+        for row in rows.tolist()
     )
     return int(pc.sum(both).as_py() or 0), found
 
@@ -81,15 +89,13 @@ def _has_words(column: pa.LargeStringArray) -> pa.BooleanArray:
     return pc.match_substring_regex(column, _LETTER)
 
 
-def normal(value: str) -> str:
-    """Return a value's words, with case, character forms and separators normalised."""
-    if inner := _parsed(value):
-        value = " ".join(_leaves(inner))
-    return " ".join(_WORDS.findall(unicodedata.normalize("NFKC", value[:_CHARACTERS]).casefold()))
+def repeats(text: str, value: Any) -> bool:
+    """Return whether a value repeats a text; see `Copies.of`."""
+    forms = _forms(value, each_field=True)
+    return any(_repeats(one, other) for one in _forms(text) for other in forms)
 
 
-def repeats(text: str, value: str) -> bool:
-    """Return whether a value repeats a text, both normalised; see `Copies.of`."""
+def _repeats(text: str, value: str) -> bool:
     return bool(text and value) and (
         f" {text} " in f" {value} " or _begins_in(text, value) or _begins_in(value, text)
     )
@@ -100,6 +106,38 @@ def _begins_in(one: str, other: str) -> bool:
     return len(letters) >= _LONG and letters[:_HEAD] in other.replace(" ", "")
 
 
+def _forms(value: Any, each_field: bool = False) -> list[str]:
+    """Return what may be compared of a value, each as normalised words.
+
+    A string is taken as it stands, whether or not it is JSON. What holds others is taken as all
+    its strings and, if asked, as those of each field, so that tokens are joined without their tags.
+    Where a backslash is left, the form without JSON's escapes is another.
+    """
+    forms = [value] if isinstance(value, str) else []
+    if not forms or _BEFORE_JSON.match(value):
+        leaves = list(_leaves(value))
+        forms.append(" ".join(leaf for path, leaf in leaves if path is not None))
+        if each_field:
+            fields: dict[str | None, list[str]] = {}
+            for path, leaf in leaves:
+                known = path in fields or len(fields) < _FIELDS
+                fields.setdefault(path if known else "", []).append(leaf)
+            forms += [" ".join(field) for field in fields.values()]
+    forms += [_ESCAPE.sub(_unescaped, form) for form in forms if "\\" in form]
+    return list(dict.fromkeys(_normal(form) for form in dict.fromkeys(forms)))
+
+
+def _normal(value: str) -> str:
+    """Return a value's words, with case, character forms and separators normalised."""
+    return " ".join(_WORDS.findall(unicodedata.normalize("NFKC", value).casefold()))
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    """Return the characters of escapes like `\\u00e9`, and a space for any other."""
+    units = re.findall("u(....)", escape[0])
+    return bytes.fromhex("".join(units)).decode("utf-16-be", "replace") or " "
+
+
 def strings(column: pa.Array | pa.ChunkedArray) -> Iterator[str]:
     """Yield each value as a string: a nested value's strings joined, "" for other types."""
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
@@ -108,31 +146,47 @@ def strings(column: pa.Array | pa.ChunkedArray) -> Iterator[str]:
     if pa.types.is_primitive(column.type):
         yield from [""] * len(column)
         return
+    if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+        yield from ((value or b"").decode(errors="replace") for value in column.to_pylist())
+        return
     for value in column:
         try:
-            yield " ".join(_leaves(value.as_py()))
+            yield " ".join(leaf for path, leaf in _leaves(value.as_py()) if path is not None)
         except UnicodeDecodeError:  # a nested string is not UTF-8, and the error would quote it
             yield ""
 
 
-def _leaves(value: Any) -> Iterator[str]:
+def _leaves(value: Any, path: str = "", depth: int = _DEPTH) -> Iterator[tuple[str | None, str]]:
+    """Yield the strings in a value, each with the path of its field; the keys' path is None."""
+    if isinstance(value, bytes):
+        value = value.decode(errors="replace")
     if isinstance(value, str):
-        inner = _parsed(value)
-        yield from [value] if inner is None else _leaves(inner)
-    elif isinstance(value, bytes):
-        yield value.decode(errors="replace")
-    elif isinstance(value, dict):
-        yield from _leaves(list(value.values()))
+        inner = _json_values(value) if depth else []
+        if not inner:
+            yield path, value
+        value = inner
+    if not depth:
+        return
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield None, key
+            yield from _leaves(inner, f"{path}.{key}", depth - 1)
     elif isinstance(value, list | tuple):
         for inner in value:
-            yield from _leaves(inner)
+            yield from _leaves(inner, path, depth - 1)
 
 
-def _parsed(value: str) -> Any:
-    """Parse a JSON object or array; return None for any other string."""
-    if not value.startswith(("{", "[")):
-        return None
-    try:
-        return orjson.loads(value)
-    except orjson.JSONDecodeError:
-        return None
+def _json_values(value: str) -> list[Any]:
+    """Parse the JSON values with which a string begins; what follows them comes last, unparsed.
+
+    Numbers, `true` and the like are no beginning. An empty list stands for any other string.
+    """
+    values: list[Any] = []
+    end = 0
+    while start := _BEFORE_JSON.match(value, end):
+        try:
+            inner, end = _JSON.raw_decode(value, start.end())
+        except (ValueError, RecursionError):
+            break
+        values.append(inner)
+    return [*values, value[end:]] if values and value[end:].strip() else values

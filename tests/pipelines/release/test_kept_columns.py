@@ -33,6 +33,8 @@ COPIES: dict[str, Callable[[str], Any]] = {
     "in a list": lambda text: [{"a": [text]}],
     "in bytes": str.encode,
     "as JSON": lambda text: json.dumps({"raw": text}),
+    "as a JSON string": json.dumps,
+    "in tagged tokens": lambda text: [{"token": t, "tag": "NN"} for t in text.split()],
 }
 
 

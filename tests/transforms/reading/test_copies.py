@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -55,3 +58,55 @@ def test_short_values_are_compared_with_what_they_can_hold(
 def test_columns_without_words_repeat_nothing() -> None:
     for values in (pa.array([1]), pa.array([True]), pa.nulls(1)):
         assert counted(["1"], values).found == {"note": 0}
+
+
+ACCENTED = 'The café said "no"\nand the bank\u2019s clerk \U00020000 nothing at all'
+JSON: dict[str, Callable[[str], str]] = {
+    "a string": json.dumps,
+    "after spaces": lambda text: " \n" + json.dumps({"a": text}),
+    "after a byte-order mark": lambda text: "\ufeff" + json.dumps({"a": text}),
+    "a key": lambda text: json.dumps({"a": {text: 1}}),
+    "the text's beginning as a key": lambda text: json.dumps({text[:36]: 1}),
+    "lines": lambda text: json.dumps({"n": 1}) + "\n" + json.dumps({"a": text[:36]}),
+    "not a number": lambda text: json.dumps({"s": float("nan"), "a": text[:36]}),
+    "with more after it": lambda text: json.dumps({"a": text}) + "; and so on",
+    "cut": lambda text: json.dumps({"a": text})[:-2],
+    "within a string": lambda text: json.dumps([json.dumps(json.dumps({"a": text}))]),
+    "cut within a string": lambda text: json.dumps([json.dumps(text)])[:-4],
+    "far behind": lambda text: json.dumps({"n": "x " * 10_001, "a": text}),
+    "one field of others": lambda text: json.dumps({"id": "case 7", "a": text[:36]}),
+    "tokens": lambda text: json.dumps([{"tok": word, "pos": "NN"} for word in text.split()]),
+}
+
+
+@pytest.mark.parametrize("kind", JSON)
+def test_copies_in_json(kind: str) -> None:
+    # Kills: a look at objects and lists alone, at what a strict parser takes, at the beginning, at
+    # values alone, or at all strings in one; escapes that stay, or that are read unit by unit.
+    text = ACCENTED
+    assert counted([text], pa.array([JSON[kind](text)])).found == {"note": 1}
+    assert counted(["Other " + text], pa.array([JSON[kind]("Another " * 9)])).found == {"note": 0}
+
+
+def test_copies_in_nested_columns() -> None:
+    # Kills: a look at all strings of a struct in one, at JSON in strings alone, or at a map's
+    # values alone.
+    tokens = [{"tok": word, "pos": "NN"} for word in TEXT.split()]
+    keys = pa.array([[(TEXT, 1)]], pa.map_(pa.string(), pa.int64()))
+    data = json.dumps({TEXT: 1}).encode()
+    for values in (pa.array([tokens]), keys, pa.array([data])):
+        assert counted([TEXT], values).found == {"note": 1}
+
+
+def test_backslashes_of_the_text_itself() -> None:
+    # Kills: a text of which only the form without escapes is compared.
+    text = r"see \textbf{bold} and C:\new"
+    for value in (text, json.dumps(text), json.dumps(text)[:-1], "see textbf bold and C new"):
+        assert counted([text], pa.array([value])).found == {"note": 1}
+
+
+@pytest.mark.parametrize("value", ["[" * 100_000, '{"a":' * 5000, "[" * 500 + "]" * 500, '["', '"'])
+def test_what_is_hardly_json_is_no_error(value: str) -> None:
+    # Kills: a depth of recursion that the input decides.
+    assert counted([TEXT], pa.array([value + " words"])).found == {"note": 0}
+    assert counted([TEXT], pa.array([value + TEXT])).found == {"note": 1}
