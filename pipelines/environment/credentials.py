@@ -9,12 +9,14 @@ holds under a credential's name, and any value that is given to such a name.
 from __future__ import annotations
 
 import base64
+import html
 import json
 import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from urllib.parse import unquote
+from itertools import pairwise
+from urllib.parse import unquote, unquote_plus
 
 from quietcorpus.pipelines.environment.keys import VARIABLE, configured_master_key
 from quietcorpus.transforms.errors import InputError
@@ -32,16 +34,45 @@ _CREDENTIAL = re.compile(
     r"|privatekey$|passw(?:or)?d$|passphrase$|authenticatesecret$"  # Google; Java; Spark
     r"|^sig$|signature$|apikey$|secret$|authorization$"  # signed addresses of Azure, AWS; others
 )
-_QUOTES = r"""["'\\\s]*"""
-# A name, its separator, and the beginning of a value; also as {"name": N, "value": V}.
-_NAMED = re.compile(
-    rf"[\w.-]++(?={_QUOTES}(?:,{_QUOTES}value{_QUOTES})?[=:]{_QUOTES}[^\s\"'\\,;&}}\]])"
-)
+# Short names that other things have, too (a pass of a loop, the shell's PWD), and such values.
+_PERHAPS = re.compile(r"(?:(?:^|[._-])(?i:pass)|[a-z]Pass|(?i:pwd))$")
+_HARMLESS = re.compile(r"[/~$.].*|[0-9]{1,2}|true|false|yes|no|on|off|none|null", re.I | re.S)
+# A name, what separates it from its value, and the beginning of the value. Possessive quantifiers
+# and a name's beginning keep the search linear.
+_NAME = r"(?<![\w.-])([\w.-]++)"
+_QUOTES = r"""["'\\\s]*+"""
+_VALUE = r"([^\s\"'\\,;&}\]]{1,6})"
+_TAG = r"<[^<>]{1,200}+>\s*+"
+_NAMED = [
+    re.compile(form)
+    for form in (
+        # NAME=V, NAME: V, {"name": NAME, "value": V}, <property name="NAME" value="V"/>
+        rf"{_NAME}(?={_QUOTES}(?:,{_QUOTES})?(?:value{_QUOTES})?[=:]{_QUOTES}{_VALUE})",
+        # <NAME>V</NAME>, and not a word in angle brackets
+        rf"(?<=<){_NAME}(?=(?:\s[^<>]*+)?>\s*+([^\s<]{{1,6}})[^<]*+</)",
+        # <entry key="NAME">V</entry>, <name>NAME</name><value>V</value>
+        rf"{_NAME}(?=\s*+(?:[\"'\\]++\s*+>|(?:{_TAG}){{2,4}}+)\s*+([^\s<]{{1,6}}))",
+        # ("NAME", "V")
+        rf"{_NAME}(?=\\?[\"']\s*+,\s*+\\?[\"']{_VALUE})",
+        # NAME V, of names that are no word of a sentence, and not $NAME or a file
+        r"(?<![\w.$/{-])((?=-|\w*[._]|\w*[a-z][A-Z])[\w.-]++)"
+        r"(?=[\"'\\]*+[ \t]++[\"'\\]*+([^\s\"'\\,;&}\])(|<>=:$-][^\s\"'\\,;&}\]]{0,5}))",
+    )
+]
 # RFC 3986, 3.2.1: userinfo. In a web address a name alone may be a token; in others it is a
 # container's.
 _PASSWORD = re.compile(r"://[^/?#\s:@]*:[^/?#\s@]+@|https?://[^/?#\s@]+@", re.IGNORECASE)
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{16,}")
+# JSON's, C's and XML's
+_ESCAPE = re.compile(
+    r"\\x([0-9a-f]{2})|\\(?:u|U0000)([0-9a-f]{4})|(?:\\u\{|&#x)0*+([0-9a-f]{1,5})[;}]?"
+    r"|&#0*+([0-9]{1,6});?|(&[a-z][a-z0-9]{1,31};)|\\([0-7]{1,3})|\\(.)",
+    re.DOTALL | re.IGNORECASE,
+)
+# The shortest runs hold the shortest secret.
+_HEXADECIMAL = re.compile(r"[0-9A-Fa-f]{16,}")
+_BASE32 = re.compile(r"[A-Za-z2-7]{13,}")
+_BASE64 = re.compile(r"[A-Za-z0-9_-]{11,}")
+_LEGIBLE = re.compile(r"[^\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd]{8,}")
 _LONGEST_DECIMAL = 1 << 12  # bits
 _NESTED = 3  # encodings within encodings: JSON in a URL's parameter in base64
 _SHORTEST = 8  # a shorter value occurs by chance in many texts
@@ -65,14 +96,14 @@ def refuse_in_options(arguments: Sequence[str]) -> None:
             )
 
 
-def refuse_in_spec(content: object) -> None:
+def refuse_in_spec(content: object, what: str = "spec") -> None:
     """Raise InputError if a spec's key or value holds a secret; the error repeats no value."""
     secrets = _Secrets()
     for place, key, text in _texts(content, "", set()):
         if found := secrets.found_in(key, text):
             raise InputError(
-                f"{place or 'the spec'}: a secret in a spec is seen by all who read it; take it "
-                f"out, and {_REMEDY} (it {found})"
+                f"{place or f'the {what}'}: a secret in a {what} is seen by all who read it; take "
+                f"it out, and {_REMEDY} (it {found})"
             )
 
 
@@ -84,37 +115,53 @@ class _Secrets:
         with suppress(InputError):  # a bad key is refused where it is needed
             self._key = configured_master_key()
         self._held = {
-            name: value
+            name: _encoded(value)
             for name, value in os.environ.items()
             if _names_a_secret(name) and len(value) >= _SHORTEST
         }
 
     def found_in(self, name: str, value: str) -> str | None:
         """Describe the secret in a value or its name, without repeating it; None without one."""
-        readings = _readings(f"{name}={value}")
-        if self._key and any(_holds_key(reading, self._key) for reading in readings):
-            return "holds the master key"
-        for variable, secret in self._held.items():
-            if any(secret in reading for reading in readings):
+        texts, decoded = _readings(f"{name}={value}")
+        if self._key:
+            raw = self._key.decode("latin-1")
+            if any(_holds_key(text, self._key) for text in texts) or any(
+                raw in data for data in decoded
+            ):
+                return "holds the master key"
+        for variable, writings in self._held.items():
+            if any(writing in one for one in texts | decoded for writing in writings):
                 return f"holds what {variable} is set to"
-        names = {found for reading in readings for found in _NAMED.findall(reading)}
-        names |= {found for reading in readings for found in _paired(_json(reading))}
-        if any(_names_a_secret(found) for found in names | ({name} if value else set())):
+        named = {(name, value)} if value else set()
+        for text in texts:
+            named.update(pair for form in _NAMED for pair in form.findall(text))
+            named.update(_paired(_json(text)))
+        if any(_gives_a_secret(*pair) for pair in named):
             return "gives a value to a name that credentials have"
-        if any(_PASSWORD.search(reading) for reading in readings):
+        if any(_PASSWORD.search(text) for text in texts):
             return "has a password in an address"
         return None
 
 
+def _encoded(secret: str) -> set[str]:
+    """Return a secret and its bytes in common encodings, each byte as a letter of Latin-1."""
+    writings = {secret}
+    for encoding in ("utf-8", "utf-16-le", "utf-16-be", "latin-1"):
+        errors = "surrogatepass" if "16" in encoding else "surrogateescape"
+        with suppress(UnicodeEncodeError):
+            writings.add(secret.encode(encoding, errors).decode("latin-1"))
+    return writings
+
+
 def _holds_key(text: str, key: bytes) -> bool:
-    lower = text.lower()
-    digits = re.sub(r"[^0-9a-f]", "", lower.replace("0x", ""))  # whatever is between the digits
-    numbers = re.sub(r"[^0-9]+", ",", text)
+    digits = re.sub(r"[^0-9a-f]", "", text.lower().replace("0x", ""))  # whatever is between them
+    # Java's bytes have a sign; elsewhere "-" is between them.
+    signed = re.sub(r"-([0-9]{1,3})(?![0-9])", lambda m: f",{-int(m[1]) % 256}", text)
+    numbers = {re.sub(r"[^0-9]+", ",", form) for form in (text, signed)}
     return (
         key.hex() in digits
-        or ",".join(map(str, key)) in numbers
-        or str(int.from_bytes(key)) in numbers
-        or base64.b32encode(key).decode().rstrip("=").lower() in lower
+        or any(",".join(map(str, key)) in form for form in numbers)
+        or any(str(int.from_bytes(key)) in form for form in numbers)
         or key.decode("latin-1") in text
         or os.fsdecode(key) in text
     )
@@ -131,17 +178,31 @@ def _json(text: str) -> object:
         return None
 
 
-def _paired(content: object) -> Iterator[str]:
-    """Yield names that have a value beside them: in an object's fields, or next in a list."""
-    if isinstance(content, dict):
-        given = {str(key).lower(): value for key, value in content.items()}
-        if given.get("value"):
-            yield from (one for one in given.values() if isinstance(one, str))
-    inner = list(content.values()) if isinstance(content, dict) else content
-    if isinstance(inner, list):
-        yield from (one for one in inner[:-1] if isinstance(one, str) and isinstance(content, list))
-        for one in inner:
-            yield from _paired(one)
+def _paired(content: object) -> Iterator[tuple[str, str]]:
+    """Yield names with the value beside them: in an object's fields, or next in a list."""
+    waiting = [content]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            value = {str(key).lower(): value for key, value in one.items()}.get("value")
+            pairs = [(field, value) for field in one.values()] if value else []
+            waiting.extend(one.values())
+        elif isinstance(one, list):
+            pairs = list(pairwise(one))
+            waiting.extend(one)
+        else:
+            continue
+        yield from (
+            (name, "..." if isinstance(value, dict | list) else str(value))
+            for name, value in pairs
+            if isinstance(name, str)
+        )
+
+
+def _gives_a_secret(name: str, value: str) -> bool:
+    if _PERHAPS.search(name):
+        return _HARMLESS.fullmatch(value) is None
+    return _names_a_secret(name)
 
 
 def _names_a_secret(name: str) -> bool:
@@ -151,29 +212,61 @@ def _names_a_secret(name: str) -> bool:
     )
 
 
-def _readings(text: str) -> set[str]:
-    """Return a text, and its readings once escapes, percent signs and base64 are undone."""
-    found = new = {text}
+def _readings(text: str) -> tuple[set[str], set[str]]:
+    """Return a text and what it says once encodings are undone, and all bytes that were decoded.
+
+    Bytes are given as Latin-1. Only what is legible in them is a text, which may hold names and
+    further encodings, so that the work is in proportion to the text.
+    """
+    texts = new = {text}
+    decoded: set[str] = set()
     for _ in range(_NESTED):
-        new = {reading for text in new for reading in _undone(text)} - found
-        found = found | new
-    return found
+        data = {data for text in new for data in _decoded(text)}
+        decoded |= {one.decode("latin-1") for one in data}
+        found = {reading for text in new for reading in _unescaped(text)}
+        for one in data:  # without the zeros of UTF-16
+            found.update(_LEGIBLE.findall(one.replace(b"\0", b"").decode("utf-8", "replace")))
+        new = found - texts
+        texts = texts | new
+    return texts, decoded
 
 
-def _undone(text: str) -> Iterator[str]:
+def _unescaped(text: str) -> Iterator[str]:
     yield unquote(text, encoding="latin-1")
-    yield _ESCAPE.sub(lambda m: m[3] or chr(int(m[1] or m[2], 16)), text)
+    yield unquote_plus(text, encoding="latin-1")
+    plain = _ESCAPE.sub(_character, text)
+    yield plain.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")  # joins pairs
+
+
+def _character(escape: re.Match[str]) -> str:
+    if digits := escape[1] or escape[2] or escape[3]:
+        return chr(int(digits, 16))
+    if escape[4]:
+        return chr(int(escape[4]))
+    if escape[5]:
+        return html.unescape(escape[5])
+    return chr(int(escape[6], 8)) if escape[6] else escape[7]
+
+
+def _decoded(text: str) -> Iterator[bytes]:
+    """Yield what a text's runs of hexadecimal, base32 and base64 digits stand for."""
     # Tools that encode wrap their lines.
-    unwrapped = re.sub(r"(?:\s|\\n)+", "", text)
-    for run in {
-        found
-        for form in (text, unwrapped)
-        for found in _BASE64.findall(form.replace("+", "-").replace("/", "_"))
-    }:
-        for start in range(4):  # base64 may begin after a path, whose letters look the same
+    forms = {text, re.sub(r"(?:\s|\\n)+", "", text)}
+    forms = {form.replace("+", "-").replace("/", "_") for form in forms}
+    # A run may begin after a path, whose letters look the same.
+    for run in {run for form in forms for run in _HEXADECIMAL.findall(form)}:
+        for part in (run, run[1:]):
+            yield bytes.fromhex(part[: len(part) // 2 * 2])
+    for run in {run for form in forms for run in _BASE32.findall(form)}:
+        for start in range(8):
+            part = run[start:].upper()
+            part = part[: len(part) - (len(part) % 8 in (1, 3, 6))]
+            yield base64.b32decode(part + "=" * (-len(part) % 8))
+    for run in {run for form in forms for run in _BASE64.findall(form)}:
+        for start in range(4):
             part = run[start:]
             part = part[: len(part) - (len(part) % 4 == 1)]
-            yield base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)).decode("latin-1")
+            yield base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
 
 
 def _texts(content: object, place: str, seen: set[int]) -> Iterator[tuple[str, str, str]]:

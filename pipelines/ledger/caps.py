@@ -26,6 +26,7 @@ from quietcorpus.mechanisms.guarantees import (
     UserPrivacy,
 )
 from quietcorpus.mechanisms.madlib import Madlib
+from quietcorpus.pipelines.environment.credentials import refuse_in_spec
 from quietcorpus.pipelines.spec.errors import one_line
 from quietcorpus.pipelines.spec.loading import read_yaml
 from quietcorpus.pipelines.spec.values import Count, Location, Strict, of_key, of_value
@@ -232,6 +233,9 @@ def as_terms(given: str | PathLike[str] | Mapping[str, Any]) -> Terms:
         name = fspath(given)
         content = read_yaml(name, "file of caps")
     try:
+        refuse_in_spec(content, "file of caps")  # the ledger's records repeat it
         return Terms.model_validate(content)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
     except pydantic.ValidationError as error:
         raise InputError(f"{name}: {one_line(error, Terms, content)}") from None

@@ -7,7 +7,7 @@ import json
 import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
@@ -72,6 +72,17 @@ WRITINGS = [
     str(int(MASTER_KEY, 16)),
     str(list(KEY)),
     ",".join(f"0x{byte:02x}" for byte in KEY),
+    str([byte - 256 if byte > 127 else byte for byte in KEY]),
+    in_base64(MASTER_KEY.encode("utf-16-le")),
+    "".join(f"\\{ord(digit):03o}" for digit in MASTER_KEY),
+    "".join(f"\\{byte:03o}" for byte in KEY),
+    "".join(f"&#{ord(digit)};" for digit in MASTER_KEY),
+    "".join(f"&#x{byte:x};" for byte in KEY),
+    base64.b32encode(MASTER_KEY.encode()).decode(),
+    base64.b32encode(b"xyz" + KEY).decode().lower(),
+    MASTER_KEY.encode().hex(),
+    "f" + MASTER_KEY.encode().hex(),
+    in_base64(MASTER_KEY.encode().hex().encode()),
 ]
 
 
@@ -151,6 +162,21 @@ NAMED = [
     f"--s3_secret_access_key=,{HIDDEN}",
     f"--s3_session_token={HIDDEN}",
     f"--azure_connection_string={HIDDEN}",
+    f"{CONFIG}=<name>fs.s3a.secret.key</name><value>{HIDDEN}</value>",
+    f"{CONFIG}=<name>fs.s3a.secret.key</name>\n  <value>{HIDDEN}</value>",
+    f"{CONFIG}=<password>{HIDDEN}</password>",
+    f'{CONFIG}=<entry key="{NAME}">{HIDDEN}</entry>',
+    f'{CONFIG}=<property name="{NAME}" value="{HIDDEN}"/>',
+    f"{CONFIG}=&lt;password&gt;{HIDDEN}&lt;/password&gt;",
+    f"{CONFIG}=('{NAME}', '{HIDDEN}')",
+    f"{CONFIG}=setenv {NAME} {HIDDEN}",
+    f"{CONFIG}=" + json.dumps({"command": f"worker --password '{HIDDEN}'"}),
+    f"{CONFIG}=fs.s3a.secret.key {HIDDEN}",
+    f"{CONFIG}=jdbc:sqlserver://host;user=u;pwd={HIDDEN}",
+    f"{CONFIG}=Driver=x;UID=u;PWD={HIDDEN}",
+    f"{CONFIG}=MYSQL_PASS={HIDDEN}",
+    f"{CONFIG}=" + in_base64(f"{NAME}={HIDDEN}".encode("utf-16-le")),
+    f"{CONFIG}=" + f"{NAME}={HIDDEN}".encode().hex(),
 ]
 
 
@@ -177,6 +203,40 @@ def test_a_value_that_the_environment_holds_as_a_secret(monkeypatch: pytest.Monk
     Engine([f"--labels=team={held}"], 1)
 
 
+def test_a_held_value_in_any_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Kills: to read bytes in one encoding, "+" as itself, or one way to escape.
+    held = "p\u00e4ss w\u00f6rd+\U0001f511=x"
+    monkeypatch.setenv("DB_PASSWORD", held)
+    for writing in (
+        held,
+        quote(held),
+        quote_plus(held),
+        quote(quote_plus(held)),
+        json.dumps(held),
+        "".join(f"&#{ord(letter)};" for letter in held),
+        held.encode().hex(),
+        base64.b32encode(held.encode()).decode(),
+        *(in_base64(b"x" * n + held.encode()) for n in range(3)),
+        *(in_base64(b"x" + held.encode(f"utf-16-{order}")) for order in ("le", "be")),
+        in_base64(quote(held).encode()),
+    ):
+        message = refused(f"--labels=team={writing}")
+        assert "holds what DB_PASSWORD is set to" in message
+        assert writing not in message
+    held = "p\u00e4ssw\u00f6rd"
+    monkeypatch.setenv("DB_PASSWORD", held)
+    for data in (held.encode(), held.encode("latin-1"), held.encode("utf-16")):
+        refused(f"--labels=team={in_base64(data)}")
+        refused(f"--labels=team={quote(data)}")
+
+
+def test_long_arguments_are_read_to_their_end_in_linear_time() -> None:
+    # Kills: a search that is quadratic (minutes here), or that stops early.
+    for filler in ("ab_c", "a<b> ", "a ", "\\{", "%25", "1,-", "[", "://", "&#0", "x\"'"):
+        Engine([f"--job_name={filler * 20_000}"], 1)
+    assert "master key" in refused(f"--job_name={'ab_c' * 50_000}:{in_base64(KEY)}")
+
+
 @pytest.mark.parametrize(
     "argument",
     [
@@ -190,6 +250,19 @@ def test_a_value_that_the_environment_holds_as_a_secret(monkeypatch: pytest.Monk
         "--sdk_container_image=registry.example.com:5000/worker@sha256:" + "0123456789abcdef" * 4,
         "--dataflow_kms_key=projects/p/locations/l/keyRings/r/cryptoKeys/k",
         "--temp_location=abfss://container@account/tmp",
+        "--job_name=keyword-pass-through",
+        "--job_name=keyword-pass through",
+        "--labels=owner pwd",
+        "--labels=the password of nobody, a token count",
+        "--labels=my_token",
+        "--experiments=AWS_SESSION_TOKEN,AWS_SECRET_ACCESS_KEY",
+        "--experiments=single_pass=true,first-pass=1,bypass=localhost",
+        "--temp_location=/data/my_token counts/x",
+        f"{ENVIRONMENT}=process_variables=PWD=/work,OLDPWD=$HOME",
+        f"{CONFIG}=" + json.dumps({"command": 'test -n "$MY_TOKEN" && worker "$MY_TOKEN" x'}),
+        f"{CONFIG}=" + json.dumps({"command": f"unset {NAME}; worker < MY_TOKEN > /log"}),
+        f"{CONFIG}=<name>fs.s3a.secret.key</name><value></value>",
+        "--temp_location=gs://<token>/tmp",
     ],
 )
 def test_what_is_no_secret_is_taken(argument: str) -> None:

@@ -6,6 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from machine import MASTER_KEY
 
 from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
 from quietcorpus.mechanisms.guarantees import (
@@ -195,6 +196,24 @@ def test_bad_caps_are_told_in_one_line(tmp_path: Path, name: str) -> None:
     assert len(said) > len(path) + 10
     assert "\n" not in said
     assert "pydantic" not in said
+
+
+@pytest.mark.parametrize("secret", [MASTER_KEY, "hidden22"])
+@pytest.mark.parametrize("as_file", [True, False])
+def test_secrets_in_a_file_of_caps(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, secret: str, as_file: bool
+) -> None:
+    # Kills: a ledger whose first record holds the key or a password, or an error that does.
+    monkeypatch.delenv("QUIETCORPUS_MASTER_KEY_FILE", raising=False)
+    monkeypatch.setenv("QUIETCORPUS_MASTER_KEY", MASTER_KEY)
+    for corpus in (f"s3://user:{secret}@bucket/raw", f"https://host/raw?sv=1&sig={secret}"):
+        path = written(tmp_path, GOOD.replace("/corpus/complaints", corpus))
+        content = {"corpus": corpus, "caps": [{"definition": "sentence", "epsilon": 3}]}
+        with pytest.raises(InputError) as caught:
+            as_terms(path if as_file else content)
+        said = str(caught.value)
+        assert said.startswith(f"{path if as_file else 'caps'}: corpus: a secret in a file of caps")
+        assert secret not in said
 
 
 def test_a_file_that_is_not_there_or_no_text(tmp_path: Path) -> None:
