@@ -22,6 +22,7 @@ from quietcorpus.indexes.vectors import VectorsError, WordVectors, reachable, re
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import EUCLIDEAN, HAMMING, IndexManifest, WordIndex, save
 from quietcorpus.pipelines.artefacts.distances import summary
+from quietcorpus.pipelines.card.parameters import disagree
 from quietcorpus.pipelines.environment.version import quietcorpus_version
 from quietcorpus.pipelines.storage import places
 from quietcorpus.pipelines.storage.output import Output
@@ -167,6 +168,12 @@ def _promise(provenance: str, guarantee: str | None) -> dict[str, Any] | None:
         raise InputError(
             f"guarantee: {guarantee} is not a JSON file that has texts for definition, unit and "
             "statement, and parameters (a release.json will do)"
+        )
+    if disagree(promised["parameters"]):
+        raise InputError(
+            f"guarantee: {guarantee} has parameters with rationals (`epsilon_exact`), as a "
+            "release.json has, but its decimals are not those rationals rounded up, or some of its "
+            "keys are missing or unknown"
         )
     return promised
 

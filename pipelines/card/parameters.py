@@ -9,7 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from quietcorpus.mechanisms.guarantees import (
     Guarantee,
@@ -140,6 +140,9 @@ class UserParameters(Part):
 
 
 Parameters = LimitedPrecisionParameters | MetricParameters | SentenceParameters | UserParameters
+_PARAMETERS: TypeAdapter[Parameters] = TypeAdapter(Parameters)
+EXACT = "_exact"
+"""The end of a rational's name; before it stands the name of its decimal."""
 
 
 def parameters(guarantee: Guarantee) -> Parameters:
@@ -153,6 +156,28 @@ def parameters(guarantee: Guarantee) -> Parameters:
             return SentenceParameters.of(guarantee)
         case UserPrivacy():
             return UserParameters.of(guarantee)
+
+
+def is_rounded(numbers: Parameters) -> bool:
+    """Tell whether every decimal is its rational, rounded up."""
+    try:
+        return parameters(numbers.guarantee) == numbers
+    except (ArithmeticError, TypeError, ValueError):  # not rationals, or impossible
+        return False
+
+
+def disagree(stated: object) -> bool:
+    """Tell whether the numbers of a stated guarantee are written as ours, but are not rounded.
+
+    They are written as ours if one of them is a rational. Another party may state its guarantee in
+    other words, of which nothing is known.
+    """
+    if not isinstance(stated, dict) or not any(str(name).endswith(EXACT) for name in stated):
+        return False
+    try:
+        return not is_rounded(_PARAMETERS.validate_python(stated))
+    except ValidationError:
+        return True
 
 
 def costs(parameters: Parameters) -> str:

@@ -16,7 +16,7 @@ from quietcorpus.mechanisms.guarantees import Spending, compose
 from quietcorpus.pipelines import registry
 from quietcorpus.pipelines.card.mechanism import UNKNOWN_KIND, Promise
 from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.card.parameters import parameters
+from quietcorpus.pipelines.card.parameters import disagree, is_rounded, parameters
 from quietcorpus.pipelines.card.statements import guarantee, inherited
 from quietcorpus.pipelines.spec.errors import first_line
 from quietcorpus.pipelines.storage import files as storage
@@ -74,20 +74,22 @@ def _check_sum(output: str, card: Card) -> None:
         spent = [Spending(s.stage, s.parameters.guarantee) for s in card.budget.stages]
         total = compose(spent)
         agree = parameters(total) == card.budget.total == card.guarantee.parameters
-        exact = [parameters(s.guarantee) for s in spent] == [
-            stage.parameters for stage in card.budget.stages
-        ]
     except (ArithmeticError, TypeError, ValueError):  # of different definitions, or impossible
-        agree = exact = False
+        agree = False
     if not agree:
         raise InputError(f"{output}/{layout.CARD}: budget: the stages do not add up to the total")
-    if not exact:
+    if not all(is_rounded(stage.parameters) for stage in card.budget.stages):
         raise InputError(
             f"{output}/{layout.CARD}: budget: the decimals of a stage are not its rationals"
         )
     if card.budget.inherited != inherited(card.artefacts):
         raise InputError(
             f"{output}/{layout.CARD}: budget: what private artefacts cost is not as they say"
+        )
+    if any(disagree((a.guarantee or {}).get("parameters")) for a in card.artefacts):
+        raise InputError(
+            f"{output}/{layout.CARD}: budget: the decimals of what a private artefact cost are not "
+            "its rationals"
         )
     _check_promise(f"{output}/{layout.CARD}", card)
     if card.guarantee != guarantee(total, card.guarantee.not_protected, card.artefacts):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from quietcorpus.mechanisms.guarantees import Guarantee, LimitedPrecision, MetricPrivacy, ceiling
 from quietcorpus.pipelines.card.model import Artefact, Meaning
+from quietcorpus.pipelines.card.parameters import EXACT
 
 MOST_EPSILON = Fraction(10)
 MOST_DELTA = Fraction(1, 10**5)
@@ -84,12 +85,16 @@ def _of_delta(delta: Fraction) -> list[Weakness]:
 
 
 def _of_inherited(artefact: Artefact) -> list[Weakness]:
-    """Judge a private artefact by its epsilon and delta, unless they are of metric privacy."""
+    """Judge a private artefact by its epsilon and delta, unless they are of metric privacy.
+
+    Where a number is stated as a rational too, the larger of the two counts.
+    """
     numbers = (artefact.guarantee or {}).get("parameters")
     if not isinstance(numbers, dict) or "metric" in numbers:
         return []
     for name, most, unstated in (("epsilon", MOST_EPSILON, None), ("delta", MOST_DELTA, 0)):
-        worth = _number(numbers.get(name, unstated))
+        exact = numbers.get(name + EXACT, 0)
+        worth = max(_number(numbers.get(name, unstated)), _number(exact))
         if worth > most:
             state = "no number" if worth == math.inf else f"{worth:g}, above {float(most):g}"
             said = (
@@ -111,19 +116,32 @@ def _number(value: object) -> float:
 def of_words(meaning: Meaning) -> list[Weakness]:
     """Judge an epsilon of words by N_w, the chance that a word of the index comes back unchanged.
 
-    Where a document's words share epsilon, the longest document that is too short for it is named.
+    Where a document's words share epsilon, the longest document that is too short for it is named,
+    of the lengths that the card has.
     """
     weak = [one for one in meaning.typical if one.unchanged.median > MOST_UNCHANGED]
     if not weak:
         return []
     longest = max(weak, key=lambda one: one.document_words or 0)
-    length = longest.document_words
-    where = f" of a document of {length:,} words or fewer" if length else ""
+    where = _documents(meaning, longest.document_words)
     said = (
         f"most words{where}: the typical word of the index comes back unchanged with a chance of "
         f"{longest.unchanged.median:.2g} (the median of N_w), above {MOST_UNCHANGED}"
     )
     return [Weakness(said, "lower its epsilon as `quietcorpus calibrate words` advises")]
+
+
+def _documents(meaning: Meaning, weak: int | None) -> str:
+    """Name the documents of up to `weak` words, and the card's next length."""
+    if weak is None:
+        return ""
+    longer = [
+        one.document_words or 0 for one in meaning.typical if (one.document_words or 0) > weak
+    ]
+    which = "one word" if weak == 1 else f"{weak:,} words or fewer"
+    return f" of a document of {which}" + (
+        f", perhaps of any below {min(longer):,}" if longer else ""
+    )
 
 
 def of_users(delta: Fraction, users: int) -> list[Weakness]:

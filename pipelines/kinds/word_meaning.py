@@ -18,6 +18,7 @@ from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParamet
 _WORDS, _DRAWS, _ETA = 256, 256, Fraction(1, 20)
 _SEED = 1  # for estimates on public data, which are thus the same for every release
 _DOCUMENT_WORDS = (10, 100, 1000)
+_SHARING_WORDS = (1, *_DOCUMENT_WORDS)  # a document of one word has the whole epsilon for it
 
 
 def simulator(mechanism: WordMechanism, index: WordIndex) -> Simulator:
@@ -32,7 +33,7 @@ def explain_epsilon(parameters: WordsParameters, index: WordIndex) -> Meaning:
     mean, maximum = (
         distance(index.manifest, parameters.mechanism, by) for by in ("mean", "maximum")
     )
-    lengths = [None] if parameters.per == "word" else list(_DOCUMENT_WORDS)
+    lengths = [None] if parameters.per == "word" else list(_SHARING_WORDS)
     epsilons = [float(parameters.epsilon / (length or 1)) for length in lengths]
     seed = np.random.SeedSequence(_SEED)
     words = choose_words(index.manifest.words, min(_WORDS, index.manifest.words), seed)

@@ -14,6 +14,7 @@ from quietcorpus.mechanisms.guarantees import MetricPrivacy, Spending, round_up
 from quietcorpus.pipelines.artefacts.distances import matched
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card import statements
+from quietcorpus.pipelines.card.parameters import disagree
 from quietcorpus.pipelines.card.weakness import Weakness, of_guarantee, of_words
 from quietcorpus.pipelines.kinds.job import Job, release_documents
 from quietcorpus.pipelines.kinds.kind import Account, Kind
@@ -47,6 +48,11 @@ class WordsKind(Kind):
         """Open the index and compute epsilon; raises InputError if either cannot be used."""
         source = IndexSource.resolve("mechanism.index", spec.index)
         index = source.open()
+        if disagree((index.manifest.guarantee or {}).get("parameters")):
+            raise InputError(
+                f"mechanism.index: {spec.index}: the decimals of the guarantee of its vectors are "
+                "not its rationals; build it with the guarantee of their release"
+            )
         parameters = WordsParameters(
             spec.mechanism,
             _epsilon(spec, index),

@@ -203,7 +203,20 @@ def test_words_of_short_documents(
         if one["unchanged"]["median"] > 0.5
     ]
     assert int(longest) == max(weak)
-    assert len(weak) < 3
+    assert len(weak) < 4
+
+
+def test_the_word_of_a_document_of_one(
+    workspace: Workspace, words: Callable[..., dict[str, Any]]
+) -> None:
+    # Kills: typical lengths alone: one word has the whole epsilon, ten words have a tenth each.
+    changes = words(epsilon=..., document_epsilon=40)
+    done = workspace.run("release", str(workspace.spec(changes | NOWHERE)))
+    (said,) = warnings(done)
+    ((where, chance),) = re.findall(UNCHANGED, said)
+    assert where == " of a document of one word, perhaps of any below 10"
+    assert float(chance) > 0.5
+    assert_refused(workspace, changes, said)
 
 
 def test_embedded_words_that_come_back_unchanged(

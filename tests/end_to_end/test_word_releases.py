@@ -317,7 +317,7 @@ def test_an_epsilon_for_the_document(
     assert "epsilon" not in card["mechanism"]
     assert "divided by the number of words of its released text" in card["guarantee"]["statement"]
     assert [(t["document_words"], t["epsilon"]) for t in card["meaning"]["typical"]] == [
-        (words, total / words) for words in (10, 100, 1000)
+        (words, total / words) for words in (1, 10, 100, 1000)
     ]
     readme = (workspace.output / "README.md").read_text()
     assert f"epsilon {total:g} * d a word shared by a document's words" in readme

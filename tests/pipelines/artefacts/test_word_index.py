@@ -255,6 +255,47 @@ def test_private_vectors_with_a_guarantee(workspace: Workspace) -> None:
     assert workspace.run("verify", "released/out").returncode == 0
 
 
+USERS = {"epsilon": 4, "epsilon_exact": "4", "delta": 0.5, "delta_exact": "1/2", "groups": []}
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        USERS | {"epsilon": 1.0, "epsilon_exact": "1000"},
+        USERS | {"delta": 1e-9},
+        USERS | {"epsilon_exact": "1/0"},
+        USERS | {"groups": [{"name": "a", "epsilon": 1, "epsilon_exact": "3"}]},
+        {"epsilon": 1.0, "epsilon_exact": "1000", "delta": 1e-9, "delta_exact": "1/2"},
+        {"epsilon": 1, "delta_exact": "1/2"},
+    ],
+    ids=["epsilon", "delta", "no number", "group", "no groups", "partly"],
+)
+def test_decimals_of_a_guarantee_are_its_rationals(tmp_path: Path, numbers: Any) -> None:
+    # Kills: a decimal that says less than its rational, in numbers of ours or almost of ours.
+    (tmp_path / "promise.json").write_text(json.dumps(GUARANTEE | {"parameters": numbers}))
+    promise = {"provenance": "private", "guarantee": f"{tmp_path}/promise.json"}
+    message = refusal(tmp_path, text(*GOOD), **promise)
+    assert "promise.json has parameters with rationals" in message
+
+
+def test_an_index_with_a_guarantee_of_ours(workspace: Workspace) -> None:
+    # Kills: a check that refuses our own numbers; an index that was altered after it was built,
+    # under a release that could not be verified.
+    (workspace.folder / "promise.json").write_text(json.dumps(GUARANTEE | {"parameters": USERS}))
+    done = build(workspace, text(*GOOD), *PRIVATE, "--guarantee", "promise.json")
+    assert done.returncode == 0, done.stderr
+    path = workspace.folder / "made" / "index" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    assert manifest["guarantee"]["parameters"] == USERS
+    manifest["guarantee"]["parameters"]["epsilon"] = 1
+    path.write_text(json.dumps(manifest))
+    workspace.json_lines(["alpha beta gamma"] * 5)
+    block = {"kind": "words", "mechanism": "madlib", "epsilon": 3, "index": "made/index"}
+    message = workspace.refused({"mechanism": block})
+    assert message.startswith("mechanism.index: ")
+    assert "the decimals of the guarantee of its vectors are not its rationals" in message
+
+
 def test_what_is_shown(workspace: Workspace, word_index: Path) -> None:
     done = workspace.run("index", "show", str(word_index), "--word", "police", "--word", "fire")
     assert done.returncode == 0, done.stderr

@@ -120,6 +120,22 @@ def test_an_artefact_whose_cost_is_not_known_or_whose_delta_is_large() -> None:
     assert "delta that it came with is 0.9" in said(total, index({"epsilon": 1, "delta": 0.9}))[0]
 
 
+@pytest.mark.parametrize(
+    ("numbers", "state"),
+    [
+        ({"epsilon": 1, "epsilon_exact": "1000"}, "epsilon that it came with is 1000, above 10"),
+        ({"epsilon": 11, "epsilon_exact": "1"}, "epsilon that it came with is 11, above 10"),
+        ({"epsilon": 1, "delta": 0, "delta_exact": "1/2"}, "delta that it came with is 0.5"),
+        ({"epsilon": 1, "epsilon_exact": "1/0"}, "epsilon that it came with is no number"),
+        ({"epsilon_exact": "1"}, "epsilon that it came with is no number"),
+    ],
+)
+def test_an_artefact_of_two_costs(numbers: Any, state: str) -> None:
+    # Kills: the decimal alone, the rational alone, the smaller of the two.
+    (line,) = said(MetricPrivacy("m", Fraction(1)), index(numbers))
+    assert state in line
+
+
 def meaning(**medians: float) -> Meaning:
     """Build epsilon's meaning from N_w's median for each number of words (`n10`), or all (`n0`)."""
     typical = [
@@ -148,9 +164,23 @@ def test_words() -> None:
     (one,) = of_words(meaning(n0=0.871))
     assert one.said.startswith("most words: ")
     assert "a chance of 0.87 " in one.said
-    (one,) = of_words(meaning(n10=0.99, n100=0.6, n1000=0.1))
-    assert one.said.startswith("most words of a document of 100 words or fewer: ")
-    assert "a chance of 0.6 " in one.said
+
+
+@pytest.mark.parametrize(
+    ("medians", "where", "chance"),
+    [
+        ((1, 0.99, 0.6, 0.1), "100 words or fewer, perhaps of any below 1,000: ", "0.6"),
+        ((1, 0.99, 0.9, 0.8), "1,000 words or fewer: ", "0.8"),
+        ((0.9, 0.44, 0.1, 0), "one word, perhaps of any below 10: ", "0.9"),
+    ],
+)
+def test_words_of_documents(medians: tuple[float, ...], where: str, chance: str) -> None:
+    # Kills: the shortest document that is weak, one word that is not looked at, and lengths between
+    # two of the card's that are taken for strong.
+    lengths = ("n1", "n10", "n100", "n1000")
+    (one,) = of_words(meaning(**dict(zip(lengths, medians, strict=True))))
+    assert one.said.startswith(f"most words of a document of {where}")
+    assert f"a chance of {chance} " in one.said
 
 
 def test_users_for_the_noise() -> None:

@@ -27,6 +27,8 @@ from quietcorpus.mechanisms.guarantees import (
     MetricPrivacy,
     SentencePrivacy,
 )
+from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.statements import statement
 from quietcorpus.pipelines.card.verify import verify
 from quietcorpus.transforms.errors import InputError
 
@@ -136,6 +138,39 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
 
 def test_an_untouched_release_passes(release: Path) -> None:
     assert [file.path for file in verify(str(release)).files] == [DATA]
+
+
+def inheriting(**numbers: Any) -> Callable[[Path], None]:
+    """Have the index come with a cost, everywhere on the card."""
+
+    def change(content: dict[str, Any]) -> None:
+        promise = {"definition": "d", "unit": "u", "parameters": numbers, "statement": "s"}
+        content["artefacts"][0].update(provenance="private", guarantee=promise)
+        content["budget"]["inherited"] = [{"artefact": "index", **promise}]
+        found = Card.model_validate(content)
+        total = found.budget.total.guarantee
+        content["guarantee"]["statement"] = statement(total, found.artefacts)
+
+    return card(change)
+
+
+def test_decimals_of_an_inherited_cost_are_its_rationals(release: Path) -> None:
+    # Kills: what an index cost, taken as it says; a check that refuses other parties' words.
+    message = "budget: the decimals of what a private artefact cost are not its rationals"
+    for good in (
+        {"epsilon": 1.0, "epsilon_exact": "1"},
+        {"epsilon": 1.0, "delta": 1e-9, "relation": "replace one"},
+    ):
+        inheriting(**good)(release)
+        verify(str(release))
+    for bad in (
+        {"epsilon": 1.0, "epsilon_exact": "1000"},
+        {"epsilon": 1.0, "epsilon_exact": "1", "delta": 1e-9, "delta_exact": "1/2"},
+    ):
+        inheriting(**bad)(release)
+        with pytest.raises(InputError) as raised:
+            verify(str(release))
+        assert str(raised.value) == f"{release}/release.json: {message}"
 
 
 @pytest.mark.parametrize("tampering", TAMPERINGS)
