@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import copy
-import hashlib
 import io
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from manifests import PRIVATE, cover_up, digest_of, edit, places, spoiled
 
 from quietcorpus.indexes.candidates import (
     FILES,
@@ -30,10 +29,6 @@ from quietcorpus.indexes.sentences import NAME
 
 SIZE, DIMENSIONS, PROJECTIONS = 5, 6, 3
 ARRAYS = ["embeddings", "centre", "box", "projections", "recoded"]
-PRIVATE = {
-    "provenance": "private",
-    "guarantee": {"definition": "d", "unit": "u", "parameters": {"epsilon": 1}, "statement": "s"},
-}
 OTHER_SIZES = "holds files of other sizes or values than its manifest.json says; build it again"
 IMPOSSIBLE = "has a manifest.json with values that no candidates have; build it again"
 
@@ -109,28 +104,6 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def folder(tmp_path: Path, original: Path) -> Path:
     """A copy that a test may spoil."""
     return shutil.copytree(original, tmp_path / "candidates")
-
-
-def digest_of(folder: Path) -> str:
-    return hashlib.sha256((folder / "manifest.json").read_bytes()).hexdigest()
-
-
-def edit(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
-    """Change the manifest."""
-    content = json.loads((folder / "manifest.json").read_text())
-    change(content)
-    (folder / "manifest.json").write_text(json.dumps(content))
-
-
-def cover_up(folder: Path, name: str, content: bytes) -> None:
-    """Change a file, and the manifest's entry for it, as somebody would who covers it up."""
-    (folder / name).write_bytes(content)
-
-    def describe(manifest: dict[str, Any]) -> None:
-        entry = next(file for file in manifest["files"] if file["path"] == name)
-        entry.update(bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
-
-    edit(folder, describe)
 
 
 def refusal(folder: Path, digest: str | None = None) -> str:
@@ -361,40 +334,22 @@ def test_files_that_are_no_manifest(folder: Path, content: bytes) -> None:
     )
 
 
-def places(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The path of every value in a manifest."""
-    inner = content.items() if isinstance(content, dict) else enumerate(content)
-    for key, value in inner:
-        yield (*path, key)
-        if isinstance(value, dict | list):
-            yield from places(value, (*path, key))
-
-
-JUNK = [None, True, -1, 0, 1.5, 1 << 70, "", "x", [], ["x"], {}, {"x": 1}]
-
-
 def test_a_manifest_is_good_or_refused(folder: Path) -> None:
-    """Every value of a manifest in turn becomes each of the above.
+    """Every value of a manifest in turn becomes each kind of junk.
 
     Kills: a value of another type that fails a run as an unexpected error.
     """
     edit(folder, lambda m: m.update(PRIVATE))
     whole = json.loads((folder / "manifest.json").read_text())
     unexpected = []
-    for *parents, last in places(whole):
-        for junk in JUNK:
-            content = copy.deepcopy(whole)
-            place = content
-            for parent in parents:
-                place = place[parent]
-            place[last] = junk
-            (folder / "manifest.json").write_text(json.dumps(content))
-            try:
-                open_candidates(str(folder))
-            except ArtefactError:
-                continue
-            except Exception as error:
-                unexpected.append((*parents, last, junk, repr(error)))
+    for value, content in spoiled(whole, places(whole)):
+        (folder / "manifest.json").write_text(json.dumps(content))
+        try:
+            open_candidates(str(folder))
+        except ArtefactError:
+            continue
+        except Exception as error:
+            unexpected.append((*value, repr(error)))
     assert not unexpected, "\n".join(map(str, unexpected))
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import copy
-import hashlib
 import io
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pytest
+from manifests import PRIVATE, cover_up, digest_of, edit, places, spoiled
 
 from quietcorpus.indexes.folder import ArtefactError
 from quietcorpus.indexes.tokenizer import NAME, tokenize
@@ -24,10 +23,6 @@ from quietcorpus.indexes.word_index import IndexManifest, open_index, save
 WORDS = ["alpha", "beta", "gamma", "naïve", "hasn't", "quiet", "world"]
 ARRAYS = ["slots.npy", "vectors.npy", "codes.npy"]
 FILES = ["words.arrow", *ARRAYS]
-PRIVATE = {
-    "provenance": "private",
-    "guarantee": {"definition": "d", "unit": "u", "parameters": {"epsilon": 1}, "statement": "s"},
-}
 
 
 def manifest(**changes: Any) -> IndexManifest:
@@ -63,28 +58,6 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def folder(tmp_path: Path, original: Path) -> Path:
     """A copy that a test may spoil."""
     return shutil.copytree(original, tmp_path / "index")
-
-
-def digest_of(folder: Path) -> str:
-    return hashlib.sha256((folder / "manifest.json").read_bytes()).hexdigest()
-
-
-def edit(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
-    """Change the manifest."""
-    content = json.loads((folder / "manifest.json").read_text())
-    change(content)
-    (folder / "manifest.json").write_text(json.dumps(content))
-
-
-def replace(folder: Path, name: str, content: bytes) -> None:
-    """Change a file, and the manifest's entry for it, as somebody would who covers it up."""
-    (folder / name).write_bytes(content)
-
-    def describe(manifest: dict[str, Any]) -> None:
-        entry = next(file for file in manifest["files"] if file["path"] == name)
-        entry.update(bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
-
-    edit(folder, describe)
 
 
 def refusal(folder: Path, digest: str | None = None) -> str:
@@ -263,38 +236,20 @@ def test_files_that_are_no_manifest(folder: Path, content: bytes) -> None:
     assert refusal(folder).startswith("has a manifest.json that is not one of an index; build it")
 
 
-def places(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The path of every value in a manifest."""
-    inner = content.items() if isinstance(content, dict) else enumerate(content)
-    for key, value in inner:
-        yield (*path, key)
-        if isinstance(value, dict | list):
-            yield from places(value, (*path, key))
-
-
-JUNK = [None, True, -1, 0, 1.5, 1 << 70, "", "x", [], ["x"], {}, {"x": 1}]
-
-
 def test_a_manifest_is_good_or_refused(folder: Path) -> None:
     # Kills: a value of another type that fails a run as an unexpected error. Every value of a
-    # manifest in turn becomes each of the above.
+    # manifest in turn becomes each kind of junk.
     edit(folder, lambda m: m.update(PRIVATE))
     whole = json.loads((folder / "manifest.json").read_text())
     unexpected = []
-    for *parents, last in places(whole):
-        for junk in JUNK:
-            content = copy.deepcopy(whole)
-            place = content
-            for parent in parents:
-                place = place[parent]
-            place[last] = junk
-            (folder / "manifest.json").write_text(json.dumps(content))
-            try:
-                open_index(str(folder))
-            except ArtefactError:
-                continue
-            except Exception as error:
-                unexpected.append((*parents, last, junk, repr(error)))
+    for value, content in spoiled(whole, places(whole)):
+        (folder / "manifest.json").write_text(json.dumps(content))
+        try:
+            open_index(str(folder))
+        except ArtefactError:
+            continue
+        except Exception as error:
+            unexpected.append((*value, repr(error)))
     assert not unexpected, "\n".join(map(str, unexpected))
 
 
@@ -366,7 +321,7 @@ def test_files_of_another_kind_are_refused(folder: Path, fault: str) -> None:
     # Kills: compiled kernels that read beyond an array, or never end, because an index that
     # somebody else has made says so. What lies beyond is private text, and would be released.
     name, content = FAULTS[fault]
-    replace(folder, name, content())
+    cover_up(folder, name, content())
     assert "build it again" in refusal(folder)
 
 
@@ -378,5 +333,5 @@ def test_words_whose_bounds_are_wild_are_refused(folder: Path, end: int, value: 
     start = content.index(ends.tobytes())
     ends[end] = value
     changed = content[:start] + ends.tobytes() + content[start + ends.nbytes :]
-    replace(folder, "words.arrow", changed)
+    cover_up(folder, "words.arrow", changed)
     assert "build it again" in refusal(folder)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import json
 import shutil
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from manifests import JUNK, PRIVATE, spoiled
 from scipy.spatial.distance import pdist
 
 from quietcorpus.evaluation.distances import Distances, Estimate
@@ -127,13 +127,6 @@ def test_an_epsilon_that_matching_makes_absurd(spec: Callable[..., Any], index: 
     assert found.startswith("mechanism.epsilon: ")
 
 
-PRIVATE = {
-    "provenance": "private",
-    "guarantee": {"definition": "d", "unit": "u", "parameters": {"epsilon": 1}, "statement": "s"},
-}
-JUNK = [None, True, -1, 0, 1.5, 1 << 70, "", "x", "nan", "1/0", [], ["x"], {}, {"x": 1}]
-
-
 def places(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The path of every value in a manifest, but for its files and measures."""
     for key, value in content.items():
@@ -163,23 +156,17 @@ def test_any_manifest_is_good_or_refused_before_the_run(
         whole["distances"][metric]["mean_interval"] = ["1.4", "1.5"]
     matching = spec(epsilon={"matching": {"mechanism": "madlib", "epsilon": 10}})
     wrong = []
-    for *parents, last in places(whole):
-        for junk in JUNK:
-            content = copy.deepcopy(whole)
-            place = content
-            for parent in parents:
-                place = place[parent]
-            place[last] = junk
-            path.write_text(json.dumps(content))
-            try:
-                kind = WordsKind.resolve(matching)
-                assert kind.artefacts
-                assert kind.parameters.epsilon > 0
-                for mechanism in (MADLIB, BRR):
-                    for by in ("mean", "maximum"):
-                        assert distance(kind.index.manifest, mechanism, by) >= 0
-            except InputError:
-                continue
-            except Exception as error:
-                wrong.append((*parents, last, junk, repr(error)[:80]))
+    for value, content in spoiled(whole, places(whole), [*JUNK, "nan", "1/0"]):
+        path.write_text(json.dumps(content))
+        try:
+            kind = WordsKind.resolve(matching)
+            assert kind.artefacts
+            assert kind.parameters.epsilon > 0
+            for mechanism in (MADLIB, BRR):
+                for by in ("mean", "maximum"):
+                    assert distance(kind.index.manifest, mechanism, by) >= 0
+        except InputError:
+            continue
+        except Exception as error:
+            wrong.append((*value, repr(error)[:80]))
     assert not wrong, "\n".join(map(str, wrong))
