@@ -202,17 +202,10 @@ class State:
         self.spend(charges, record.part, record.whose)
 
     def _commit(self, record: Commit) -> None:
-        told = self.refusals.get(record.reservation)
-        found = self.reservations.get(record.reservation)
-        if told is None:
-            found = self._open(record.reservation)
-        elif (
-            found is None or record.reservation in self.commits or told.identity != record.identity
-        ):
-            raise Impossible(f"record {record.reservation} was refused, of another run")
+        found = self._open(record.reservation, record.identity)
         if found.disjoint == "compared" and record.identifiers_sha256 is None:
             raise Impossible("it keeps no ids, by which its partition is compared")
-        if told is not None and found.disjoint == "compared":
+        if record.reservation in self.refusals and found.disjoint == "compared":
             self._move(found, None, alone(found.part))
         self.commits[record.reservation] = record
 
@@ -222,9 +215,11 @@ class State:
             self.spent[charged.account][before] -= charged.charge
             self.spent[charged.account][after] += charged.charge
 
-    def _open(self, number: int) -> Reservation:
-        found = self.reservations.get(number)
-        if found is None or self.is_spent(number):
+    def _open(self, number: int, identity: str | None = None) -> Reservation:
+        """Return an open reservation, or one that was refused to the run of this identity."""
+        found, told = self.reservations.get(number), self.refusals.get(number)
+        another = told is not None and told.identity != identity
+        if found is None or number in self.commits or another:
             raise Impossible(f"record {number} is not an open reservation")
         return found
 

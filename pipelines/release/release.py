@@ -40,7 +40,6 @@ from quietcorpus.transforms.reading.sources import plan, states
 from quietcorpus.transforms.shards import Tally, Written, data_file, make_shards
 
 _LOGGER = logging.getLogger("quietcorpus.release")
-_UNPROTECTED = "not protected: "
 
 
 def release(
@@ -94,7 +93,7 @@ def release(
                 return _publish(job, kind, weaknesses, key, place, held, on_publishing)
         except Exception as error:
             tells = kind.noise_decides or isinstance(error, NoisyOutcome)
-            if held is None or not tells or _is_spent(held):
+            if held is None or not tells or _spend(held):
                 raise
         # Here, no error is being handled that the new one would carry along.
         raise StageError(
@@ -103,8 +102,11 @@ def release(
         )
 
 
-def _is_spent(held: HeldReservation) -> bool:
-    """Spend the budget of a run that is about to tell how its noise turned out, if possible."""
+def _spend(held: HeldReservation) -> bool:
+    """Spend the budget of a run that is about to tell how its noise turned out.
+
+    Returns whether the ledger could record it.
+    """
     try:
         held.refuse()
     except Exception:  # whatever the ledger's place raises
@@ -127,13 +129,13 @@ def _of_key() -> list[Weakness]:
 
 def _heed(weaknesses: Sequence[Weakness], doubts: Sequence[str], strict: bool) -> None:
     """Warn of weaknesses and doubts, or refuse them; each doubt names its remedy itself."""
-    said = [_UNPROTECTED + one.said for one in weaknesses]
-    if strict and (said or doubts):
-        remedies = [one.remedy for one in weaknesses]
-        lines = [f"{line}; {remedy}" for line, remedy in zip(said, remedies, strict=True)]
+    if strict and (weaknesses or doubts):
+        lines = [f"not protected: {one.said}; {one.remedy}" for one in weaknesses]
         raise InputError(f"strict: {'; '.join([*lines, *doubts])}, or drop `strict`")
-    for line in (*said, *doubts):
-        _LOGGER.warning("%s", line)
+    for one in weaknesses:
+        _LOGGER.warning("not protected: %s", one.said)
+    for doubt in doubts:
+        _LOGGER.warning("%s", doubt)
 
 
 def _require_key(spec: Spec) -> None:
