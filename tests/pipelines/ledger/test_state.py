@@ -38,6 +38,7 @@ from quietcorpus.pipelines.ledger.records import (
     Charged,
     Commit,
     Opening,
+    Refusal,
     Reservation,
     new_nonce,
 )
@@ -75,7 +76,13 @@ class Cancelled:
     of: int
 
 
-Event = Reserved | Committed | Cancelled
+@dataclass(frozen=True)
+class Refused:
+    of: int
+    identity: str
+
+
+Event = Reserved | Committed | Cancelled | Refused
 
 
 def price(account: int, cost: Cost) -> tuple[Fraction, Fraction] | None:
@@ -100,8 +107,16 @@ def held(events: Sequence[Event]) -> list[Reserved]:
     return [e for e in events if isinstance(e, Reserved) and e.number not in returned]
 
 
+def numbers(events: Sequence[Event]) -> list[int]:
+    return [event.number for event in held(events)]
+
+
 def committed(events: Sequence[Event]) -> dict[int, Committed]:
     return {event.of: event for event in events if isinstance(event, Committed)}
+
+
+def refused(events: Sequence[Event]) -> dict[int, Refused]:
+    return {event.of: event for event in events if isinstance(event, Refused)}
 
 
 def known(partition: Partition | None) -> str | None:
@@ -248,7 +263,7 @@ class Operations(RuleBasedStateMachine):
             if before == Committed(number, identity, card):
                 assert ledger.commit(record, *made).reservation == number
                 return
-            if before or number not in [e.number for e in held(known)]:
+            if before or number in refused(known) or number not in numbers(known):
                 with pytest.raises(InputError):
                     ledger.commit(record, *made)
                 return
@@ -256,12 +271,34 @@ class Operations(RuleBasedStateMachine):
         self.events.append(Committed(number, identity, card))
 
     @precondition(lambda self: bool(self.events))
+    @rule(at=HANDLES, which=st.integers(0, 30), identity=SHORT)
+    def refuse(self, at: int, which: int, identity: str) -> None:
+        ledger = self.handles[at]
+        asked = [event for event in self.seen(ledger) if isinstance(event, Reserved)]
+        if not asked:
+            return
+        number = asked[which % len(asked)].number
+        record = ledger.records[number]
+        assert isinstance(record, Reservation)
+        for known in self.views(ledger):
+            before = refused(known).get(number)
+            if before == Refused(number, identity):
+                assert ledger.refuse(record, identity * 32).reservation == number
+                return
+            if before or number in committed(known) or number not in numbers(known):
+                with pytest.raises(InputError):
+                    ledger.refuse(record, identity * 32)
+                return
+        assert ledger.refuse(record, identity * 32).number == self.following
+        self.events.append(Refused(number, identity))
+
+    @precondition(lambda self: bool(self.events))
     @rule(at=HANDLES, name=NAMES)
     def cancel(self, at: int, name: str) -> None:
         ledger = self.handles[at]
         for known in self.views(ledger):
             now = [e for e in held(known) if e.request.release == name]
-            if not now or now[0].number in committed(known):
+            if not now or now[0].number in {**committed(known), **refused(known)}:
                 with pytest.raises(InputError):
                     ledger.cancel(name, "a run that died")
                 return
@@ -311,6 +348,8 @@ class Operations(RuleBasedStateMachine):
         assert {n: (c.identity[0], c.card_sha256[0]) for n, c in state.commits.items()} == {
             n: (c.identity, c.card) for n, c in spent.items()
         }
+        told = {n: record.identity[0] for n, record in state.refusals.items()}
+        assert told == {n: one.identity for n, one in refused(events).items()}
         for account in range(len(CAPS)):
             used = state.used(account)
             assert (used.epsilon, used.delta) == total(now, account)
@@ -324,8 +363,8 @@ class Operations(RuleBasedStateMachine):
 
 TestOperations = Operations.TestCase
 # Kills: a charge forgotten, doubled or kept after a cancellation; a cap of one account alone;
-# max for sum of partitions and the other way round; a decision by what was read long ago; a commit
-# or a cancellation twice; a seal that is not made up for; a record that is taken twice.
+# max for sum of partitions and the other way round; a decision by what was read long ago; a commit,
+# a refusal or a cancellation twice; a seal that is not made up for; a record that is taken twice.
 TestOperations.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 
 
@@ -687,13 +726,17 @@ def test_records_that_no_ledger_can_hold() -> None:
         with pytest.raises(Impossible):
             state.add(bad)
         assert (dict(state.reservations), dict(state.commits), state.used(0)) == before
-    other = opened(ONE)
-    other.add(good)
+    refusal = Refusal(**common(3), reservation=1, identity="0" * 32)
+    other, third = opened(ONE), opened(ONE)
+    for begun in (other, third):
+        begun.add(good)
     other.add(cancelled)
+    third.add(refusal)
+    assert third.used(0) == Charge(Fraction(4))
     state.add(commit)
-    both: list[Commit | Cancellation] = [commit, cancelled]
-    for closed in (state, other):
-        for late in both:
+    each: list[Commit | Cancellation | Refusal] = [commit, cancelled, refusal]
+    for closed in (state, other, third):
+        for late in each:
             with pytest.raises(Impossible, match="record 1 is not an open reservation"):
                 closed.add(late)
     other.add(replace_number(good, 4))
