@@ -13,6 +13,7 @@ import pytest
 from embedding_releases import (
     BUDGETS,
     EITHER,
+    PRIVATE,
     WORDS,
     documents,
     embeddings,
@@ -21,6 +22,9 @@ from embedding_releases import (
     write_corpus,
 )
 from sentence_releases import refusal
+
+from quietcorpus.pipelines.ledger.book import Ledger
+from quietcorpus.pipelines.ledger.caps import Terms
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -40,6 +44,17 @@ def prepared(workspace: Workspace, lee_texts: list[str]) -> Workspace:
 def changes_of(workspace: Workspace, method: str, /, **block: Any) -> dict[str, Any]:
     few = {"users": USERS} | ({"training": TRAINING} if method == "sgd" else {})
     return embeddings(workspace, method, **few | block) | {"input": {"path": "input/*"}}
+
+
+def noisy_refusal(workspace: Workspace, changes: dict[str, Any]) -> str:
+    """The line of a refusal that noise alone decides, and that has spent its budget."""
+    # Kills: a noisy outcome that is told at no cost.
+    cap = {"definition": "user", "epsilon": 1000, "delta": 0.01}
+    terms = Terms.model_validate({"corpus": str(workspace.input), "caps": [cap]})
+    place = Ledger.init(str(workspace.folder / "ledger"), terms).uri
+    message = refusal(workspace, changes | {"ledger": place})
+    assert [one.record for one in Ledger.open(place).records[1:]] == ["reservation", "refusal"]
+    return message
 
 
 def write_others(folder: Path, name: str) -> None:
@@ -197,7 +212,7 @@ def test_a_group_whose_budget_buys_nothing(prepared: Workspace) -> None:
 def test_a_vocabulary_that_nobody_supports(prepared: Workspace) -> None:
     # Kills: a release of no words.
     block = {"vocabulary": {"private": {"epsilon": 0.5, "delta": 1e-5}}}
-    message = refusal(prepared, changes_of(prepared, "cooccurrence", **block))
+    message = noisy_refusal(prepared, changes_of(prepared, "cooccurrence", **block))
     assert message.startswith("mechanism.vocabulary.private: no term's noisy frequency reaches ")
     assert "raise epsilon or delta, or give a public list" in message
 
@@ -217,7 +232,7 @@ def test_no_word_that_the_counts_support(prepared: Workspace) -> None:
     # Kills: a release of no words.
     (prepared.folder / "words.txt").write_text("zzqx\n")
     write_corpus(prepared, [{"author": "a", "text": "zzqx"}] * 9)
-    message = refusal(prepared, changes_of(prepared, "cooccurrence"))
+    message = noisy_refusal(prepared, changes_of(prepared, "cooccurrence"))
     assert message.startswith("mechanism.vocabulary: ")
     assert "give fewer words, more users or a larger epsilon" in message
 
@@ -225,9 +240,19 @@ def test_no_word_that_the_counts_support(prepared: Workspace) -> None:
 def test_one_word_makes_no_index(prepared: Workspace) -> None:
     # Kills: an index whose distances are all zero.
     (prepared.folder / "words.txt").write_text("the\n")
-    message = refusal(prepared, changes_of(prepared, "sgd"))
+    message = noisy_refusal(prepared, changes_of(prepared, "sgd"))
     assert message.startswith("mechanism: what was made of the corpus cannot be made into codes: ")
     assert message.endswith("; give a larger epsilon, more users or another vocabulary")
+
+
+def test_more_words_were_selected_than_a_model_may_have(
+    prepared: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A public list is known to be too long before anything is read; that this one is, is not.
+    monkeypatch.setattr("quietcorpus.pipelines.kinds.embeddings_trained._LARGEST_MODEL", 1)
+    message = noisy_refusal(prepared, changes_of(prepared, "sgd", epsilon=60, vocabulary=PRIVATE))
+    assert message.startswith("mechanism.vocabulary: ")
+    assert message.endswith(" dimensions are more than 1 numbers; give fewer")
 
 
 @pytest.mark.parametrize("training", [{"learning_rate": 1000}, {"clip": 1e-6}])

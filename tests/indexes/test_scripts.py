@@ -61,6 +61,40 @@ def test_words_are_words(language: str) -> None:
     assert not are_clauses(terms_of(WORDS[language]))
 
 
+# A letter of each script, or of each of its blocks, and the longest run of it that is a word.
+LETTERS = {
+    "Hiragana": ("\u3042", 4),
+    "Han": ("\u4e00", 4),
+    "Han, extension A": ("\u3400", 4),
+    "Han, compatibility": ("\ufa0e", 4),
+    "Han, extension B": ("\U00020000", 4),
+    "Han, extension G": ("\U00030000", 4),
+    "Katakana": ("\u30a2", 12),
+    "Katakana, extensions": ("\u31f0", 12),
+    "Thai": ("\u0e01", 10),
+    "Lao": ("\u0e81", 10),
+    "Myanmar": ("\u1000", 10),
+    "Myanmar, extension A": ("\uaa60", 10),
+    "Myanmar, extension B": ("\ua9e0", 10),
+    "Khmer": ("\u1780", 10),
+    "Tai Le": ("\u1950", 10),
+    "New Tai Lue": ("\u1980", 10),
+    "Tai Tham": ("\u1a20", 10),
+    "Balinese": ("\u1b05", 10),
+    "Javanese": ("\ua984", 10),
+    "Tai Viet": ("\uaa80", 10),
+}
+
+
+@pytest.mark.parametrize("script", LETTERS)
+def test_every_script_without_spaces(script: str) -> None:
+    # Kills: a block that is forgotten, in which clauses would pass for words.
+    letter, longest = LETTERS[script]
+    assert terms_of(letter * longest) == [letter * longest]
+    assert not are_clauses(terms_of(letter * longest))
+    assert are_clauses(terms_of(letter * (longest + 1)))
+
+
 @pytest.mark.parametrize(
     ("word", "longer"),
     [

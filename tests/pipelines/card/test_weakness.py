@@ -190,7 +190,8 @@ def test_users_for_the_noise() -> None:
 
 
 def test_words_that_are_left_out() -> None:
-    # Kills: <= for <, the share of the others.
+    # Kills: <= for <, another share than one half, the share of the others.
     assert of_left_out(500, 1000) == []
     assert of_left_out(1000, 1000) == []
+    assert "499 of 1,000 words stand out of the noise" in of_left_out(499, 1000)[0].said
     assert "22 of 1,000 words stand out of the noise" in of_left_out(22, 1000)[0].said

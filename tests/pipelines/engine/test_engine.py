@@ -13,7 +13,7 @@ import pytest
 
 from quietcorpus.pipelines.engine.engine import Engine, translated
 from quietcorpus.pipelines.terminal.progress import Observer
-from quietcorpus.transforms.errors import InputError, StageError, redacted
+from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError, redacted
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
         ),
         ("InputError: a: b", InputError, "a: b"),
         (
+            "quietcorpus.transforms.errors.NoisyOutcome: a: b [while running 'x/y']",
+            NoisyOutcome,
+            "a: b",
+        ),
+        (
             "Traceback (most recent call last):\n  File x\ntransforms.errors.StageError: a\n\n"
             "During handling of the above exception, another exception occurred:\n\n"
             "Traceback (most recent call last):\n"
@@ -43,6 +48,7 @@ if TYPE_CHECKING:
 def test_a_workers_error_is_found_in_the_runners_text(
     text: str, kind: type[Exception], message: str | None
 ) -> None:
+    # Kills: a refusal that tells a noisy outcome, and is taken for one that costs nothing.
     found = translated(RuntimeError(text))
     assert type(found) is kind
     assert "private" not in str(found)
@@ -70,9 +76,12 @@ def run(error: Exception, *options: str) -> None:
 
 
 def test_a_workers_error_comes_out_as_it_was() -> None:
-    with pytest.raises(InputError) as raised:
-        run(InputError("input.path: a.parquet is damaged; write it again"))
-    assert str(raised.value) == "input.path: a.parquet is damaged; write it again"
+    kind: type[InputError]
+    for kind in (InputError, NoisyOutcome):
+        with pytest.raises(InputError) as raised:
+            run(kind("input.path: a.parquet is damaged; write it again"))
+        assert type(raised.value) is kind
+        assert str(raised.value) == "input.path: a.parquet is damaged; write it again"
     assert raised.value.__suppress_context__ or raised.value.__context__ is None
 
 

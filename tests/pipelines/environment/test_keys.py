@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import pickle
@@ -99,12 +100,17 @@ def test_a_key_file_that_others_can_read_is_refused(
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o400])
+@pytest.mark.parametrize("linked", [False, True])
 def test_a_key_file_that_its_owner_alone_can_read(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mode: int
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mode: int, linked: bool
 ) -> None:
+    # Kills: to look at the link, which everybody may read.
     path = tmp_path / "key"
     path.write_text(RAW.hex())
     path.chmod(mode)
+    if linked:
+        path = tmp_path / "link"
+        path.symlink_to("key")
     monkeypatch.setenv(FILE, str(path))
     assert configured_master_key() == RAW
 
@@ -142,6 +148,8 @@ WEAK = [
     bytes(7 * i % 256 for i in range(32)),
     bytes.fromhex("00112233445566778899aabbccddeeff" * 2),
     bytes(range(0, 2 * (FEWEST_DISTINCT - 1), 2)) + bytes(33 - FEWEST_DISTINCT),
+    hashlib.sha256(b"").digest(),
+    hashlib.sha256(b"\n").digest(),
 ]
 
 

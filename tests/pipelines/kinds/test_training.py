@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.skip_gram import SkipGram
 from quietcorpus.mechanisms.user_training import Training
 from quietcorpus.pipelines.kinds.training import TrainingRun
+from quietcorpus.transforms.errors import NoisyOutcome
 from quietcorpus.transforms.shards import Written, staged_content
 from quietcorpus.transforms.users.training_shards import WriteTrainingShards
 
@@ -30,12 +32,11 @@ SCHEDULE = Schedule(Fraction(2), Fraction(1, 10**6), 3, GROUPS)
 TRAINING = Training(SkipGram(4, 2, 5, 1.0), ClippedSum(Fraction(2)), 3.0, 0.01)
 
 
-def course(users: dict[str, Any]) -> TrainingRun:
-    # No step is taken: it is only asked what the training is known by.
-    words = ["alpha", "beta", "gamma"]
-    return TrainingRun(
-        TRAINING, SCHEDULE, Fraction(0), users, 0, words, None, "test", 1, True, "this machine"
-    )
+WORDS = ["alpha", "beta", "gamma"]
+# No step is taken: it is only asked what the training is known by.
+COURSE = TrainingRun(
+    TRAINING, SCHEDULE, Fraction(0), {}, 0, WORDS, None, "test", 1, True, "this machine"
+)
 
 
 def staged(folder: Path, key: ReleaseKey, words: list[int]) -> list[Written]:
@@ -49,7 +50,7 @@ def staged(folder: Path, key: ReleaseKey, words: list[int]) -> list[Written]:
 
 
 def known_by(
-    monkeypatch: pytest.MonkeyPatch, files: list[Written], key: ReleaseKey, **users: Any
+    monkeypatch: pytest.MonkeyPatch, files: list[Written], key: ReleaseKey, **changes: Any
 ) -> str:
     passed: list[Any] = []
 
@@ -59,7 +60,7 @@ def known_by(
         yield None
 
     monkeypatch.setattr(quietcorpus.pipelines.kinds.training, "sums_of", sums_of)
-    course(users).run(files, lambda: key)
+    replace(COURSE, **changes).run(files, lambda: key)
     found: str = passed[4]
     digests = [hashlib.sha256(b"".join(staged_content(file, key))).hexdigest() for file in files]
     assert all(digest not in repr(passed) for digest in digests)
@@ -74,10 +75,73 @@ def test_no_digest_of_users_texts_is_passed_on(
     found = {
         known_by(monkeypatch, staged(tmp_path / "a", one, [0, 1]), one),
         known_by(monkeypatch, staged(tmp_path / "b", other, [0, 1]), other),
-        # Kills: a training on other texts, or of users otherwise bounded, that draws alike.
+        # Kills: a training on other texts that draws alike.
         known_by(monkeypatch, staged(tmp_path / "c", one, [0, 2]), one),
-        known_by(monkeypatch, staged(tmp_path / "a", one, [0, 1]), one, tokens=50),
     }
-    assert len(found) == 4
+    assert len(found) == 3
     again = known_by(monkeypatch, staged(tmp_path / "d", one, [0, 1]), one)
     assert again in found
+
+
+OTHERS: dict[str, dict[str, Any]] = {
+    "training": {"training": replace(TRAINING, rate=0.02)},
+    "schedule": {"schedule": replace(SCHEDULE, noise_multiplier=Fraction(3))},
+    "users": {"users": {"tokens": 50}},
+    "words": {"words": ["alpha", "beta", "delta"]},
+    "their order": {"words": ["beta", "alpha", "gamma"]},
+    "the machine": {"computing": "another machine"},
+}
+ALIKE: dict[str, dict[str, Any]] = {
+    "what was spent before": {"before": Fraction(1)},
+    "more steps": {"until": 3},
+    "processes": {"workers": 2},
+    "no bar": {"progress": False},
+}
+
+
+@pytest.mark.parametrize("change", OTHERS)
+def test_another_training_is_known_by_another_digest(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, change: str
+) -> None:
+    # Two trainings that draw alike differ by what their noise should hide. Kills: each argument of
+    # the digest but the texts'.
+    key = ReleaseKey(os.urandom(32))
+    files = staged(tmp_path, key, [0, 1])
+    own, other = (known_by(monkeypatch, files, key, **own) for own in ({}, OTHERS[change]))
+    assert own != other
+
+
+def test_a_training_by_other_software_is_known_by_another_digest(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # Kills: a digest that leaves out the code and what it runs on.
+    key = ReleaseKey(os.urandom(32))
+    files = staged(tmp_path, key, [0, 1])
+    own = known_by(monkeypatch, files, key)
+    monkeypatch.setattr(quietcorpus.pipelines.kinds.training, "environment_digest", lambda: "other")
+    assert known_by(monkeypatch, files, key) != own
+
+
+@pytest.mark.parametrize("change", ALIKE)
+def test_a_training_that_goes_on_is_known_by_the_same_digest(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, change: str
+) -> None:
+    # The negative control. Kills: a run that cannot go on, for what changes no draw.
+    monkeypatch.setattr(TrainingRun, "_trained", lambda *_: None)
+    key = ReleaseKey(os.urandom(32))
+    files = staged(tmp_path, key, [0, 1])
+    own, other = (known_by(monkeypatch, files, key, **own) for own in ({}, ALIKE[change]))
+    assert own == other
+
+
+def test_a_training_that_leaves_the_finite_numbers_tells_a_noisy_outcome(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # Noisy sums alone decide it. Kills: a refusal that a ledger takes for one that costs nothing.
+    def trained(*_: Any) -> None:
+        raise FloatingPointError("step 3 leaves the finite numbers")
+
+    monkeypatch.setattr(TrainingRun, "_trained", trained)
+    key = ReleaseKey(os.urandom(32))
+    with pytest.raises(NoisyOutcome, match=r"^mechanism\.training: step 3 leaves the finite numb"):
+        known_by(monkeypatch, staged(tmp_path, key, [0, 1]), key)

@@ -31,6 +31,7 @@ CASES, ROWS, STRANGERS = (
 )
 DECLARED, UNKNOWN = Sort("declared"), Sort()
 CARD, CHANGED = "c" * 64, "d" * 64
+TOLD = "^ledger: release a ended in a way that may depend on its noise: telling that spent its"
 
 
 def terms(corpus: Path | str, epsilon: int = 10) -> Terms:
@@ -185,6 +186,60 @@ def test_nothing_of_a_partition_is_written_once_it_was_given_back(place: str) ->
     Ledger.open(place).cancel("a", "it died")
     with Refused(place, "given back meanwhile"):
         Ledger.open(place).commit(found, RUN, CARD, ids("1"))
+
+
+def test_a_refusal_is_told_of_one_noise_alone(place: str) -> None:
+    # Kills: a second charge for the same outcome, or another outcome that is told for nothing; a
+    # decision by what was read before the race was lost.
+    ledger = Ledger.open(place)
+    found = ledger.reserve(request(place, "a"))
+    late = Ledger.open(place)
+    made = ledger.refuse(found, RUN)
+    before = files(place)
+    for handle in (ledger, late, Ledger.open(place)):
+        assert handle.refuse(found, RUN) == made
+    assert files(place) == before
+    assert Ledger.open(place).state.used(0) == Charge(Fraction(4))
+    assert ledger.reserve(request(place, "a")) == found
+    ledger.check_identity(found, RUN)
+    with Refused(place, TOLD):
+        ledger.check_identity(found, OTHER)
+    for handle in (ledger, late, Ledger.open(place)):
+        with Refused(place, "^ledger: a has no reservation of this run"):
+            handle.refuse(found, OTHER)
+
+
+def test_what_was_refused_is_of_its_run_alone(place: str) -> None:
+    # Kills: a reservation that pays for an outcome and for another run's release, or for an outcome
+    # and for whatever is reserved next; a run that does not know that another was refused
+    # meanwhile.
+    ledger = Ledger.open(place)
+    found = ledger.reserve(request(place, "a"))
+    late = Ledger.open(place)
+    ledger.refuse(found, RUN)
+    for handle in (ledger, late, Ledger.open(place)):
+        with Refused(place, TOLD):
+            handle.commit(found, OTHER, CARD)
+        with Refused(place, TOLD):
+            handle.cancel("a", "it told nothing")
+    with Refused(place, "would pass the cap of 10: 4 is used, by a;"):
+        ledger.reserve(request(place, "b", 7))
+    spent = ledger.commit(found, RUN, CARD)
+    assert (ledger.refuse(found, RUN), ledger.state.used(0)) == (spent, Charge(Fraction(4)))
+
+
+def test_what_was_committed_or_given_back_is_not_refused(place: str) -> None:
+    # Kills: an outcome that is told beside the release that its budget has paid for, or for a
+    # budget that another release has meanwhile.
+    ledger = Ledger.open(place)
+    first, second = (ledger.reserve(request(place, name)) for name in "ab")
+    late = Ledger.open(place)
+    ledger.commit(first, RUN, CARD)
+    ledger.cancel("b", "it died")
+    for handle in (ledger, late, Ledger.open(place)):
+        for found, run in ((first, OTHER), (second, RUN)):
+            with Refused(place, "^ledger: [ab] has no reservation of this run"):
+                handle.refuse(found, run)
 
 
 def test_what_is_given_back_can_be_spent_again(place: str) -> None:

@@ -24,6 +24,7 @@ from quietcorpus.pipelines.ledger.records import (
     Cancellation,
     Commit,
     Opening,
+    Refusal,
     Reservation,
     Unreadable,
     digest,
@@ -62,6 +63,7 @@ def contents(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
     first = ledger.reserve(request("r0", COSTS[0]))
     ledger.commit(first, "a" * 32, "b" * 64)
     ledger.cancel("r1", "a trial, \u00fc\u4e2d")
+    ledger.refuse(ledger.reserve(request("r2", COSTS[2])), "c" * 32)
     return [path.read_bytes() for path in sorted(folder.glob("*.json"))]
 
 
@@ -72,7 +74,7 @@ def edited(content: bytes, **fields: Any) -> bytes:
 
 def test_a_record_is_its_bytes(contents: list[bytes]) -> None:
     # Kills: a field that is lost, rounded or rewritten on the way, another order of fields.
-    kinds = [Opening, Reservation, Reservation, Reservation, Reservation, Commit, Cancellation]
+    kinds = [Opening, *[Reservation] * 4, Commit, Cancellation, Refusal]
     assert [type(parse(content)) for content in contents] == kinds
     for number, content in enumerate(contents):
         record = parse(content)
@@ -84,9 +86,11 @@ def test_a_record_is_its_bytes(contents: list[bytes]) -> None:
         found = parse(content)
         assert isinstance(found, Reservation)
         assert found.cost == cost
-    last = parse(contents[-1])
-    assert isinstance(last, Cancellation)
-    assert last.reason == "a trial, \u00fc\u4e2d"
+    cancelled, refused = (parse(content) for content in contents[-2:])
+    assert isinstance(cancelled, Cancellation)
+    assert cancelled.reason == "a trial, \u00fc\u4e2d"
+    assert isinstance(refused, Refusal)
+    assert (refused.reservation, refused.identity) == (3, "c" * 32)
 
 
 def test_a_record_with_whole_seconds_is_its_bytes(contents: list[bytes]) -> None:
@@ -205,6 +209,8 @@ def test_the_same_values_in_other_bytes_are_refused(contents: list[bytes]) -> No
         (5, {"identifiers_sha256": ""}),
         (6, {"reason": ""}),
         (6, {"reservation": "2"}),
+        (7, {"reservation": 0}),
+        (7, {"identity": ""}),
     ],
 )
 def test_bad_fields_are_refused(contents: list[bytes], number: int, fields: dict[str, Any]) -> None:

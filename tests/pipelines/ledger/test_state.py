@@ -6,7 +6,7 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -38,6 +38,7 @@ from quietcorpus.pipelines.ledger.records import (
     Charged,
     Commit,
     Opening,
+    Refusal,
     Reservation,
     new_nonce,
 )
@@ -75,7 +76,13 @@ class Cancelled:
     of: int
 
 
-Event = Reserved | Committed | Cancelled
+@dataclass(frozen=True)
+class Refused:
+    of: int
+    identity: str
+
+
+Event = Reserved | Committed | Cancelled | Refused
 
 
 def price(account: int, cost: Cost) -> tuple[Fraction, Fraction] | None:
@@ -100,8 +107,16 @@ def held(events: Sequence[Event]) -> list[Reserved]:
     return [e for e in events if isinstance(e, Reserved) and e.number not in returned]
 
 
+def numbers(events: Sequence[Event]) -> list[int]:
+    return [event.number for event in held(events)]
+
+
 def committed(events: Sequence[Event]) -> dict[int, Committed]:
     return {event.of: event for event in events if isinstance(event, Committed)}
+
+
+def refused(events: Sequence[Event]) -> dict[int, Refused]:
+    return {event.of: event for event in events if isinstance(event, Refused)}
 
 
 def known(partition: Partition | None) -> str | None:
@@ -109,9 +124,25 @@ def known(partition: Partition | None) -> str | None:
     return partition.name if partition and partition.sort.disjoint != "unknown" else None
 
 
-def total(events: Iterable[Reserved], account: int) -> tuple[Fraction, Fraction]:
+def told(events: Sequence[Event]) -> set[int]:
+    """The reservations whose refusal told of documents that no ids are kept of."""
+    return set(refused(events)) - set(committed(events))
+
+
+def alone(events: Sequence[Event], one: Reserved) -> str | None:
+    """The partition that a reservation is charged to; None if any document may have paid for it."""
+    part = one.request.partition
+    compared = part is not None and part.sort.disjoint == "compared"
+    return None if compared and one.number in told(events) else known(part)
+
+
+def total(
+    events: Sequence[Event], account: int, more: Request | None = None
+) -> tuple[Fraction, Fraction]:
     """The most that any document pays: one of each partition, and one of none, are tried."""
-    charged = [(known(e.request.partition), price(account, e.request.cost)) for e in events]
+    charged = [(alone(events, e), price(account, e.request.cost)) for e in held(events)]
+    if more is not None:
+        charged.append((known(more.partition), price(account, more.cost)))
     sums = [
         [
             sum((paid[i] for part, paid in charged if paid and part in (None, own)), Fraction(0))
@@ -137,7 +168,7 @@ def admitted(events: Sequence[Event], request: Request) -> bool:
                 return False
         if account == 4 and request.partition is not None:
             return False
-        epsilon, delta = total([*now, Reserved(0, request)], account)
+        epsilon, delta = total(events, account, request)
         if epsilon > Fraction(cap["epsilon"]) or delta > Fraction(cap.get("delta", 0)):
             return False
     return bool(own)
@@ -248,7 +279,8 @@ class Operations(RuleBasedStateMachine):
             if before == Committed(number, identity, card):
                 assert ledger.commit(record, *made).reservation == number
                 return
-            if before or number not in [e.number for e in held(known)]:
+            other = refused(known).get(number, Refused(number, identity)).identity != identity
+            if before or other or number not in numbers(known):
                 with pytest.raises(InputError):
                     ledger.commit(record, *made)
                 return
@@ -256,12 +288,38 @@ class Operations(RuleBasedStateMachine):
         self.events.append(Committed(number, identity, card))
 
     @precondition(lambda self: bool(self.events))
+    @rule(at=HANDLES, which=st.integers(0, 30), identity=SHORT)
+    def refuse(self, at: int, which: int, identity: str) -> None:
+        ledger = self.handles[at]
+        asked = [event for event in self.seen(ledger) if isinstance(event, Reserved)]
+        if not asked:
+            return
+        number = asked[which % len(asked)].number
+        record = ledger.records[number]
+        assert isinstance(record, Reservation)
+        for known in self.views(ledger):
+            before = committed(known).get(number) or refused(known).get(number)
+            if before and before.identity == identity:
+                made = ledger.refuse(record, identity * 32)
+                assert (made.reservation, type(made).__name__) == (
+                    number,
+                    "Commit" if number in committed(known) else "Refusal",
+                )
+                return
+            if before or number not in numbers(known):
+                with pytest.raises(InputError):
+                    ledger.refuse(record, identity * 32)
+                return
+        assert ledger.refuse(record, identity * 32).number == self.following
+        self.events.append(Refused(number, identity))
+
+    @precondition(lambda self: bool(self.events))
     @rule(at=HANDLES, name=NAMES)
     def cancel(self, at: int, name: str) -> None:
         ledger = self.handles[at]
         for known in self.views(ledger):
             now = [e for e in held(known) if e.request.release == name]
-            if not now or now[0].number in committed(known):
+            if not now or now[0].number in {**committed(known), **refused(known)}:
                 with pytest.raises(InputError):
                     ledger.cancel(name, "a run that died")
                 return
@@ -311,21 +369,25 @@ class Operations(RuleBasedStateMachine):
         assert {n: (c.identity[0], c.card_sha256[0]) for n, c in state.commits.items()} == {
             n: (c.identity, c.card) for n, c in spent.items()
         }
+        identities = {n: record.identity[0] for n, record in state.refusals.items()}
+        assert identities == {n: one.identity for n, one in refused(events).items()}
         for account in range(len(CAPS)):
             used = state.used(account)
-            assert (used.epsilon, used.delta) == total(now, account)
-            assert used.epsilon <= Fraction(CAPS[account]["epsilon"])
+            assert (used.epsilon, used.delta) == total(events, account)
+            if all(known(e.request.partition) == alone(events, e) for e in now):
+                assert used.epsilon <= Fraction(CAPS[account]["epsilon"])
             for part in ("a", "b"):
-                parts = [e for e in now if known(e.request.partition) == part]
+                parts = [e for e in now if alone(events, e) == part]
                 charges = [price(account, e.request.cost) for e in parts]
                 own = state.spent[account][part]
                 assert own.epsilon == sum(charge[0] for charge in charges if charge)
 
 
 TestOperations = Operations.TestCase
-# Kills: a charge forgotten, doubled or kept after a cancellation; a cap of one account alone;
-# max for sum of partitions and the other way round; a decision by what was read long ago; a commit
-# or a cancellation twice; a seal that is not made up for; a record that is taken twice.
+# Kills: a charge forgotten, doubled or kept after a cancellation; a refused partition that is not
+# charged to all, or still is once it is committed; a cap of one account alone;
+# max for sum of partitions and the other way round; a decision by what was read long ago; a commit,
+# a refusal or a cancellation twice; a seal that is not made up for; a record that is taken twice.
 TestOperations.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 
 
@@ -687,15 +749,23 @@ def test_records_that_no_ledger_can_hold() -> None:
         with pytest.raises(Impossible):
             state.add(bad)
         assert (dict(state.reservations), dict(state.commits), state.used(0)) == before
-    other = opened(ONE)
-    other.add(good)
+    refusal = Refusal(**common(3), reservation=1, identity="0" * 32)
+    other, third = opened(ONE), opened(ONE)
+    for begun in (other, third):
+        begun.add(good)
     other.add(cancelled)
+    third.add(refusal)
+    assert third.used(0) == Charge(Fraction(4))
     state.add(commit)
-    both: list[Commit | Cancellation] = [commit, cancelled]
-    for closed in (state, other):
-        for late in both:
+    each: list[Commit | Cancellation | Refusal] = [commit, cancelled, refusal]
+    others = commit.model_copy(update={"identity": "1" * 32})
+    for closed in (state, other, third):
+        for late in [others, cancelled, refusal] if closed is third else each:
             with pytest.raises(Impossible, match="record 1 is not an open reservation"):
                 closed.add(late)
+    third.add(commit)  # of the run that was refused
+    with pytest.raises(Impossible, match="record 1 is not an open reservation"):
+        third.add(commit)
     other.add(replace_number(good, 4))
 
 

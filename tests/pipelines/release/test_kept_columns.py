@@ -69,6 +69,14 @@ def test_copies_in_a_few_rows_are_enough(tmp_path: Path, row_group_size: int) ->
         looked_at(corpus(tmp_path, values, row_group_size=row_group_size))
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_the_sample_is_of_the_whole_corpus(tmp_path: Path, first: bool) -> None:
+    # Kills: a look at the first or the last row groups alone, of more than it reads.
+    values = [text if (n < 20) is first else None for n, text in enumerate(TEXTS)]
+    with pytest.raises(InputError, match="repeats the text"):
+        looked_at(corpus(tmp_path, values, row_group_size=1))
+
+
 def test_short_texts_and_their_copies(tmp_path: Path) -> None:
     # Kills: a least length of what is copied whole.
     with pytest.raises(InputError, match="repeats the text"):

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from functools import reduce
 from operator import add
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from quietcorpus.pipelines.release.release import _check_passes, _check_sealed
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.pipelines.release.release import _check_passes, _check_sealed, _identifiers
 from quietcorpus.transforms.errors import StageError
 from quietcorpus.transforms.reading.documents import Split
+from quietcorpus.transforms.sealed import seal
 from quietcorpus.transforms.shards import Tally, Written
 
 SPLITS = [Split("file", "parquet", number, number=number) for number in range(3)]
@@ -40,6 +46,24 @@ def test_whole_passes() -> None:
 def test_other_passes_are_refused(tally: Tally, said: str) -> None:
     with pytest.raises(StageError, match=said):
         _check_passes(tally, 2, 3)
+
+
+def test_every_document_has_its_id_digested(tmp_path: Path) -> None:
+    # Kills: a partition that is compared by some of its documents, since the digests of others were
+    # lost or left by another attempt.
+    key = ReleaseKey.derive(os.urandom(32), "test", b"")
+    for number, digests in enumerate([os.urandom(32), os.urandom(16)]):
+        path = tmp_path / f"{number:02}.attempt"
+        path.write_bytes(seal(digests, str(path), key))
+    job: Any = SimpleNamespace(identifiers=str(tmp_path))
+    found = _identifiers(job, Tally(3), key)
+    assert found is not None
+    assert len(found) == 48
+    for documents in (2, 4):
+        with pytest.raises(StageError, match="the engine lost the digests of some ids; run again"):
+            _identifiers(job, Tally(documents), key)
+    job = SimpleNamespace(identifiers=None)
+    assert _identifiers(job, Tally(3), key) is None
 
 
 def test_files_that_lay_in_the_open_are_refused() -> None:

@@ -205,6 +205,27 @@ def test_a_type_that_cannot_be_rebuilt(kind: pa.DataType) -> None:
         bare(kind)
 
 
+DICTIONARY = pa.dictionary(pa.int32(), pa.string())
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (pa.opaque(DICTIONARY, CANARY, CANARY), pa.string()),
+        (pa.dictionary(pa.int32(), pa.opaque(pa.string(), CANARY, CANARY)), pa.string()),
+        (pa.dictionary(pa.int32(), DICTIONARY), pa.string()),
+        (pa.opaque(pa.uuid(), CANARY, CANARY), pa.binary(16)),
+        (pa.opaque(pa.list_(field(CANARY, DICTIONARY)), CANARY, CANARY), pa.list_(pa.string())),
+    ],
+    ids=str,
+)
+def test_a_type_that_is_wrapped_twice(kind: pa.DataType, values: pa.DataType) -> None:
+    # Kills: to take off one wrapping alone, and refuse, or pass on, what is in it.
+    made = bare(kind)
+    assert made.equals(values)
+    assert CANARY not in str(made)
+
+
 @pytest.mark.parametrize("named", ["keep", "id"])
 def test_a_column_that_cannot_be_rebuilt_is_refused(tmp_path: Path, named: str) -> None:
     views = pa.array([["a"]], pa.list_view(pa.string()))

@@ -27,7 +27,7 @@ from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
 from quietcorpus.mechanisms.cooccurrence import cells_of, contribution, packed
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.transforms.errors import InputError, StageError
+from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError
 from quietcorpus.transforms.reading.parquet_files import table_in
 from quietcorpus.transforms.shards import Written, staged_content
 from quietcorpus.transforms.users import cooccurrence as module
@@ -304,11 +304,12 @@ def test_what_the_engine_doubles_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_vocabulary_of_too_many_pairs_is_refused() -> None:
-    # A private one is known to be once it is selected. Kills: hours of noise that nothing holds.
+    # A private one is known to be once it is selected. Kills: hours of noise that nothing holds; a
+    # refusal that tells how many terms were selected, and spends no budget.
     words = itertools.islice(itertools.product("abcdefghijklm", repeat=4), MOST_WORDS + 1)
     many = Vocabulary(list(map("".join, words)))
     refuse_large(MOST_WORDS)
     with pytest.raises(InputError, match=r"mechanism\.vocabulary: 20001 words have too many pairs"):
         refuse_large(MOST_WORDS + 1)
-    with pytest.raises(InputError):
+    with pytest.raises(NoisyOutcome):
         list(module._empty_blocks(None, many))
