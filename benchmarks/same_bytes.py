@@ -131,7 +131,7 @@ def main() -> None:
     different = 0
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        prepare(folder, given.texts, given.users, after)
+        prepare(folder, given.texts, given.users, before)
         for name in given.kinds:
             (old, old_card), (new, new_card) = (
                 released(checkout, folder, name) for checkout in (before, after)

@@ -193,7 +193,7 @@ def memory(name: str, values: np.ndarray) -> None:
     )
     for width in sorted({dimensions, 300}):
         floats = count * width * 4
-        words = sizes["words.arrow"] + sizes["slots.npy"]
+        words = sizes["words.npy"] + sizes["order.npy"]
         print(
             f"codes are {1 - sizes['codes.npy'] / floats:.1%} smaller than {width}-d float32; "
             f"with the words {1 - (sizes['codes.npy'] + words) / (floats + words):.1%}"

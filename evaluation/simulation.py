@@ -14,8 +14,10 @@ import numpy.typing as npt
 
 from quietcorpus.evaluation.max_plus import GROUP, improve
 from quietcorpus.indexes.hamming import HammingSearch
+from quietcorpus.indexes.search import Search
 
 _DRAWS_AT_ONCE = 1024  # a group of rows of so many float32 stays in the first-level cache
+_QUERIES_TOGETHER = 2048  # searches may be faster, the more queries they get
 _WORDS_AT_ONCE = 32 * GROUP  # with the draws, a tile that fits the second-level cache
 
 
@@ -113,6 +115,44 @@ def unit_noise(
     normal = generator.standard_normal((draws, dimensions))
     scale = np.sqrt(2 * generator.standard_gamma((dimensions + 1) / 2, size=draws))
     return (normal * scale[:, None]).astype(np.float32)
+
+
+class SearchedSimulator:
+    """Madlib with the words that a given search finds, such as an approximate one.
+
+    `MadlibSimulator` knows what exact search finds without searching. Of another search only its
+    answers are known, so every draw is searched for, as in a release.
+    """
+
+    def __init__(self, vectors: npt.NDArray[np.float32], search: Search) -> None:
+        """Keep `vectors`, float32 (V, d), uncopied, and their search."""
+        self._vectors = vectors
+        self._search = search
+
+    @property
+    def size(self) -> int:
+        """Return the number of words."""
+        return len(self._vectors)
+
+    def outputs(
+        self,
+        words: npt.NDArray[np.int64],
+        epsilons: Sequence[float],
+        draws: int,
+        generator: np.random.Generator,
+    ) -> npt.NDArray[np.int32]:
+        """See `Simulator`; epsilon is per unit of Euclidean distance."""
+        noise = unit_noise(self._vectors.shape[1], draws, generator)
+        outputs = np.empty((len(epsilons), len(words), draws), dtype=np.int32)
+        together = max(1, _QUERIES_TOGETHER // draws)
+        for e, epsilon in enumerate(epsilons):
+            scaled = noise / np.float32(epsilon)
+            for start in range(0, len(words), together):
+                own = self._vectors[words[start : start + together]]
+                queries = (own[:, None] + scaled[None]).reshape(-1, own.shape[1])
+                found = self._search.nearest(queries).reshape(len(own), draws)
+                outputs[e, start : start + together] = found
+        return outputs
 
 
 class BrrSimulator:

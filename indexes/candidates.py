@@ -116,7 +116,7 @@ class CandidatesManifest:
         """Parse a manifest; raise ArtefactError if it is damaged, newer, or without provenance."""
         keys = {field.name for field in fields(cls)}
         content = folder.parse(
-            text, FORMAT, VERSION, keys, noun="a set of candidates", source="documents"
+            text, FORMAT, (VERSION,), keys, noun="a set of candidates", source="documents"
         )
         if content["splitter"] != NAME:
             raise ArtefactError(

@@ -14,7 +14,7 @@ from quietcorpus.compiled import compiled
 
 _QUERIES_AT_ONCE = 256
 _WORDS_AT_ONCE = 1024
-_GROUP = 64  # words that are ruled out, or looked at again, together
+GROUP = 64  # words that are ruled out, or looked at again, together
 _HALF_ULP = 2.0**-24
 _HALF_ULP_64 = 2.0**-53
 LONGEST_VECTOR, _LONGEST_QUERY = 2.0**40, 2.0**80  # their product is within float32
@@ -42,6 +42,11 @@ class EuclideanSearch:
         if not self._longest <= LONGEST_VECTOR:
             raise ValueError(f"a vector is longer than {LONGEST_VECTOR:g}, or not finite")
 
+    @property
+    def longest(self) -> float:
+        """Return the length of the longest vector."""
+        return self._longest
+
     def nearest(self, queries: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
         """Find the id of the vector nearest to each query, int32 (n,); queries: float32 (n, d).
 
@@ -57,45 +62,95 @@ class EuclideanSearch:
 
     def _group_maxima(self, queries: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Return the largest q . y - ||y||^2 / 2, about, for each group of words and query."""
-        groups = -(-len(self._vectors) // _GROUP)
+        groups = -(-len(self._vectors) // GROUP)
         maxima = np.empty((groups, len(queries)), dtype=np.float32)
         products = np.empty((_WORDS_AT_ONCE, len(queries)), dtype=np.float32)
         columns = np.ascontiguousarray(queries.T)
         for start in range(0, len(self._vectors), _WORDS_AT_ONCE):
             block = self._vectors[start : start + _WORDS_AT_ONCE]
             scores = np.matmul(block, columns, out=products[: len(block)])
-            _maxima(scores, self._half[start:], maxima[start // _GROUP :])
+            group_maxima(scores, self._half[start:], maxima[start // GROUP :])
         return maxima
 
     def _error(self, queries: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-        """Bound the error of a score, float64 (n,).
+        return score_error(queries, self._longest)
 
-        A product of d terms errs by at most gamma(d) ||q|| ||y||, in any order of additions
-        (Higham, section 3.1; with fused operations or without, but in float32 throughout). Halving,
-        rounding and subtracting ||y||^2 add three more half-ulps of either size. The last term is
-        the error of the float64 sums that decide in the end, and of products that underflow.
-        """
-        terms = queries.shape[1] + 4
-        gamma = terms * _HALF_ULP / (1 - terms * _HALF_ULP)
-        length = np.sqrt(np.square(queries, dtype=np.float64).sum(axis=1))
-        if not (length <= _LONGEST_QUERY).all():
-            raise ValueError("a query is not finite, or too long")
-        rounding = gamma * self._longest * (length + self._longest)
-        rest = terms * (_HALF_ULP_64 * (length + self._longest) ** 2 + 2.0**-120)
-        error: npt.NDArray[np.float64] = rounding + rest
-        return error
+
+def score_error(queries: npt.NDArray[np.float32], longest: float) -> npt.NDArray[np.float64]:
+    """Bound the error of a score q . y - ||y||^2 / 2 in float32, float64 (n,).
+
+    A product of d terms errs by at most gamma(d) ||q|| ||y||, in any order of additions
+    (Higham, section 3.1; with fused operations or without, but in float32 throughout). Halving,
+    rounding and subtracting ||y||^2 add three more half-ulps of either size. The last term is
+    the error of the float64 sums that decide in the end, and of products that underflow.
+
+    Args:
+        queries: float32 (n, d).
+        longest: the length of the longest y.
+
+    Raises:
+        ValueError: a query is not finite, or longer than any noise makes one.
+    """
+    terms = queries.shape[1] + 4
+    length = lengths(queries)
+    rounding = gamma(terms) * longest * (length + longest)
+    rest = terms * (_HALF_ULP_64 * (length + longest) ** 2 + 2.0**-120)
+    error: npt.NDArray[np.float64] = rounding + rest
+    return error
+
+
+def distance_error(queries: npt.NDArray[np.float32], longest: float) -> npt.NDArray[np.float64]:
+    """Bound the error of a squared distance ||q - y||^2 in float32, float64 (n,).
+
+    It holds for a sum of squared differences and for ||q||^2 + ||y||^2 - 2 q . y, in any order of
+    additions, with fused operations or without, but in float32 throughout. Every one of their
+    terms passes through at most d + 2 roundings (Higham, section 3.1), and the terms' sizes add up
+    to at most (||q|| + ||y||)^2. Two more roundings are allowed for; cutting a negative result off
+    at zero only brings it nearer. The last term is the one of `score_error`.
+
+    Args:
+        queries: float32 (n, d).
+        longest: the length of the longest y.
+
+    Raises:
+        ValueError: a query is not finite, or longer than any noise makes one.
+    """
+    terms = queries.shape[1] + 4
+    square = (lengths(queries) + longest) ** 2
+    rest = terms * (_HALF_ULP_64 * square + 2.0**-120)
+    error: npt.NDArray[np.float64] = gamma(terms) * square + rest
+    return error
+
+
+def gamma(terms: int) -> float:
+    """Return n u / (1 - n u), by which n roundings to float32 change a number at most."""
+    return terms * _HALF_ULP / (1 - terms * _HALF_ULP)
+
+
+def lengths(queries: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    """Return the length of each query, float64 (n,).
+
+    Raises ValueError for a query that is not finite, or longer than any noise makes one.
+    """
+    length: npt.NDArray[np.float64] = np.sqrt(np.square(queries, dtype=np.float64).sum(axis=1))
+    if not (length <= _LONGEST_QUERY).all():
+        raise ValueError("a query is not finite, or too long")
+    return length
 
 
 @compiled
-def _maxima(scores, half, maxima):  # type: ignore[no-untyped-def]
-    """Write the largest score of each group of words to `maxima`."""
+def group_maxima(scores, half, maxima):  # type: ignore[no-untyped-def]
+    """Write the largest score of each group of words to `maxima`, float32 (groups, n).
+
+    `scores` are products, float32 (words, n), and `half` is the half to subtract for each word.
+    """
     # The inner loops run over queries, so that compilers turn them into vector instructions.
     words, queries = scores.shape
     for word in range(words):
-        group = maxima[word // _GROUP]
+        group = maxima[word // GROUP]
         row = scores[word]
         shift = half[word]
-        if word % _GROUP == 0:
+        if word % GROUP == 0:
             for i in range(queries):
                 group[i] = row[i] - shift
         else:
@@ -120,7 +175,7 @@ def _decide(vectors, queries, maxima, margin):  # type: ignore[no-untyped-def]
     for group in range(groups):
         for i in range(count):
             if maxima[group, i] >= threshold[i]:
-                for word in range(group * _GROUP, min((group + 1) * _GROUP, len(vectors))):
+                for word in range(group * GROUP, min((group + 1) * GROUP, len(vectors))):
                     distance = 0.0
                     for k in range(dimensions):
                         difference = np.float64(queries[i, k]) - np.float64(vectors[word, k])

@@ -54,7 +54,7 @@ def read_manifest(folder: str, noun: str, digest: str | None = None) -> bytes:
 def parse(
     text: str | bytes,
     format_name: str,
-    version: int,
+    versions: Sequence[int],
     keys: Collection[str],
     *,
     noun: str,
@@ -62,8 +62,9 @@ def parse(
 ) -> dict[str, Any]:
     """Parse a manifest, whose keys must be `keys` and its format; return the values of `keys`.
 
-    `noun` names what the manifest should describe, as in "an index", and `source` what that is made
-    from, as in "vectors".
+    `versions` are those of the format that can be read, in ascending order. `noun` names what the
+    manifest should describe, as in "an index", and `source` what that is made from, as in
+    "vectors".
 
     Raises ArtefactError for a manifest that is damaged, of another format, newer, older, without
     provenance, private without a guarantee, or with other keys.
@@ -77,13 +78,14 @@ def parse(
     except (ValueError, KeyError, AttributeError, TypeError):
         raise ArtefactError(f"has a {MANIFEST} that is not one of {noun}; build it again") from None
     built = f"({content.get('builder', 'unknown')}, format {written}; this one reads"
-    if written > version:
+    if written > versions[-1]:
         raise ArtefactError(
-            f"was built by a newer version {built} up to {version}): update quietcorpus"
+            f"was built by a newer version {built} up to {versions[-1]}): update quietcorpus"
         )
-    if written < version:
+    if written not in versions:
+        readable = " or ".join(map(str, versions))
         raise ArtefactError(
-            f"was built by an older version {built} format {version}): build it again"
+            f"was built by an older version {built} format {readable}): build it again"
         )
     if content.get("provenance") not in PROVENANCES:
         raise ArtefactError(
@@ -102,12 +104,16 @@ def parse(
     return content
 
 
-def check_listed(files: Any, names: Collection[str]) -> None:
-    """Raise ArtefactError unless the files that a manifest lists are these, each once."""
+def check_listed(files: Any, names: Collection[str], optional: Collection[str] = ()) -> None:
+    """Raise ArtefactError unless the files that a manifest lists are `names`, each once.
+
+    Those of them that are `optional` may be missing.
+    """
     found = _paths(files)
-    if found is None or sorted(found) != sorted(names):
+    needed = [name for name in names if name not in optional]
+    if found is None or len(set(found)) < len(found) or not set(needed) <= set(found) <= set(names):
         raise ArtefactError(
-            f"has a {MANIFEST} that does not list each of {', '.join(names)} once; build it again"
+            f"has a {MANIFEST} that does not list each of {', '.join(needed)} once; build it again"
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,24 @@ from quietcorpus.indexes.tokenizer import NAME, Tokens, normalize, string_buffer
 
 class VocabularyError(ValueError):
     """A list of terms that cannot be a vocabulary; the message says why and what to do."""
+
+
+class Words(Protocol):
+    """Distinct words, numbered: a `Vocabulary`, or a `WordTable` (`indexes/word_table.py`)."""
+
+    @property
+    def terms(self) -> pa.Array:
+        """Return all words, large_string (V,), in the order of their numbers."""
+
+    def spelled(self, numbers: npt.NDArray[np.int32]) -> pa.Array:
+        """Return the words of these numbers, large_string."""
+
+    def look_up(
+        self, tokens: Tokens, *, unknown: bool = False
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        """Look up the known tokens of each text, as `Vocabulary.look_up` does."""
+
+    def __len__(self) -> int: ...
 
 
 class Vocabulary:
@@ -81,6 +99,10 @@ class Vocabulary:
     def digest(self) -> str:
         """Compute the SHA-256 over the terms in order, hexadecimal."""
         return hashlib.sha256("\n".join(self.terms.to_pylist()).encode()).hexdigest()
+
+    def spelled(self, numbers: npt.NDArray[np.int32]) -> pa.Array:
+        """Return the terms of these ids, large_string."""
+        return self.terms.take(pa.array(numbers))
 
     def look_up(
         self, tokens: Tokens, *, unknown: bool = False

@@ -1,12 +1,20 @@
 """A word index as a folder of files, which workers verify and map into memory.
 
     manifest.json   as in every artefact's folder (`indexes/folder.py`)
-    words.arrow     the words, in order, with their hashes
-    slots.npy       the hash table over them, int32
-    vectors.npy     float32 (V, d)
-    codes.npy       uint64 (V, bits / 64), little-endian
+    words.npy       the words, sorted and front coded (`indexes/word_table.py`)
+    order.npy       the number of each of these words
+    vectors.npy     float32 (V, d), in the order of the numbers; missing from an index of codes
+    codes.npy       uint64 (V, bits / 64), little-endian, in the same order
+    search.faiss    inverted lists over the vectors, where asked for (`indexes/inverted_lists.py`)
 
-Mapped files are shared by all the processes of a host.
+Mapped files are shared by all the processes of a host. Who needs only the vectors, or only the
+codes, reads, verifies and maps no other arrays.
+
+Format 1 has the words in other files. Its vectors are never missing. It can be read, and releases
+of word embeddings hold it, since Arrow reads its words.
+
+    words.arrow     the words, in the order of their numbers, with their hashes
+    slots.npy       the hash table over them, int32
 """
 
 from __future__ import annotations
@@ -14,11 +22,12 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -28,19 +37,32 @@ from quietcorpus.indexes.folder import (
     MANIFEST,
     ArtefactError,
     check_listed,
+    described,
     parse,
     read_manifest,
     verify,
 )
 from quietcorpus.indexes.tokenizer import NAME
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.vocabulary import Vocabulary, Words
+from quietcorpus.indexes.word_table import WordTable
 
-VERSION = 1
+if TYPE_CHECKING:
+    from quietcorpus.indexes.inverted_lists import InvertedLists
+
+VERSION = 2
 FORMAT = "quietcorpus-index"
 METRICS = EUCLIDEAN, HAMMING = "euclidean", "hamming"
 """The keys of `distances`; `mean`, `maximum` and `largest_met` are rationals, as text."""
-_WORDS, _SLOTS, _VECTORS, _CODES = "words.arrow", "slots.npy", "vectors.npy", "codes.npy"
-FILES = (_WORDS, _SLOTS, _VECTORS, _CODES)
+Part = Literal["vectors", "codes", "search"]
+"""The arrays beside the words, of which a mechanism reads one, and the lists of its search."""
+_FILE_OF: Mapping[Part, str] = {"vectors": "vectors.npy", "codes": "codes.npy"}
+_SEARCH = "search.faiss"
+_FILES: Mapping[Part, str] = {**_FILE_OF, "search": _SEARCH}
+_WORDS = {1: ("words.arrow", "slots.npy"), VERSION: ("words.npy", "order.npy")}
+FILES = (*_WORDS[1], *_FILE_OF.values())
+"""The files of format 1."""
+_OPTIONAL = {1: (), VERSION: (_FILE_OF["vectors"], _SEARCH)}
+_KEYS_OF_SEARCH = {"lists", "seed", "vectors"}
 
 
 @dataclass(frozen=True)
@@ -57,8 +79,10 @@ class IndexManifest:
         measures: the quality of the codes: reconstruction error, neighbour overlap and so on.
         distances: by metric, the distances between words: mean and maximum, exact or estimated.
         builder: the software that made the index.
-        files: path, bytes and sha256 of each.
+        files: path, bytes and sha256 of each; they tell whether the index has vectors.
         version: the version of this format.
+        search: of `search.faiss`, the number of lists, the seed of their training (null if they
+            were imported) and the sha256 of the vectors in them; None if there are no lists.
     """
 
     provenance: Literal["public", "private"]
@@ -74,22 +98,33 @@ class IndexManifest:
     builder: str
     files: tuple[Mapping[str, Any], ...] = ()
     version: int = VERSION
+    search: Mapping[str, Any] | None = None
 
     def to_json(self) -> str:
         """Return the text of `manifest.json`."""
-        return json.dumps({"format": FORMAT, **asdict(self)}, indent=2) + "\n"
+        content = {"format": FORMAT, **asdict(self)}
+        if self.search is None:
+            del content["search"]
+        return json.dumps(content, indent=2) + "\n"
 
     @classmethod
     def from_json(cls, text: str | bytes) -> IndexManifest:
         """Parse a manifest; raise ArtefactError unless it describes an index that can be used."""
-        keys = [field.name for field in fields(cls)]
-        content = parse(text, FORMAT, VERSION, keys, noun="an index", source="vectors")
+        keys = [field.name for field in fields(cls) if field.name not in _optional_keys(text)]
+        content = parse(text, FORMAT, tuple(_WORDS), keys, noun="an index", source="vectors")
         if content["tokenizer"] != NAME:
             raise ArtefactError(
                 f"was made for the tokenizer {content['tokenizer']!r}, and this is {NAME}: build "
                 "it again"
             )
-        check_listed(content["files"], FILES)
+        searched = (_SEARCH,) if "search" in content else ()
+        names = (*_WORDS[content["version"]], *_FILE_OF.values(), *searched)
+        check_listed(content["files"], names, _OPTIONAL[content["version"]])
+        if searched and not _describes_lists(content):
+            raise ArtefactError(
+                f"has a {_SEARCH} of other vectors than its own, or a {MANIFEST} that does not "
+                "describe it; build it again"
+            )
         if not _is_possible(content):
             raise ArtefactError(f"has a {MANIFEST} with values that no index has; build it again")
         return cls(**content | {"files": tuple(content["files"])})
@@ -98,6 +133,60 @@ class IndexManifest:
     def read(cls, folder: str, digest: str | None = None) -> IndexManifest:
         """Read a manifest; raise ArtefactError if it is missing, unusable or not of `digest`."""
         return cls.from_json(read_manifest(folder, "an index", digest))
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return the arrays that the index has beside its words."""
+        listed = {file["path"] for file in self.files}
+        return tuple(part for part, name in _FILES.items() if name in listed)
+
+    def needed(self, parts: Collection[Part]) -> tuple[Mapping[str, Any], ...]:
+        """Return the entries of the words' files and of these parts'.
+
+        Raises ArtefactError if the index lacks one.
+        """
+        for part in parts:
+            if part == "search" and part not in self.parts:
+                raise ArtefactError(
+                    "has no inverted lists: build an index with `--search ivf:lists=NUMBER`, or "
+                    "take another engine than faiss-ivf"
+                )
+            if part not in self.parts:
+                raise ArtefactError(
+                    f"has no {part}, for it was built with `--only codes`: use the mechanism brr, "
+                    "or build an index without that option"
+                )
+        names = (*_WORDS[self.version], *(_FILES[part] for part in parts))
+        return tuple(file for file in self.files if file["path"] in names)
+
+
+def _optional_keys(text: str | bytes) -> tuple[str, ...]:
+    """Return the keys that a manifest lacks because its index has no lists."""
+    try:
+        return () if "search" in json.loads(text) else ("search",)
+    except (ValueError, TypeError):
+        return ("search",)
+
+
+def _digest_of(files: Collection[Mapping[str, Any]], name: str) -> str | None:
+    return next((str(file["sha256"]) for file in files if file["path"] == name), None)
+
+
+def _describes_lists(content: dict[str, Any]) -> bool:
+    """Return whether a manifest's `search` is of a file that it lists, and of its vectors."""
+    search, files = content["search"], content["files"]
+    try:
+        return (
+            content["version"] == VERSION
+            and set(search) == _KEYS_OF_SEARCH
+            and type(search["lists"]) is int
+            and search["lists"] > 0
+            and (search["seed"] is None or type(search["seed"]) is int)
+            and _digest_of(files, _SEARCH) is not None
+            and search["vectors"] == _digest_of(files, _FILE_OF["vectors"])
+        )
+    except (TypeError, KeyError):
+        return False
 
 
 _NUMBERS = ("words", "dimensions", "bits")
@@ -132,85 +221,169 @@ def _is_possible(content: dict[str, Any]) -> bool:
         return False
 
 
-@dataclass(frozen=True)
 class WordIndex:
-    """An index in memory, or mapped into it."""
+    """An index in memory, or mapped into it: the words, and all or some of its parts.
 
-    manifest: IndexManifest
-    vocabulary: Vocabulary
-    vectors: npt.NDArray[np.float32]
-    codes: npt.NDArray[np.uint64]
+    Attributes:
+        manifest: the description of the whole index.
+        vocabulary: the words.
+    """
+
+    def __init__(
+        self,
+        manifest: IndexManifest,
+        vocabulary: Words,
+        vectors: npt.NDArray[np.float32] | None,
+        codes: npt.NDArray[np.uint64] | None,
+        open_lists: Callable[[], InvertedLists] | None = None,
+    ) -> None:
+        self.manifest = manifest
+        self.vocabulary = vocabulary
+        self._open_lists = open_lists
+        self._vectors, self._codes = vectors, codes
+
+    @property
+    def vectors(self) -> npt.NDArray[np.float32]:
+        """Return the vectors, float32 (V, d); raise ArtefactError if they were not opened."""
+        if self._vectors is None:
+            raise ArtefactError("was opened without its vectors")
+        return self._vectors
+
+    @property
+    def codes(self) -> npt.NDArray[np.uint64]:
+        """Return the codes, uint64 (V, bits / 64); raise ArtefactError if they were not opened."""
+        if self._codes is None:
+            raise ArtefactError("was opened without its codes")
+        return self._codes
+
+    @cached_property
+    def lists(self) -> InvertedLists | None:
+        """Return the inverted lists, opened when they are first needed; None if there are none.
+
+        Raises SearchError if FAISS is missing, or they are not of the index's vectors.
+        """
+        if self._open_lists is None:
+            return None
+        lists = self._open_lists()
+        lists.check_shape(self.vectors.shape)
+        return lists
 
 
 def save(
     folder: str,
     manifest: IndexManifest,
-    vocabulary: Vocabulary,
-    vectors: npt.NDArray[np.float32],
+    vocabulary: Words,
+    vectors: npt.NDArray[np.float32] | None,
     codes: npt.NDArray[np.uint64],
+    lists: InvertedLists | None = None,
 ) -> IndexManifest:
-    """Write an index into an empty folder; return the manifest with its files."""
-    for name, content in contents(WordIndex(manifest, vocabulary, vectors, codes)):
-        Path(folder, name).write_bytes(content)
+    """Write an index into an empty folder; return the manifest with its files.
+
+    Without `vectors`, it is an index of codes alone. `lists` are the vectors' own; the manifest's
+    `search` describes them, save for the vectors' digest.
+    """
+    table = WordTable.of(vocabulary.terms)
+    arrays: dict[str, npt.NDArray[Any]] = dict(
+        zip(_WORDS[VERSION], (table.words, table.order), strict=True)
+    )
+    if vectors is not None:
+        arrays[_FILE_OF["vectors"]] = np.ascontiguousarray(vectors, dtype="<f4")
+    arrays[_FILE_OF["codes"]] = np.ascontiguousarray(codes, dtype="<u8")
+    for name, array in arrays.items():
+        np.save(f"{folder}/{name}", array)
+    if lists is not None:
+        Path(folder, _SEARCH).write_bytes(lists.to_bytes())
+    names = [*arrays, *([_SEARCH] if lists is not None else [])]
+    whole = replace(manifest, files=described(folder, names), version=VERSION)
+    if lists is not None:
+        of_vectors = _digest_of(whole.files, _FILE_OF["vectors"])
+        whole = replace(whole, search={**(manifest.search or {}), "vectors": of_vectors})
+    Path(folder, MANIFEST).write_text(whole.to_json(), encoding="utf-8")
     return IndexManifest.read(folder)
 
 
 def contents(index: WordIndex) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of an index, by name, and last its manifest, which describes them."""
+    """Yield the files of an index in format 1, by name; last its manifest, which describes them."""
     files = []
     for name, content in _parts(index):
         digest = hashlib.sha256(content).hexdigest()
         files.append({"path": name, "bytes": len(content), "sha256": digest})
         yield name, content
-    yield MANIFEST, replace(index.manifest, files=tuple(files)).to_json().encode()
+    yield MANIFEST, replace(index.manifest, files=tuple(files), version=1).to_json().encode()
 
 
 def _parts(index: WordIndex) -> Iterator[tuple[str, bytes]]:
     vocabulary = index.vocabulary
+    assert isinstance(vocabulary, Vocabulary)  # a table of words has no hashes
+    words, slots = _WORDS[1]
     table = pa.table({"word": vocabulary.terms, "hash": pa.array(vocabulary.hashes)})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
-    yield _WORDS, sink.getvalue().to_pybytes()
+    yield words, sink.getvalue().to_pybytes()
     for name, array in (
-        (_SLOTS, vocabulary.slots),
-        (_VECTORS, np.ascontiguousarray(index.vectors, dtype="<f4")),
-        (_CODES, np.ascontiguousarray(index.codes, dtype="<u8")),
+        (slots, vocabulary.slots),
+        (_FILE_OF["vectors"], np.ascontiguousarray(index.vectors, dtype="<f4")),
+        (_FILE_OF["codes"], np.ascontiguousarray(index.codes, dtype="<u8")),
     ):
         stream = io.BytesIO()
         np.save(stream, array)
         yield name, stream.getvalue()
 
 
-def open_index(folder: str, digest: str | None = None) -> WordIndex:
-    """Verify an index and map it into memory; raise ArtefactError if that is impossible."""
+def open_index(
+    folder: str, digest: str | None = None, parts: Collection[Part] | None = None
+) -> WordIndex:
+    """Verify an index and map it into memory; raise ArtefactError if that is impossible.
+
+    Of the vectors and the codes, only `parts` are looked at; if None, all that the index has.
+    """
     manifest = IndexManifest.read(folder, digest)
-    verify(folder, manifest.files)
+    parts = manifest.parts if parts is None else parts
+    verify(folder, manifest.needed(parts))
     try:
-        with pa.memory_map(f"{folder}/{_WORDS}") as source:
-            words = pa.ipc.open_file(source).read_all()
-        slots, vectors, codes = (
-            np.load(f"{folder}/{name}", mmap_mode="r", allow_pickle=False)
-            for name in (_SLOTS, _VECTORS, _CODES)
-        )
-        # One chunk each; putting chunks together would copy them out of the map.
-        terms, hashes = (words[name].chunk(0) for name in ("word", "hash"))
-        if not _is_table(terms, hashes, slots):
-            raise ValueError
-        vocabulary = Vocabulary.mapped(terms, hashes.to_numpy(), slots)
+        vocabulary = _open_words(folder, manifest.version)
+        arrays = {part: _mapped(folder, _FILE_OF[part]) for part in parts if part != "search"}
     except (OSError, ValueError, KeyError, IndexError, pa.ArrowException):
         raise ArtefactError("holds files that cannot be read; build it again") from None
-    count = manifest.words
-    kinds = [
-        (vectors, "<f4", (count, manifest.dimensions)),
-        (codes, "<u8", (count, manifest.bits // 64)),
-        (slots, "<i4", slots.shape[:1]),
-    ]
-    if len(vocabulary) != count or any(
-        (array.dtype, array.shape) != (np.dtype(kind), shape) for array, kind, shape in kinds
+    kinds: dict[Part, tuple[str, tuple[int, int]]] = {
+        "vectors": ("<f4", (manifest.words, manifest.dimensions)),
+        "codes": ("<u8", (manifest.words, manifest.bits // 64)),
+    }
+    if len(vocabulary) != manifest.words or any(
+        (array.dtype, array.shape) != (np.dtype(kinds[part][0]), kinds[part][1])
+        for part, array in arrays.items()
     ):
         raise ArtefactError(f"holds files of other sizes than its {MANIFEST} says; build it again")
-    return WordIndex(manifest, vocabulary, vectors.view(np.ndarray), codes.view(np.ndarray))
+    lists = partial(_mapped_lists, f"{folder}/{_SEARCH}") if "search" in parts else None
+    return WordIndex(manifest, vocabulary, arrays.get("vectors"), arrays.get("codes"), lists)
+
+
+def _mapped_lists(path: str) -> InvertedLists:
+    from quietcorpus.indexes.inverted_lists import mapped
+
+    return mapped(path)
+
+
+def _open_words(folder: str, version: int) -> Words:
+    """Map the words; raise an error of NumPy's or Arrow's if their files are of another kind."""
+    words, numbers = _WORDS[version]
+    if version == VERSION:
+        return WordTable(_mapped(folder, words), _mapped(folder, numbers))
+    with pa.memory_map(f"{folder}/{words}") as source:
+        table = pa.ipc.open_file(source).read_all()
+    # One chunk each; putting chunks together would copy them out of the map.
+    terms, hashes = (table[name].chunk(0) for name in ("word", "hash"))
+    slots = _mapped(folder, numbers)
+    if not _is_table(terms, hashes, slots):
+        raise ValueError
+    return Vocabulary.mapped(terms, hashes.to_numpy(), slots)
+
+
+def _mapped(folder: str, name: str) -> npt.NDArray[Any]:
+    # Unlike `np.load`, this opens nothing but a single array that is no pickle.
+    array: npt.NDArray[Any] = np.lib.format.open_memmap(f"{folder}/{name}", mode="r")
+    return array.view(np.ndarray)
 
 
 def _pair(ends: list[str]) -> tuple[str, str]:

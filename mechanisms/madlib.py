@@ -28,8 +28,8 @@ class Madlib:
         For every two words w, w' and every set S of vectors,
         Pr[M(w) in S] <= exp(epsilon * d(w, w')) Pr[M(w') in S], with d the Euclidean distance of
         their vectors. The nearest word of the *whole* vocabulary to the noisy vector is
-        post-processing and has the same guarantee; the nearest among a set that depends on w
-        would have none.
+        post-processing and has the same guarantee, and so has any word that follows from the noisy
+        vector and public data alone; the nearest among a set that depends on w would have none.
         It is proved for real numbers. What runs is float64 noise from 64 random bits a uniform
         (no normal beyond 9.5 standard deviations), added and rounded to float32. Only the nearest
         word is released, never the noisy vector, so that the gaps of floats are not seen as they

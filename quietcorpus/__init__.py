@@ -24,6 +24,7 @@ from quietcorpus.api import (
     evaluate,
     reconstruct,
     release,
+    search_report,
     verify,
 )
 from quietcorpus.transforms.errors import InputError, StageError, Unavailable
@@ -50,6 +51,7 @@ __all__ = [
     "ledger",
     "reconstruct",
     "release",
+    "search_report",
     "verify",
 ]
 

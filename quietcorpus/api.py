@@ -274,6 +274,7 @@ def calibrate_words(
     engine: Literal["local", "ray"] = "local",
     workers: int | None = None,
     progress: bool = False,
+    search: str | None = None,
 ) -> dict[str, Any]:
     """Measure the effect of a mechanism on an index's words, before anything is released.
 
@@ -294,6 +295,7 @@ def calibrate_words(
         engine: threads, or Ray.
         workers: the number of threads or processes here; None for one per processor.
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
+        search: the engine that a release would use, as in `faiss-ivf:probes=32`; None for exact.
 
     Returns:
         The content of `calibration.json`.
@@ -310,19 +312,23 @@ def calibrate_words(
     _whole(0, seed=seed)
     _between_0_and_1(confidence=confidence)
     from quietcorpus.evaluation.demands import demanded
+    from quietcorpus.indexes.search import EXACT
     from quietcorpus.pipelines.calibrate import words as job
     from quietcorpus.pipelines.calibrate.words_report import WordSettings
     from quietcorpus.transforms.artefacts.word_index import IndexSource
-    from quietcorpus.transforms.privatizers.words import WordMechanism
+    from quietcorpus.transforms.privatizers.words import WordMechanism, parts_read
 
     grid, exact_eta, exact_share = _exact_numbers(epsilons), _exact(eta), _exact(share)
     unchanged = None if unchanged_at_most is None else _exact(unchanged_at_most)
-    opened = IndexSource.resolve("index", absolute(index)).open()
+    chosen = WordMechanism(mechanism)
+    searching = EXACT if search is None else job.read_search("search", search)
+    parts = parts_read(chosen, searching)
+    opened = IndexSource.resolve("index", absolute(index)).open(*parts)
     given = None
     if weights is not None:
         given = job.read_weights("weights", fspath(weights), opened.vocabulary)
     settings = WordSettings(
-        mechanism=WordMechanism(mechanism),
+        mechanism=chosen,
         epsilons=grid,
         words=words,
         draws=draws,
@@ -331,6 +337,7 @@ def calibrate_words(
         weights=given,
         demands=demanded(unchanged, set_size_at_least, exact_share),
         confidence=confidence,
+        search=searching,
     )
     return job.calibrate(
         opened, absolute(output), settings, backend=engine, workers=workers, progress=progress
@@ -459,23 +466,32 @@ def build_index(
     provenance: Literal["public", "private"],
     guarantee: Place | None = None,
     bits: int = 256,
+    only: Literal["codes"] | None = None,
     seed: int = 1,
+    words: Place | None = None,
+    search: str | None = None,
 ) -> IndexManifest:
     """Make a word index of word vectors, for `kind: words`.
 
     Args:
-        source: word2vec text or binary, GloVe text, gensim KeyedVectors, or NumPy's arrays.
+        source: word2vec text or binary, GloVe text, gensim KeyedVectors, NumPy's arrays, or FAISS's
+            indexes Flat and IVF,Flat by Euclidean distance.
         output: an empty place for the index.
         provenance: whether the vectors were made from public data alone.
         guarantee: for private vectors: JSON with the guarantee under which they were made.
         bits: the length of a code; a multiple of 64.
-        seed: the seed of the codes' training.
+        only: `codes` for an index without vectors, which is small and for the mechanism brr alone.
+        seed: the seed of the codes' and lists' training.
+        words: the words of a `.faiss` or `.npy` file, one a line; by default, the `.txt` beside it.
+        search: inverted lists for the engine `faiss-ivf`, as in `ivf:lists=4096`.
 
     Raises:
         InputError: anything that a person can mend.
     """
     _one_of("provenance", provenance, ("public", "private"))
     _whole(0, seed=seed)
+    if only is not None:
+        _one_of("only", only, ("codes",))
     from quietcorpus.pipelines.artefacts import word_index as job
 
     return job.build(
@@ -485,7 +501,61 @@ def build_index(
         guarantee=None if guarantee is None else fspath(guarantee),
         bits=bits,
         seed=seed,
+        only=only,
+        words=None if words is None else fspath(words),
+        search=search,
     )
+
+
+@process_restored()
+def search_report(
+    index: Place,
+    *,
+    epsilons: Sequence[Number],
+    output: Place | None = None,
+    probes: Sequence[int] | None = None,
+    queries: int = 2048,
+    words: int = 64,
+    draws: int = 256,
+    seed: int = 1,
+    progress: bool = False,
+) -> dict[str, Any]:
+    """Compare the engines that find the words of noisy vectors: recall, speed, N_w and S_w.
+
+    Args:
+        index: a word index with vectors; with inverted lists, to see the engine `faiss-ivf`.
+        epsilons: the grid of values, each per unit of distance.
+        output: an empty place for the results, if they are to be kept.
+        probes: the numbers of lists to search; None for some that are common.
+        queries: the number of noisy vectors on which recall and speed are measured.
+        words: the number of words whose N_w and S_w are estimated.
+        draws: the number of draws for each of them.
+        seed: equal seeds give equal numbers, except speeds.
+        progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
+
+    Returns:
+        The content of `search-report.json`.
+
+    Raises:
+        InputError: anything that a person can mend.
+    """
+    _flags(progress=progress)
+    _whole(queries=queries, words=words)
+    _whole(2, draws=draws)
+    _whole(0, seed=seed)
+    given = None if probes is None else tuple(probes)
+    for number in given or ():
+        _whole(probes=number)
+    from quietcorpus.pipelines.calibrate import search_report as job
+    from quietcorpus.transforms.artefacts.word_index import IndexSource
+
+    settings = job.ReportSettings(_exact_numbers(epsilons), given, queries, words, draws, seed)
+    place = None if output is None else absolute(output)
+    source = IndexSource.resolve("index", absolute(index))
+    opened = source.open("vectors")
+    if "search" in opened.manifest.parts:
+        opened = source.open("vectors", "search")
+    return job.report(opened, place, settings, progress=progress)
 
 
 @process_restored()

@@ -1,4 +1,4 @@
-"""Word vectors, from the files that word2vec, GloVe, gensim and NumPy write."""
+"""Word vectors, from the files that word2vec, GloVe, gensim, NumPy and FAISS write."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import compress
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +17,15 @@ import pyarrow as pa
 
 from quietcorpus.indexes.tokenizer import NAME, tokenize
 from quietcorpus.indexes.vectors.binary import read_binary
+from quietcorpus.indexes.vectors.faiss_files import read_faiss
 from quietcorpus.indexes.vectors.keyed_vectors import read_keyed_vectors
 from quietcorpus.indexes.vectors.numpy_files import read_npy, read_npz
 from quietcorpus.indexes.vectors.rows import Rows, VectorsError
 from quietcorpus.indexes.vectors.text import read_text
 from quietcorpus.indexes.vocabulary import is_reachable
+
+if TYPE_CHECKING:
+    from quietcorpus.indexes.inverted_lists import InvertedLists
 
 __all__ = ["VectorsError", "WordVectors", "reachable", "read"]
 
@@ -30,7 +34,9 @@ _ZIPPABLE: dict[str, Callable[[IO[bytes]], Rows]] = {
     ".vec": read_text,
     ".bin": read_binary,
 }
-_FORMATS = ".txt, .vec (text), .bin (word2vec's binary; all with or without .gz), .kv, .npz, .npy"
+_FORMATS = (
+    ".txt, .vec (text), .bin (word2vec's binary; all with or without .gz), .kv, .npz, .npy, .faiss"
+)
 
 
 @dataclass(frozen=True)
@@ -40,23 +46,41 @@ class WordVectors:
     Attributes:
         words: n of them, in the file's order; none holds a lone surrogate.
         values: float32 (n, d), C-contiguous.
+        lists: the inverted lists of these vectors, if the file has some.
     """
 
     words: list[str]
     values: npt.NDArray[np.float32]
+    lists: InvertedLists | None = None
 
 
-def read(name: str, open_sibling: Callable[[str], IO[bytes]]) -> WordVectors:
+def read(
+    name: str,
+    open_sibling: Callable[[str], IO[bytes]],
+    open_words: Callable[[], IO[bytes]] | None = None,
+) -> WordVectors:
     """Read the vectors of the file `name`, in the format of its extension.
 
     `open_sibling` opens a file of the same folder by its name, as a binary stream (a seekable one
-    for `.npz`); it raises FileNotFoundError if there is none. Raises VectorsError for a file that
-    is damaged, lies about its size, or holds words or vectors of no use.
+    for `.npz`); it raises FileNotFoundError if there is none. `open_words` opens the words of a
+    `.faiss` or `.npy` file, which otherwise are in a `.txt` of the same folder. Raises VectorsError
+    for a file that is damaged, lies about its size, or holds words or vectors of no use.
     """
     with open_sibling(name) as stream:
-        rows = _rows(name, stream, open_sibling)
+        stem, extension = os.path.splitext(name)
+        lists = None
+        if extension in {".faiss", ".npy"}:
+            with _words(f"{stem}.txt", open_sibling, open_words) as words:
+                if extension == ".npy":
+                    rows = read_npy(stream, words)
+                else:
+                    rows, lists = read_faiss(stream, words)
+        elif open_words is not None:
+            raise VectorsError("names its words itself; give none beside it")
+        else:
+            rows = _rows(name, stream, open_sibling)
     rows.check()
-    return WordVectors(rows.words, rows.values)
+    return WordVectors(rows.words, rows.values, lists)
 
 
 def reachable(vectors: WordVectors) -> WordVectors:
@@ -71,7 +95,10 @@ def reachable(vectors: WordVectors) -> WordVectors:
             f"holds {kept.sum()} words (of {len(kept)}) that the tokeniser {NAME} yields; give "
             "vectors of at least two lower-case words of letters alone"
         )
-    return WordVectors(list(compress(vectors.words, kept)), vectors.values[kept])
+    if kept.all():
+        return vectors
+    lists = None if vectors.lists is None else vectors.lists.restricted(kept)
+    return WordVectors(list(compress(vectors.words, kept)), vectors.values[kept], lists)
 
 
 def _rows(name: str, stream: IO[bytes], open_sibling: Callable[[str], IO[bytes]]) -> Rows:
@@ -82,8 +109,6 @@ def _rows(name: str, stream: IO[bytes], open_sibling: Callable[[str], IO[bytes]]
         return reader(stream)
     if extension == ".kv":
         return read_keyed_vectors(name, stream, open_sibling)
-    if extension == ".npy":
-        return _matrix_and_words(stream, f"{stem}.txt", open_sibling)
     raise VectorsError(f"has an extension that says no format; give one of {_FORMATS}")
 
 
@@ -95,12 +120,14 @@ def _unzipped(stream: IO[bytes], reader: Callable[[IO[bytes]], Rows]) -> Rows:
         raise VectorsError(f"is not a gzip file, or damaged ({error}); fetch it again") from None
 
 
-def _matrix_and_words(
-    stream: IO[bytes], sibling: str, open_sibling: Callable[[str], IO[bytes]]
-) -> Rows:
+def _words(
+    sibling: str,
+    open_sibling: Callable[[str], IO[bytes]],
+    open_words: Callable[[], IO[bytes]] | None,
+) -> IO[bytes]:
+    if open_words is not None:
+        return open_words()
     try:
-        words = open_sibling(sibling)
+        return open_sibling(sibling)
     except FileNotFoundError:
         raise VectorsError(f"needs {sibling!r} beside it, with one word a line") from None
-    with words:
-        return read_npy(stream, words)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import posixpath
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import IO, Any, Literal, cast
 
 import numpy as np
+import numpy.typing as npt
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
@@ -17,12 +19,15 @@ from quietcorpus.evaluation.distances import euclidean_distances, hamming_distan
 from quietcorpus.indexes import binarisation
 from quietcorpus.indexes.euclidean import LONGEST_VECTOR
 from quietcorpus.indexes.folder import MANIFEST
+from quietcorpus.indexes.inverted_lists import train
+from quietcorpus.indexes.search import SearchError
 from quietcorpus.indexes.tokenizer import NAME
 from quietcorpus.indexes.vectors import VectorsError, WordVectors, reachable, read
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import EUCLIDEAN, HAMMING, IndexManifest, WordIndex, save
 from quietcorpus.pipelines.artefacts.distances import summary
 from quietcorpus.pipelines.card.parameters import disagree
+from quietcorpus.pipelines.engine.parallel import processors
 from quietcorpus.pipelines.environment.version import quietcorpus_version
 from quietcorpus.pipelines.storage import places
 from quietcorpus.pipelines.storage.output import Output
@@ -32,6 +37,7 @@ from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.errors import InputError, client_errors
 
 _SHOWN, _NEIGHBOURS = 5, 5
+_LARGEST_SEED = 2**31 - 1  # that FAISS takes
 _GUARANTEE_KEYS = ("definition", "unit", "parameters", "statement")
 
 
@@ -43,11 +49,16 @@ def build(
     guarantee: str | None,
     bits: int,
     seed: int,
+    only: Literal["codes"] | None = None,
+    words: str | None = None,
+    search: str | None = None,
 ) -> IndexManifest:
     """Build an index of the vectors at `source`; raises InputError for what a person can mend.
 
     `guarantee` is the path of a JSON file (a release's card will do) that states the guarantee
-    under which private vectors were made.
+    under which private vectors were made. With `only="codes"`, the index has no vectors; it has the
+    codes and the distances that it would have with them. `words` is the file of a FAISS index's
+    words, one a line. `search` asks for inverted lists, as in `ivf:lists=4096`.
     """
     FileSystems.set_options(PipelineOptions([]))
     source, output = absolute(source), absolute(output)
@@ -56,9 +67,14 @@ def build(
         raise InputError(f"bits: {bits} is not allowed; give a positive multiple of 64")
     if seed < 0:
         raise InputError(f"seed: {seed} is not allowed; give a whole number from 0 on")
+    if search is not None and only is not None:
+        raise InputError("search: lists are of vectors; give `search` or `only`, not both")
+    lists = None if search is None else _lists(search, seed)
     Output(output).require_writable()
     found = FileSource.resolve("source", source)
-    vectors = _read(source)
+    vectors = _read(source, None if words is None else absolute(words))
+    if vectors.lists is not None and lists is not None:
+        raise InputError(f"search: {source} has inverted lists of its own; leave `search` out")
     # `not ... <=`, because NaN would pass a test with `>`.
     if not np.linalg.norm(vectors.values.astype(np.float64), axis=1).max() <= LONGEST_VECTOR:
         raise InputError(
@@ -67,10 +83,18 @@ def build(
     origin = {"uri": places.without_folders(source), "sha256": found.digest}
     with Output(output).folder(last=MANIFEST) as folder:
         try:
-            made = make(vectors, provenance, promised, origin, bits=bits, seed=seed)
+            made = make(vectors, provenance, promised, origin, bits=bits, seed=seed, lists=lists)
         except ValueError as error:  # its message has no words of the vectors' file
             raise InputError(f"source: {source} {error}") from None
-        return save(folder, made.manifest, made.vocabulary, made.vectors, made.codes)
+        whole = only is None
+        return save(
+            folder,
+            made.manifest if whole else replace(made.manifest, search=None),
+            made.vocabulary,
+            made.vectors if whole else None,
+            made.codes,
+            made.lists if whole else None,
+        )
 
 
 def make(
@@ -81,12 +105,23 @@ def make(
     *,
     bits: int = 256,
     seed: int = 1,
+    lists: int | None = None,
 ) -> WordIndex:
     """Make an index of vectors.
 
-    `source` names their file, as `uri` and `sha256`. Raises ValueError for vectors from which no
-    codes can be made.
+    `source` names their file, as `uri` and `sha256`. With a number of `lists`, so many inverted
+    lists are trained. Raises ValueError for vectors from which no codes, or not so many lists, can
+    be made.
     """
+    inverted = vectors.lists
+    if lists is not None:
+        try:
+            inverted = train(vectors.values, lists, seed, threads=processors())
+        except SearchError as error:
+            raise InputError(f"search: {error}") from None
+    searched = None
+    if inverted is not None:
+        searched = {"lists": inverted.number, "seed": None if lists is None else seed}
     vocabulary = Vocabulary(vectors.words)
     try:
         encoder = binarisation.train(vectors.values, bits, seed)
@@ -111,8 +146,25 @@ def make(
         measures=asdict(binarisation.quality(vectors.values, codes, encoder, seed)),
         distances=distances,
         builder=f"quietcorpus {quietcorpus_version()}",
+        search=searched,
     )
-    return WordIndex(manifest, vocabulary, vectors.values, codes)
+    opened = None if inverted is None else lambda: inverted
+    return WordIndex(manifest, vocabulary, vectors.values, codes, opened)
+
+
+def _lists(search: str, seed: int) -> int:
+    """Return the number of inverted lists that `search` asks for; raises InputError."""
+    kind, _, setting = search.partition(":")
+    name, _, number = setting.partition("=")
+    if (kind, name) != ("ivf", "lists") or not re.fullmatch("[1-9][0-9]{0,8}", number):
+        raise InputError(
+            f"search: {search!r} is not allowed; give ivf:lists=NUMBER, such as ivf:lists=4096"
+        )
+    if seed > _LARGEST_SEED:
+        raise InputError(
+            f"seed: {seed} is not allowed; lists are trained by one of {_LARGEST_SEED} at most"
+        )
+    return int(number)
 
 
 def show(uri: str, words: list[str]) -> list[str]:
@@ -125,26 +177,37 @@ def show(uri: str, words: list[str]) -> list[str]:
     lines += [
         f"{file['path']:<13} {file['bytes']:,} bytes, sha256 {file['sha256']}" for file in files
     ]
-    norms = np.linalg.norm(index.vectors, axis=1)
-    quantiles = np.quantile(norms, [0, 0.05, 0.5, 0.95, 1])
-    lines.append(f"{'norms':<13} least, 5 %, median, 95 %, largest: {_numbers(quantiles)}")
+    parts = index.manifest.parts
+    alone = "" if "vectors" in parts else "; no vectors, so it serves the mechanism brr alone"
+    lines.append(f"{'holds':<13} {', '.join(('words', *parts))}{alone}")
+    if "vectors" in parts:
+        norms = np.linalg.norm(index.vectors, axis=1)
+        quantiles = np.quantile(norms, [0, 0.05, 0.5, 0.95, 1])
+        lines.append(f"{'norms':<13} least, 5 %, median, 95 %, largest: {_numbers(quantiles)}")
     return [*lines, "", *_neighbours(index, words)]
 
 
 def _neighbours(index: WordIndex, words: list[str]) -> Iterator[str]:
-    """Yield the nearest words of each given word, by either metric."""
+    """Yield the nearest words of each given word, by each metric that the index has arrays for."""
     terms = index.vocabulary.terms.to_pylist()
     for word in words or terms[:: max(1, len(terms) // _SHOWN)][:_SHOWN]:
         if word not in terms:
             raise InputError(f"words: {word!r} is not in the index")
         row = terms.index(word)
-        distances = np.linalg.norm(index.vectors - index.vectors[row], axis=1)
-        bits = np.bitwise_count(index.codes ^ index.codes[row]).sum(axis=1)
-        for metric, values in (("Euclidean", distances), ("Hamming", bits)):
+        for metric, values in _distances(index, row):
             nearest = np.argsort(values, kind="stable")
             nearest = nearest[nearest != row][:_NEIGHBOURS]
             found = ", ".join(f"{terms[i]} {values[i]:.3g}" for i in nearest)
             yield f"{word:<13} {metric}: {found}"
+
+
+def _distances(index: WordIndex, row: int) -> Iterator[tuple[str, npt.NDArray[Any]]]:
+    """Yield the name of each metric that the index has arrays for, and the distances from a row."""
+    for part in index.manifest.parts:
+        if part == "vectors":
+            yield "Euclidean", np.linalg.norm(index.vectors - index.vectors[row], axis=1)
+        elif part == "codes":
+            yield "Hamming", np.bitwise_count(index.codes ^ index.codes[row]).sum(axis=1)
 
 
 def _promise(provenance: str, guarantee: str | None) -> dict[str, Any] | None:
@@ -178,7 +241,7 @@ def _promise(provenance: str, guarantee: str | None) -> dict[str, Any] | None:
     return promised
 
 
-def _read(source: str) -> WordVectors:
+def _read(source: str, words: str | None) -> WordVectors:
     folder, name = posixpath.split(source)
 
     def opened(sibling: str) -> IO[bytes]:
@@ -189,9 +252,15 @@ def _read(source: str) -> WordVectors:
             raise FileNotFoundError(uri) from None
         return cast(IO[bytes], stream)
 
+    def opened_words() -> IO[bytes]:
+        assert words is not None
+        with client_errors(f"words: {words} cannot be read; check the path"):
+            stream = FileSystems.open(words, compression_type=CompressionTypes.UNCOMPRESSED)
+        return cast(IO[bytes], stream)
+
     with client_errors(f"source: {source} cannot be read; check the path"):
         try:
-            return reachable(read(name, opened))
+            return reachable(read(name, opened, None if words is None else opened_words))
         except VectorsError as error:
             raise InputError(f"source: {source} {error}") from None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
@@ -14,6 +15,8 @@ import pyarrow.compute as pc
 
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
+from quietcorpus.indexes.inverted_lists import around
+from quietcorpus.indexes.search import Searching
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.guarantees import round_up
@@ -25,7 +28,7 @@ from quietcorpus.transforms.privatizers.rows import Privatizer
 from quietcorpus.transforms.privatizers.words import WordMechanism, WordPrivatizer, WordsParameters
 
 _WORDS_TRIED = 128
-_LINE = 4
+_LINE, _LISTS = 4, 2
 _TEXTS = 1 << 18  # draws for one audit, from a made-up index
 _PRODUCTS = 1 << 38  # multiplications, or words of bits compared, in one audit's searches
 _LEAST = 1000  # draws at least, whatever they cost
@@ -60,6 +63,8 @@ def of_line(parameters: WordsParameters, index: WordIndex) -> Sampled:
     """
     epsilon = parameters.guarantee(index).epsilon
     line, apart = line_of(parameters.mechanism, epsilon, index)
+    if parameters.search.approximate:
+        line, parameters = in_lists(line, parameters)
     words = line.vocabulary.terms.to_pylist()
     tokens = 1 if parameters.per == "word" else 2
     known = pa.array([" ".join(some) for some in itertools.product(words, repeat=tokens)])
@@ -99,6 +104,20 @@ def line_of(
     )
     euclidean = mechanism is WordMechanism.MADLIB
     return line, Fraction(float(step)) if euclidean else Fraction(flips)
+
+
+def in_lists(line: WordIndex, parameters: WordsParameters) -> tuple[WordIndex, WordsParameters]:
+    """Return the same index with two lists, and parameters by which one of them is searched.
+
+    Neighbours on the line are in one list or in two, so that a search tells them apart if it begins
+    at a word's own list.
+    """
+    halves = np.split(line.vectors, _LISTS)
+    lists = around(np.stack([half.mean(axis=0) for half in halves]), line.vectors)
+    return (
+        WordIndex(line.manifest, line.vocabulary, line.vectors, line.codes, lambda: lists),
+        replace(parameters, search=Searching(parameters.search.engine, probes=1)),
+    )
 
 
 def of_releases(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,17 @@ from quietcorpus.evaluation.demands import Design
 from quietcorpus.evaluation.neighbours import euclidean_neighbours, hamming_neighbours
 from quietcorpus.evaluation.solver import Solution, solve
 from quietcorpus.evaluation.tallies import child
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.search import (
+    CODE_ENGINES,
+    DEFAULT_PROBES,
+    VECTOR_ENGINES,
+    Engine,
+    Search,
+    SearchError,
+    Searching,
+    vector_search,
+)
+from quietcorpus.indexes.vocabulary import Words
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.pipelines.calibrate import words_plot, words_report
 from quietcorpus.pipelines.calibrate.word_blocks import runner
@@ -84,7 +95,7 @@ def calibrate(
 def _measured(
     index: WordIndex, settings: WordSettings, run: Run
 ) -> tuple[Measured, Solution | None]:
-    simulated = simulator(settings.mechanism, index)
+    simulated = simulator(settings.mechanism, index, _search(index, settings))
     seed = np.random.SeedSequence(settings.seed)
     size, weights = simulated.size, settings.weights
     solution = None
@@ -108,6 +119,38 @@ def _measured(
     return measured, solution
 
 
+def _search(index: WordIndex, settings: WordSettings) -> Search | None:
+    """Return the approximate search of a release; None if it finds what exact search finds."""
+    searching = settings.search
+    if settings.mechanism is not WordMechanism.MADLIB:
+        if searching.engine not in CODE_ENGINES:
+            raise InputError(f"search: {searching.engine.value} is not for brr")
+        return None
+    if searching.engine not in VECTOR_ENGINES:
+        raise InputError(f"search: {searching.engine.value} is not for madlib")
+    if not searching.approximate:
+        return None
+    try:
+        return vector_search(searching, index.vectors, index.lists)
+    except SearchError as error:
+        raise InputError(f"search: {error}") from None
+
+
+def read_search(key: str, given: str) -> Searching:
+    """Read an engine as a command line names it: `faiss-ivf:probes=32`; raises InputError."""
+    name, _, setting = given.partition(":")
+    probes = re.fullmatch("probes=([1-9][0-9]{0,8})", setting)
+    approximate = name == Engine.FAISS_IVF
+    if name not in list(Engine) or (setting and not (approximate and probes)):
+        raise InputError(
+            f"{key}: {given!r} is not allowed; give one of {', '.join(Engine)}, and for "
+            f"{Engine.FAISS_IVF.value} the lists to search, such as faiss-ivf:probes=32"
+        )
+    if not approximate:
+        return Searching(Engine(name))
+    return Searching(Engine.FAISS_IVF, int(probes[1]) if probes else DEFAULT_PROBES)
+
+
 def _neighbours(index: WordIndex, settings: WordSettings, measured: Measured) -> dict[str, Any]:
     ranks = [rank for rank in _RANKS if rank < index.manifest.words]
     words = measured.words[:_NEIGHBOURS_OF]
@@ -122,7 +165,7 @@ def _neighbours(index: WordIndex, settings: WordSettings, measured: Measured) ->
     }
 
 
-def read_weights(key: str, path: str, vocabulary: Vocabulary) -> npt.NDArray[np.float64]:
+def read_weights(key: str, path: str, vocabulary: Words) -> npt.NDArray[np.float64]:
     """Read weights of a vocabulary's words from Parquet with the columns `term` and `weight`.
 
     A release's `vocabulary.parquet` is one possible file. Negative noisy counts, and words that the

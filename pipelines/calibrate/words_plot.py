@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,12 +14,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, which remain distinct under any colour vision.
-_BLUE, _ORANGE, _GREEN, _BLACK = "#0072B2", "#D55E00", "#009E73", "#000000"
+BLUE, ORANGE, GREEN, BLACK = "#0072B2", "#D55E00", "#009E73", "#000000"
 _WIDE = 30
 
 
 def pictures(content: dict[str, Any]) -> dict[str, bytes]:
     """Draw `calibration.png` and `calibration.svg` from the content of `calibration.json`."""
+    return render("calibration", lambda figure: _draw(figure, content))
+
+
+def render(name: str, draw: Callable[[Figure], None]) -> dict[str, bytes]:
+    """Return a wide picture as PNG and SVG, by file name; equal drawings give equal bytes."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -27,12 +32,12 @@ def pictures(content: dict[str, Any]) -> dict[str, bytes]:
     settings: dict[Any, Any] = {"svg.hashsalt": "quietcorpus", "font.size": 9, "axes.titlesize": 10}
     with mpl.rc_context(settings):
         figure = Figure(figsize=(12, 4.8), layout=ConstrainedLayoutEngine(w_pad=0.12))
-        _draw(figure, content)
+        draw(figure)
         drawn = {}
         for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
             stream = io.BytesIO()
             figure.savefig(stream, format=kind, dpi=160, metadata=metadata)
-            drawn[f"calibration.{kind}"] = stream.getvalue()
+            drawn[f"{name}.{kind}"] = stream.getvalue()
     return drawn
 
 
@@ -45,17 +50,22 @@ def _draw(figure: Figure, content: dict[str, Any]) -> None:
         _epsilon_axis(axes, content)
     _neighbours(neighbours, content)
     for axes in (unchanged, sizes, neighbours):
-        axes.grid(alpha=0.25, linewidth=0.5)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(  # below, where it hides nothing
-            loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, fontsize=8, frameon=False
-        )
+        tidy(axes)
+
+
+def tidy(axes: Axes) -> None:
+    """Add a grid and a legend."""
+    axes.grid(alpha=0.25, linewidth=0.5)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(  # below, where it hides nothing
+        loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, fontsize=8, frameon=False
+    )
 
 
 def _unchanged(axes: Axes, content: dict[str, Any]) -> None:
     rows = content["by_epsilon"]
     quantiles = [row["unchanged"]["quantiles"] for row in rows]
-    _bands(axes, [row["epsilon"] for row in rows], quantiles, _BLUE)
+    _bands(axes, [row["epsilon"] for row in rows], quantiles, BLUE)
     axes.set(ylim=(-0.02, 1.02), ylabel="$N_w$: share of draws that give the word itself")
     axes.set_title("How often a word comes back unchanged")
 
@@ -63,16 +73,16 @@ def _unchanged(axes: Axes, content: dict[str, Any]) -> None:
 def _set_sizes(axes: Axes, content: dict[str, Any]) -> None:
     rows, parameters = content["by_epsilon"], content["parameters"]
     quantiles = [row["set_size"]["quantiles"] for row in rows]
-    _bands(axes, [row["epsilon"] for row in rows], quantiles, _ORANGE)
+    _bands(axes, [row["epsilon"] for row in rows], quantiles, ORANGE)
     axes.axhline(
         parameters["held"],
-        color=_BLACK,
+        color=BLACK,
         linestyle=":",
         linewidth=1,
         label=f"most that {parameters['draws']:,} draws can show",
     )
     axes.set_yscale("log")
-    _plain(axes.yaxis)
+    plain(axes.yaxis)
     share = 100 * (1 - parameters["eta"])
     axes.set_ylabel(f"$S_w$: words that hold {share:.4g} % of the draws")
     axes.set_title("Into how many words it turns")
@@ -80,11 +90,11 @@ def _set_sizes(axes: Axes, content: dict[str, Any]) -> None:
 
 def _neighbours(axes: Axes, content: dict[str, Any]) -> None:
     neighbours = content["neighbours"]
-    _bands(axes, neighbours["ranks"], neighbours["quantiles"], _GREEN)
+    _bands(axes, neighbours["ranks"], neighbours["quantiles"], GREEN)
     mean = content["mean_distance"]
-    axes.axhline(mean, color=_BLACK, linestyle=":", linewidth=1, label="mean of all pairs")
+    axes.axhline(mean, color=BLACK, linestyle=":", linewidth=1, label="mean of all pairs")
     axes.set_xscale("log")
-    _plain(axes.xaxis)
+    plain(axes.xaxis)
     unit = " (bits)" if content["unit"] == "bit" else ""
     axes.set(xlabel="k", ylabel=f"{content['metric']} distance{unit}", ylim=(0, None))
     axes.set_title("How far a word's k-th neighbour is")
@@ -111,15 +121,15 @@ def _epsilon_axis(axes: Axes, content: dict[str, Any]) -> None:
     epsilons = [row["epsilon"] for row in content["by_epsilon"]]
     if max(epsilons) > _WIDE * min(epsilons):
         axes.set_xscale("log")
-        _plain(axes.xaxis)
+        plain(axes.xaxis)
     axes.set_xlabel(f"$\\varepsilon$ per {content['unit']}")
     if content["solution"] is not None:
         solved = content["solution"]["epsilon"]
         label = f"$\\varepsilon$ = {solved:g}, solved for"
-        axes.axvline(solved, color=_BLACK, linestyle="--", linewidth=1, label=label)
+        axes.axvline(solved, color=BLACK, linestyle="--", linewidth=1, label=label)
 
 
-def _plain(axis: Axis) -> None:
+def plain(axis: Axis) -> None:
     """Label a logarithmic axis with numbers rather than powers of ten."""
     from matplotlib.ticker import FuncFormatter, NullFormatter
 

@@ -17,6 +17,7 @@ from quietcorpus.evaluation.demands import Demand
 from quietcorpus.evaluation.intervals import mean_over_blocks
 from quietcorpus.evaluation.solver import Solution
 from quietcorpus.evaluation.tallies import WORDS_A_BLOCK
+from quietcorpus.indexes.search import EXACT, Searching
 from quietcorpus.indexes.word_index import IndexManifest
 from quietcorpus.pipelines.artefacts.distances import distance, matched
 from quietcorpus.transforms.privatizers.words import WordMechanism
@@ -42,6 +43,7 @@ class WordSettings:
         weights: None, or float64 (V,): words are drawn in proportion. They must be public.
         demands: the demands that an epsilon is sought for, if any.
         confidence: the confidence of that epsilon.
+        search: the engine that a release would use.
     """
 
     mechanism: WordMechanism
@@ -53,6 +55,7 @@ class WordSettings:
     weights: npt.NDArray[np.float64] | None = None
     demands: tuple[Demand, ...] = ()
     confidence: float = 0.95
+    search: Searching = EXACT
 
 
 def content(
@@ -98,6 +101,7 @@ def content(
             "held": measured.held,
             "seed": settings.seed,
             "quantiles": list(QUANTILES),
+            **settings.search.law,
         },
         "by_epsilon": [
             _row(manifest, settings, measured, e) for e in range(len(settings.epsilons))
@@ -116,6 +120,7 @@ def _title(manifest: IndexManifest, settings: WordSettings, measured: Measured) 
     return (
         f"{_NAMES[settings.mechanism]} on {manifest.words:,} words ({size}): "
         f"{measured.draws:,} draws for each of {len(measured.words):,} words"
+        + (f", {settings.search}" if settings.search.approximate else "")
     )
 
 

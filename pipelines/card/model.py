@@ -76,6 +76,14 @@ class Spread(Part):
     largest: float
 
 
+class Recall(Part):
+    """How often an approximate search finds the word that is nearest to a noisy vector."""
+
+    share: float = Field(description="recall@1, on noisy vectors of the index's words, all alike")
+    interval: list[float] = Field(description="its 95 % interval")
+    queries: int = Field(description="the number of noisy vectors")
+
+
 class Typical(Part):
     """The effect of an epsilon on words: estimates over a sample of the index's words."""
 
@@ -87,6 +95,9 @@ class Typical(Part):
         "exceed `set_size_limit`"
     )
     set_size_limit: int = Field(description="the most that so many draws can show")
+    recall: Recall | None = Field(
+        None, description="at this epsilon, where the search is approximate"
+    )
 
 
 class Meaning(Part):

@@ -11,6 +11,7 @@ from quietcorpus.pipelines.card.model import (
     Artefact,
     Card,
     Meaning,
+    Recall,
     Reconstruction,
     Spread,
 )
@@ -158,15 +159,24 @@ def _meaning(meaning: Meaning) -> str:
     rows = [
         f"| {'any' if t.document_words is None else format(t.document_words, ',')} "
         f"| {t.epsilon:.4g} | {_spread(t.unchanged, none='none seen')} "
-        f"| {_spread(t.set_size, most=t.set_size_limit)} |\n"
+        f"| {_spread(t.set_size, most=t.set_size_limit)} |{_recall(t.recall)}\n"
         for t in meaning.typical
     ]
+    searched = any(t.recall for t in meaning.typical)
     head = (
         "| words of the document | epsilon of a word | released as it is (N_w) | words that hold "
-        "95 % of the chance (S_w) |\n|---|---|---|---|\n"
+        f"95 % of the chance (S_w) |{' nearest words found (recall) |' if searched else ''}\n"
+        f"|---|---|---|---|{'---|' if searched else ''}\n"
     )
     note = "Median word, and in brackets the middle 90 % and the extremes: "
     return f"{losses}\n{head}{''.join(rows)}\n{note}{meaning.sample}.\n"
+
+
+def _recall(recall: Recall | None) -> str:
+    if recall is None:
+        return ""
+    low, high = recall.interval
+    return f" {recall.share:.3f} ({low:.3f} to {high:.3f}, of {recall.queries:,} noisy vectors) |"
 
 
 def _spread(spread: Spread, *, none: str = "0", most: float = math.inf) -> str:

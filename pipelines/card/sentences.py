@@ -9,7 +9,7 @@ from quietcorpus.mechanisms.madlib import Madlib
 from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.parameters import MetricParameters, SentenceParameters
-from quietcorpus.pipelines.card.words import check_epsilon, check_words
+from quietcorpus.pipelines.card.words import SearchEngine, check_epsilon, check_words, notes_on
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.errors import InputError
 
@@ -45,6 +45,7 @@ class SentencesMechanism(Mechanism):
     encoder_software: str
     candidates_number: int | None = None
     projections: int | None = None
+    search: SearchEngine | None = None
 
     @property
     def promise(self) -> Promise | None:
@@ -59,14 +60,19 @@ class SentencesMechanism(Mechanism):
 
     @property
     def notes(self) -> list[str]:
-        """Return a warning if the candidates were calibrated with another number of sentences."""
+        """Return a warning if candidates were calibrated with another number of sentences.
+
+        An approximate search for words is noted as well.
+        """
+        searched = notes_on(self.search)
         own, public = self.most_sentences, self.candidates_most_sentences
         if public in (None, own):
-            return []
+            return searched
         return [
+            *searched,
             f"Candidates were calibrated with the first {public} sentences of public documents, "
             f"and of these documents the first {own} count: the guarantee is the same, what the "
-            "embeddings are good for may not be."
+            "embeddings are good for may not be.",
         ]
 
 

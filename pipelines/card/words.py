@@ -6,15 +6,24 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from pydantic import Field
+
 from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
 from quietcorpus.mechanisms.madlib import Madlib
 from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
 from quietcorpus.pipelines.card.model import Artefact, Card
-from quietcorpus.pipelines.card.parameters import MetricParameters
+from quietcorpus.pipelines.card.parameters import MetricParameters, Part
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.errors import InputError
 
 METRICS = {"madlib": Madlib.metric, "brr": BinaryRandomizedResponse.metric}
+
+
+class SearchEngine(Part):
+    """The engine that found words, where the spec names one."""
+
+    engine: str
+    probes: int | None = Field(None, description="the number of lists that were searched")
 
 
 class WordsMechanism(Mechanism):
@@ -30,6 +39,7 @@ class WordsMechanism(Mechanism):
     epsilon_exact: str
     words: int
     matched: dict[str, Any] | None = None
+    search: SearchEngine | None = None
 
     @property
     def promise(self) -> Promise | None:
@@ -38,10 +48,27 @@ class WordsMechanism(Mechanism):
         return Promise(MetricParameters, metric) if metric else None
 
     @property
+    def notes(self) -> list[str]:
+        """Return what an approximate search means."""
+        return notes_on(self.search)
+
+    @property
     def files(self) -> Mapping[str, FileFormat]:
         """Return the format of the data."""
         meaning = "`text`, the released words with single spaces between them"
         return {"data": FileFormat(meaning, ("id", "text"))}
+
+
+def notes_on(search: SearchEngine | None) -> list[str]:
+    """Return what the README says of a search; nothing of one that finds the nearest words."""
+    if search is None or search.probes is None:
+        return []
+    return [
+        f"Words were found by approximate search, in the {search.probes} lists of the index that "
+        "are nearest to a noisy vector: not always the nearest word, but one that follows from the "
+        "noisy vector and the public index alone. The guarantee is the same; the estimates of N_w "
+        "and S_w are of this search."
+    ]
 
 
 def check(output: str, card: Card) -> None:

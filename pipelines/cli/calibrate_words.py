@@ -92,6 +92,11 @@ class _Words(click.ParamType):
     type=click.FloatRange(0, 1, True, True),
     help="The confidence of the solution.",
 )
+@click.option(
+    "--search",
+    metavar="ENGINE[:probes=NUMBER]",
+    help="The engine that a release would use: faiss-ivf:probes=32, say; exact by default.",
+)
 @seed_option("all draws")
 @engine_option
 @click.option(

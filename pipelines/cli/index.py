@@ -10,6 +10,7 @@ import click
 from quietcorpus import api
 from quietcorpus.pipelines.cli.command import command
 from quietcorpus.pipelines.cli.options import (
+    Numbers,
     new_place_option,
     provenance_option,
     quiet_option,
@@ -43,13 +44,26 @@ def index() -> None:
 @click.option(
     "--bits", default=256, show_default=True, help="The length of a code; a multiple of 64."
 )
-@seed_option("the codes' training")
+@click.option(
+    "--only",
+    type=click.Choice(["codes"]),
+    help="Leave out the vectors: a small index, for the mechanism brr alone.",
+)
+@click.option("--words", help="The words of a FAISS index or of vectors in .npy, one a line.")
+@click.option(
+    "--search",
+    metavar="ivf:lists=NUMBER",
+    help="Add inverted lists, for releases by the approximate engine faiss-ivf.",
+)
+@seed_option("the codes' and the lists' training")
 def build(source: str, output: str, **given: Any) -> Iterator[str]:
     """Make a word index from the vectors at SOURCE.
 
     SOURCE is word2vec text or binary (.vec, .txt, .bin, also with .gz), GloVe text, gensim
-    KeyedVectors (.kv), or NumPy's .npz (arrays `words` and `vectors`) or .npy (with a .txt of words
-    in the same folder), on this machine or in an object store. Words that the tokeniser never
+    KeyedVectors (.kv), NumPy's .npz (arrays `words` and `vectors`) or .npy, or FAISS's .faiss (Flat
+    or IVF,Flat by Euclidean distance), on this machine or in an object store. The words of .npy and
+    .faiss are in --words, else in a .txt of the same name and folder. The lists of IVF,Flat serve
+    the engine faiss-ivf. Words that the tokeniser never
     yields (capitals, digits, punctuation, phrases) are left out.
     """
     api.build_index(source, output, **given)
@@ -136,6 +150,71 @@ def build_candidates(source: str, output: str, **given: Any) -> Iterator[str]:
 def show(index: str, words: Sequence[str]) -> Iterator[str]:
     """Verify the index at INDEX (a folder or an object-store URI), and print its content."""
     yield from _shown(index, list(words))
+
+
+class _Probes(click.ParamType):
+    """A list of whole numbers above zero."""
+
+    name = "numbers"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        number = click.IntRange(1)
+        return tuple(int(number.convert(part, param, ctx)) for part in value.split(","))
+
+
+@command(
+    "search-report",
+    group=index,
+    short_help="Compare exact and approximate search: recall, speed, N_w and S_w.",
+    note="; nothing was written",
+)
+@click.argument("place", metavar="INDEX")
+@click.option(
+    "--epsilons",
+    required=True,
+    type=Numbers(),
+    help="The grid of values, such as 5,10,15,20, each per unit of distance.",
+)
+@click.option("--output", help="The place for JSON and plots, still empty; none unless given.")
+@click.option(
+    "--probes", type=_Probes(), help="The numbers of lists to search; 8,32,128 unless given."
+)
+@click.option(
+    "--queries",
+    default=2048,
+    show_default=True,
+    type=click.IntRange(1),
+    help="The number of noisy vectors on which recall and speed are measured.",
+)
+@click.option(
+    "--words",
+    default=64,
+    show_default=True,
+    type=click.IntRange(1),
+    help="The number of words whose N_w and S_w are estimated.",
+)
+@click.option(
+    "--draws",
+    default=256,
+    show_default=True,
+    type=click.IntRange(2),
+    help="The number of draws for each of them.",
+)
+@seed_option("words and noise")
+@quiet_option
+def search_report(place: str, **given: Any) -> Iterator[str]:
+    """Compare the engines that find the words of noisy vectors, on the index at INDEX.
+
+    For every epsilon and engine, this measures how often the nearest word is found (recall@1), how
+    many words are found in a second by one thread, and what a release by Madlib would do to words:
+    N_w and S_w, as `quietcorpus calibrate words` measures them. The engine faiss-ivf needs an index
+    that was built with --search.
+    """
+    from quietcorpus.pipelines.calibrate.search_report import lines
+
+    yield from lines(api.search_report(place, **given))
 
 
 def _shown(uri: str, words: list[str]) -> Iterator[str]:

@@ -36,7 +36,7 @@ from quietcorpus.pipelines.evaluate.study import (
     refuse_unknown,
 )
 from quietcorpus.pipelines.kinds.prepare import prepare
-from quietcorpus.pipelines.kinds.word_meaning import simulator
+from quietcorpus.pipelines.kinds.word_meaning import approximate_search, simulator
 from quietcorpus.pipelines.kinds.words import WordsKind
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.transforms.errors import InputError
@@ -57,7 +57,8 @@ class WordsStudy(Study):
         self._sample = studied.sample
         kind = prepare(studied.described)
         assert isinstance(kind, WordsKind)
-        self._parameters, self._index = kind.parameters, kind.index
+        self._parameters = kind.parameters
+        self._index = kind.parameters.index.open()  # vectors too, whatever the mechanism reads
         unknown = kind.parameters.out_of_vocabulary == "draw"
         self._offsets, self._before = self._looked_up(unknown=unknown)
         self._originals = self._counted(self._before)
@@ -70,6 +71,11 @@ class WordsStudy(Study):
             "The classifier learns from the released texts of two thirds of the documents, and is "
             "tested on the others as they are.",
         ]
+        if not self._has_vectors:
+            self.notes.append(
+                "The index has codes alone. So similarity, and linkage by mean vectors, are not "
+                "measured; an attacker may have the vectors."
+            )
 
     def redraw(self, spec: Spec) -> Draw:
         """Draw fresh noise for every word."""
@@ -98,9 +104,10 @@ class WordsStudy(Study):
         if len(changes.words):
             yield Observation("n-w", "release", float(changes.unchanged_share.mean()))
             yield Observation("s-w", "release", float(changes.set_size.mean()))
-        yield Observation("similarity", "release", self._similarity(after))
         dealt = generator.permutation(after)  # words of all documents, shuffled
-        yield Observation("similarity", "noise", self._similarity(dealt))
+        if self._has_vectors:
+            yield Observation("similarity", "release", self._similarity(after))
+            yield Observation("similarity", "noise", self._similarity(dealt))
         yield from self._classified(self._counted(after), "release", number)
         guesses = self._guesses(draw.law or self._parameters)
         yield share_found("inversion-bayes", "floor", before == 0, "", documents[known])
@@ -109,6 +116,10 @@ class WordsStudy(Study):
         # Shuffled words keep each document's length, which an attacker can use; here, whole
         # documents are shuffled instead.
         yield from attacks_beside_noise(self._sample, self._views(after), generator)
+
+    @property
+    def _has_vectors(self) -> bool:
+        return "vectors" in self._index.manifest.parts
 
     def _looked_up(self, *, unknown: bool) -> tuple[npt.NDArray[np.int64], Words]:
         tokens = tokenize(self._sample.documents.texts)
@@ -159,7 +170,9 @@ class WordsStudy(Study):
         words = np.arange(len(self._index.vocabulary))
         # Where a document's words share epsilon, the attacker takes its typical length.
         length = np.median(np.diff(self._offsets)) if law.per == "document" else 1
-        model, epsilon = simulator(law.mechanism, self._index), float(law.epsilon) / max(1, length)
+        # An attacker knows the engine of the search, too.
+        model = simulator(law.mechanism, self._index, approximate_search(law, self._index))
+        epsilon = float(law.epsilon) / max(1, length)
         prior = zipf(words + 1)
         draws = np.maximum(1, np.round(_DRAWS * prior)).astype(np.int64)
         counts, others = (simulated_counts(model, words, epsilon, draws, s) for s in self._seeds)
@@ -206,6 +219,8 @@ class WordsStudy(Study):
         scores: dict[str, Score] = {
             "by words and length": self._of_equal_length(words, by_words),
             "by words": by_words,
-            "by mean vectors": cosines(self._means(counts), self._means(self._originals)),
         }
+        if self._has_vectors:
+            means = self._means(counts), self._means(self._originals)
+            scores["by mean vectors"] = cosines(*means)
         return Views(self._originals, counts, scores)

@@ -52,6 +52,7 @@ class EmbeddedWordsKind(Kind):
                 mechanism=WordMechanism.MADLIB,
                 epsilon=spec.epsilon,
                 index=spec.index,
+                search=spec.search,
             )
         )
         dimensions = int(manifest.encoder["dimensions"])

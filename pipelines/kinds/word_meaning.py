@@ -8,28 +8,56 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.evaluation.calibration import choose_words, held_draws, measure
-from quietcorpus.evaluation.simulation import BrrSimulator, MadlibSimulator, Simulator
+from quietcorpus.evaluation.recall import noisy_queries, recall
+from quietcorpus.evaluation.simulation import (
+    BrrSimulator,
+    MadlibSimulator,
+    SearchedSimulator,
+    Simulator,
+)
+from quietcorpus.indexes.search import EXACT, Search, vector_search
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.guarantees import round_up
 from quietcorpus.pipelines.artefacts.distances import distance, mean_interval
-from quietcorpus.pipelines.card.model import Meaning, Spread, Typical
+from quietcorpus.pipelines.card.model import Meaning, Recall, Spread, Typical
 from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters
 
 _WORDS, _DRAWS, _ETA = 256, 256, Fraction(1, 20)
 _SEED = 1  # for estimates on public data, which are thus the same for every release
 _DOCUMENT_WORDS = (10, 100, 1000)
 _SHARING_WORDS = (1, *_DOCUMENT_WORDS)  # a document of one word has the whole epsilon for it
+_QUERIES = 2048  # on which an approximate search's recall is measured
 
 
-def simulator(mechanism: WordMechanism, index: WordIndex) -> Simulator:
-    """Return a simulator of the mechanism on the index's words, for estimates."""
+def simulator(mechanism: WordMechanism, index: WordIndex, search: Search | None) -> Simulator:
+    """Return a simulator of the mechanism on the index's words, for estimates.
+
+    `search` is the release's, if it is approximate; all others find what exact search finds.
+    """
+    if search is not None:
+        return SearchedSimulator(index.vectors, search)
     if mechanism is WordMechanism.MADLIB:
         return MadlibSimulator(index.vectors)
     return BrrSimulator(index.codes)
 
 
+def approximate_search(parameters: WordsParameters, index: WordIndex) -> Search | None:
+    """Return the search that a release's words depend on; None if it finds what exact search finds.
+
+    Raises InputError if the engine cannot search this index here, whichever it is.
+    """
+    if parameters.search == EXACT:
+        return None
+    search = parameters.search_of(index)
+    return search if parameters.search.approximate else None
+
+
 def explain_epsilon(parameters: WordsParameters, index: WordIndex) -> Meaning:
-    """Estimate what the release's epsilon means for the words of its index."""
+    """Estimate what the release's epsilon means for the words of its index.
+
+    Raises InputError if the engine of the search cannot search them here.
+    """
+    search = approximate_search(parameters, index)
     mean, maximum = (
         distance(index.manifest, parameters.mechanism, by) for by in ("mean", "maximum")
     )
@@ -38,7 +66,7 @@ def explain_epsilon(parameters: WordsParameters, index: WordIndex) -> Meaning:
     seed = np.random.SeedSequence(_SEED)
     words = choose_words(index.manifest.words, min(_WORDS, index.manifest.words), seed)
     measured = measure(
-        simulator(parameters.mechanism, index),
+        simulator(parameters.mechanism, index, search),
         words,
         epsilons,
         _DRAWS,
@@ -64,6 +92,7 @@ def explain_epsilon(parameters: WordsParameters, index: WordIndex) -> Meaning:
                 unchanged=_spread(unchanged[i]),
                 set_size=_spread(sizes[i]),
                 set_size_limit=measured.held,
+                recall=None if search is None else _recall(search, index, epsilons[i]),
             )
             for i, length in enumerate(lengths)
         ],
@@ -73,6 +102,13 @@ def explain_epsilon(parameters: WordsParameters, index: WordIndex) -> Meaning:
             f"not seen beyond {measured.held}"
         ),
     )
+
+
+def _recall(search: Search, index: WordIndex, epsilon: float) -> Recall:
+    seed = np.random.SeedSequence([_SEED, 1])
+    queries = noisy_queries(index.vectors, epsilon, _QUERIES, seed)
+    found = recall(search, vector_search(EXACT, index.vectors), queries)
+    return Recall(share=found.share, interval=list(found.interval), queries=found.queries)
 
 
 def _spread(values: npt.NDArray[np.number]) -> Spread:

@@ -19,12 +19,17 @@ from quietcorpus.pipelines.card.weakness import Weakness, of_guarantee, of_words
 from quietcorpus.pipelines.kinds.job import Job, release_documents
 from quietcorpus.pipelines.kinds.kind import Account, Kind
 from quietcorpus.pipelines.kinds.word_meaning import explain_epsilon
+from quietcorpus.pipelines.spec.search import searching
 from quietcorpus.pipelines.spec.values import LARGEST_EPSILON
 from quietcorpus.pipelines.spec.words import MatchedEpsilon, WordsSpec
 from quietcorpus.pipelines.storage import places
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.privatizers.words import WORDS_ROW_GROUP_ROWS, WordsParameters
+from quietcorpus.transforms.privatizers.words import (
+    WORDS_ROW_GROUP_ROWS,
+    WordsParameters,
+    parts_read,
+)
 from quietcorpus.transforms.shards import Tally, Written
 
 _SMALLEST_EPSILON = Fraction(1, 10**6)
@@ -32,7 +37,7 @@ _SMALLEST_EPSILON = Fraction(1, 10**6)
 
 @dataclass(frozen=True)
 class WordsKind(Kind):
-    """The kind `words`, with its index found, verified and memory-mapped."""
+    """The kind `words`, with what it reads of its index found, verified and memory-mapped."""
 
     spec: WordsSpec
     parameters: WordsParameters
@@ -47,7 +52,8 @@ class WordsKind(Kind):
     def resolve(cls, spec: WordsSpec, _workers: int = 1) -> WordsKind:
         """Open the index and compute epsilon; raises InputError if either cannot be used."""
         source = IndexSource.resolve("mechanism.index", spec.index)
-        index = source.open()
+        search = searching(spec.search)
+        index = source.open(*parts_read(spec.mechanism, search))
         if disagree((index.manifest.guarantee or {}).get("parameters")):
             raise InputError(
                 f"mechanism.index: {spec.index}: the decimals of the guarantee of its vectors are "
@@ -59,6 +65,7 @@ class WordsKind(Kind):
             "word" if spec.document_epsilon is None else "document",
             spec.out_of_vocabulary,
             source,
+            search,
         )
         # The meaning needs the index alone, so it need not wait for the end of a long run.
         return cls(spec, parameters, index, explain_epsilon(parameters, index))

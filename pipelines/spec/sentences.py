@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.mechanisms.deep_candidate import Utility
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec
+from quietcorpus.pipelines.spec.search import SearchSpec, unless_given
 from quietcorpus.pipelines.spec.values import (
     Count,
     Epsilon,
@@ -65,6 +66,10 @@ class SentencesSpec(MechanismSpec):
         Count,
         at_most(MOST_SENTENCES, "how many sentences of a document count, at most"),
     ] = 64
+    search: Annotated[
+        SearchSpec | None,
+        Field(description="the engine of the search for words; for `madlib` alone"),
+    ] = None
 
     @model_validator(mode="after")
     def _of_the_mechanism(self) -> SentencesSpec:
@@ -76,7 +81,15 @@ class SentencesSpec(MechanismSpec):
         projected = drawn and self.utility is not Utility.SIMILARITY
         if not projected and self.projections is not None:
             raise of_key("projections", "is for the depths of deep-candidate alone")
+        if self.search is not None:
+            if self.mechanism is not SentenceMechanism.MADLIB:
+                raise of_key("search", "is for madlib alone, which searches for words")
+            self.search.check(vectors=True, mechanism=self.mechanism.value)
         return self
+
+    @model_serializer(mode="wrap")
+    def _serialized(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return unless_given(dump(self))
 
     def sources(self) -> Iterator[tuple[str, str]]:
         """Yield the manifests of the candidates, and of the index for madlib."""

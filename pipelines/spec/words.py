@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import (
+    Discriminator,
+    Field,
+    SerializerFunctionWrapHandler,
+    Tag,
+    model_serializer,
+    model_validator,
+)
 
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec
+from quietcorpus.pipelines.spec.search import SearchSpec, unless_given
 from quietcorpus.pipelines.spec.values import (
     Epsilon,
     Location,
@@ -78,6 +86,9 @@ class WordsSpec(MechanismSpec):
         Field(description="leave out a word that the index lacks, or put a random word there"),
     ] = "drop"
     tokenizer: Tokenizer = "unicode-words-v1"
+    search: Annotated[
+        SearchSpec | None, Field(description="the engine of the search; exact unless given")
+    ] = None
 
     @model_validator(mode="after")
     def _one_epsilon(self) -> WordsSpec:
@@ -94,7 +105,14 @@ class WordsSpec(MechanismSpec):
                 f"{key}.matching.mechanism",
                 f"{self.mechanism.value} is this mechanism itself; give epsilon as a number",
             )
+        if self.search is not None:
+            vectors = self.mechanism is WordMechanism.MADLIB
+            self.search.check(vectors=vectors, mechanism=self.mechanism.value)
         return self
+
+    @model_serializer(mode="wrap")
+    def _serialized(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return unless_given(dump(self))
 
     def sources(self) -> Iterator[tuple[str, str]]:
         """Yield the index's manifest."""

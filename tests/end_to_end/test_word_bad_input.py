@@ -43,7 +43,7 @@ def flip(index: Path, name: str) -> None:
 
 FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "damaged": (lambda i: flip(i, "vectors.npy"), "is damaged: vectors.npy is not the file that"),
-    "lacking": (lambda i: (i / "codes.npy").unlink(), "lacks codes.npy, or it cannot be read"),
+    "lacking": (lambda i: (i / "order.npy").unlink(), "lacks order.npy, or it cannot be read"),
     "unknown key": (
         lambda i: edit(i, lambda m: m.update(note=1)),
         "missing or unknown keys (note)",
@@ -61,8 +61,8 @@ FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
         "was made from private data and does not say under which guarantee; build it again with",
     ),
     "newer": (
-        lambda i: edit(i, lambda m: m.update(version=2, builder="quietcorpus 9")),
-        "was built by a newer version (quietcorpus 9, format 2; this one reads up to 1): update",
+        lambda i: edit(i, lambda m: m.update(version=3, builder="quietcorpus 9")),
+        "was built by a newer version (quietcorpus 9, format 3; this one reads up to 2): update",
     ),
 }
 

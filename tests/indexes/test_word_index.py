@@ -6,6 +6,7 @@ import io
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,19 @@ from manifests import PRIVATE, cover_up, digest_of, edit, places, spoiled
 from quietcorpus.indexes.folder import ArtefactError
 from quietcorpus.indexes.tokenizer import NAME, tokenize
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.indexes.word_index import IndexManifest, open_index, save
+from quietcorpus.indexes.word_index import (
+    IndexManifest,
+    Part,
+    WordIndex,
+    contents,
+    open_index,
+    save,
+)
+from quietcorpus.indexes.word_table import WordTable
 
 WORDS = ["alpha", "beta", "gamma", "naïve", "hasn't", "quiet", "world"]
-ARRAYS = ["slots.npy", "vectors.npy", "codes.npy"]
-FILES = ["words.arrow", *ARRAYS]
+ARRAYS = ["vectors.npy", "codes.npy"]
+FILES = {1: ["words.arrow", "slots.npy", *ARRAYS], 2: ["words.npy", "order.npy", *ARRAYS]}
 
 
 def manifest(**changes: Any) -> IndexManifest:
@@ -43,15 +52,24 @@ def manifest(**changes: Any) -> IndexManifest:
     return IndexManifest(**content | changes)
 
 
+@pytest.fixture(scope="module", params=FILES, ids=["format 1", "format 2"])
+def version(request: pytest.FixtureRequest) -> int:
+    """Each version of the format that can be read."""
+    return int(request.param)
+
+
 @pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def original(version: int, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An index of random vectors and codes."""
-    folder = tmp_path_factory.mktemp("index")
-    random = np.random.default_rng()
-    vectors = random.normal(size=(len(WORDS), 3)).astype(np.float32)
-    codes = random.integers(0, 1 << 64, (len(WORDS), 2), dtype=np.uint64)
-    save(str(folder), manifest(), Vocabulary(WORDS), vectors, codes)
-    return folder
+    return random_index(tmp_path_factory.mktemp("indexes") / "index", version)
+
+
+def write(folder: Path, version: int, index: WordIndex) -> None:
+    if version == 2:
+        save(str(folder), index.manifest, index.vocabulary, index.vectors, index.codes)
+        return
+    for name, content in contents(index):
+        (folder / name).write_bytes(content)
 
 
 @pytest.fixture
@@ -69,24 +87,20 @@ def refusal(folder: Path, digest: str | None = None) -> str:
     return message
 
 
-def test_what_was_saved_is_opened(original: Path) -> None:
+def test_what_was_saved_is_opened(version: int, tmp_path: Path) -> None:
     random = np.random.default_rng()
     vectors = random.normal(size=(len(WORDS), 3)).astype(np.float32)
     codes = random.integers(0, 1 << 64, (len(WORDS), 2), dtype=np.uint64)
-    folder = original.with_name("again")
-    folder.mkdir()
     # Kills: arrays that are written as they lie in memory, transposed or strided.
-    saved = save(
-        str(folder),
-        manifest(**PRIVATE),
-        Vocabulary(WORDS),
-        np.asfortranarray(vectors),
-        np.repeat(codes, 2, axis=1)[:, ::2],
-    )
-    index = open_index(str(folder), digest_of(folder))
-    assert index.manifest == saved
-    assert [file["path"] for file in saved.files] == FILES
-    assert sorted(path.name for path in folder.iterdir()) == sorted([*FILES, "manifest.json"])
+    strided = np.repeat(codes, 2, axis=1)[:, ::2]
+    made = WordIndex(manifest(**PRIVATE), Vocabulary(WORDS), np.asfortranarray(vectors), strided)
+    write(tmp_path, version, made)
+    index = open_index(str(tmp_path), digest_of(tmp_path))
+    files = FILES[version]
+    assert [file["path"] for file in index.manifest.files] == files
+    expected = replace(manifest(**PRIVATE), version=version, files=index.manifest.files)
+    assert index.manifest == expected
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*files, "manifest.json"])
     assert index.vocabulary.terms.to_pylist() == WORDS
     assert (index.vectors == vectors).all()
     assert (index.codes == codes).all()
@@ -117,44 +131,63 @@ def test_an_index_is_mapped_and_cannot_be_changed(original: Path) -> None:
         return Path(array.filename).name
 
     held = {"vectors.npy": index.vectors, "codes.npy": index.codes}
-    held["slots.npy"] = index.vocabulary.slots
+    match index.vocabulary:
+        case Vocabulary() as words:
+            held["slots.npy"] = words.slots
+        case WordTable() as table:
+            held |= {"words.npy": table.words, "order.npy": table.order}
     for name, array in held.items():
         assert file_of(array) == name
         assert not array.flags.writeable
     assert pa.total_allocated_bytes() < 1 << 20
 
 
-@pytest.mark.parametrize("name", FILES)
+WHICH = pytest.mark.parametrize("which", range(4), ids=["words", "numbers", "vectors", "codes"])
+
+
+@WHICH
 @pytest.mark.parametrize("place", [0, 0.5, 1], ids=["first", "middle", "last"])
-def test_one_flipped_bit_is_noticed(folder: Path, name: str, place: float) -> None:
+def test_one_flipped_bit_is_noticed(folder: Path, version: int, which: int, place: float) -> None:
+    name = FILES[version][which]
     content = bytearray((folder / name).read_bytes())
     content[int(place * (len(content) - 1))] ^= 4
     (folder / name).write_bytes(content)
     assert refusal(folder).startswith(f"is damaged: {name} is not the file that manifest.json desc")
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_that_is_cut_short_or_longer_is_noticed(folder: Path, name: str) -> None:
+@WHICH
+def test_a_file_that_is_cut_short_or_longer_is_noticed(
+    folder: Path, version: int, which: int
+) -> None:
+    name = FILES[version][which]
     content = (folder / name).read_bytes()
     for wrong in (b"", content[:-1], content + b"\0"):
         (folder / name).write_bytes(wrong)
         assert refusal(folder).startswith(f"is damaged: {name} ")
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_that_is_missing_is_noticed(folder: Path, name: str) -> None:
+@WHICH
+def test_a_file_that_is_missing_is_noticed(folder: Path, version: int, which: int) -> None:
+    name = FILES[version][which]
     (folder / name).unlink()
     assert refusal(folder) == f"lacks {name}, or it cannot be read"
     (folder / name).mkdir()
     assert refusal(folder) == f"lacks {name}, or it cannot be read"
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_that_no_digest_stands_for_is_not_used(folder: Path, name: str) -> None:
+@WHICH
+def test_a_file_that_no_digest_stands_for_is_not_used(
+    folder: Path, version: int, which: int
+) -> None:
+    name = FILES[version][which]
     # Kills: verifying only what the manifest happens to list. The manifest's digest is what the
     # card and the keystream know of an index, so a file outside it could be exchanged unseen.
     edit(folder, lambda m: m.update(files=[f for f in m["files"] if f["path"] != name]))
-    assert name in refusal(folder)
+    if (version, name) == (2, "vectors.npy"):
+        # Then it is an index of codes, and the file beside it is no part of it.
+        assert open_index(str(folder)).manifest.parts == ("codes",)
+    else:
+        assert name in refusal(folder)
     edit(folder, lambda m: m.update(files=[]))
     refusal(folder)
 
@@ -167,9 +200,17 @@ def test_a_file_that_is_listed_twice_is_refused(folder: Path) -> None:
 @pytest.mark.parametrize(
     "path", ["../../etc/passwd", "/etc/passwd", "manifest.json", "x/vectors.npy"]
 )
-def test_a_manifest_names_no_file_but_an_indexs(folder: Path, path: str) -> None:
+def test_a_manifest_names_no_file_but_an_indexs(folder: Path, version: int, path: str) -> None:
     edit(folder, lambda m: m["files"].append(m["files"][0] | {"path": path}))
-    assert "does not list each of words.arrow, slots.npy, vectors.npy, codes.npy" in refusal(folder)
+    names = {1: "words.arrow, slots.npy, vectors.npy, codes.npy"}
+    names[2] = "words.npy, order.npy, codes.npy"
+    assert f"does not list each of {names[version]} once" in refusal(folder)
+
+
+def test_the_files_of_one_format_are_not_read_as_the_others(folder: Path, version: int) -> None:
+    # Kills: files that are looked for whatever the version says.
+    edit(folder, lambda m: m.update(version=3 - version))
+    assert "does not list each of words." in refusal(folder)
 
 
 def test_the_manifest_is_the_one_of_the_digest(folder: Path) -> None:
@@ -198,13 +239,14 @@ def test_no_manifest(folder: Path) -> None:
         (lambda m: m.update(provenance=["public"]), "does not say its provenance"),
         (lambda m: m.update(provenance="private"), "was made from private data and does not say"),
         (lambda m: m.update(PRIVATE | {"guarantee": {}}), "was made from private data and does n"),
-        (lambda m: m.update(version=2), "was built by a newer version (quietcorpus 0, format 2;"),
+        (lambda m: m.update(version=3), "was built by a newer version (quietcorpus 0, format 3;"),
         (lambda m: m.update(version=0), "was built by an older version (quietcorpus 0, format 0;"),
         (lambda m: m.update(version="1"), "has a manifest.json that is not one of an index; build"),
+        (lambda m: m.update(version=True), "has a manifest.json that is not one of an index; buil"),
         (lambda m: m.pop("version"), "has a manifest.json that is not one of an index; build it"),
         (
-            lambda m: m.update(version=2, secret=1, provenance="secret"),
-            "was built by a newer version (quietcorpus 0, format 2; this one reads up to 1): up",
+            lambda m: m.update(version=3, secret=1, provenance="secret"),
+            "was built by a newer version (quietcorpus 0, format 3; this one reads up to 2): up",
         ),
         (lambda m: m.update(note=1), "has a manifest.json with missing or unknown keys (note)"),
         (lambda m: m.pop("bits"), "has a manifest.json with missing or unknown keys (bits)"),
@@ -267,7 +309,15 @@ def arrow(**columns: Any) -> bytes:
     return bytes(sink.getvalue())
 
 
+def archived() -> bytes:
+    sink = io.BytesIO()
+    np.savez(sink, codes=np.ones((7, 2), np.uint64))
+    return sink.getvalue()
+
+
 HASHES = Vocabulary(WORDS).hashes
+S = pa.large_string()
+TABLE = WordTable.of(pa.array(WORDS, S))
 FAULTS: dict[str, tuple[str, Callable[[], bytes]]] = {
     "no array": ("vectors.npy", lambda: b"not an array"),
     "pickled": ("vectors.npy", lambda: stored(np.array([{"x": 1}] * 7, dtype=object))),
@@ -312,22 +362,48 @@ FAULTS: dict[str, tuple[str, Callable[[], bytes]]] = {
     "odd slots": ("slots.npy", lambda: stored(np.full(15, -1, np.int32))),
     "no slots": ("slots.npy", lambda: stored(np.empty(0, np.int32))),
     "long slots": ("slots.npy", lambda: stored(np.full(16, -1, np.int64))),
+    "an archive": ("codes.npy", archived),
+    "wide bytes": ("words.npy", lambda: stored(TABLE.words.astype(np.uint16))),
+    "table of bytes": ("words.npy", lambda: stored(TABLE.words[:, None])),
+    "no bytes": ("words.npy", lambda: stored(TABLE.words[:0])),
+    "cut bytes": ("words.npy", lambda: stored(TABLE.words[:-1])),
+    "more bytes": ("words.npy", lambda: stored(np.append(TABLE.words, TABLE.words[:1]))),
+    "another word": ("words.npy", lambda: stored(WordTable.of(pa.array([*WORDS, "x"], S)).words)),
+    "flat numbers": ("order.npy", lambda: stored(TABLE.order.ravel())),
+    "wide numbers": ("order.npy", lambda: stored(np.zeros((7, 5), np.uint8))),
+    "no width": ("order.npy", lambda: stored(np.zeros((7, 0), np.uint8))),
+    "wild numbers": ("order.npy", lambda: stored(np.full((7, 4), 255, np.uint8))),
+    "equal numbers": ("order.npy", lambda: stored(np.zeros((7, 1), np.uint8))),
+    "fewer numbers": ("order.npy", lambda: stored(np.arange(6, dtype=np.uint8)[:, None])),
+    "signed numbers": ("order.npy", lambda: stored(TABLE.order.astype(np.int8))),
     "table of slots": ("slots.npy", lambda: stored(np.full((4, 4), -1, np.int32))),
 }
 
 
+def random_index(folder: Path, version: int) -> Path:
+    folder.mkdir()
+    random = np.random.default_rng()
+    vectors = random.normal(size=(len(WORDS), 3)).astype(np.float32)
+    codes = random.integers(0, 1 << 64, (len(WORDS), 2), dtype=np.uint64)
+    write(folder, version, WordIndex(manifest(), Vocabulary(WORDS), vectors, codes))
+    return folder
+
+
 @pytest.mark.parametrize("fault", FAULTS)
-def test_files_of_another_kind_are_refused(folder: Path, fault: str) -> None:
+def test_files_of_another_kind_are_refused(tmp_path: Path, fault: str) -> None:
     # Kills: compiled kernels that read beyond an array, or never end, because an index that
     # somebody else has made says so. What lies beyond is private text, and would be released.
     name, content = FAULTS[fault]
-    cover_up(folder, name, content())
-    assert "build it again" in refusal(folder)
+    for version in (version for version, files in FILES.items() if name in files):
+        folder = random_index(tmp_path / str(version), version)
+        cover_up(folder, name, content())
+        assert "build it again" in refusal(folder)
 
 
 @pytest.mark.parametrize(("end", "value"), [(-1, 1 << 20), (3, 1 << 20), (3, -5), (3, 1)])
-def test_words_whose_bounds_are_wild_are_refused(folder: Path, end: int, value: int) -> None:
+def test_words_whose_bounds_are_wild_are_refused(tmp_path: Path, end: int, value: int) -> None:
     # Arrow takes the offsets of strings on trust.
+    folder = random_index(tmp_path / "index", 1)
     content = (folder / "words.arrow").read_bytes()
     ends = np.cumsum([0, *(len(word.encode()) for word in WORDS)]).astype("<i8")
     start = content.index(ends.tobytes())
@@ -335,3 +411,49 @@ def test_words_whose_bounds_are_wild_are_refused(folder: Path, end: int, value: 
     changed = content[:start] + ends.tobytes() + content[start + ends.nbytes :]
     cover_up(folder, "words.arrow", changed)
     assert "build it again" in refusal(folder)
+
+
+# An index of which only some files are there, or are needed.
+
+
+@pytest.mark.parametrize(("part", "other"), [("vectors", "codes"), ("codes", "vectors")])
+def test_only_what_is_needed_is_looked_at(folder: Path, part: Part, other: Part) -> None:
+    # Kills: verifying, or mapping, every file that the manifest lists.
+    whole = open_index(str(folder))
+    (folder / f"{other}.npy").unlink()
+    index = open_index(str(folder), digest_of(folder), (part,))
+    assert (getattr(index, part) == getattr(whole, part)).all()
+    assert index.manifest == whole.manifest
+    with pytest.raises(ArtefactError, match=f"was opened without its {other}"):
+        getattr(index, other)
+    assert refusal(folder) == f"lacks {other}.npy, or it cannot be read"
+
+
+@pytest.mark.parametrize("part", ["vectors", "codes"])
+def test_each_file_that_is_needed_is_verified(folder: Path, version: int, part: Part) -> None:
+    # Kills: a part that is opened without the files of the words, or unverified.
+    for name in (*FILES[version][:2], f"{part}.npy"):
+        content = (folder / name).read_bytes()
+        (folder / name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        with pytest.raises(ArtefactError, match=f"^is damaged: {name} is not the file that"):
+            open_index(str(folder), None, (part,))
+        (folder / name).write_bytes(content)
+    open_index(str(folder), None, (part,))
+
+
+def test_an_index_of_codes_alone(tmp_path: Path) -> None:
+    codes = np.random.default_rng().integers(0, 1 << 64, (len(WORDS), 2), dtype=np.uint64)
+    saved = save(str(tmp_path), manifest(), Vocabulary(WORDS), None, codes)
+    names = ["codes.npy", "manifest.json", "order.npy", "words.npy"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    assert saved.parts == ("codes",)
+    for parts in (None, ("codes",)):
+        assert (open_index(str(tmp_path), None, parts).codes == codes).all()
+    # Kills: vectors that somebody has laid beside it, and that no digest stands for.
+    np.save(tmp_path / "vectors.npy", np.ones((len(WORDS), 3), np.float32))
+    with pytest.raises(ArtefactError) as raised:
+        open_index(str(tmp_path), None, ("vectors",))
+    assert str(raised.value) == (
+        "has no vectors, for it was built with `--only codes`: use the mechanism brr, or build an "
+        "index without that option"
+    )

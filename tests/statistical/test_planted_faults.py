@@ -34,6 +34,9 @@ import quietcorpus.transforms.privatizers.words
 from quietcorpus.evaluation.audits.exact import loss
 from quietcorpus.evaluation.audits.findings import Exact, Finding, Sampled, run
 from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
+from quietcorpus.indexes.faiss_ivf import ListSearch
+from quietcorpus.indexes.inverted_lists import around
+from quietcorpus.indexes.search import Engine, Searching
 from quietcorpus.indexes.tokenizer import NAME
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import IndexManifest, WordIndex
@@ -82,6 +85,8 @@ INDEX = WordIndex(
     POINTS,
     CODES,
 )
+LISTS = around(np.array([[0.0], [1.0]], dtype=np.float32), POINTS)
+LISTED = WordIndex(INDEX.manifest, INDEX.vocabulary, POINTS, CODES, lambda: LISTS)
 LARGE = WordIndex(
     IndexManifest("public", None, {}, 300, 50, 64, NAME, 1, {}, {}, "test"),
     Vocabulary(sorted(itertools.islice(made_up_words(), 300))),
@@ -164,6 +169,14 @@ def brr() -> Audits:
     epsilon = Fraction(1)
     words = released_words(words_of(WordMechanism.BRR, epsilon), INDEX)
     return [of_flips(epsilon), *words]
+
+
+def in_lists() -> Audits:
+    """Madlib by approximate search, in one of two lists."""
+    given = replace(
+        words_of(WordMechanism.MADLIB, Fraction(4)), search=Searching(Engine.FAISS_IVF, probes=1)
+    )
+    return released_words(given, LISTED)
 
 
 def shared_epsilon() -> Audits:
@@ -267,7 +280,8 @@ def floats(draw: Any = whole_laplace, epsilon: float = 2.0) -> Audits:
 CORRECT: dict[str, Callable[[], Audits]] = {
     each.__name__: each
     for each in (
-        *(bags, sparse, per_entry, histogram, selection, user_selection, madlib, shared_epsilon),
+        *(bags, sparse, per_entry, histogram, selection, user_selection, madlib, in_lists),
+        shared_epsilon,
         *(brr, candidates, many_candidates, truncation, users, tem, floats),
     )
 }
@@ -386,6 +400,21 @@ def half_user_noise(patch: Patch) -> None:
 def copy_all(patch: Patch) -> None:
     """Every word that the index knows stays as it is."""
     patch.setattr(WordPrivatizer, "_replace", lambda self, words, *others: words)
+
+
+def entry_at_the_word(patch: Patch) -> None:
+    """A search that begins in the list of the word itself, as a faster one might."""
+
+    def entered(self: WordPrivatizer, words: Any, epsilons: Any, which: Any, parts: Any) -> Any:
+        vectors = self._index.vectors[words]
+        queries = quietcorpus.mechanisms.madlib.perturb(
+            vectors, epsilons, which, self._stream, parts
+        )
+        search = self._search
+        assert isinstance(search, ListSearch)
+        return search._nearest(queries, search.entries(vectors))
+
+    patch.setattr(WordPrivatizer, "_replace", entered)
 
 
 def unshared(patch: Patch) -> None:
@@ -562,6 +591,10 @@ FAULTS: dict[str, tuple[Callable[[Patch], Audits], str]] = {
         "documents: a word out of the vocabulary",
     ),
     "every word copied, of 300": (of(many_words, copy_all), "documents: a word of four on a line"),
+    "an entry point that sees the word, on a line": (
+        of(in_lists, entry_at_the_word),
+        "documents: a word of four on a line",
+    ),
     "epsilon of a document for each word": (
         of(shared_epsilon, unshared),
         "documents: two equal words of four on a line",

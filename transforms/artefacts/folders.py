@@ -1,4 +1,7 @@
-"""Folders of artefacts by their URI: found by the launcher, fetched whole, once per host."""
+"""Folders of artefacts by their URI: found by the launcher, and what is read of them fetched once.
+
+A host has one copy of each file that a process on it has needed.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from quietcorpus.indexes.folder import MANIFEST, ArtefactError, plain_names, verify
+from quietcorpus.indexes.folder import read_manifest as read_whole_manifest
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.errors import InputError, client_errors
 
@@ -84,9 +88,13 @@ class FolderSource(Generic[Opened]):
 
     def open(self) -> Opened:
         """Fetch, verify and read it, once per process; raises InputError if it is unusable."""
+        return self._open(self.kind)
+
+    def _open(self, kind: FolderKind[Opened]) -> Opened:
+        """Do so for an artefact of this kind, which may list and read only some of its files."""
         try:
             with _threads:
-                found: Opened = _opened(self.kind, self.uri, self.digest)
+                found: Opened = _opened(kind, self.uri, self.digest)
                 return found
         except ArtefactError as error:
             raise InputError(f"{self.key}: {self.uri} {error}") from None
@@ -98,7 +106,10 @@ def _opened(kind: FolderKind[Any], uri: str, digest: str) -> Any:
 
 
 def local(uri: str, digest: str, read_manifest: ReadManifest) -> str:
-    """Return the artefact's folder on this host; a fetched one is verified, a local one is not.
+    """Return the artefact's folder on this host, with the files that the manifest's reader lists.
+
+    Fetched files are verified, those of a local folder are not. Others that a fetched folder holds
+    are not looked at, and later calls may add more.
 
     Raises ArtefactError if it cannot be fetched or kept, or is not what its manifest says. A
     process may call it in one thread at a time for each digest: its lock excludes processes alone.
@@ -108,8 +119,7 @@ def local(uri: str, digest: str, read_manifest: ReadManifest) -> str:
     folder = _cache() / digest
     try:
         with fasteners.InterProcessLock(f"{folder}.lock"):  # or every worker would fetch it
-            if not _is_intact(folder, digest, read_manifest):
-                _replace(folder, uri, digest, read_manifest)
+            _complete(folder, uri, digest, read_manifest)
     except OSError:
         raise ArtefactError(
             f"cannot be kept in {folder.parent}; see to its permissions and its room, or set "
@@ -118,41 +128,60 @@ def local(uri: str, digest: str, read_manifest: ReadManifest) -> str:
     return str(folder)
 
 
-def _is_intact(folder: Path, digest: str, read_manifest: ReadManifest) -> bool:
-    """Return whether a whole copy is there already; a disk or a person may have damaged it."""
-    try:
-        verify(str(folder), read_manifest(str(folder), digest).files)
-    except ArtefactError:
-        return False
-    return True
+def _complete(folder: Path, uri: str, digest: str, read_manifest: ReadManifest) -> None:
+    """Download what the folder lacks of the listed files, verify it, and move it there whole.
 
-
-def _replace(folder: Path, uri: str, digest: str, read_manifest: ReadManifest) -> None:
-    """Fetch a copy beside the folder and move it there whole; earlier torn copies are deleted."""
+    A disk or a person may have damaged what it has, so that is verified too.
+    """
     for left in folder.parent.glob(f"{digest}.*.torn"):
         shutil.rmtree(left, ignore_errors=True)
     torn = folder.with_name(f"{digest}.{uuid.uuid4().hex}.torn")
     torn.mkdir()
     try:
-        _fetch(uri, torn, digest, read_manifest)
-        shutil.rmtree(folder, ignore_errors=True)
-        torn.rename(folder)
+        known = _has_manifest(folder, digest)
+        with client_errors(
+            "cannot be fetched; check the path, the credentials, and the room in "
+            f"{folder.parent} (${CACHE} names another place)",
+            ArtefactError,
+        ):
+            if not known:
+                _copy(uri, torn, MANIFEST)
+            files = read_manifest(str(folder if known else torn), digest).files
+            lacking = [file for file in files if not _is_intact(folder, file)]
+            for name in plain_names(lacking):
+                _copy(uri, torn, name)
+        verify(str(torn), lacking)
+        for path in torn.iterdir():
+            _move(path, folder)
     finally:
         shutil.rmtree(torn, ignore_errors=True)
 
 
-def _fetch(uri: str, folder: Path, digest: str, read_manifest: ReadManifest) -> None:
-    """Download and verify the artefact; raises ArtefactError."""
-    with client_errors(
-        "cannot be fetched; check the path, the credentials, and the room in "
-        f"{folder.parent} (${CACHE} names another place)",
-        ArtefactError,
-    ):
-        _copy(uri, folder, MANIFEST)
-        files = read_manifest(str(folder), digest).files
-        for name in plain_names(files):
-            _copy(uri, folder, name)
-    verify(str(folder), files)
+def _has_manifest(folder: Path, digest: str) -> bool:
+    try:
+        return bool(read_whole_manifest(str(folder), "an artefact", digest))
+    except ArtefactError:
+        return False
+
+
+def _is_intact(folder: Path, file: Mapping[str, Any]) -> bool:
+    try:
+        verify(str(folder), [file])
+    except ArtefactError:
+        return False
+    return True
+
+
+def _move(path: Path, folder: Path) -> None:
+    """Move a whole file into the folder, over what has its name there.
+
+    Processes that have mapped an old file keep it. One that is killed between two files leaves
+    files that are whole, and the next call adds the others.
+    """
+    folder.mkdir(exist_ok=True)
+    if (folder / path.name).is_dir():
+        shutil.rmtree(folder / path.name)
+    path.replace(folder / path.name)
 
 
 def _copy(uri: str, folder: Path, name: str) -> None:

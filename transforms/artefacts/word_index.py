@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from quietcorpus.indexes.word_index import IndexManifest, WordIndex, open_index
+import functools
+from dataclasses import replace
+from functools import partial
+
+from quietcorpus.indexes.word_index import IndexManifest, Part, WordIndex, open_index
 from quietcorpus.transforms.artefacts.folders import FolderKind, FolderSource
 
 
@@ -10,3 +14,21 @@ class IndexSource(FolderSource[WordIndex]):
     """A word index, named by a key of the spec."""
 
     kind = FolderKind("an index", "quietcorpus index build", IndexManifest.read, open_index)
+
+    def open(self, *parts: Part) -> WordIndex:
+        """Fetch, verify and map the words and these parts, or all that there are if none is named.
+
+        Raises InputError if one is unusable, or the index lacks it. Other files are not looked at.
+        """
+        return self._open(_kind(parts) if parts else self.kind)
+
+
+@functools.cache  # or each call would have a kind, and so an opened index, of its own
+def _kind(parts: tuple[Part, ...]) -> FolderKind[WordIndex]:
+    def read_manifest(folder: str, digest: str) -> IndexManifest:
+        manifest = IndexManifest.read(folder, digest)
+        return replace(manifest, files=manifest.needed(parts))
+
+    return replace(
+        IndexSource.kind, read_manifest=read_manifest, read=partial(open_index, parts=parts)
+    )

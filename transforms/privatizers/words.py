@@ -13,10 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quietcorpus.indexes import tokenizer
-from quietcorpus.indexes.euclidean import EuclideanSearch
-from quietcorpus.indexes.hamming import HammingSearch
+from quietcorpus.indexes.search import (
+    EXACT,
+    Search,
+    SearchError,
+    Searching,
+    code_search,
+    vector_search,
+)
 from quietcorpus.indexes.tokenizer import tokenize
-from quietcorpus.indexes.word_index import WordIndex
+from quietcorpus.indexes.word_index import Part, WordIndex
 from quietcorpus.mechanisms import brr, madlib
 from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
 from quietcorpus.mechanisms.guarantees import MetricPrivacy
@@ -24,6 +30,7 @@ from quietcorpus.mechanisms.keystream import Addresses, ReleaseKey
 from quietcorpus.mechanisms.madlib import Madlib
 from quietcorpus.mechanisms.uniform import uniform
 from quietcorpus.transforms.artefacts.word_index import IndexSource
+from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.rows import (
     Privatizer,
     Released,
@@ -33,7 +40,7 @@ from quietcorpus.transforms.privatizers.rows import (
 from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS, Documents
 
 WORDS_ROW_GROUP_ROWS = BATCH_DOCUMENTS  # texts may be long, and a row group lies in memory
-_WORDS_AT_ONCE = 1 << 9
+_WORDS_AT_ONCE, _WORDS_IN_LISTS = 1 << 9, 1 << 11
 _DRAW_LANE = 254  # a lane of the stage's keystream, for out-of-vocabulary words
 
 
@@ -42,6 +49,13 @@ class WordMechanism(StrEnum):
 
     MADLIB = "madlib"
     BRR = "brr"
+
+
+def parts_read(mechanism: WordMechanism, search: Searching = EXACT) -> tuple[Part, ...]:
+    """Return the parts of an index that a release reads beside the words."""
+    if mechanism is WordMechanism.BRR:
+        return ("codes",)
+    return ("vectors", "search") if search.approximate else ("vectors",)
 
 
 @dataclass(frozen=True)
@@ -54,6 +68,8 @@ class WordsParameters:
         per: `word`, or `document` where its words share epsilon equally.
         out_of_vocabulary: whether a word that the index lacks is left out or drawn uniformly.
         index: the artefact of the words, their vectors and their codes.
+        search: the engine that finds words. Only an approximate one is part of the law: the others
+            find the same words, so that a release by any of them is the same release.
     """
 
     mechanism: WordMechanism
@@ -61,6 +77,7 @@ class WordsParameters:
     per: Literal["word", "document"]
     out_of_vocabulary: Literal["drop", "draw"]
     index: IndexSource
+    search: Searching = EXACT
 
     fields = (pa.field("text", pa.large_string()),)  # texts of a row group may exceed 2 GB
 
@@ -73,9 +90,22 @@ class WordsParameters:
             metric = BinaryRandomizedResponse(sizes.bits, self.epsilon).metric
         return MetricPrivacy(metric, self.epsilon, self.per)
 
+    def search_of(self, index: WordIndex) -> Search:
+        """Return the search of the index's vectors or codes.
+
+        Raises InputError if the engine cannot search them here.
+        """
+        try:
+            if self.mechanism is WordMechanism.MADLIB:
+                lists = index.lists if self.search.approximate else None
+                return vector_search(self.search, index.vectors, lists)
+            return code_search(self.search, index.codes)
+        except SearchError as error:
+            raise InputError(f"mechanism.search: {error}") from None
+
     def privatizer(self, key: ReleaseKey, side: None = None) -> WordPrivatizer:
-        """Build the privatizer of one worker; fetches and maps the index."""
-        return WordPrivatizer(self, self.index.open(), key)
+        """Build the privatizer of one worker; fetches and maps what it reads of the index."""
+        return WordPrivatizer(self, self.index.open(*parts_read(self.mechanism, self.search)), key)
 
 
 class WordPrivatizer(Privatizer):
@@ -96,13 +126,12 @@ class WordPrivatizer(Privatizer):
             out_of_vocabulary=parameters.out_of_vocabulary,
             index=parameters.index.digest,
             tokenizer=tokenizer.LAW,
+            **parameters.search.law,
         )
         self._draws = parameters.out_of_vocabulary == "draw"
-        self._euclidean = self._hamming = None
-        if parameters.mechanism is WordMechanism.MADLIB:
-            self._euclidean = EuclideanSearch(index.vectors)
-        else:
-            self._hamming = HammingSearch(index.codes)
+        self._search = parameters.search_of(index)
+        # Searches in lists are faster, the more queries ask for the same list.
+        self._words_at_once = _WORDS_IN_LISTS if parameters.search.approximate else _WORDS_AT_ONCE
 
     def release(self, documents: Documents) -> Released:
         """Return the released rows, in input order, under fresh ids."""
@@ -113,8 +142,8 @@ class WordPrivatizer(Privatizer):
         epsilons, which = self._epsilons(offsets)
         parts = self._stream.parts(addresses, offsets)
         released = np.empty(len(words), dtype=np.int32)
-        for start in range(0, len(words), _WORDS_AT_ONCE):
-            some = slice(start, start + _WORDS_AT_ONCE)
+        for start in range(0, len(words), self._words_at_once):
+            some = slice(start, start + self._words_at_once)
             released[some] = self._replace(words[some], epsilons, which[some], parts[some])
         rows = identified(self._stream, addresses, {"text": self._joined(offsets, released)})
         return Released(rows, len(tokens.starts), bool((words >= 0).any()))
@@ -144,19 +173,20 @@ class WordPrivatizer(Privatizer):
         size = len(self._index.vocabulary)
         released[~known] = uniform(size, self._stream, addresses[~known], lane=_DRAW_LANE)
         words, which, addresses = words[known], which[known], addresses[known]
-        if self._euclidean is not None:
+        queries: npt.NDArray[np.float32] | npt.NDArray[np.uint64]
+        if self._parameters.mechanism is WordMechanism.MADLIB:
             vectors = self._index.vectors[words]
             queries = madlib.perturb(vectors, epsilons, which, self._stream, addresses)
-            released[known] = self._euclidean.nearest(queries)
-        elif self._hamming is not None:
-            codes = brr.flip(self._index.codes[words], epsilons, which, self._stream, addresses)
-            released[known] = self._hamming.nearest(codes)
+        else:
+            queries = brr.flip(self._index.codes[words], epsilons, which, self._stream, addresses)
+        # The search gets nothing of the words but the queries: its answer is post-processing.
+        released[known] = self._search.nearest(queries)
         return released
 
     def _joined(
         self, offsets: npt.NDArray[np.int64], words: npt.NDArray[np.int32]
     ) -> pa.LargeStringArray:
         """Join each document's words with single spaces."""
-        spelled = self._index.vocabulary.terms.take(pa.array(words)).cast(pa.string())
+        spelled = self._index.vocabulary.spelled(words).cast(pa.string())
         lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), spelled)
         return pc.binary_join(lists, " ").cast(pa.large_string())

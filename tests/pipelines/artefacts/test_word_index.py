@@ -70,7 +70,7 @@ def test_an_index_of_real_vectors(word_index: Path) -> None:
     assert (manifest.provenance, manifest.guarantee, manifest.tokenizer) == ("public", None, NAME)
     assert str(word_index) not in (word_index / "manifest.json").read_text()
     # Nothing but the index lies there, and nothing beside it.
-    names = ["codes.npy", "manifest.json", "slots.npy", "vectors.npy", "words.arrow"]
+    names = ["codes.npy", "manifest.json", "order.npy", "vectors.npy", "words.npy"]
     assert sorted(path.name for path in word_index.iterdir()) == names
     assert not list(word_index.parent.glob(".built*"))
 
@@ -304,7 +304,7 @@ def test_what_is_shown(workspace: Workspace, word_index: Path) -> None:
     assert shown["provenance"] == "public"
     assert (shown["words"], shown["dimensions"], shown["bits"]) == ("1225", "10", "256")
     assert shown["source"].startswith("uri lee_fasttext.vec, sha256 ")
-    for name in ("words.arrow", "slots.npy", "vectors.npy", "codes.npy"):
+    for name in ("words.npy", "order.npy", "vectors.npy", "codes.npy"):
         content = (word_index / name).read_bytes()
         digest = hashlib.sha256(content).hexdigest()
         assert shown[name] == f"{len(content):,} bytes, sha256 {digest}"

@@ -90,7 +90,7 @@ def test_files_hold_what_was_measured(
     seed = np.random.SeedSequence(7)
     words = choose_words(300, 150, child(seed, 0))
     epsilons = [float(epsilon) for epsilon in GRIDS[mechanism]]
-    again = measure(simulator(mechanism, index), words, epsilons, 120, 114, child(seed, 1))
+    again = measure(simulator(mechanism, index, None), words, epsilons, 120, 114, child(seed, 1))
     table = pq.read_table(tmp_path / "out" / FILES[1])
     columns = {name: table[name].to_numpy().reshape(3, 150) for name in table.column_names}
     shares = columns["unchanged"]
@@ -195,7 +195,7 @@ def test_solutions_are_written_with_their_proof(index: WordIndex, tmp_path: Path
         assert verdict["share_at_least"] >= 0.9
     every = np.arange(300)
     fresh = measure(
-        simulator(WordMechanism.MADLIB, index),
+        simulator(WordMechanism.MADLIB, index, None),
         every,
         [solution["epsilon"]],
         2000,

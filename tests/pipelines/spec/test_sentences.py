@@ -58,6 +58,10 @@ def test_what_is_good(loaded: Callable[..., SentencesSpec]) -> None:
         assert loaded(projections=7, **depths).projections == 7
     assert loaded(**TRUNCATION, most_sentences=1).mechanism is SentenceMechanism.TRUNCATION
     assert str(loaded(**MADLIB).index).endswith("/built-index")
+    assert "search" not in plain.model_dump()
+    searched = loaded(**MADLIB, search={"engine": "faiss-ivf", "probes": 8}).search
+    assert searched is not None
+    assert searched.probes == 8
     assert loaded(candidates="s3://bucket/made/").candidates == "s3://bucket/made"
     assert loaded(encoder="models/mine").encoder == "models/mine"
 
@@ -65,6 +69,14 @@ def test_what_is_good(loaded: Callable[..., SentencesSpec]) -> None:
 @pytest.mark.parametrize(
     ("block", "message"),
     [
+        (
+            {"search": {"engine": "exact"}},
+            "mechanism.search: is for madlib alone, which searches for words",
+        ),
+        (
+            MADLIB | {"search": {"engine": "faiss-binary-flat"}},
+            "mechanism.search.engine: faiss-binary-flat is not for madlib; give one of exact, ",
+        ),
         ({"epsilon": 0}, f"mechanism.epsilon: 0 {POSITIVE}"),
         ({"epsilon": float("nan")}, f"mechanism.epsilon: nan {POSITIVE}"),
         ({"epsilon": "10"}, "mechanism.epsilon: '10' is not a number; give a positive number"),

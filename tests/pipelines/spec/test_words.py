@@ -140,3 +140,19 @@ def test_a_text_column_is_never_kept(workspace: Workspace) -> None:
     source = {"path": "input/*", "text": "body", "keep": ["text"]}
     with pytest.raises(InputError, match="'text' is a name that releases use themselves"):
         load_spec(str(workspace.spec({"mechanism": block, "input": source})))
+
+
+def test_a_spec_without_search_is_as_before_there_were_engines(
+    loaded: Callable[..., WordsSpec],
+) -> None:
+    # Its digest is of its values. Kills: a key with a default, which makes every digest another.
+    assert "search" not in loaded().model_dump()
+    flat = loaded(search={"engine": "faiss-binary-flat"})
+    assert flat.model_dump()["search"] == {"engine": "faiss-binary-flat", "probes": None}
+
+
+def test_probes_have_a_default_for_lists_alone(loaded: Callable[..., WordsSpec]) -> None:
+    for given, probes in (({}, 32), ({"probes": 8}, 8)):
+        spec = loaded(mechanism="madlib", search={"engine": "faiss-ivf"} | given)
+        assert spec.search is not None
+        assert spec.search.probes == probes

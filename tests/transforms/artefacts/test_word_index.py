@@ -9,11 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import shutil
 import signal
-import socket
-import socketserver
 import subprocess
 import sys
 import tempfile
@@ -23,93 +20,30 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
-from urllib.parse import urlparse
 
 import pytest
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.io.localfilesystem import LocalFileSystem
 from apache_beam.options.pipeline_options import PipelineOptions
+from s3_proxy import PATIENCE_SECONDS, Proxy
 from s3_server import S3Server
 
 from quietcorpus.indexes.folder import ArtefactError
-from quietcorpus.indexes.word_index import WordIndex, open_index
+from quietcorpus.indexes.word_index import Part, WordIndex, open_index, save
+from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.artefacts import folders
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters, parts_read
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
-FILES = ["codes.npy", "slots.npy", "vectors.npy", "words.arrow"]
-PATIENCE_SECONDS = 30
-REQUEST = re.compile(rb"^(GET|HEAD|PUT|POST|DELETE) (/\S*) HTTP/1\.1\r\n")
-
-
-class Proxy(socketserver.ThreadingTCPServer):
-    """Forwards bytes to a server and back, and notes the first line of every request.
-
-    Attributes:
-        seen: the requests, as method and path, in order.
-        slow: seconds by which every answer is late.
-        held: a name; of an answer for it only the first bytes go through, until `go` is set.
-        forbidden: part of a first line; such requests are answered here, with 403.
-    """
-
-    allow_reuse_address = daemon_threads = True
-    block_on_close = False
-
-    def __init__(self, target: str) -> None:
-        super().__init__(("127.0.0.1", 0), _Forward)
-        place = urlparse(target)
-        self.target = (place.hostname, place.port)
-        self.url = f"http://127.0.0.1:{self.server_address[1]}"
-        self.seen: list[tuple[str, str]] = []
-        self.slow = 0.0
-        self.held = self.forbidden = "\0"
-        self.holding, self.go = threading.Event(), threading.Event()
-
-    def fetched(self) -> Counter[str]:
-        """Count the requests for each file."""
-        return Counter(path.rsplit("/", 1)[1] for method, path in self.seen if method == "GET")
-
-
-class _Forward(socketserver.BaseRequestHandler):
-    server: Proxy
-
-    def handle(self) -> None:
-        self.method = self.path = ""
-        with socket.create_connection(self.server.target) as upstream:
-            answers = threading.Thread(target=self._answer, args=(upstream,), daemon=True)
-            answers.start()
-            try:
-                while data := self.request.recv(1 << 16):
-                    if found := REQUEST.match(data):
-                        self.method, self.path = (part.decode() for part in found.groups())
-                        self.server.seen.append((self.method, self.path))
-                    if self.server.forbidden in f"{self.method} {self.path}":
-                        self.request.sendall(
-                            b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n"
-                            b"Connection: close\r\n\r\n"
-                        )
-                        break
-                    upstream.sendall(data)
-            except OSError:
-                pass
-            upstream.close()
-
-    def _answer(self, upstream: socket.socket) -> None:
-        try:
-            while data := upstream.recv(1 << 14):
-                time.sleep(self.server.slow)
-                self.request.sendall(data)
-                if self.server.held in self.path and self.method == "GET":
-                    self.server.holding.set()
-                    self.server.go.wait(PATIENCE_SECONDS)
-        except OSError:
-            pass
+FILES = ["codes.npy", "order.npy", "vectors.npy", "words.npy"]
 
 
 class Elsewhere(LocalFileSystem):
@@ -194,10 +128,10 @@ def digest_of(folder: Path) -> str:
     return hashlib.sha256((folder / "manifest.json").read_bytes()).hexdigest()
 
 
-def opened(source: IndexSource) -> WordIndex:
+def opened(source: IndexSource, *parts: Part) -> WordIndex:
     """Open the index as a process does that has not opened it yet."""
     folders._opened.cache_clear()
-    return source.open()
+    return source.open(*parts)
 
 
 def assert_same(index: WordIndex, folder: Path) -> None:
@@ -218,24 +152,24 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 
-uri, digest, processes = sys.argv[1:]
+uri, digest, *parts = sys.argv[1:]
 FileSystems.set_options(PipelineOptions([]))
 source = IndexSource("mechanism.index", uri, digest)
 children = []
-for _ in range(int(processes)):
+for part in parts:
     child = os.fork()
     if child == 0:
-        index = source.open()
-        assert len(index.vocabulary) == index.manifest.words == len(index.vectors)
+        index = source.open(part)
+        assert len(index.vocabulary) == index.manifest.words == len(getattr(index, part))
         os._exit(0)
     children.append(child)
 sys.exit(sum(os.waitpid(child, 0)[1] != 0 for child in children))
 """
 
 
-def in_processes(source: IndexSource, environment: dict[str, str], count: int) -> Any:
-    """Start a process that opens the index in `count` children at once."""
-    arguments = [sys.executable, "-W", "ignore", "-c", OPEN, source.uri, source.digest, str(count)]
+def in_processes(source: IndexSource, environment: dict[str, str], *parts: Part) -> Any:
+    """Start a process that opens parts of the index in one child each, all at once."""
+    arguments = [sys.executable, "-W", "ignore", "-c", OPEN, source.uri, source.digest, *parts]
     return subprocess.Popen(arguments, env=environment, start_new_session=True)
 
 
@@ -282,12 +216,14 @@ def test_where_it_is_kept(
     assert cache.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.slow
 def test_processes_of_a_host_fetch_it_once(
     stored: IndexSource, environment: dict[str, str], proxy: Proxy, cache: Path
 ) -> None:
     # Kills: no lock; each of four would download, and three fail to rename.
     proxy.slow = 0.05
-    assert in_processes(stored, environment, 4).wait(PATIENCE_SECONDS) == 0
+    each: tuple[Part, ...] = ("vectors", "codes", "vectors", "codes")
+    assert in_processes(stored, environment, *each).wait(PATIENCE_SECONDS) == 0
     assert proxy.fetched() == WHOLE
     assert names_in(cache) == [stored.digest, f"{stored.digest}.lock"]
 
@@ -319,7 +255,7 @@ def test_a_torn_download_is_never_used(
 ) -> None:
     # A process is killed in the middle of a file. Kills: downloading to where it is looked for.
     proxy.held = "vectors.npy"
-    process = in_processes(stored, environment, 1)
+    process = in_processes(stored, environment, "vectors")
     assert proxy.holding.wait(PATIENCE_SECONDS)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait(PATIENCE_SECONDS)
@@ -342,7 +278,13 @@ def test_a_torn_download_is_cleared_away(
     assert names_in(cache) == [source.digest, f"{source.digest}.lock"]
 
 
-@pytest.mark.parametrize("damage", ["manifest.json", "vectors.npy", "missing"])
+def spoil(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("damage", ["manifest.json", "vectors.npy", "missing", "a folder"])
 def test_a_damaged_copy_is_fetched_again(
     source: IndexSource, word_index: Path, cache: Path, damage: str
 ) -> None:
@@ -353,13 +295,121 @@ def test_a_damaged_copy_is_fetched_again(
     match damage:
         case "missing":
             (copy / "codes.npy").unlink()
+        case "a folder":
+            (copy / "codes.npy").unlink()
+            (copy / "codes.npy" / "inner").mkdir(parents=True)
         case name:
-            content = bytearray((copy / name).read_bytes())
-            content[len(content) // 2] ^= 1
-            (copy / name).write_bytes(content)
+            spoil(copy / name)
     assert_same(opened(source), word_index)
-    assert Elsewhere.opened == WHOLE
+    # What is whole is kept.
+    assert Elsewhere.opened == Counter([damage if "." in damage else "codes.npy"])
     assert_same(open_index(str(copy)), word_index)
+    assert names_in(cache) == [source.digest, f"{source.digest}.lock"]
+
+
+PARTS: tuple[Part, ...] = ("codes", "vectors")
+READ: dict[Part, list[str]] = {
+    part: sorted([f"{part}.npy", "manifest.json", "order.npy", "words.npy"]) for part in PARTS
+}
+EITHER = pytest.mark.parametrize(("part", "other"), [("codes", "vectors"), ("vectors", "codes")])
+
+
+@EITHER
+def test_a_worker_fetches_what_its_mechanism_reads(
+    stored: IndexSource, proxy: Proxy, word_index: Path, cache: Path, part: Part, other: Part
+) -> None:
+    # Kills: a worker of BRR that fetches the vectors, or one of Madlib the codes.
+    mechanism = next(one for one in WordMechanism if parts_read(one) == (part,))
+    parameters = WordsParameters(mechanism, Fraction(1), "word", "drop", stored)
+    folders._opened.cache_clear()
+    key = ReleaseKey.derive(b"k" * 32, "release", b"corpus")
+    assert parameters.privatizer(key).row_group_rows
+    assert proxy.fetched() == Counter(READ[part])
+    assert names_in(cache / stored.digest) == READ[part]
+    # What goes over the wire is those files, and some headers.
+    sizes = {name: (word_index / name).stat().st_size for name in READ[part]}
+    for name, size in sizes.items():
+        assert size <= proxy.sent[name] < size + 4096
+    assert not proxy.sent[f"{other}.npy"]
+
+
+@pytest.mark.slow
+@EITHER
+def test_files_that_are_not_read_are_not_looked_at(
+    stored: IndexSource, word_index: Path, s3: S3Server, cache: Path, part: Part, other: Part
+) -> None:
+    # Kills: verifying whatever the manifest lists; verifying less than what is read.
+    prefix = stored.uri.removeprefix("s3://corpus/")
+    store = s3.client()
+    store.put_object(Bucket="corpus", Key=f"{prefix}/{other}.npy", Body=b"damaged")
+    expected = getattr(open_index(str(word_index)), part)
+    assert (getattr(opened(stored, part), part) == expected).all()
+    assert refusal(stored, other).startswith(f"is damaged: {other}.npy is not the file that mani")
+    # Nor is one in the cache; and what was there stays, and can be used.
+    assert names_in(cache / stored.digest) == READ[part]
+    (cache / stored.digest / f"{other}.npy").write_bytes(b"damaged")
+    assert (getattr(opened(stored, part), part) == expected).all()
+    for name in [*READ[part]]:
+        if name != "manifest.json":
+            shutil.rmtree(cache / stored.digest)
+            store.put_object(Bucket="corpus", Key=f"{prefix}/{name}", Body=b"damaged")
+            assert refusal(stored, part).startswith(f"is damaged: {name} is not the file that")
+            store.upload_file(str(word_index / name), "corpus", f"{prefix}/{name}")
+            opened(stored, part)
+
+
+@EITHER
+def test_a_kept_copy_gains_files(
+    stored: IndexSource, proxy: Proxy, word_index: Path, cache: Path, part: Part, other: Part
+) -> None:
+    # Kills: a copy that is fetched anew, or taken for whole, when another mechanism needs more.
+    first = opened(stored, part)
+    proxy.seen.clear()
+    assert_same(opened(stored), word_index)
+    assert proxy.fetched() == Counter([f"{other}.npy"])
+    assert names_in(cache / stored.digest) == sorted(WHOLE)
+    assert names_in(cache) == [stored.digest, f"{stored.digest}.lock"]
+    # An index that was open all the while is still whole.
+    assert (getattr(first, part) == getattr(open_index(str(word_index)), part)).all()
+    proxy.forbidden = "/"
+    assert_same(opened(stored), word_index)
+
+
+@pytest.mark.slow
+def test_a_copy_that_gains_files_is_never_torn(
+    stored: IndexSource, environment: dict[str, str], proxy: Proxy, word_index: Path, cache: Path
+) -> None:
+    # A process is killed while it adds a file. Kills: downloading into the kept copy.
+    opened(stored, "codes")
+    proxy.held = "vectors.npy"
+    process = in_processes(stored, environment, "vectors")
+    assert proxy.holding.wait(PATIENCE_SECONDS)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait(PATIENCE_SECONDS)
+    assert names_in(cache / stored.digest) == READ["codes"]
+    proxy.held = "\0"
+    opened(stored, "codes")
+    assert_same(opened(stored), word_index)
+    assert names_in(cache) == [stored.digest, f"{stored.digest}.lock"]
+
+
+def test_an_index_of_codes_serves_one_mechanism(
+    source: IndexSource, word_index: Path, cache: Path, tmp_path: Path
+) -> None:
+    whole = open_index(str(word_index))
+    folder = tmp_path / "codes"
+    folder.mkdir()
+    save(str(folder), whole.manifest, whole.vocabulary, None, whole.codes)
+    small = IndexSource(source.key, f"elsewhere:/{folder}", digest_of(folder))
+    no_vectors = (
+        "has no vectors, for it was built with `--only codes`: use the mechanism brr, or build an "
+        "index without that option"
+    )
+    for _ in range(2):  # before and after it is kept
+        assert refusal(small, "vectors") == no_vectors
+        assert (opened(small, "codes").codes == whole.codes).all()
+        assert (opened(small).codes == whole.codes).all()
+    assert Elsewhere.opened == Counter(READ["codes"]) + Counter(["manifest.json"])
 
 
 def test_a_home_that_cannot_be_written_to(
@@ -385,9 +435,9 @@ def test_a_user_without_a_home(
     assert names_in(tmp_path / "tmp") == [f"quietcorpus-{number}"]
 
 
-def refusal(source: IndexSource) -> str:
+def refusal(source: IndexSource, *parts: Part) -> str:
     with pytest.raises(InputError) as raised:
-        opened(source)
+        opened(source, *parts)
     message = str(raised.value)
     assert "\n" not in message
     assert raised.value.__cause__ is None
@@ -449,7 +499,7 @@ def test_a_manifest_that_names_other_files(
     files = [manifest["files"][0] | {"path": path}, *manifest["files"]]
     (wrong / "manifest.json").write_text(json.dumps(manifest | {"files": files}))
     named = IndexSource(source.key, f"elsewhere:/{wrong}", digest_of(wrong))
-    assert "does not list each of words.arrow, slots.npy, vectors.npy, codes.n" in refusal(named)
+    assert "does not list each of words.npy, order.npy, codes.npy once" in refusal(named)
     assert Elsewhere.opened == Counter(["manifest.json"])
     assert names_in(cache) == [f"{named.digest}.lock"]
 
@@ -501,6 +551,7 @@ def test_credentials_that_do_not_open_it(
     assert "wrong" not in message
 
 
+@pytest.mark.slow
 def test_an_index_in_the_store_from_end_to_end(
     remote: Workspace,
     proxy: Proxy,
@@ -553,6 +604,6 @@ def test_an_index_that_cannot_be_stored_leaves_nothing(
 
     assert message("s3://absent/index").startswith("--output: s3://absent")
     prefix = f"failed/{uuid.uuid4().hex}"
-    proxy.forbidden = f"PUT /corpus/{prefix}/words.arrow"
+    proxy.forbidden = f"PUT /corpus/{prefix}/words.npy"
     assert message(f"s3://corpus/{prefix}").startswith(f"--output: s3://corpus/{prefix}")
     assert s3.keys(prefix) == []

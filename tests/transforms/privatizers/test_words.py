@@ -22,12 +22,24 @@ import pytest
 from scipy import stats
 
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.indexes.word_index import METRICS, IndexManifest, WordIndex, save
+from quietcorpus.indexes.word_index import (
+    METRICS,
+    IndexManifest,
+    WordIndex,
+    contents,
+    open_index,
+    save,
+)
 from quietcorpus.mechanisms.guarantees import MetricPrivacy
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.privatizers.rows import Released
-from quietcorpus.transforms.privatizers.words import WordMechanism, WordPrivatizer, WordsParameters
+from quietcorpus.transforms.privatizers.words import (
+    WordMechanism,
+    WordPrivatizer,
+    WordsParameters,
+    parts_read,
+)
 from quietcorpus.transforms.reading.documents import Documents
 
 ALPHA = 1e-6
@@ -309,6 +321,28 @@ def test_where_an_index_lies_changes_nothing(
     text = LONG + " zebra"
     (expected,) = release(replace(given, index=replace(source, uri="elsewhere")), ALIKE, key, text)
     assert texts_of(mapped.release(documents(text))) == [expected]
+
+
+@BOTH
+def test_the_format_of_an_index_changes_nothing(
+    mechanism: WordMechanism, key: ReleaseKey, tmp_path: Path
+) -> None:
+    # Kills: words that have other numbers, or are spelled as others, in one format or the other.
+    # Both are taken for the index of one digest, which the noise depends on.
+    for name, content in contents(ALIKE):
+        (tmp_path / name).write_bytes(content)
+    first = open_index(str(tmp_path), None, parts_read(mechanism))
+    again = tmp_path / "again"
+    again.mkdir()
+    save(str(again), ALIKE.manifest, ALIKE.vocabulary, ALIKE.vectors, ALIKE.codes)
+    second = open_index(str(again), None, parts_read(mechanism))
+    assert (first.manifest.version, second.manifest.version) == (1, 2)
+    given = parameters(mechanism, Fraction(1), out_of_vocabulary="draw")
+    texts = documents(LONG + " zebra", "", "wa", "zebra")
+    expected, *others = (
+        WordPrivatizer(given, index, key).release(texts) for index in (ALIKE, first, second)
+    )
+    assert [one.rows.equals(expected.rows) for one in others] == [True, True]
 
 
 # How much noise there is: on the line, the laws of a word's three outputs.

@@ -1,0 +1,106 @@
+"""Engines of word search on noisy vectors: equal answers where they are promised, and speed.
+
+    OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 python benchmarks/search.py --glove V.txt \\
+        --queries 100000 --lists 512
+
+A tenth of the words have a copy, so that there are ties. The exhaustive engines must find what
+exact search finds, for every query, or the program fails. For approximate search the answers in
+batches of 2,048 and of 100 must be equal.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import ArgumentParser
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from quietcorpus.evaluation.recall import noisy_queries
+from quietcorpus.indexes.inverted_lists import train
+from quietcorpus.indexes.search import (
+    EXACT,
+    Engine,
+    Search,
+    Searching,
+    code_search,
+    vector_search,
+)
+from quietcorpus.indexes.vectors import read
+
+BATCH, SMALL, BITS = 2048, 100, 256
+EPSILONS = (5.0, 10.0, 20.0)
+FLIPS = (0.35, 0.3, 0.2)
+PROBES = (8, 32, 128)
+
+
+def searched(search: Search, queries: np.ndarray, batch: int = BATCH) -> tuple[np.ndarray, float]:
+    """Return the answers in batches, and the queries a second."""
+    search.nearest(queries[:16])
+    begun = time.perf_counter()
+    parts = [search.nearest(queries[i : i + batch]) for i in range(0, len(queries), batch)]
+    return np.concatenate(parts), len(queries) / (time.perf_counter() - begun)
+
+
+def compare(
+    name: str, exact: Search, flat: Search, queries: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """Return exact search's answers and speed; end the program if the other's differ."""
+    truth, base = searched(exact, queries)
+    found, speed = searched(flat, queries)
+    different = int((truth != found).sum())
+    print(
+        f"{name:<28} exact {base:>8,.0f}/s   FAISS flat {speed:>8,.0f}/s "
+        f"({speed / base:.2f} x)   different: {different} of {len(queries):,}",
+        flush=True,
+    )
+    if different:
+        sys.exit("an exhaustive engine does not find what exact search finds")
+    return truth, base
+
+
+def main() -> None:
+    parser = ArgumentParser()
+    parser.add_argument("--glove", required=True, help="vectors, as GloVe's or word2vec's text")
+    parser.add_argument("--queries", type=int, default=100_000)
+    parser.add_argument("--lists", type=int, default=512)
+    given = parser.parse_args()
+    path = Path(given.glove)
+    opened: Callable[[str], object] = lambda name: (path.parent / name).open("rb")  # noqa: E731
+    values = read(path.name, opened).values  # type: ignore[arg-type]
+    vectors = np.concatenate([values, values[::10]])
+    generator = np.random.default_rng()
+    codes = generator.integers(0, 2**64, size=(len(values), BITS // 64), dtype=np.uint64)
+    codes = np.concatenate([codes, codes[::10]])
+    print(f"{len(vectors):,} x {vectors.shape[1]}, {given.queries:,} queries at each noise")
+    for flip in FLIPS:
+        flips = generator.random((given.queries, BITS)) < flip
+        queries = codes[generator.integers(len(codes), size=given.queries)] ^ np.packbits(
+            flips, axis=1
+        ).view(np.uint64)
+        flat = code_search(Searching(Engine.FAISS_BINARY_FLAT), codes)
+        compare(f"codes, flips {flip}", code_search(EXACT, codes), flat, queries)
+    lists = train(vectors, given.lists, seed=1, threads=1)
+    for epsilon in EPSILONS:
+        queries = noisy_queries(vectors, epsilon, given.queries, np.random.SeedSequence())
+        flat = vector_search(Searching(Engine.FAISS_FLAT), vectors)
+        truth, base = compare(
+            f"vectors, epsilon {epsilon:g}", vector_search(EXACT, vectors), flat, queries
+        )
+        for probes in PROBES:
+            search = vector_search(Searching(Engine.FAISS_IVF, probes), vectors, lists)
+            found, speed = searched(search, queries)
+            few = queries[:10_000]
+            if not np.array_equal(searched(search, few, SMALL)[0], found[: len(few)]):
+                sys.exit("approximate search depends on the batch")
+            print(
+                f"    {probes:>4} of {given.lists} lists: {speed:>8,.0f}/s ({speed / base:.2f} x), "
+                f"recall@1 {(found == truth).mean():.3f}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""FAISS, imported when it is first needed, with one thread."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import Any
+
+MODULE = "faiss"
+
+
+class FaissMissing(ImportError):
+    """FAISS is not installed."""
+
+
+def is_installed() -> bool:
+    """Return whether FAISS is installed, without importing it."""
+    return importlib.util.find_spec(MODULE) is not None
+
+
+def faiss(threads: int = 1) -> Any:
+    """Return the module, whose calls from this thread will use so many threads.
+
+    There is a worker for every processor, so one is right for searches. OpenMP keeps the number for
+    each calling thread: call this in the thread that searches. FAISS's BLAS follows it.
+
+    Raises ImportError if FAISS is not installed.
+    """
+    try:
+        module = importlib.import_module(MODULE)
+    except ImportError:
+        raise FaissMissing("faiss is not installed; install faiss-cpu") from None
+    # Else batches of up to 1,024 queries go without BLAS, at a twentieth of its speed.
+    module.cvar.distance_compute_blas_threshold = 1
+    module.omp_set_num_threads(threads)
+    return module
