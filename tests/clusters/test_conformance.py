@@ -34,6 +34,8 @@ pytestmark = pytest.mark.slow
 CANARY = "zqxcanaryvoice"
 FILES, FREQUENT = 4, 200
 VECTORS = ("counted", "trained")
+KEPT = ["--environment_cache_millis=60000"]
+"""Python workers stay from one stage to the next; to start them takes seconds a stage."""
 CLUSTERS = ("spark", "flink")
 
 
@@ -227,7 +229,7 @@ def test_a_cluster_beside_packages_of_our_folders_names(
     begin = f"#!/bin/sh\ncd {workspace.folder}\n"
     worker.write_text(f'{begin}PYTHONPATH=$PWD exec quietcorpus-worker "$@"\n')
     worker.chmod(0o700)
-    options = [*cluster.options, "--environment_type=PROCESS"]
+    options = [*cluster.options, *KEPT, "--environment_type=PROCESS"]
     options.append(f"--environment_config={json.dumps({'command': str(worker)})}")
     environment = theirs | {"SPARK_LOCAL_IP": "127.0.0.1"}
     spec = str(workspace.spec())
@@ -285,9 +287,7 @@ def test_a_cluster_conforms_and_keeps_secrets(
     driver.start()
     try:
         for kind in KINDS:
-            # Bags run with workers that each stage starts anew, which is the default; that takes
-            # seconds a stage.
-            kept = [] if kind == "bags" else ["--environment_cache_millis=60000"]
+            kept = [] if kind == "bags" else KEPT  # each stage starts workers anew by default
             made = released(remote, s3, kind, cluster.name, *options, *kept)
             assert_conforms(made, reference[kind])
     finally:

@@ -133,6 +133,7 @@ def test_what_calls_leave_behind(workspace: Workspace) -> None:
         assert len(found["refusals"]) == 1
 
 
+@pytest.mark.slow
 def test_what_an_evaluation_leaves_behind(workspace: Workspace, lee_texts: list[str]) -> None:
     # Kills: Ray's level of logging and its traces of crashes, in a caller who uses Ray as well.
     pytest.importorskip("tomotopy")
@@ -151,6 +152,7 @@ def test_what_an_evaluation_leaves_behind(workspace: Workspace, lee_texts: list[
     assert found == {"settings": {}, "refusals": []}
 
 
+@pytest.mark.slow
 def test_what_calibrations_leave_behind(
     workspace: Workspace, word_index: Path, lee_texts: list[str]
 ) -> None:
@@ -168,6 +170,7 @@ def test_what_calibrations_leave_behind(
     assert found == {"settings": {}, "refusals": []}
 
 
+@pytest.mark.slow
 def test_what_candidates_and_encoders_leave_behind(
     workspace: Workspace, lee_texts: list[str]
 ) -> None:
@@ -201,6 +204,7 @@ def test_what_candidates_and_encoders_leave_behind(
     assert found == {"settings": {}, "refusals": []}
 
 
+@pytest.mark.slow
 def test_what_a_training_leaves_behind(workspace: Workspace, lee_texts: list[str]) -> None:
     # Kills: a PyTorch that has one thread from then on.
     pytest.importorskip("torch")
