@@ -1,4 +1,4 @@
-"""What a worker fetches of an index by its mechanism, from a real S3 server; what words cost.
+"""Files that a worker fetches of an index by its mechanism, from a real S3 server; words' cost.
 
     PYTHONPATH=.:tests python benchmarks/small_index.py [--glove V.txt]
 

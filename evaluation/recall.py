@@ -16,7 +16,7 @@ _CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Recall:
-    """How often a search finds the word that exact search finds.
+    """The share of queries for which a search finds the word that exact search finds.
 
     Attributes:
         found: the number of queries for which it does.

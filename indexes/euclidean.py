@@ -94,8 +94,7 @@ def score_error(queries: npt.NDArray[np.float32], longest: float) -> npt.NDArray
     terms = queries.shape[1] + 4
     length = lengths(queries)
     rounding = gamma(terms) * longest * (length + longest)
-    rest = terms * (_HALF_ULP_64 * (length + longest) ** 2 + 2.0**-120)
-    error: npt.NDArray[np.float64] = rounding + rest
+    error: npt.NDArray[np.float64] = rounding + _rest(terms, (length + longest) ** 2)
     return error
 
 
@@ -117,9 +116,14 @@ def distance_error(queries: npt.NDArray[np.float32], longest: float) -> npt.NDAr
     """
     terms = queries.shape[1] + 4
     square = (lengths(queries) + longest) ** 2
-    rest = terms * (_HALF_ULP_64 * square + 2.0**-120)
-    error: npt.NDArray[np.float64] = gamma(terms) * square + rest
+    error: npt.NDArray[np.float64] = gamma(terms) * square + _rest(terms, square)
     return error
+
+
+def _rest(terms: int, square: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Bound the error of float64 sums of terms whose sizes add up to `square`, and of underflow."""
+    rest: npt.NDArray[np.float64] = terms * (_HALF_ULP_64 * square + 2.0**-120)
+    return rest
 
 
 def gamma(terms: int) -> float:

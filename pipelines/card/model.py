@@ -77,7 +77,7 @@ class Spread(Part):
 
 
 class Recall(Part):
-    """How often an approximate search finds the word that is nearest to a noisy vector."""
+    """The share of noisy vectors for which an approximate search finds the nearest word."""
 
     share: float = Field(description="recall@1, on noisy vectors of the index's words, all alike")
     interval: list[float] = Field(description="its 95 % interval")

@@ -262,16 +262,23 @@ class Operations(RuleBasedStateMachine):
         assert ledger.reserve(request).number == number
         self.events.append(Reserved(number, request))
 
+    def reserved(self, ledger: Ledger, which: int) -> Reservation | None:
+        """Return one of the reservations that a process knows."""
+        asked = [event for event in self.seen(ledger) if isinstance(event, Reserved)]
+        if not asked:
+            return None
+        record = ledger.records[asked[which % len(asked)].number]
+        assert isinstance(record, Reservation)
+        return record
+
     @precondition(lambda self: bool(self.events))
     @rule(at=HANDLES, which=st.integers(0, 30), identity=SHORT, card=SHORT)
     def commit(self, at: int, which: int, identity: str, card: str) -> None:
         ledger = self.handles[at]
-        asked = [event for event in self.seen(ledger) if isinstance(event, Reserved)]
-        if not asked:
+        record = self.reserved(ledger, which)
+        if record is None:
             return
-        number = asked[which % len(asked)].number
-        record = ledger.records[number]
-        assert isinstance(record, Reservation)
+        number = record.number
         own = hashlib.sha256(record.release.encode()).digest()[:16]
         made = (identity * 32, card * 64, own if record.disjoint == "compared" else None)
         for known in self.views(ledger):
@@ -291,12 +298,10 @@ class Operations(RuleBasedStateMachine):
     @rule(at=HANDLES, which=st.integers(0, 30), identity=SHORT)
     def refuse(self, at: int, which: int, identity: str) -> None:
         ledger = self.handles[at]
-        asked = [event for event in self.seen(ledger) if isinstance(event, Reserved)]
-        if not asked:
+        record = self.reserved(ledger, which)
+        if record is None:
             return
-        number = asked[which % len(asked)].number
-        record = ledger.records[number]
-        assert isinstance(record, Reservation)
+        number = record.number
         for known in self.views(ledger):
             before = committed(known).get(number) or refused(known).get(number)
             if before and before.identity == identity:

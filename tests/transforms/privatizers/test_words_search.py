@@ -107,7 +107,7 @@ def entered(self: WordPrivatizer, words: Any, epsilons: Any, which: Any, parts: 
 def depends_on_the_word(
     index: WordIndex, key: ReleaseKey, search: Searching, patch: pytest.MonkeyPatch
 ) -> bool:
-    """Whether the word found depends on more than the noisy vector, which here is always one."""
+    """Return whether the word found depends on more than the noisy vector, which is always one."""
     query = index.vectors.mean(axis=0) + np.float32(1)
 
     def constant(vectors: Any, *_: Any) -> Any:
