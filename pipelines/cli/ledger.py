@@ -63,7 +63,7 @@ def show(place: str, as_json: bool) -> Iterator[str]:
 @click.argument("place")
 @_JSON
 def history(place: str, as_json: bool) -> Iterator[str]:
-    """List the reservations, commitments and returns at PLACE, in order."""
+    """List the records at PLACE, in order: what was reserved, spent and given back."""
     events = api.history(place)
     from quietcorpus.pipelines.ledger import tables
 

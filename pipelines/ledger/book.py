@@ -175,6 +175,30 @@ class Ledger:
                 f"{request.corpus} does not lie; name the ledger of that one"
             )
 
+    def compare(self, reservation: Reservation, identifiers: bytes) -> None:
+        """Keep the ids of a partition, before any noise on its documents is drawn.
+
+        A run whose failure tells of its noise then tells it of no document in another partition.
+        Does nothing for a reservation that is spent, or whose ids are kept already.
+
+        Args:
+            reservation: the record, of a partition that is compared by its ids.
+            identifiers: keyed digests of its documents' ids; InputError is raised if another
+                partition has one of them.
+        """
+        if reservation.disjoint != "compared":
+            raise StageError(f"ledger: {reservation.release} has no ids to compare")
+        number, compared = reservation.number, set[int]()
+
+        def decide(state: State) -> Draft | Reservation:
+            found = self._held(state, reservation)
+            if number in state.documents or state.is_spent(number):
+                return found
+            ids = self._keep(state, reservation, identifiers, compared)
+            return {"record": "comparison", "reservation": number, "identifiers_sha256": ids}
+
+        self._append(decide)
+
     def commit(
         self,
         reservation: Reservation,
@@ -202,11 +226,7 @@ class Ledger:
         number, compared = reservation.number, set[int]()
 
         def decide(state: State) -> Draft | Commit:
-            if number not in state.reservations:
-                raise InputError(
-                    f"ledger: the reservation of {reservation.release} was given back meanwhile; "
-                    "nothing may be published"
-                )
+            self._held(state, reservation)
             told = state.refusals.get(number)
             if told is not None and told.identity != identity:
                 raise InputError(_refused(reservation.release))
@@ -214,8 +234,7 @@ class Ledger:
             if before is None:
                 ids = None
                 if identifiers is not None:
-                    self._refuse_shared(reservation, identifiers, compared)
-                    ids = self._partitions.keep(number, identifiers)
+                    ids = self._keep(state, reservation, identifiers, compared)
                 return {
                     "record": "commit",
                     "reservation": number,
@@ -231,7 +250,9 @@ class Ledger:
         assert isinstance(found, Commit)
         return found
 
-    def refuse(self, reservation: Reservation, identity: str) -> Refusal | Commit:
+    def refuse(
+        self, reservation: Reservation, identity: str, *, compared: bool = True
+    ) -> Refusal | Commit:
         """Spend a reservation without a release, as its noisy outcome is about to be told.
 
         The same run may still commit it. Returns the commit if there is one already.
@@ -239,8 +260,9 @@ class Ledger:
         Args:
             reservation: the record.
             identity: a keyed digest of all that its noise depends on.
+            compared: whether it tells of no other documents than those whose ids were compared.
         """
-        number = reservation.number
+        number, documents = reservation.number, None if compared else "unknown"
 
         def decide(state: State) -> Draft | Refusal | Commit:
             before = state.commits.get(number) or state.refusals.get(number)
@@ -248,7 +270,12 @@ class Ledger:
                 return before
             if number not in state.reservations or before is not None:
                 raise InputError(f"ledger: {reservation.release} has no reservation of this run")
-            return {"record": "refusal", "reservation": number, "identity": identity}
+            return {
+                "record": "refusal",
+                "reservation": number,
+                "identity": identity,
+                "documents": documents,
+            }
 
         found = self._append(decide)
         assert isinstance(found, Refusal | Commit)
@@ -292,28 +319,51 @@ class Ledger:
     def check_identifiers(self) -> None:
         """Raise InputError unless the digests of all partitions are the committed ones."""
         try:
-            for number, commit in self.state.commits.items():
-                if commit.identifiers_sha256 is not None:
-                    self._partitions.read(number, commit.identifiers_sha256)
+            for number, digest_of_ids in self.state.documents.items():
+                self._partitions.read(number, digest_of_ids)
         except Damaged as error:
             raise self._damage(error) from None
+
+    def _held(self, state: State, reservation: Reservation) -> Reservation:
+        """Return a reservation, or raise InputError if it was given back."""
+        if reservation.number not in state.reservations:
+            raise InputError(
+                f"ledger: the reservation of {reservation.release} was given back meanwhile; "
+                "nothing may be published"
+            )
+        return reservation
+
+    def _keep(
+        self, state: State, reservation: Reservation, identifiers: bytes, compared: set[int]
+    ) -> str:
+        """Keep ids that no other partition has, and return the SHA-256 of their digests."""
+        before = state.documents.get(reservation.number)
+        if before is None:
+            self._refuse_shared(reservation, identifiers, compared)
+        elif before != digest(identifiers):
+            raise StageError(
+                f"ledger: the ids of {reservation.release} are not those that were compared; run "
+                "again"
+            )
+        return self._partitions.keep(reservation.number, identifiers)
 
     def _refuse_shared(
         self, reservation: Reservation, identifiers: bytes, compared: set[int]
     ) -> None:
         """Refuse documents that a release of another partition also has."""
-        for number, commit in self.state.commits.items():
+        for number, theirs in self.state.documents.items():
             other = self.state.reservations[number]
-            if number in compared or other.partition in (None, reservation.partition):
+            if number in compared or other.partition == reservation.partition:
                 continue
-            if commit.identifiers_sha256 is not None:
-                shared = self._partitions.shared(number, commit.identifiers_sha256, identifiers)
-                if shared:
-                    raise InputError(
-                        f"ledger.partition: {shared} documents of {reservation.partition} are in "
-                        f"{other.partition} as well (release {other.release}): such partitions do "
-                        "not compose in parallel; leave these documents out, or the partition"
-                    )
+            shared = self._partitions.shared(number, theirs, identifiers)
+            if shared:
+                spent = self.state.is_spent(number)
+                back = "" if spent else f", or give {other.release} back if its run is dead"
+                raise InputError(
+                    f"ledger.partition: {shared} documents of {reservation.partition} are in "
+                    f"{other.partition} as well (release {other.release}): such partitions do "
+                    f"not compose in parallel; leave these documents out, or the partition{back}"
+                )
             compared.add(number)
 
     def _resumed(self, state: State, found: Reservation, request: Request) -> Reservation:

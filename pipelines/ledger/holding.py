@@ -51,6 +51,17 @@ class HeldReservation:
             identifier=found.identifier,
         )
 
+    @property
+    def compares_first(self) -> bool:
+        """Return whether the ids of its documents are to be compared before noise is drawn."""
+        number, state = self.reservation.number, self.ledger.state
+        kept = number in state.documents or state.is_spent(number)
+        return self.reservation.disjoint == "compared" and not kept
+
+    def compare(self, identifiers: bytes) -> None:
+        """Keep the ids of its documents; raises InputError if another partition has one of them."""
+        self.ledger.compare(self.reservation, identifiers)
+
     def commit(self, made: card.Card, identifiers: bytes | None) -> None:
         """Spend the reservation, if no other partition has any of these documents.
 
@@ -62,9 +73,13 @@ class HeldReservation:
         card_sha256 = hashlib.sha256(text).hexdigest()
         self.ledger.commit(self.reservation, self.identity, card_sha256, identifiers)
 
-    def refuse(self) -> None:
-        """Spend the reservation without a release, as its noisy outcome is about to be told."""
-        self.ledger.refuse(self.reservation, self.identity)
+    def refuse(self, *, compared: bool) -> None:
+        """Spend the reservation without a release, as its noisy outcome is about to be told.
+
+        Where a partition's ids are compared, `compared` says whether it tells of these alone.
+        """
+        unknown = self.reservation.disjoint == "compared" and not compared
+        self.ledger.refuse(self.reservation, self.identity, compared=not unknown)
         _LOGGER.info(
             "the budget of this run is spent, since the way it ends may depend on its noise: the "
             "same run goes on with it, and any other needs an id of its own"

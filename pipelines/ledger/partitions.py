@@ -15,7 +15,7 @@ from quietcorpus.transforms.reading.identifiers import DIGEST
 
 
 class Partitions:
-    """The documents of the committed releases of partitions.
+    """The documents of the releases of partitions, once they are compared.
 
     Each release has one file, of 16 bytes a document. Without the master key a reader learns only
     the number of documents.
@@ -45,14 +45,14 @@ class Partitions:
         return len(np.intersect1d(theirs, mine, assume_unique=True))
 
     def read(self, reservation: int, digest: str) -> bytes:
-        """Read the digests of a release; raises Damaged if they are not the committed ones."""
+        """Read the digests of a release; raises Damaged if they are not the recorded ones."""
         uri = self._uri(reservation, digest)
         try:
             content = storage.read_bytes(uri)
         except Exception:  # every object store's client has exceptions of its own
             content = b""
         if hashlib.sha256(content).hexdigest() != digest:
-            raise Damaged(f"{uri} is missing, or not the file that was committed")
+            raise Damaged(f"{uri} is missing, or not the file that was recorded")
         return content
 
     def _uri(self, reservation: int, digest: str) -> str:

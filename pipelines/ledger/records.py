@@ -23,7 +23,7 @@ SCHEMA_VERSION = 1
 _DIGEST = r"^[0-9a-f]{64}$"
 _KEYED = r"^[0-9a-f]{32}$"
 _RATIONAL = r"^[0-9]+(/[1-9][0-9]*)?$"
-_LATER = ("disjoint", "identifier")
+_LATER = ("disjoint", "identifier", "documents")
 """Fields that older records lack. Newer records omit them where they do not apply."""
 _RELEASE = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 
@@ -142,6 +142,16 @@ class Commit(_Record):
     )
 
 
+class Comparison(_Record):
+    """The ids of a partition, found in no other one, before its noise is drawn."""
+
+    record: Literal["comparison"] = "comparison"
+    reservation: int = Field(ge=1)
+    identifiers_sha256: str = Field(
+        pattern=_DIGEST, description="of the documents' ids, as keyed digests"
+    )
+
+
 class Cancellation(_Record):
     """The cancellation of a reservation: nothing was published under it, and nothing can be."""
 
@@ -156,9 +166,12 @@ class Refusal(_Record):
     record: Literal["refusal"] = "refusal"
     reservation: int = Field(ge=1)
     identity: str = Field(pattern=_KEYED, description="keyed digest of all that its noise is of")
+    documents: Literal["unknown"] | None = Field(
+        None, description="whether it may tell of other documents than those that were compared"
+    )
 
 
-AnyRecord = Opening | Reservation | Commit | Cancellation | Refusal
+AnyRecord = Opening | Reservation | Comparison | Commit | Cancellation | Refusal
 _RECORD: TypeAdapter[AnyRecord] = TypeAdapter(Annotated[AnyRecord, Field(discriminator="record")])
 
 

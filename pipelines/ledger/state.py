@@ -14,6 +14,7 @@ from quietcorpus.pipelines.ledger.records import (
     Cancellation,
     Charged,
     Commit,
+    Comparison,
     Opening,
     Refusal,
     Reservation,
@@ -35,6 +36,8 @@ class State:
         by_release: the same reservations by release.
         commits: the commits by the number of their reservation.
         refusals: the refusals by the number of their reservation.
+        documents: the SHA-256 of the digests of a release's ids, which were compared with those of
+            other partitions, by the number of its reservation.
         spent: the sum of the charges of all reservations, committed or not, by account and
             partition (None for releases that may be of any document).
         units: the number of reservations by account and unit.
@@ -46,6 +49,7 @@ class State:
     by_release: dict[str, Reservation] = field(default_factory=dict)
     commits: dict[int, Commit] = field(default_factory=dict)
     refusals: dict[int, Refusal] = field(default_factory=dict)
+    documents: dict[int, str] = field(default_factory=dict)
     spent: dict[int, dict[str | None, Charge]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(lambda: NOTHING))
     )
@@ -61,16 +65,19 @@ class State:
                 self.opening = record
             case Reservation():
                 self._reserve(record)
+            case Comparison():
+                self._compare(record)
             case Commit():
                 self._commit(record)
             case Refusal():
                 found = self._open(record.reservation)
                 self.refusals[record.reservation] = record
-                if found.disjoint == "compared":  # by ids that no refusal keeps
+                if self._is_unknown(found) or record.documents == "unknown":
                     self._move(found, alone(found.part), None)
             case Cancellation():
                 found = self._open(record.reservation)
                 del self.reservations[record.reservation], self.by_release[found.release]
+                self.documents.pop(record.reservation, None)
                 for charged in found.charges:
                     self.spent[charged.account][alone(found.part)] -= charged.charge
                     self.units[charged.account][found.whose] -= 1
@@ -201,13 +208,29 @@ class State:
         self.reservations[record.number] = self.by_release[record.release] = record
         self.spend(charges, record.part, record.whose)
 
+    def _compare(self, record: Comparison) -> None:
+        number = record.reservation
+        if self._open(number).disjoint != "compared" or number in self.documents:
+            raise Impossible("its reservation has no ids to compare, or they are compared already")
+        self.documents[number] = record.identifiers_sha256
+
     def _commit(self, record: Commit) -> None:
-        found = self._open(record.reservation, record.identity)
-        if found.disjoint == "compared" and record.identifiers_sha256 is None:
+        number, ids = record.reservation, record.identifiers_sha256
+        found = self._open(number, record.identity)
+        if found.disjoint == "compared" and ids is None:
             raise Impossible("it keeps no ids, by which its partition is compared")
-        if record.reservation in self.refusals and found.disjoint == "compared":
+        if self.documents.get(number, ids) != ids:
+            raise Impossible("its ids are not those that were compared")
+        told = self.refusals.get(number)
+        if told and told.documents is None and self._is_unknown(found):
             self._move(found, None, alone(found.part))
-        self.commits[record.reservation] = record
+        if ids is not None:
+            self.documents[number] = ids
+        self.commits[number] = record
+
+    def _is_unknown(self, found: Reservation) -> bool:
+        """Return whether a release is of a partition whose ids were not compared yet."""
+        return found.disjoint == "compared" and found.number not in self.documents
 
     def _move(self, found: Reservation, before: str | None, after: str | None) -> None:
         """Charge a reservation to `after` in place of `before`; None stands for any document."""

@@ -15,6 +15,7 @@ from quietcorpus.pipelines.ledger.records import (
     AnyRecord,
     Cancellation,
     Commit,
+    Comparison,
     Opening,
     Refusal,
     Reservation,
@@ -158,6 +159,8 @@ def _event(ledger: Ledger, record: AnyRecord) -> dict[str, Any]:
             }
         case Commit():
             says = f"release.json {record.card_sha256[:12]}"
+        case Comparison():
+            says = "its ids are in no other partition"
         case Cancellation():
             says = record.reason
         case Refusal():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.card import readme
@@ -25,8 +25,16 @@ from quietcorpus.pipelines.kinds.prepare import prepare
 from quietcorpus.pipelines.kinds.run_files import read_run_files
 from quietcorpus.pipelines.ledger.holding import HeldReservation, foresee, hold
 from quietcorpus.pipelines.release import existing, kept_columns
+from quietcorpus.pipelines.release.comparison import identifiers, identify
 from quietcorpus.pipelines.release.describe import describe
 from quietcorpus.pipelines.release.identity import identity
+from quietcorpus.pipelines.release.tallies import (
+    check_files,
+    check_passes,
+    check_tally,
+    check_unchanged,
+    is_unchanged,
+)
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout, places
@@ -34,10 +42,9 @@ from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.pipelines.storage.publishing import Staging
 from quietcorpus.pipelines.terminal.progress import Observer, shards_counted
 from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError
-from quietcorpus.transforms.parts import doubled, require_all
-from quietcorpus.transforms.reading.identifiers import DIGEST_BYTES, kept
-from quietcorpus.transforms.reading.sources import plan, states
-from quietcorpus.transforms.shards import Tally, Written, data_file, make_shards
+from quietcorpus.transforms.parts import doubled
+from quietcorpus.transforms.reading.sources import plan
+from quietcorpus.transforms.shards import Written, make_shards
 
 _LOGGER = logging.getLogger("quietcorpus.release")
 
@@ -75,40 +82,50 @@ def release(
         held = None if engine.dry else hold(spec, kind, key, run)
         shards = make_shards(planned.splits, key.stage("shards", 1))
         source = WorkerKey(spec.release, corpus, key.fingerprint)
-        observer = Observer(planned.documents, kind.passes, bar=progress and engine.local)
 
-        def make(staging: str) -> Job:
-            job = Job(spec, planned, shards, source, staging, engine.workers, progress)
+        def job_in(staging: str) -> Job:
+            return Job(spec, planned, shards, source, staging, engine.workers, progress)
+
+        def observed(passes: int) -> Observer:
+            return Observer(planned.documents, passes, bar=progress and engine.local)
+
+        def make(job: Job) -> None:
             counted = kind.has_documents and not engine.local
-            with shards_counted(staging, len(shards)) if counted else nullcontext():
-                engine.run(lambda pipeline: kind.build(pipeline, job), observer)
-            return job
+            with shards_counted(job.staging, len(shards)) if counted else nullcontext():
+                engine.run(lambda pipeline: kind.build(pipeline, job), observed(kind.passes))
 
         # A dry run claims nothing, since this very release may be under way; it ends in `run`.
         if engine.dry:
-            make(f"{spec.output}.dry-run")
-        try:
-            with Output(spec.output).staging(spec.release, run, key) as place:
-                job = make(place.staging)
+            make(job_in(f"{spec.output}.dry-run"))
+        with Output(spec.output).staging(spec.release, run, key) as place:
+            job = job_in(place.staging)
+            if held and kind.noise_decides and held.compares_first:
+                held.compare(identify(job, key, lambda build: engine.run(build, observed(1))))
+            try:
+                make(job)
                 return _publish(job, kind, weaknesses, key, place, held, on_publishing)
-        except Exception as error:
-            tells = kind.noise_decides or isinstance(error, NoisyOutcome)
-            if held is None or not tells or _spend(held):
-                raise
-        # Here, no error is being handled that the new one would carry along.
-        raise StageError(
-            "ledger: the run failed, and its budget could not be spent, without which nothing may "
-            "be told of it; see to the ledger, and run again"
-        )
+            except Exception as error:
+                failure = error
+            # Here, no error is being handled that another one would carry along.
+            tells = kind.noise_decides or isinstance(failure, NoisyOutcome)
+            if held and tells and not _spend(held, job):
+                raise StageError(
+                    "ledger: the run failed, and its budget could not be spent, without which "
+                    "nothing may be told of it; see to the ledger, and run again"
+                )
+            raise failure
 
 
-def _spend(held: HeldReservation) -> bool:
+def _spend(held: HeldReservation, job: Job) -> bool:
     """Spend the budget of a run that is about to tell how its noise turned out.
 
     Returns whether the ledger could record it.
     """
+    unchanged = False
+    with suppress(Exception):  # whatever the corpus's place raises
+        unchanged = is_unchanged(job)
     try:
-        held.refuse()
+        held.refuse(compared=unchanged)
     except Exception:  # whatever the ledger's place raises
         return False
     return True
@@ -163,12 +180,12 @@ def _publish(
     """Check what the job wrote, spend its budget, then publish it."""
     spec = job.spec
     written, tally = read_run_files(place.staging, key)
-    _check_passes(tally, kind.passes, len(job.plan.splits))
-    _check_tally(tally, spec)
+    check_passes(tally, kind.passes, len(job.plan.splits))
+    check_tally(tally, spec)
     if len({file.path for file in written}) < len(written):
         raise doubled("a file")
     if kind.has_documents:
-        _check_files(written, tally, len(job.shards))
+        check_files(written, tally, len(job.shards))
     kept_columns.refuse_copies(tally.copies)
     kind.check(tally)
     with interruptible():
@@ -180,23 +197,13 @@ def _publish(
     made = describe(spec, kind, files, tally, created, counted, weak)
     text = readme.render(made)
     made = made.model_copy(update={"readme_sha256": hashlib.sha256(text.encode()).hexdigest()})
-    _check_unchanged(job)
+    check_unchanged(job)
     if held:
-        held.commit(made, _identifiers(job, tally, key))
+        held.commit(made, identifiers(job, tally, key) if job.identifiers else None)
     # After the commit: these warnings reveal something of the noisy outcome.
     _heed(shown, (), strict=False)
     place.publish(files, {layout.README: text, layout.CARD: made.to_json()}, on_publishing)
     return made
-
-
-def _identifiers(job: Job, tally: Tally, key: ReleaseKey) -> bytes | None:
-    """Return the digests of the documents' ids, if the ledger compares them."""
-    if job.identifiers is None:
-        return None
-    found = kept(job.identifiers, key)
-    if len(found) != DIGEST_BYTES * tally.documents:
-        raise StageError("the engine lost the digests of some ids; run again")
-    return found
 
 
 def _check_sealed(files: Sequence[Written]) -> None:
@@ -204,55 +211,3 @@ def _check_sealed(files: Sequence[Written]) -> None:
     for file in files:
         if not file.sealed:
             raise StageError(f"{file.path} was staged in the open; run again with other code")
-
-
-def _check_unchanged(job: Job) -> None:
-    """Check that the corpus is as it was planned: its noise must be on no other corpus."""
-    if states(job.corpus) != job.plan.files:
-        raise StageError(
-            f"input.path: files of {job.spec.input.path} were changed, added or deleted while they "
-            "were read; run again once nobody writes there"
-        )
-
-
-def _check_passes(tally: Tally, passes: int, splits: int) -> None:
-    """Check that every pass over the corpus has read every split, once."""
-    names = {name for name, _ in tally.parts}
-    for name in names:
-        require_all(tuple(part for own, part in tally.parts if own == name), splits)
-    if len(names) != passes:
-        raise StageError(
-            f"the engine lost a pass over the corpus: {len(names)} of {passes} are there; run "
-            "again, on another engine if that repeats"
-        )
-
-
-def _check_files(files: Sequence[Written], tally: Tally, shards: int) -> None:
-    """Check that the engine, which may retry and repeat, neither lost nor doubled a shard."""
-    data = sorted(file.path for file in files if file.path.startswith("data/"))
-    rows = sum(file.rows for file in files if file.path.startswith("data/"))
-    if data != [data_file(number, shards) for number in range(shards)] or rows != tally.documents:
-        raise StageError(
-            f"the engine lost or doubled a part: {len(data)} files of {shards}, {rows} rows of "
-            f"{tally.documents}; run again, on another engine if that repeats"
-        )
-
-
-def _check_tally(tally: Tally, spec: Spec) -> None:
-    """Refuse to publish an empty corpus, or one with too many unreadable records."""
-    total, first = tally.documents + tally.rejected, tally.first
-    where = f"{first.source} record {first.row}: {first.reason}" if first else ""
-    if tally.documents == 0:
-        all_of_them = f"all {total} records are unreadable (the first is {where}); mend them"
-        unreadable = f": {all_of_them}" if first else ""
-        raise InputError(f"input.path: {spec.input.path} holds no documents{unreadable}")
-    if first is None:
-        return
-    tolerated = spec.rejects.max_share if spec.rejects else 0.0
-    if tally.rejected > tolerated * total:
-        remedy = "raise rejects.max_share" if spec.rejects else "name a place in rejects.path"
-        raise InputError(
-            f"input.path: {tally.rejected} of {total} records are unreadable, more than the "
-            f"tolerated share of {tolerated:g} (the first is {where}); mend them, or {remedy}"
-        )
-    _LOGGER.warning("%d of %d records are unreadable (first: %s)", tally.rejected, total, where)

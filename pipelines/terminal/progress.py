@@ -23,6 +23,7 @@ _STAGES = {
     "gathering": "gathering users",
     "histogram": "counting terms",
     "vocabulary": "counting words",
+    "identifiers": "comparing ids",
 }
 _T = TypeVar("_T")
 

@@ -228,6 +228,55 @@ def test_what_was_refused_is_of_its_run_alone(place: str) -> None:
     assert (ledger.refuse(found, RUN), ledger.state.used(0)) == (spent, Charge(Fraction(4)))
 
 
+def test_of_partitions_that_share_an_id_the_first_is_compared(place: str) -> None:
+    # Kills: ids that are compared with committed ones alone, or with what was read before the race
+    # was lost; ids of what was given back; a second record of what is compared or spent.
+    ledger = Ledger.open(place)
+    first, second = (ledger.reserve(request(place, n, partition=Partition(n, CASES))) for n in "ab")
+    late = Ledger.open(place)
+    ledger.compare(first, ids("1", "2"))
+    said = "1 documents of b are in a .*or give a back if its run is dead$"
+    with pytest.raises(InputError, match=said):  # which has kept its ids before it lost the race
+        late.compare(second, ids("2", "3"))
+    for handle in (ledger, late, Ledger.open(place)):
+        with Refused(place, said):
+            handle.compare(second, ids("2", "3"))
+        with Refused(place, said):
+            handle.commit(second, RUN, CARD, ids("2", "3"))
+    before = files(place)
+    for handle in (ledger, late, Ledger.open(place)):
+        handle.compare(first, ids("1", "2"))
+    assert files(place) == before
+    Ledger.open(place).cancel("a", "its run is dead")
+    late.compare(second, ids("2", "3"))
+    with Refused(place, "given back meanwhile"):
+        ledger.compare(first, ids("1", "2"))
+    third = ledger.reserve(request(place, "c", partition=Partition("c", CASES)))
+    ledger.refuse(second, RUN)
+    with Refused(place, "1 documents of c are in b .*, or the partition$"):
+        ledger.compare(third, ids("3"))
+    assert ledger.state.used(0) == Charge(Fraction(4))
+
+
+def test_what_cannot_follow_a_comparison_is_not_written(place: str) -> None:
+    # Kills: a record that no ledger can hold, which would spoil it; a file of ids that no record
+    # names.
+    ledger = Ledger.open(place)
+    plain = ledger.reserve(request(place, "a", 1, partition=Partition("a", CASES)))
+    ledger.compare(plain, ids("1"))
+    before = files(place)
+    with pytest.raises(StageError, match="are not those that were compared"):
+        ledger.commit(plain, RUN, CARD, ids("2"))
+    assert files(place) == before
+    ledger.commit(plain, RUN, CARD, ids("1"))
+    other = ledger.reserve(request(place, "b", 1))
+    before = files(place)
+    with pytest.raises(StageError, match="b has no ids to compare"):
+        ledger.compare(other, ids("1"))
+    assert files(place) == before
+    assert len(Ledger.open(place).records) == 5
+
+
 def test_what_was_committed_or_given_back_is_not_refused(place: str) -> None:
     # Kills: an outcome that is told beside the release that its budget has paid for, or for a
     # budget that another release has meanwhile.

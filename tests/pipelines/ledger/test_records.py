@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from quietcorpus.pipelines.ledger.disjoint import Partition, Sort
 from quietcorpus.pipelines.ledger.records import (
     Cancellation,
     Commit,
+    Comparison,
     Opening,
     Refusal,
     Reservation,
@@ -64,6 +67,8 @@ def contents(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
     ledger.commit(first, "a" * 32, "b" * 64)
     ledger.cancel("r1", "a trial, \u00fc\u4e2d")
     ledger.refuse(ledger.reserve(request("r2", COSTS[2])), "c" * 32)
+    part = Partition("jan", Sort("compared", "case", "0" * 16))
+    ledger.compare(ledger.reserve(replace(request("r4", COSTS[0]), partition=part)), b"\0" * 16)
     return [path.read_bytes() for path in sorted(folder.glob("*.json"))]
 
 
@@ -74,7 +79,7 @@ def edited(content: bytes, **fields: Any) -> bytes:
 
 def test_a_record_is_its_bytes(contents: list[bytes]) -> None:
     # Kills: a field that is lost, rounded or rewritten on the way, another order of fields.
-    kinds = [Opening, *[Reservation] * 4, Commit, Cancellation, Refusal]
+    kinds = [Opening, *[Reservation] * 4, Commit, Cancellation, Refusal, Reservation, Comparison]
     assert [type(parse(content)) for content in contents] == kinds
     for number, content in enumerate(contents):
         record = parse(content)
@@ -86,11 +91,13 @@ def test_a_record_is_its_bytes(contents: list[bytes]) -> None:
         found = parse(content)
         assert isinstance(found, Reservation)
         assert found.cost == cost
-    cancelled, refused = (parse(content) for content in contents[-2:])
+    cancelled, refused, _, compared = (parse(content) for content in contents[-4:])
     assert isinstance(cancelled, Cancellation)
     assert cancelled.reason == "a trial, \u00fc\u4e2d"
     assert isinstance(refused, Refusal)
     assert (refused.reservation, refused.identity) == (3, "c" * 32)
+    assert isinstance(compared, Comparison)
+    assert compared.identifiers_sha256 == hashlib.sha256(b"\0" * 16).hexdigest()
 
 
 def test_a_record_with_whole_seconds_is_its_bytes(contents: list[bytes]) -> None:

@@ -37,6 +37,7 @@ from quietcorpus.pipelines.ledger.records import (
     Cancellation,
     Charged,
     Commit,
+    Comparison,
     Opening,
     Refusal,
     Reservation,
@@ -80,9 +81,15 @@ class Cancelled:
 class Refused:
     of: int
     identity: str
+    compared: bool = True
 
 
-Event = Reserved | Committed | Cancelled | Refused
+@dataclass(frozen=True)
+class Compared:
+    of: int
+
+
+Event = Reserved | Committed | Cancelled | Refused | Compared
 
 
 def price(account: int, cost: Cost) -> tuple[Fraction, Fraction] | None:
@@ -119,6 +126,10 @@ def refused(events: Sequence[Event]) -> dict[int, Refused]:
     return {event.of: event for event in events if isinstance(event, Refused)}
 
 
+def compared(events: Sequence[Event]) -> set[int]:
+    return {event.of for event in events if isinstance(event, Compared)}
+
+
 def known(partition: Partition | None) -> str | None:
     """The partition, if its documents are known to be in no other one."""
     return partition.name if partition and partition.sort.disjoint != "unknown" else None
@@ -126,14 +137,20 @@ def known(partition: Partition | None) -> str | None:
 
 def told(events: Sequence[Event]) -> set[int]:
     """The reservations whose refusal told of documents that no ids are kept of."""
-    return set(refused(events)) - set(committed(events))
+    return set(refused(events)) - set(committed(events)) - compared(events)
+
+
+def of_others(events: Sequence[Event]) -> set[int]:
+    """The reservations whose refusal may have told of other documents than those compared."""
+    return {of for of, event in refused(events).items() if not event.compared}
 
 
 def alone(events: Sequence[Event], one: Reserved) -> str | None:
     """The partition that a reservation is charged to; None if any document may have paid for it."""
     part = one.request.partition
     compared = part is not None and part.sort.disjoint == "compared"
-    return None if compared and one.number in told(events) else known(part)
+    anyone = one.number in of_others(events) or (compared and one.number in told(events))
+    return None if anyone else known(part)
 
 
 def total(
@@ -295,8 +312,29 @@ class Operations(RuleBasedStateMachine):
         self.events.append(Committed(number, identity, card))
 
     @precondition(lambda self: bool(self.events))
-    @rule(at=HANDLES, which=st.integers(0, 30), identity=SHORT)
-    def refuse(self, at: int, which: int, identity: str) -> None:
+    @rule(at=HANDLES, which=st.integers(0, 30))
+    def compare(self, at: int, which: int) -> None:
+        ledger = self.handles[at]
+        record = self.reserved(ledger, which)
+        if record is None or record.disjoint != "compared":
+            return
+        number = record.number
+        own = hashlib.sha256(record.release.encode()).digest()[:16]
+        for known in self.views(ledger):
+            if number not in numbers(known):
+                with pytest.raises(InputError):
+                    ledger.compare(record, own)
+                return
+            if number in {*committed(known), *refused(known), *compared(known)}:
+                ledger.compare(record, own)
+                return
+        ledger.compare(record, own)
+        assert len(ledger.records) == self.following + 1
+        self.events.append(Compared(number))
+
+    @precondition(lambda self: bool(self.events))
+    @rule(at=HANDLES, which=st.integers(0, 30), identity=SHORT, compared=st.booleans())
+    def refuse(self, at: int, which: int, identity: str, compared: bool) -> None:
         ledger = self.handles[at]
         record = self.reserved(ledger, which)
         if record is None:
@@ -305,7 +343,7 @@ class Operations(RuleBasedStateMachine):
         for known in self.views(ledger):
             before = committed(known).get(number) or refused(known).get(number)
             if before and before.identity == identity:
-                made = ledger.refuse(record, identity * 32)
+                made = ledger.refuse(record, identity * 32, compared=compared)
                 assert (made.reservation, type(made).__name__) == (
                     number,
                     "Commit" if number in committed(known) else "Refusal",
@@ -315,8 +353,9 @@ class Operations(RuleBasedStateMachine):
                 with pytest.raises(InputError):
                     ledger.refuse(record, identity * 32)
                 return
-        assert ledger.refuse(record, identity * 32).number == self.following
-        self.events.append(Refused(number, identity))
+        made = ledger.refuse(record, identity * 32, compared=compared)
+        assert made.number == self.following
+        self.events.append(Refused(number, identity, compared))
 
     @precondition(lambda self: bool(self.events))
     @rule(at=HANDLES, name=NAMES)
@@ -376,6 +415,10 @@ class Operations(RuleBasedStateMachine):
         }
         identities = {n: record.identity[0] for n, record in state.refusals.items()}
         assert identities == {n: one.identity for n, one in refused(events).items()}
+        flags = {n: record.documents is None for n, record in state.refusals.items()}
+        assert flags == {n: one.compared for n, one in refused(events).items()}
+        ids = {n for n in spent if state.reservations[n].disjoint == "compared"}
+        assert set(state.documents) == ids | (compared(events) & set(state.reservations))
         for account in range(len(CAPS)):
             used = state.used(account)
             assert (used.epsilon, used.delta) == total(events, account)
@@ -390,9 +433,10 @@ class Operations(RuleBasedStateMachine):
 
 TestOperations = Operations.TestCase
 # Kills: a charge forgotten, doubled or kept after a cancellation; a refused partition that is not
-# charged to all, or still is once it is committed; a cap of one account alone;
-# max for sum of partitions and the other way round; a decision by what was read long ago; a commit,
-# a refusal or a cancellation twice; a seal that is not made up for; a record that is taken twice.
+# charged to all, or still is once it is committed, or is though its ids were compared; a cap of one
+# account alone; max for sum of partitions and the other way round; a decision by what was read long
+# ago; a commit, a refusal or a cancellation twice; a seal that is not made up for; a record that is
+# taken twice.
 TestOperations.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 
 
@@ -583,6 +627,53 @@ def test_a_partition_with_ids_keeps_them() -> None:
         state.add(Commit(**fields, identifiers_sha256=None))
     assert state.commits == {}
     state.add(Commit(**fields, identifiers_sha256="0" * 64))
+
+
+def test_ids_are_compared_once_and_stay_the_same() -> None:
+    # Kills: each check of a comparison, and of the commit that follows it.
+    state = opened(ONE)
+    state.add(reservation(state, 1, bag(1), Partition("a", IDS)))
+    state.add(reservation(state, 2, bag(1), Partition("b", IDS)))
+    state.add(reservation(state, 3, bag(1)))
+
+    def compared(of: int) -> Comparison:
+        return Comparison(**common(4), reservation=of, identifiers_sha256="0" * 64)
+
+    state.add(compared(1))
+    state.add(Refusal(**common(5), reservation=2, identity="0" * 32))
+    for bad, said in [(1, "compared already"), (2, "open"), (3, "has no ids"), (4, "open")]:
+        with pytest.raises(Impossible, match=said):
+            state.add(compared(bad))
+    assert state.used(0) == Charge(Fraction(3))  # 1 + 1 of the ones of any document, and 1 of a
+    fields = common(6) | {"reservation": 1, "identity": "0" * 32, "card_sha256": "0" * 64}
+    for other in ("1" * 64, None):
+        with pytest.raises(Impossible, match="ids"):
+            state.add(Commit(**fields, identifiers_sha256=other))
+    assert state.documents == {1: "0" * 64}
+    state.add(Commit(**fields, identifiers_sha256="0" * 64))
+
+
+def test_a_refusal_may_tell_of_other_documents_than_those_compared() -> None:
+    # Kills: a comparison that covers documents which came after it, and a commit that takes back
+    # what they were charged.
+    state = opened(ONE)
+    for number, name in enumerate("ab", 1):
+        state.add(reservation(state, number, bag(2), Partition(name, IDS)))
+        ids = Comparison(**common(4), reservation=number, identifiers_sha256=f"{number}" * 64)
+        state.add(ids)
+        state.add(
+            Refusal(
+                **common(5),
+                reservation=number,
+                identity="0" * 32,
+                documents="unknown" if name == "a" else None,
+            )
+        )
+    assert state.used(0) == Charge(Fraction(4))
+    assert {part: one.epsilon for part, one in state.spent[0].items()} == {None: 2, "a": 0, "b": 2}
+    fields = common(6) | {"identity": "0" * 32, "card_sha256": "0" * 64}
+    state.add(Commit(**fields, reservation=1, identifiers_sha256="1" * 64))
+    assert {part: one.epsilon for part, one in state.spent[0].items()} == {None: 2, "a": 0, "b": 2}
 
 
 def test_delta_has_a_maximum_of_its_own() -> None:

@@ -1,0 +1,72 @@
+"""The checks that a corpus stayed as it was, and that the engine read and wrote all of it, once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from quietcorpus.pipelines.kinds.job import Job
+from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.transforms.errors import InputError, StageError
+from quietcorpus.transforms.parts import require_all
+from quietcorpus.transforms.reading.sources import states
+from quietcorpus.transforms.shards import Tally, Written, data_file
+
+_LOGGER = logging.getLogger("quietcorpus.release")
+
+
+def check_passes(tally: Tally, passes: int, splits: int) -> None:
+    """Check that every pass over the corpus has read every split, once."""
+    names = {name for name, _ in tally.parts}
+    for name in names:
+        require_all(tuple(part for own, part in tally.parts if own == name), splits)
+    if len(names) != passes:
+        raise StageError(
+            f"the engine lost a pass over the corpus: {len(names)} of {passes} are there; run "
+            "again, on another engine if that repeats"
+        )
+
+
+def check_files(files: Sequence[Written], tally: Tally, shards: int) -> None:
+    """Check that the engine neither lost nor doubled a shard."""
+    data = sorted(file.path for file in files if file.path.startswith("data/"))
+    rows = sum(file.rows for file in files if file.path.startswith("data/"))
+    if data != [data_file(number, shards) for number in range(shards)] or rows != tally.documents:
+        raise StageError(
+            f"the engine lost or doubled a part: {len(data)} files of {shards}, {rows} rows of "
+            f"{tally.documents}; run again, on another engine if that repeats"
+        )
+
+
+def check_tally(tally: Tally, spec: Spec) -> None:
+    """Refuse to publish an empty corpus, or one with too many unreadable records."""
+    total, first = tally.documents + tally.rejected, tally.first
+    where = f"{first.source} record {first.row}: {first.reason}" if first else ""
+    if tally.documents == 0:
+        all_of_them = f"all {total} records are unreadable (the first is {where}); mend them"
+        unreadable = f": {all_of_them}" if first else ""
+        raise InputError(f"input.path: {spec.input.path} holds no documents{unreadable}")
+    if first is None:
+        return
+    tolerated = spec.rejects.max_share if spec.rejects else 0.0
+    if tally.rejected > tolerated * total:
+        remedy = "raise rejects.max_share" if spec.rejects else "name a place in rejects.path"
+        raise InputError(
+            f"input.path: {tally.rejected} of {total} records are unreadable, more than the "
+            f"tolerated share of {tolerated:g} (the first is {where}); mend them, or {remedy}"
+        )
+    _LOGGER.warning("%d of %d records are unreadable (first: %s)", tally.rejected, total, where)
+
+
+def check_unchanged(job: Job) -> None:
+    """Check that the corpus is as it was planned: its noise must be on no other corpus."""
+    if not is_unchanged(job):
+        raise StageError(
+            f"input.path: files of {job.spec.input.path} were changed, added or deleted while they "
+            "were read; run again once nobody writes there"
+        )
+
+
+def is_unchanged(job: Job) -> bool:
+    """Return whether the corpus is as it was planned."""
+    return states(job.corpus) == job.plan.files
