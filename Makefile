@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 # Installs into the environment $(1). With UV=uv, uv does what pip would, in a third of the time.
-install = $(if $(UV),$(UV) pip install --quiet --python $(1)/bin/python,\
+install = $(if $(UV),$(UV) pip install --quiet --compile-bytecode --python $(1)/bin/python,\
 	$(1)/bin/python -m pip install --quiet --disable-pip-version-check)
 FETCH = $(call install,$(VENV)) --no-deps --upgrade --target
 BENCH_CORPUS ?= ../shared/data/cfpb_complaints.parquet
