@@ -248,7 +248,8 @@ def test_of_partitions_that_share_an_id_the_first_is_compared(place: str) -> Non
         handle.compare(first, ids("1", "2"))
     assert files(place) == before
     Ledger.open(place).cancel("a", "its run is dead")
-    late.compare(second, ids("2", "3"))
+    ledger = Ledger.open(place)
+    ledger.compare(second, ids("2", "3"))
     with Refused(place, "given back meanwhile"):
         ledger.compare(first, ids("1", "2"))
     third = ledger.reserve(request(place, "c", partition=Partition("c", CASES)))
