@@ -40,6 +40,7 @@ REMOTE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", WORKERS)
 def test_a_release_from_bucket_to_bucket(remote: Workspace, s3: S3Server, workers: str) -> None:
     output = f"s3://corpus/released/{workers}"
@@ -208,6 +209,7 @@ def test_an_upload_is_whole_or_not_there(s3: S3Server, workspace: Workspace) -> 
     assert "Uploads" not in s3.client().list_multipart_uploads(Bucket=BUCKET)
 
 
+@pytest.mark.slow
 def test_an_overwritten_object_is_another_corpus(s3: S3Server, workspace: Workspace) -> None:
     # Of the same size, in the same second perhaps. Kills: a file known by its name, size and time.
     digest = "from apache_beam.io.filesystems import FileSystems; "
