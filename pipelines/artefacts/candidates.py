@@ -209,6 +209,7 @@ def _clusters(
             f"source: only {different} of the documents differ, too few for {clusters} clusters; "
             "give others, or fewer `clusters`"
         )
+    # FAISS's k-means computes in float32, and gave other clusters for other processors.
     found = KMeans(clusters, n_init=_STARTS, random_state=seed).fit_predict(documents)
     sizes = np.bincount(found, minlength=clusters)
     quality = {

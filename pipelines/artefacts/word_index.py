@@ -17,7 +17,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from quietcorpus.evaluation.distances import euclidean_distances, hamming_distances
 from quietcorpus.indexes import binarisation
-from quietcorpus.indexes.euclidean import LONGEST_VECTOR
+from quietcorpus.indexes.euclidean import LONGEST_VECTOR, greatest_length
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.indexes.inverted_lists import train
 from quietcorpus.indexes.search import SearchError
@@ -76,7 +76,7 @@ def build(
     if vectors.lists is not None and lists is not None:
         raise InputError(f"search: {source} has inverted lists of its own; leave `search` out")
     # `not ... <=`, because NaN would pass a test with `>`.
-    if not np.linalg.norm(vectors.values.astype(np.float64), axis=1).max() <= LONGEST_VECTOR:
+    if not greatest_length(vectors.values) <= LONGEST_VECTOR:
         raise InputError(
             f"source: {source} holds vectors longer than {LONGEST_VECTOR:g}; scale them down"
         )
