@@ -60,7 +60,6 @@ def build(
     codes and the distances that it would have with them. `words` is the file of a FAISS index's
     words, one a line. `search` asks for inverted lists, as in `ivf:lists=4096`.
     """
-    FileSystems.set_options(PipelineOptions([]))
     source, output = absolute(source), absolute(output)
     promised = _promise(provenance, guarantee)
     if bits < 1 or bits % 64:
