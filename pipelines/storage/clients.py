@@ -52,17 +52,6 @@ class StoredObject(Protocol):
         """
 
 
-def status_of(error: BaseException) -> int | None:
-    """Return the HTTP status in an error of boto, google-cloud-storage or azure, or None."""
-    answer = getattr(error, "response", None)
-    if isinstance(answer, dict):
-        return int(answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)) or None
-    for name in ("status_code", "code"):
-        if isinstance(found := getattr(error, name, None), int):
-            return int(found)
-    return None
-
-
 @functools.cache
 def _s3_client(options: PipelineOptions) -> Any:
     """Make the client once: that takes longer than most requests, and threads may share it."""

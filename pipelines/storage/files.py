@@ -77,7 +77,9 @@ def listed(pattern: str, limit: int | None = None) -> list[str]:
 def probe(key: str, folder: str) -> None:
     """Raise InputError unless files can be written to a folder and deleted there."""
     uri = f"{folder}/.probe-{uuid.uuid4().hex[:12]}"
-    with client_errors(f"{key}: {folder} cannot be written to; check the path and the permissions"):
+    with client_errors(
+        f"{key}: {folder}", "cannot be written to; check the path and the permissions"
+    ):
         if is_local(folder):
             os.makedirs(folder, exist_ok=True)
         write_bytes(uri, b"1")  # object stores refuse an empty upload
@@ -102,10 +104,12 @@ def delete_folder(folder: str) -> bool:
 def delete(names: Sequence[str], folder: str) -> None:
     """Delete those of these files that exist; raises InputError if something may be left."""
     uris = [f"{folder}/{name}" for name in names]
-    with client_errors(
-        f"output: publishing to {folder} failed and could not be undone; delete what is there"
-    ):
+    try:
         FileSystems.delete([uri for uri in uris if exists(uri)])
+    except Exception:  # every object store's client has its own
+        raise InputError(
+            f"output: publishing to {folder} failed and could not be undone; delete what is there"
+        ) from None
 
 
 def move(target: str, output: str) -> None:

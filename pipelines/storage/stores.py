@@ -13,8 +13,9 @@ from collections.abc import Iterable
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from quietcorpus.pipelines.storage.clients import STORES, StoredObject, Versioned, status_of
+from quietcorpus.pipelines.storage.clients import STORES, StoredObject, Versioned
 from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.outages import status_of
 
 _NO_OPTIONS = PipelineOptions([])
 _ATTEMPTS = 8

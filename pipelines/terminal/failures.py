@@ -22,6 +22,7 @@ _LAST_SECONDS = 15
 def guarded(run: Callable[[], _T], failure_note: Callable[[], str] = str) -> _T:
     """Turn every failure into one line and an exit code; `failure_note` ends the line."""
     from quietcorpus.transforms.errors import InputError, StageError
+    from quietcorpus.transforms.outages import outage
 
     # A scheduler ends a job with SIGTERM; like Ctrl-C, it must leave nothing behind.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -34,6 +35,10 @@ def guarded(run: Callable[[], _T], failure_note: Callable[[], str] = str) -> _T:
     except StageError as error:
         _fail(f"{error}{failure_note()}", _EXIT_FAILURE)
     except Exception as error:  # its message may quote private text, so only its type is shown
+        if said := outage(error):
+            _fail(
+                f"a store or service fails: {said}; run again later{failure_note()}", _EXIT_FAILURE
+            )
         _fail(f"unexpected {type(error).__name__}{failure_note()}", _EXIT_FAILURE)
 
 
