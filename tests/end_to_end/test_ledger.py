@@ -190,6 +190,11 @@ def test_a_run_that_was_killed_keeps_its_reservation(corpus: Workspace) -> None:
     corpus.release(spec("one"))
     assert used(corpus) == 4
     assert [one["record"] for one in records(folder)] == ["opening", "reservation", "commit"]
+    # At another place it is told what differs, and not to give back what is spent.
+    moved = refusal(corpus.run("release", str(corpus.spec(spec("one", output="released/moved")))))
+    assert moved.startswith("ledger: release one is committed, and was reserved on ")
+    assert "for another output, " in moved
+    assert "release-reservation" not in moved
 
 
 def test_what_was_given_back_is_not_published(corpus: Workspace) -> None:
