@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol
 
 from apache_beam.options.pipeline_options import PipelineOptions
@@ -49,6 +50,12 @@ class StoredObject(Protocol):
         """Return the names of the objects in a folder, relative to it.
 
         This object's name is the folder's, with its slash.
+        """
+
+    def abort_uploads(self, chosen: Callable[[str], bool]) -> None:
+        """Discard the parts of those objects that nobody completed.
+
+        Looks at the objects whose names begin with this one's, and asks about the URI of each.
         """
 
 
@@ -108,6 +115,17 @@ class _S3:
         found = (one for page in pages for one in page.get("Contents", ()))
         return [one["Key"].removeprefix(prefix) for one in found]
 
+    def abort_uploads(self, chosen: Callable[[str], bool]) -> None:
+        bucket, prefix = self._name.values()
+        pages = self._client.get_paginator("list_multipart_uploads").paginate(
+            Bucket=bucket, Prefix=prefix
+        )
+        found = [(one["Key"], one["UploadId"]) for page in pages for one in page.get("Uploads", ())]
+        for key, upload in found:
+            if chosen(f"s3://{bucket}/{key}"):
+                with suppress(self._client.exceptions.NoSuchUpload):  # it has ended meanwhile
+                    self._client.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload)
+
 
 class _GoogleCloud:
     def __init__(self, uri: str, options: PipelineOptions) -> None:
@@ -152,6 +170,9 @@ class _GoogleCloud:
     def names(self) -> list[str]:
         found = self._client.list_blobs(self._bucket, prefix=self._name, delimiter="/")
         return [blob.name.removeprefix(self._name) for blob in found]
+
+    def abort_uploads(self, chosen: Callable[[str], bool]) -> None:
+        """Do nothing: the store discards a resumable upload after a week."""
 
 
 class _Azure:
@@ -213,6 +234,9 @@ class _Azure:
         return [
             one.name.removeprefix(self._name) for one in found if not isinstance(one, BlobPrefix)
         ]
+
+    def abort_uploads(self, chosen: Callable[[str], bool]) -> None:
+        """Do nothing: the store discards uncommitted blocks after a week."""
 
 
 STORES: dict[str, Callable[[str, PipelineOptions], StoredObject]] = {

@@ -12,6 +12,7 @@ import pyarrow as pa
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
+from quietcorpus.pipelines.storage import stores
 from quietcorpus.pipelines.storage.places import is_local
 from quietcorpus.transforms.errors import InputError, client_errors
 from quietcorpus.transforms.reading.parquet_files import table_in
@@ -95,6 +96,8 @@ def delete_folder(folder: str) -> bool:
     """Delete all that lies under a prefix; returns whether that worked, and logs if not."""
     try:
         FileSystems.delete(listed(f"{folder}/**"))
+        if stores.is_supported(folder):
+            stores.abort_uploads(f"{folder}/")
     except Exception:  # the run's own error, if there is one, is what the operator must see
         _LOGGER.warning("%s could not be deleted; delete it", folder)
         return False

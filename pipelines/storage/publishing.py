@@ -15,7 +15,7 @@ from typing import Protocol
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.storage import claims, layout, stores
 from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage.staging import stagings_of
+from quietcorpus.pipelines.storage.staging import abort_uploads_of, stagings_of
 from quietcorpus.transforms.errors import InputError, StageError, Unavailable
 from quietcorpus.transforms.shards import Written, staged_content
 
@@ -102,6 +102,7 @@ class Claimed:
         orphans = stagings_of(self._output)
         found = claims.read(self._output)
         if found is not None and found[0] == self._claim:
+            abort_uploads_of(self._output)
             for staging in orphans - set(self._claim.stagings):
                 _LOGGER.info("deleting %s, which a run that was cut short has left", staging)
                 storage.delete_folder(staging)
