@@ -22,6 +22,10 @@ class InputError(Exception):
     """Bad input; the message is one line: the problem, its place, the remedy; no private text."""
 
 
+class CapReached(InputError):
+    """A release that would pass a cap of its ledger: nothing is wrong with it, but it ends here."""
+
+
 class NoisyOutcome(InputError):
     """A refusal that a noisy outcome decides: it tells that outcome, which the budget paid for."""
 

@@ -59,7 +59,7 @@ class QuietcorpusRelease(BaseOperator):
         self.hook: SubprocessHook | None = None
 
     def execute(self, context: Any) -> None:
-        """Run the command; bad input (exit code 2) fails for good, anything else is retried."""
+        """Run the command; what a retry cannot mend fails for good, anything else is retried."""
         start, end = context.get("data_interval_start"), context.get("data_interval_end")
         if not start or not end or not start < end <= pendulum.now():
             raise AirflowFailException("the run has no data interval, or one that has not ended")
@@ -78,6 +78,8 @@ class QuietcorpusRelease(BaseOperator):
             ).exit_code
         if code == 2:
             raise AirflowFailException("refused; the last line of the command's log says why")
+        if code == 3:
+            raise AirflowFailException("the ledger's cap is reached: the schedule ends here")
         if code != 0:
             raise AirflowException(f"exit code {code}; a retry makes the same release")
 
