@@ -38,11 +38,19 @@ class Unavailable(StageError):
     """A resource that is missing now and may return; the message names it, without private text."""
 
 
+class StoreUnavailable(Unavailable):
+    """A store or a service that does not answer, or answers that it is out of order."""
+
+
+class ClaimHeld(Unavailable):
+    """An output that another run is writing."""
+
+
 @contextmanager
 def client_errors(place: str, problem: str, kind: type[Exception] = InputError) -> Iterator[None]:
     """Turn whatever a store's client raises into an error about a place; our own errors pass.
 
-    An outage becomes Unavailable, since another try may help, and anything else an error of this
+    An outage becomes StoreUnavailable, since another try may help, and all else an error of this
     kind. Every object store's client has exceptions of its own, so there is no narrower class.
 
     Args:
@@ -63,7 +71,7 @@ def blamed(
 ) -> Exception:
     """Return the error that `client_errors` raises for this one."""
     if said := outage(error):
-        return Unavailable(f"{place} cannot be used now: {said}; run again later".lstrip())
+        return StoreUnavailable(f"{place} cannot be used now: {said}; run again later".lstrip())
     return kind(f"{place} {problem}".lstrip())
 
 
@@ -94,7 +102,7 @@ def redacted(
 
 def _unforeseen(error: Exception) -> StageError:
     if said := outage(error):
-        return Unavailable(f"a store fails at {_place(error)}: {said}; run again later")
+        return StoreUnavailable(f"a store fails at {_place(error)}: {said}; run again later")
     return StageError(f"{type(error).__name__}{_said(error)} at {_place(error)}")
 
 

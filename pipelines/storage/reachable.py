@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from quietcorpus.pipelines.storage import stores
 from quietcorpus.pipelines.storage.stores import stored
-from quietcorpus.transforms.errors import InputError, Unavailable
+from quietcorpus.transforms.errors import InputError, StoreUnavailable
 from quietcorpus.transforms.outages import code_of, outage, status_of
 
 DEADLINE_SECONDS = 20
@@ -110,9 +110,9 @@ def _probe(need: Need) -> None:
         )
 
 
-def _error(need: Need, failure: BaseException, host: str) -> InputError | Unavailable:
+def _error(need: Need, failure: BaseException, host: str) -> InputError | StoreUnavailable:
     status, code = status_of(failure), code_of(failure)
-    kind: type[InputError | Unavailable] = InputError
+    kind: type[InputError | StoreUnavailable] = InputError
     problem = f"{host} refuses it ({code or status}); check the endpoint and the region"
     if isinstance(failure, ImportError | AssertionError):
         problem = "an extra is not installed; install quietcorpus with [aws], [gcp] or [azure]"
@@ -125,7 +125,10 @@ def _error(need: Need, failure: BaseException, host: str) -> InputError | Unavai
     elif status == 404:
         problem = "the bucket does not exist; create it, or check the spelling"
     elif status is None:
-        kind, problem = Unavailable, f"{host} does not answer; check the endpoint and the network"
+        kind, problem = (
+            StoreUnavailable,
+            f"{host} does not answer; check the endpoint and the network",
+        )
     elif outage(failure):
-        kind, problem = Unavailable, f"{host} fails ({code or status}); run again later"
+        kind, problem = StoreUnavailable, f"{host} fails ({code or status}); run again later"
     return kind(f"{need.key}: {need.uri} cannot be used: {problem}")

@@ -18,6 +18,7 @@ import quietcorpus as qc
 from quietcorpus.pipelines.environment import patience
 from quietcorpus.places import process_restored
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
+from quietcorpus.transforms.errors import StoreUnavailable
 
 if TYPE_CHECKING:
     from s3_server import S3Server
@@ -96,7 +97,7 @@ def test_a_release_whose_store_fails_can_be_tried_again(
         del changes["mechanism.vocabulary"]
     pattern, named = READS[read]
     proxy.refused, proxy.status = re.compile(pattern), status
-    kind = qc.Unavailable if status == FAILING else qc.InputError
+    kind = StoreUnavailable if status == FAILING else qc.InputError
     with pytest.raises((qc.InputError, qc.StageError)) as raised:
         qc.release(here.spec(changes))
     assert type(raised.value) is kind, raised.value

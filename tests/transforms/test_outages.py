@@ -20,7 +20,7 @@ from google.api_core.exceptions import Forbidden, NotFound, ServiceUnavailable, 
 from quietcorpus.transforms.errors import (
     InputError,
     StageError,
-    Unavailable,
+    StoreUnavailable,
     client_errors,
     redacted,
 )
@@ -92,7 +92,10 @@ LASTING: list[Callable[[], Exception]] = [
 def test_an_outage_is_unavailable(make: Callable[[], Exception], said: str) -> None:
     # Kills: a status that is not looked for in what Beam wraps, a throttling by its name alone.
     assert (outage(make()) or "").startswith(said)
-    with pytest.raises(Unavailable) as raised, client_errors("key: uri", "is missing; mend it"):
+    with (
+        pytest.raises(StoreUnavailable) as raised,
+        client_errors("key: uri", "is missing; mend it"),
+    ):
         raise make()
     assert str(raised.value).startswith(f"key: uri cannot be used now: {said}")
     assert str(raised.value).endswith("; run again later")
@@ -125,6 +128,6 @@ def test_an_outage_in_a_worker_is_unavailable_there() -> None:
 
     with pytest.raises(StageError) as raised:
         list(process("the patient's name"))
-    assert type(raised.value) is Unavailable
+    assert type(raised.value) is StoreUnavailable
     assert "it answers 503; run again later" in str(raised.value)
     assert "patient" not in str(raised.value)

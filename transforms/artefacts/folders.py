@@ -24,7 +24,7 @@ from apache_beam.io.filesystems import FileSystems
 from quietcorpus.indexes.folder import MANIFEST, ArtefactError, plain_names, verify
 from quietcorpus.indexes.folder import read_manifest as read_whole_manifest
 from quietcorpus.transforms.artefacts.files import FileSource
-from quietcorpus.transforms.errors import InputError, Unavailable, client_errors
+from quietcorpus.transforms.errors import InputError, StoreUnavailable, client_errors
 
 CACHE = "QUIETCORPUS_CACHE"
 """The variable that names the folder in which fetched artefacts are kept."""
@@ -96,9 +96,10 @@ class FolderSource(Generic[Opened]):
             with _threads:
                 found: Opened = _opened(kind, self.uri, self.digest)
                 return found
-        except (ArtefactError, Unavailable) as error:
-            kind_of_error = Unavailable if isinstance(error, Unavailable) else InputError
-            raise kind_of_error(f"{self.key}: {self.uri} {error}") from None
+        except (ArtefactError, StoreUnavailable) as error:
+            passing = isinstance(error, StoreUnavailable)
+            raised = StoreUnavailable if passing else InputError
+            raise raised(f"{self.key}: {self.uri} {error}") from None
 
 
 @functools.lru_cache(maxsize=3)

@@ -17,7 +17,7 @@ from quietcorpus.transforms.errors import (
     InputError,
     NoisyOutcome,
     StageError,
-    Unavailable,
+    StoreUnavailable,
     redacted,
 )
 
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
             "a: b",
         ),
         (
-            "quietcorpus.transforms.errors.Unavailable: a: b [while running 'x/y']",
-            Unavailable,
+            "quietcorpus.transforms.errors.StoreUnavailable: a: b [while running 'x/y']",
+            StoreUnavailable,
             "a: b",
         ),
         (
