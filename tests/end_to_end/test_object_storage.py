@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
@@ -187,6 +188,22 @@ def test_a_failed_run_leaves_nothing(remote: Workspace, s3: S3Server) -> None:
     assert "input.id: the column 'key' repeats" in remote.refused(changes)
     assert s3.keys("failed") == []
     assert s3.keys(".failed") == []
+
+
+def test_a_plan_and_an_audit_of_an_artefact_in_the_store(remote: Workspace) -> None:
+    # Kills: a command that reads artefacts before the stores' file systems are set up, which a
+    # process that another command has warmed up would not show.
+    caps = "[{definition: limited-precision, precision: 2, epsilon: 9}]"
+    (remote.folder / "caps.yaml").write_text(f"corpus: s3://corpus/in\ncaps: {caps}\n")
+    assert remote.run("ledger", "init", "ledger", "caps.yaml", fresh=True).returncode == 0
+    changes = REMOTE | {"output": "s3://corpus/planned", "ledger": "ledger"}
+    spec = str(remote.spec(changes))
+    done = remote.run("ledger", "plan", spec, "--json", fresh=True)
+    assert done.returncode == 0, done.stderr
+    (planned,) = json.loads(done.stdout)
+    assert (planned["refused"], planned["known"]) == (None, False)
+    done = remote.run("audit", spec, "--draws", "100", fresh=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_damaged_card_is_no_release(remote: Workspace) -> None:
