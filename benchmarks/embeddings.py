@@ -36,7 +36,7 @@ from quietcorpus.mechanisms.clipped_sum import ClippedSum
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 from quietcorpus.mechanisms.sampled_users import SampledUsers, Texts
 from quietcorpus.mechanisms.skip_gram import SkipGram, negative_samples
-from quietcorpus.mechanisms.user_training import State, Training
+from quietcorpus.mechanisms.user_training import Training, TrainingState
 from quietcorpus.mechanisms.word_pairs import Words, balanced_weights
 from quietcorpus.pipelines.kinds.training_workers import sums_of
 
@@ -91,7 +91,7 @@ class Ours:
         self.groups = [Group("", Fraction(1), Fraction(1), 10**9)]
         self.sums = SampledUsers(self.texts, self.groups, self.settings, self.stream).sums
         self.training = Training(self.settings, ClippedSum(SIGMA), len(users), 0.03)
-        self.state = State.initial(words, dimensions)
+        self.state = TrainingState.initial(words, dimensions)
 
     def step(self) -> None:
         """Take one step."""

@@ -37,7 +37,7 @@ from quietcorpus.mechanisms.factorisation import factorise
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.sampled_users import SampledUsers, Texts
 from quietcorpus.mechanisms.skip_gram import SkipGram
-from quietcorpus.mechanisms.user_training import State, Training
+from quietcorpus.mechanisms.user_training import Training, TrainingState
 from quietcorpus.mechanisms.word_pairs import Words
 
 DELTA = Fraction(1, 10**5)
@@ -123,7 +123,7 @@ class Experiment:
         stream = _stream(f"sgd {epsilon} {steps}", draw)
         users = SampledUsers(_texts(self.bounded), schedule.groups, settings, stream)
         training = Training(settings, ClippedSum(schedule.noise_multiplier), lot, RATE)
-        state = State.initial(len(self.words), self.dimensions)
+        state = TrainingState.initial(len(self.words), self.dimensions)
         *_, last = training.run(state, steps, users.sums, stream)
         return last.model.words
 

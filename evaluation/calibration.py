@@ -15,10 +15,10 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from quietcorpus.evaluation.simulation import Simulator
-from quietcorpus.evaluation.tallies import WORDS_A_BLOCK, Block, Tally, Task, blocks_of
+from quietcorpus.evaluation.tallies import WORDS_A_BLOCK, Block, BlockTask, DrawCounts, blocks_of
 
 # Runs tasks like `map`, but the results may come in any order.
-Run = Callable[[Task, Sequence[Block]], Iterable[Tally]]
+Run = Callable[[BlockTask, Sequence[Block]], Iterable[DrawCounts]]
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def measure(
     if not 1 <= held <= draws:
         raise ValueError(f"{held} of {draws} draws cannot be held; name 1 to {draws}")
     blocks = blocks_of(words, seed)
-    task = Task(simulator, tuple(epsilons), draws, held)
+    task = BlockTask(simulator, tuple(epsilons), draws, held)
     with limited():
         tallies = sorted(run(task, blocks), key=lambda tally: tally.number)
     unchanged, set_size, distinct = (

@@ -23,7 +23,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Tally:
+class DrawCounts:
     """The counts of a block's draws; arrays int32 (E, n)."""
 
     number: int
@@ -48,7 +48,7 @@ def child(seed: np.random.SeedSequence, number: int) -> np.random.SeedSequence:
 
 
 @dataclass(frozen=True)
-class Task:
+class BlockTask:
     """The work on every block: so many draws for each epsilon and word, and their counts."""
 
     simulator: Simulator
@@ -56,7 +56,7 @@ class Task:
     draws: int
     held: int
 
-    def __call__(self, block: Block) -> Tally:
+    def __call__(self, block: Block) -> DrawCounts:
         """Measure a block; it releases the interpreter's lock most of the time."""
         generator = np.random.default_rng(block.seed)
         outputs = self.simulator.outputs(block.words, self.epsilons, self.draws, generator)
@@ -64,7 +64,7 @@ class Task:
         counts = [np.empty(outputs.shape[:2], dtype=np.int32) for _ in range(3)]
         for e, drawn in enumerate(outputs):
             _count(drawn, block.words, self.held, *(count[e] for count in counts))
-        return Tally(block.number, *counts)
+        return DrawCounts(block.number, *counts)
 
 
 @compiled

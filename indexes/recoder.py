@@ -52,7 +52,7 @@ class Recoder:
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingCourse:
     """The course of a training: each epoch's mean cross-entropy and held-out accuracy."""
 
     losses: tuple[float, ...]
@@ -78,7 +78,7 @@ def train(
     clusters: npt.NDArray[np.int64],
     held: npt.NDArray[np.bool_],
     seed: int,
-) -> tuple[Recoder, Training]:
+) -> tuple[Recoder, TrainingCourse]:
     """Fit a recoder to public documents; the same arguments give the same one on one machine.
 
     Args:
@@ -139,7 +139,9 @@ def train(
         accuracies.append(float((found == clusters[tested]).mean()))
     with torch.inference_mode():
         deviation = float(recoder(sentences[:: max(1, len(sentences) // 10_000)]).std())
-    return _folded(layers, centre, spread, deviation), Training(tuple(losses), tuple(accuracies))
+    return _folded(layers, centre, spread, deviation), TrainingCourse(
+        tuple(losses), tuple(accuracies)
+    )
 
 
 def _folded(layers: list, centre: np.ndarray, spread: float, deviation: float) -> Recoder:

@@ -26,7 +26,7 @@ Sums = Callable[[int, Vectors, Rows], npt.NDArray[np.int64]]
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class TrainingState:
     """The state after `step` steps: all of it is post-processing of their noisy sums.
 
     Attributes:
@@ -40,7 +40,7 @@ class State:
     square: npt.NDArray[np.float32]
 
     @classmethod
-    def initial(cls, size: int, dimensions: int) -> State:
+    def initial(cls, size: int, dimensions: int) -> TrainingState:
         """Return the state before the first step: vectors that depend on no data at all."""
         generator = np.random.default_rng(0)
         drawn = generator.uniform(-1, 1, (2 * size, dimensions)) / np.sqrt(dimensions)
@@ -88,7 +88,9 @@ class Training:
             "rate": self.rate,
         }
 
-    def run(self, state: State, until: int, sums: Sums, stream: Keystream) -> Iterator[State]:
+    def run(
+        self, state: TrainingState, until: int, sums: Sums, stream: Keystream
+    ) -> Iterator[TrainingState]:
         """Yield the state after each step up to number `until`.
 
         `stream` must be of a stage whose parameters name the training and its data.
@@ -108,7 +110,7 @@ class Training:
         address = stream.addresses("noise", [step], [digest])
         return self.mechanism.release(sums.reshape(1, -1), stream, address).reshape(sums.shape)
 
-    def advanced(self, state: State, noisy: npt.NDArray[np.int64]) -> State:
+    def advanced(self, state: TrainingState, noisy: npt.NDArray[np.int64]) -> TrainingState:
         """Compute the next state by Adam (Kingma and Ba 2015) on the mean update per user.
 
         Raises FloatingPointError where it is not finite, which noisy sums alone decide.
@@ -123,4 +125,4 @@ class Training:
         model = Vectors(state.model.words + change[:size], state.model.contexts + change[size:])
         if not (np.isfinite(model.words).all() and np.isfinite(model.contexts).all()):
             raise FloatingPointError(f"step {step} leaves the finite numbers")
-        return State(step, model, mean, square)
+        return TrainingState(step, model, mean, square)

@@ -17,7 +17,7 @@ from quietcorpus.evaluation.depth import DepthQuality, depth_quality
 from quietcorpus.indexes import recoder as recoding
 from quietcorpus.indexes.candidates import LARGEST_PROJECTION, Candidates, CandidatesManifest, save
 from quietcorpus.indexes.folder import MANIFEST
-from quietcorpus.indexes.recoder import WIDTHS, Recoder, Training, means
+from quietcorpus.indexes.recoder import WIDTHS, Recoder, TrainingCourse, means
 from quietcorpus.indexes.sentences import NAME
 from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.mechanisms.exponential import LARGEST_SET
@@ -185,7 +185,7 @@ def _encoded(
     return found
 
 
-def _train(*arguments: Any) -> tuple[Recoder, Training]:
+def _train(*arguments: Any) -> tuple[Recoder, TrainingCourse]:
     # A cluster of the caller's may give this process other tasks later.
     import torch
 

@@ -71,7 +71,7 @@ class SimulationSettings:
         return [*sized, *whole]
 
 
-class Outcome(NamedTuple):
+class Recovery(NamedTuple):
     """The recovery of topics at one epsilon.
 
     Attributes:
@@ -100,7 +100,7 @@ class Calibrated(NamedTuple):
     meant: str
     ceiling: float
     floor: float
-    outcomes: list[Outcome]
+    outcomes: list[Recovery]
 
 
 def calibrate(documents: Documents, settings: SimulationSettings, *, progress: bool) -> Calibrated:
@@ -130,7 +130,7 @@ def calibrate(documents: Documents, settings: SimulationSettings, *, progress: b
         pass
     ceiling, floor = bounds.mean(axis=1)
     outcomes = [
-        Outcome(epsilon, maps, own, choose(own))
+        Recovery(epsilon, maps, own, choose(own))
         for epsilon, own in zip(settings.epsilons, scores, strict=True)
     ]
     return Calibrated(documents.meant, ceiling, floor, outcomes)

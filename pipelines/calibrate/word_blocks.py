@@ -9,7 +9,7 @@ from typing import Any
 
 from quietcorpus.evaluation.calibration import Run, limited
 from quietcorpus.evaluation.simulation import Simulator
-from quietcorpus.evaluation.tallies import Block, Tally, Task
+from quietcorpus.evaluation.tallies import Block, BlockTask, DrawCounts
 from quietcorpus.pipelines.engine.parallel import (
     Backend,
     processors,
@@ -48,7 +48,7 @@ def runner(backend: Backend, workers: int | None, *, progress: bool) -> Iterator
 def _threads(count: int) -> Iterator[Run]:
     with threads(count) as pool:
 
-        def run(task: Task, blocks: Sequence[Block]) -> Iterator[Tally]:
+        def run(task: BlockTask, blocks: Sequence[Block]) -> Iterator[DrawCounts]:
             for future in as_completed([pool.submit(task, block) for block in blocks]):
                 yield future.result()
 
@@ -62,7 +62,7 @@ def _ray(count: int) -> Iterator[Run]:
         measured = ray.remote(_measured)
         stored: dict[int, tuple[Simulator, Any]] = {}  # holds the simulator: its id is not reused
 
-        def run(task: Task, blocks: Sequence[Block]) -> Iterator[Tally]:
+        def run(task: BlockTask, blocks: Sequence[Block]) -> Iterator[DrawCounts]:
             key = id(task.simulator)
             if key not in stored:  # the index goes into the object store once
                 stored[key] = task.simulator, ray.put(task.simulator)
@@ -77,6 +77,6 @@ def _ray(count: int) -> Iterator[Run]:
 
 def _measured(
     simulator: Simulator, epsilons: tuple[float, ...], draws: int, held: int, block: Block
-) -> Tally:
+) -> DrawCounts:
     with limited():
-        return Task(simulator, epsilons, draws, held)(block)
+        return BlockTask(simulator, epsilons, draws, held)(block)

@@ -14,7 +14,7 @@ from quietcorpus.mechanisms.accounting import Schedule
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.guarantees import ceiling
 from quietcorpus.mechanisms.keystream import Keystream
-from quietcorpus.mechanisms.user_training import State, Sums, Training
+from quietcorpus.mechanisms.user_training import Sums, Training, TrainingState
 from quietcorpus.pipelines.environment.version import environment_digest
 from quietcorpus.pipelines.kinds.training_checkpoints import Checkpoint
 from quietcorpus.pipelines.kinds.training_workers import STAGE, sums_of
@@ -60,7 +60,7 @@ class TrainingRun:
     progress: bool
     computing: str
 
-    def run(self, shards: Sequence[Written], source: KeySource) -> State:
+    def run(self, shards: Sequence[Written], source: KeySource) -> TrainingState:
         """Train from the last checkpoint, if any, and return the state after the last step.
 
         Raises InputError for a checkpoint of another training or of a later step, and for a
@@ -87,7 +87,7 @@ class TrainingRun:
         )
         state = checkpoint.load() if checkpoint else None
         if state is None:
-            state = State.initial(len(self.words), self.training.settings.dimensions)
+            state = TrainingState.initial(len(self.words), self.training.settings.dimensions)
         elif state.step > self.until:
             raise InputError(
                 f"mechanism.training.stop_after: {self.until} steps are fewer than the "
@@ -111,8 +111,8 @@ class TrainingRun:
                 ) from None
 
     def _trained(
-        self, state: State, sums: Sums, stream: Keystream, checkpoint: Checkpoint | None
-    ) -> State:
+        self, state: TrainingState, sums: Sums, stream: Keystream, checkpoint: Checkpoint | None
+    ) -> TrainingState:
         due = time.monotonic()
         last = state
         spent = functools.partial(spent_by, self.schedule, self.before)
@@ -131,7 +131,7 @@ class TrainingRun:
         return last
 
 
-def _save(checkpoint: Checkpoint, state: State) -> bool:
+def _save(checkpoint: Checkpoint, state: TrainingState) -> bool:
     """Save a checkpoint, and return whether it could be written."""
     try:
         checkpoint.save(state)

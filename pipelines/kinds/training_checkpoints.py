@@ -15,7 +15,7 @@ import numpy as np
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.skip_gram import Vectors
-from quietcorpus.mechanisms.user_training import State
+from quietcorpus.mechanisms.user_training import TrainingState
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.transforms.errors import InputError, StageError, Unavailable, client_errors
 from quietcorpus.transforms.sealed import seal, unseal
@@ -42,7 +42,7 @@ class Checkpoint:
         """Return the file's URI."""
         return posixpath.join(self.folder, f"{self.release}.checkpoint")
 
-    def load(self) -> State | None:
+    def load(self) -> TrainingState | None:
         """Read the last state, or return None if there is none.
 
         Raises InputError for the checkpoint of another training, and Unavailable if it cannot be
@@ -65,9 +65,9 @@ class Checkpoint:
             ) from None
         with np.load(io.BytesIO(content), allow_pickle=False) as found:
             model = Vectors(found["words"], found["contexts"])
-            return State(int(found["step"]), model, found["mean"], found["square"])
+            return TrainingState(int(found["step"]), model, found["mean"], found["square"])
 
-    def save(self, state: State) -> None:
+    def save(self, state: TrainingState) -> None:
         """Save this state in place of the last one."""
         content = io.BytesIO()
         np.savez(

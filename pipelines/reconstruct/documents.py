@@ -17,7 +17,7 @@ from quietcorpus.mechanisms.noisy_counts import draw, relative
 from quietcorpus.pipelines.card.model import File
 from quietcorpus.pipelines.reconstruct.fit import Counts, Fitted, Floats, sample
 from quietcorpus.pipelines.reconstruct.noisy_release import NoisyRelease
-from quietcorpus.pipelines.reconstruct.part import Part
+from quietcorpus.pipelines.reconstruct.part import FilePart
 from quietcorpus.pipelines.reconstruct.workers import Workers
 from quietcorpus.transforms.privatizers.bags import as_lists
 from quietcorpus.transforms.shards import Written, write_tables
@@ -57,7 +57,7 @@ def stretch_of(workers: Workers, fitted: Fitted, decay: float, seed: int) -> np.
 
 
 def drawn(
-    part: Part,
+    part: FilePart,
     rows: slice,
     fitted: Fitted,
     decay: float,
@@ -77,13 +77,13 @@ def drawn(
 
 
 def _seen_and_expected(
-    part: Part, fitted: Fitted, chosen: list[npt.NDArray[np.int64]]
+    part: FilePart, fitted: Fitted, chosen: list[npt.NDArray[np.int64]]
 ) -> tuple[Counts, Floats]:
     rows = chosen[part.number]
     return part.noisy[rows], _means(part, fitted, rows)
 
 
-def _means(part: Part, fitted: Fitted, rows: slice | npt.NDArray[np.int64]) -> Floats:
+def _means(part: FilePart, fitted: Fitted, rows: slice | npt.NDArray[np.int64]) -> Floats:
     shapes = part.shapes(fitted.passes, len(fitted.fits), fitted.prior.factors)
     return means(shapes[:, rows], fitted.fits, fitted.prior)
 
@@ -98,12 +98,12 @@ class _Write:
     staging: str
     seed: int
 
-    def __call__(self, part: Part) -> Written:
+    def __call__(self, part: FilePart) -> Written:
         file = self.source.files[part.number]
         schema = self.source.schema(file)
         return write_tables(self._tables(part, file, schema), schema, file.path, self.staging, None)
 
-    def _tables(self, part: Part, file: File, schema: pa.Schema) -> Iterator[pa.Table]:
+    def _tables(self, part: FilePart, file: File, schema: pa.Schema) -> Iterator[pa.Table]:
         kept = [name for name in schema.names if name not in ("terms", "counts")]
         decompression, start = self.source.decompression(), 0
         for batch, table in enumerate(self.source.tables(file, kept)):

@@ -31,7 +31,7 @@ from quietcorpus.mechanisms.factors import (
     updated,
 )
 from quietcorpus.pipelines.engine.parallel import processors
-from quietcorpus.pipelines.reconstruct.part import Part
+from quietcorpus.pipelines.reconstruct.part import FilePart
 from quietcorpus.pipelines.reconstruct.workers import Workers
 from quietcorpus.pipelines.storage.files import write_whole
 
@@ -120,12 +120,12 @@ def sample(rows: Sequence[int], seed: int) -> list[npt.NDArray[np.int64]]:
     ]
 
 
-def _noisy(part: Part, chosen: list[npt.NDArray[np.int64]]) -> Counts:
+def _noisy(part: FilePart, chosen: list[npt.NDArray[np.int64]]) -> Counts:
     found: Counts = part.noisy[chosen[part.number]]
     return found
 
 
-def _knows(part: Part, passes: int) -> bool:
+def _knows(part: FilePart, passes: int) -> bool:
     return part.has_shapes(passes)
 
 
@@ -150,11 +150,11 @@ def _first(workers: Workers, prior: Prior, decay: float, seed: int) -> Fitted:
 class _Gram:
     """The sum of outer products of the noisy counts."""
 
-    def __call__(self, part: Part, rows: slice) -> Floats:
+    def __call__(self, part: FilePart, rows: slice) -> Floats:
         noisy = part.noisy[rows].astype(np.float32)
         return noisy.T @ noisy
 
-    def done(self, part: Part) -> None:
+    def done(self, part: FilePart) -> None:
         """Do nothing: no array was written."""
 
 
@@ -166,14 +166,14 @@ class _Begin:
     fits: tuple[Factors, ...]
     prior: Prior
 
-    def __call__(self, part: Part, rows: slice) -> Floats:
+    def __call__(self, part: FilePart, rows: slice) -> Floats:
         denoised = self.signal.denoised(part.noisy[rows])
         shapes = part.next_shapes(0, len(self.fits), self.prior.factors)
         for own, factors in zip(shapes, self.fits, strict=True):
             own[rows] = first_shapes(denoised, factors, self.prior)
         return np.zeros(0, np.float32)
 
-    def done(self, part: Part) -> None:
+    def done(self, part: FilePart) -> None:
         part.finish_shapes(0)
 
 
@@ -186,7 +186,7 @@ class _Pass:
     prior: Prior
     decay: float
 
-    def __call__(self, part: Part, rows: slice) -> Floats:
+    def __call__(self, part: FilePart, rows: slice) -> Floats:
         shape = self.topics.shape[:2]
         old, new = part.shapes(self.passes, *shape), part.next_shapes(self.passes + 1, *shape)
         noisy, tokens = part.noisy[rows], np.empty_like(self.topics)
@@ -195,5 +195,5 @@ class _Pass:
             new[start, rows], tokens[start] = step(noisy, own, topics, self.prior, self.decay)
         return tokens
 
-    def done(self, part: Part) -> None:
+    def done(self, part: FilePart) -> None:
         part.finish_shapes(self.passes + 1)

@@ -47,7 +47,7 @@ class Source(Protocol):
         """Yield the noisy counts of a data file, (n, K), some rows at a time."""
 
 
-class Part:
+class FilePart:
     """Documents, in the order of their data file.
 
     Args:

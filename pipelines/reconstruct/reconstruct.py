@@ -22,7 +22,7 @@ from quietcorpus.pipelines.environment.version import environment_digest, softwa
 from quietcorpus.pipelines.reconstruct.documents import documents
 from quietcorpus.pipelines.reconstruct.fit import PASSES, Fitted, SavedFactors, fit
 from quietcorpus.pipelines.reconstruct.noisy_release import NoisyRelease
-from quietcorpus.pipelines.reconstruct.part import Part
+from quietcorpus.pipelines.reconstruct.part import FilePart
 from quietcorpus.pipelines.reconstruct.workers import Workers, workers
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.pipelines.storage.output import Output
@@ -84,7 +84,7 @@ def reconstruct(
         digest = hashlib.sha256(text.encode()).hexdigest()
         card = card.model_copy(update={"readme_sha256": digest})
         staged.publish(files, {layout.README: text, layout.CARD: card.to_json()}, on_publishing)
-        for _ in crew.each(Part.clear):
+        for _ in crew.each(FilePart.clear):
             pass
         shutil.rmtree(folder, ignore_errors=True)
     return card
@@ -112,7 +112,7 @@ def _prior(source: NoisyRelease, crew: Workers, factors: int) -> Prior:
     return Prior.of(given, source.documents, factors)
 
 
-def _sums(part: Part) -> npt.NDArray[np.float64]:
+def _sums(part: FilePart) -> npt.NDArray[np.float64]:
     found: npt.NDArray[np.float64] = part.noisy.sum(axis=0, dtype=np.float64)
     return found
 

@@ -22,7 +22,7 @@ from quietcorpus.pipelines.engine.parallel import (
     require_ray,
     threads,
 )
-from quietcorpus.pipelines.reconstruct.part import Part, Source
+from quietcorpus.pipelines.reconstruct.part import FilePart, Source
 
 Sums = npt.NDArray[np.float64]
 Advance = Callable[[int], object]
@@ -33,10 +33,10 @@ _T = TypeVar("_T")
 class Task(Protocol):
     """A computation that is done once for every document. It is sent to other processes."""
 
-    def __call__(self, part: Part, rows: slice) -> np.ndarray:
+    def __call__(self, part: FilePart, rows: slice) -> np.ndarray:
         """Process some documents of a part, and return an array to be summed over all."""
 
-    def done(self, part: Part) -> None:
+    def done(self, part: FilePart) -> None:
         """Finish a part, after all of its documents."""
 
 
@@ -53,7 +53,7 @@ class Workers(Protocol):
     def total(self, task: Task) -> Sums:
         """Do a task, and return its sums over all documents, added up in the documents' order."""
 
-    def each(self, act: Callable[[Part], _T]) -> Iterator[_T]:
+    def each(self, act: Callable[[FilePart], _T]) -> Iterator[_T]:
         """Apply a function once to every part, and yield the results in the parts' order."""
 
 
@@ -96,7 +96,7 @@ class _Threads:
         self._pool, self._advance = pool, advance
         self.rows = [file.rows for file in source.files]
         self._parts = list(
-            pool.map(lambda number: Part(source, number, folder), range(len(source.files)))
+            pool.map(lambda number: FilePart(source, number, folder), range(len(source.files)))
         )
 
     def total(self, task: Task) -> Sums:
@@ -105,7 +105,7 @@ class _Threads:
         found = self._pool.map(lambda job: task(*job), jobs)
         return _sum(self._of_part(task, part, found) for part in self._parts)
 
-    def _of_part(self, task: Task, part: Part, found: Iterator[np.ndarray]) -> Sums:
+    def _of_part(self, task: Task, part: FilePart, found: Iterator[np.ndarray]) -> Sums:
         def batches() -> Iterator[np.ndarray]:
             for rows, own in zip(part.batches, islice(found, len(part.batches)), strict=True):
                 yield own
@@ -115,7 +115,7 @@ class _Threads:
         task.done(part)
         return total
 
-    def each(self, act: Callable[[Part], _T]) -> Iterator[_T]:
+    def each(self, act: Callable[[FilePart], _T]) -> Iterator[_T]:
         return self._pool.map(act, self._parts)
 
 
@@ -138,7 +138,7 @@ class _Actors:
         shared = self._ray.put(task)
         return _sum(self._each("total", shared))
 
-    def each(self, act: Callable[[Part], _T]) -> Iterator[_T]:
+    def each(self, act: Callable[[FilePart], _T]) -> Iterator[_T]:
         return self._each("act", self._ray.put(act))
 
     def _each(self, method: str, shared: Any) -> Iterator[Any]:
@@ -158,12 +158,12 @@ class _Actor:
         FileSystems.set_options(PipelineOptions([]))
         self._limits = limited()
         self._source, self._numbers, self._folder = source, numbers, folder
-        self._parts: dict[int, Part] = {}
+        self._parts: dict[int, FilePart] = {}
 
     def read(self) -> None:
         """Read the parts; unlike a constructor's, its exceptions reach the driver as they are."""
         place = self._folder()
-        self._parts = {number: Part(self._source, number, place) for number in self._numbers}
+        self._parts = {number: FilePart(self._source, number, place) for number in self._numbers}
 
     def total(self, number: int, task: Task) -> Sums:
         part = self._parts[number]
@@ -171,7 +171,7 @@ class _Actor:
         task.done(part)
         return total
 
-    def act(self, number: int, act: Callable[[Part], _T]) -> _T:
+    def act(self, number: int, act: Callable[[FilePart], _T]) -> _T:
         return act(self._parts[number])
 
 

@@ -14,7 +14,7 @@ from scipy import stats
 
 from quietcorpus.evaluation.calibration import Measured, choose_words, held_draws, measure
 from quietcorpus.evaluation.simulation import BrrSimulator, MadlibSimulator, Simulator
-from quietcorpus.evaluation.tallies import WORDS_A_BLOCK, Block, Tally, Task, child
+from quietcorpus.evaluation.tallies import WORDS_A_BLOCK, Block, BlockTask, DrawCounts, child
 
 ALPHA = 1e-6
 
@@ -59,7 +59,7 @@ def test_counts_are_those_of_a_counter(held: int) -> None:
         outputs = generator.integers(kinds, size=(2, 9, 50)).astype(np.int32)
         words = generator.integers(kinds, size=9)
         block = Block(4, words, np.random.SeedSequence())
-        tally = Task(Fixed(outputs), (1.0, 2.0), 50, held)(block)
+        tally = BlockTask(Fixed(outputs), (1.0, 2.0), 50, held)(block)
         assert tally.number == 4
         for e in range(2):
             for w in range(9):
@@ -93,11 +93,11 @@ def test_shares_and_entropies_by_hand() -> None:
     np.testing.assert_allclose(measured.max_entropy, [[0.0, np.log(8)]])
 
 
-def reversed_order(task: Task, blocks: Sequence[Block]) -> Iterable[Tally]:
+def reversed_order(task: BlockTask, blocks: Sequence[Block]) -> Iterable[DrawCounts]:
     return [task(block) for block in reversed(blocks)]
 
 
-def threaded(task: Task, blocks: Sequence[Block]) -> Iterable[Tally]:
+def threaded(task: BlockTask, blocks: Sequence[Block]) -> Iterable[DrawCounts]:
     with ThreadPoolExecutor(2) as pool:
         yield from pool.map(task, blocks)
 

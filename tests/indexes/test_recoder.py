@@ -206,11 +206,11 @@ def separable() -> Corpus:
 
 
 @pytest.fixture(scope="module")
-def trained(separable: Corpus) -> tuple[Recoder, module.Training]:
+def trained(separable: Corpus) -> tuple[Recoder, module.TrainingCourse]:
     return train(*separable, some_seed())
 
 
-def test_training_pays(separable: Corpus, trained: tuple[Recoder, module.Training]) -> None:
+def test_training_pays(separable: Corpus, trained: tuple[Recoder, module.TrainingCourse]) -> None:
     """Held-out documents, far above half as much again as chance.
 
     Kills: weights that are never updated, a head on single sentences, sums that go to another
@@ -245,7 +245,7 @@ def test_control_clusters_without_a_meaning_cannot_be_learnt() -> None:
 
 
 def test_codes_have_the_intended_spread(
-    separable: Corpus, trained: tuple[Recoder, module.Training]
+    separable: Corpus, trained: tuple[Recoder, module.TrainingCourse]
 ) -> None:
     """Kills: a grid so coarse that depths tie, or so fine that codes are cut."""
     assert trained[0].recode(separable.embeddings).std() == pytest.approx(module._TYPICAL, rel=0.01)
@@ -296,7 +296,7 @@ def test_the_seed_decides() -> None:
 
 
 def test_what_is_trained_has_the_shapes_of_a_recoder(
-    trained: tuple[Recoder, module.Training],
+    trained: tuple[Recoder, module.TrainingCourse],
 ) -> None:
     recoder, _ = trained
     assert [w.shape for w in recoder.weights] == list(

@@ -15,7 +15,7 @@ from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
 from quietcorpus.mechanisms.keystream import Keystream
 from quietcorpus.mechanisms.sampled_users import SampledUsers
 from quietcorpus.mechanisms.skip_gram import Rows, SkipGram, Vectors, negative_samples
-from quietcorpus.mechanisms.user_training import State, Sums, Training
+from quietcorpus.mechanisms.user_training import Sums, Training, TrainingState
 
 SIZE, DIMENSIONS = 30, 8
 SETTINGS = SkipGram(DIMENSIONS, 3, 5, 2.0)
@@ -32,7 +32,7 @@ def users_sums(stream: Keystream) -> Sums:
     return SampledUsers(texts_of(WRITTEN), groups, SETTINGS, stream).sums
 
 
-def assert_equal(one: State, other: State) -> None:
+def assert_equal(one: TrainingState, other: TrainingState) -> None:
     """To the last bit."""
     assert one.step == other.step
     for name in ("words", "contexts"):
@@ -50,7 +50,7 @@ def test_adam_is_torchs(lot: float, rate: float) -> None:
     # Kills: a sign, one of the two means, its correction by a step too many or none at all, a root
     # forgotten, epsilon under it, an update that is not divided by the lot.
     training = replace(TRAINING, lot=lot, rate=rate)
-    state = State.initial(SIZE, DIMENSIONS)
+    state = TrainingState.initial(SIZE, DIMENSIONS)
     start = np.concatenate([state.model.words, state.model.contexts])
     values = torch.nn.Parameter(torch.from_numpy(start.copy()))
     adam = torch.optim.Adam([values], rate, betas=(0.9, 0.99), eps=1e-8, maximize=True)
@@ -77,7 +77,7 @@ def test_adam_is_torchs(lot: float, rate: float) -> None:
 
 def test_a_state_is_not_changed_by_the_next() -> None:
     # Kills: moments that are written over, so that a checkpoint holds another step's.
-    state = State.initial(SIZE, DIMENSIONS)
+    state = TrainingState.initial(SIZE, DIMENSIONS)
     before = [state.model.words.copy(), state.mean.copy(), state.square.copy()]
     noisy = np.random.default_rng().integers(-999, 999, zeros().shape)
     TRAINING.advanced(TRAINING.advanced(state, noisy), noisy)
@@ -87,7 +87,7 @@ def test_a_state_is_not_changed_by_the_next() -> None:
 
 def test_every_release_begins_alike() -> None:
     # With vectors of no data, none of them equal, of length about 1 / sqrt(3).
-    one, other = State.initial(SIZE, DIMENSIONS), State.initial(SIZE, DIMENSIONS)
+    one, other = TrainingState.initial(SIZE, DIMENSIONS), TrainingState.initial(SIZE, DIMENSIONS)
     assert_equal(one, other)
     values = np.concatenate([one.model.words, one.model.contexts])
     assert len(np.unique(values, axis=0)) == 2 * SIZE
@@ -152,8 +152,8 @@ def test_noise_is_added_to_the_sums() -> None:
 
 
 def states(
-    state: State, until: int, stream: Keystream, sums: Sums, training: Training = TRAINING
-) -> list[State]:
+    state: TrainingState, until: int, stream: Keystream, sums: Sums, training: Training = TRAINING
+) -> list[TrainingState]:
     return list(training.run(state, until, sums, stream))
 
 
@@ -162,7 +162,7 @@ def test_a_run_goes_on_as_if_it_had_never_ended() -> None:
     # the start, negatives of another step.
     stream = fresh_stream()
     sums = users_sums(stream)
-    initial = State.initial(SIZE, DIMENSIONS)
+    initial = TrainingState.initial(SIZE, DIMENSIONS)
     whole = states(initial, 6, stream, sums)
     assert [state.step for state in whole] == [1, 2, 3, 4, 5, 6]
     for done in (1, 3, 5):
@@ -184,7 +184,7 @@ def test_a_run_that_is_at_its_end_does_nothing(until: int) -> None:
     def refuse(*_: object) -> np.ndarray:
         raise AssertionError
 
-    state = replace(State.initial(SIZE, DIMENSIONS), step=2)
+    state = replace(TrainingState.initial(SIZE, DIMENSIONS), step=2)
     assert states(state, until, fresh_stream(), refuse) == []
 
 
@@ -196,7 +196,7 @@ def test_what_users_are_asked_in_a_step() -> None:
         asked.append((step, model, negatives))
         return zeros()
 
-    stream, initial = fresh_stream(), State.initial(SIZE, DIMENSIONS)
+    stream, initial = fresh_stream(), TrainingState.initial(SIZE, DIMENSIONS)
     after = list(TRAINING.run(initial, 4, sums, stream))
     assert [step for step, _, _ in asked] == [0, 1, 2, 3]
     models = [initial.model, *(state.model for state in after[:-1])]
@@ -209,12 +209,12 @@ def test_a_step_is_its_noisy_sums() -> None:
     # Kills: an exact sum on its way into a state.
     stream = fresh_stream()
     exact = np.random.default_rng().integers(-500, 500, zeros().shape)
-    (state,) = states(State.initial(SIZE, DIMENSIONS), 1, stream, lambda *_: exact)
+    (state,) = states(TrainingState.initial(SIZE, DIMENSIONS), 1, stream, lambda *_: exact)
     noisy = TRAINING.noisy(0, exact, stream)
-    assert_equal(state, TRAINING.advanced(State.initial(SIZE, DIMENSIONS), noisy))
+    assert_equal(state, TRAINING.advanced(TrainingState.initial(SIZE, DIMENSIONS), noisy))
 
 
-def broken(state: State, value: float, row: int, name: str) -> State:
+def broken(state: TrainingState, value: float, row: int, name: str) -> TrainingState:
     values = getattr(state.model, name).copy()
     values[row] = value
     return replace(state, model=replace(state.model, **{name: values}))
@@ -224,7 +224,7 @@ def broken(state: State, value: float, row: int, name: str) -> State:
 @pytest.mark.parametrize("name", ["words", "contexts"])
 def test_vectors_that_are_no_numbers_end_a_run(value: float, name: str) -> None:
     # They are made of noisy numbers alone, so that this tells nothing. Kills: NaN in a release.
-    state = broken(State.initial(SIZE, DIMENSIONS), value, 2, name)
+    state = broken(TrainingState.initial(SIZE, DIMENSIONS), value, 2, name)
     with pytest.raises(FloatingPointError, match="step 1 "):
         TRAINING.advanced(state, TRAINING.noisy(0, zeros(), fresh_stream()))
 
@@ -232,7 +232,7 @@ def test_vectors_that_are_no_numbers_end_a_run(value: float, name: str) -> None:
 @pytest.mark.parametrize("name", ["mean", "square"])
 def test_steps_that_leave_the_finite_numbers_are_refused(name: str) -> None:
     # By noisy numbers alone. Kills: vectors of NaN that are released.
-    state = State.initial(SIZE, DIMENSIONS)
+    state = TrainingState.initial(SIZE, DIMENSIONS)
     wrong = np.full_like(state.mean, np.inf if name == "mean" else np.nan)
     noisy = TRAINING.noisy(0, zeros(), fresh_stream())
     with pytest.raises(FloatingPointError, match="step 1 "):

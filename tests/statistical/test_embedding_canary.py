@@ -29,7 +29,7 @@ from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.sampled_users import SampledUsers, Texts
 from quietcorpus.mechanisms.skip_gram import Against, SkipGram, User, update
-from quietcorpus.mechanisms.user_training import State, Training
+from quietcorpus.mechanisms.user_training import Training, TrainingState
 
 pytestmark = pytest.mark.slow
 
@@ -58,18 +58,18 @@ def others() -> list[list[np.ndarray]]:
 
 def asked_for() -> tuple[np.ndarray, np.ndarray]:
     """The rows of the words' vectors that the canary moves first, and where to."""
-    start = State.initial(WORDS, DIMENSIONS)
+    start = TrainingState.initial(WORDS, DIMENSIONS)
     against = Against.of(start.model, np.arange(WORDS), SETTINGS)
     rows, _, values = update(start.model, User(CANARY, SETTINGS.window), against)
     return rows, values[: len(rows)]
 
 
-def trained(schedule: Schedule, users: list[list[np.ndarray]]) -> State:
+def trained(schedule: Schedule, users: list[list[np.ndarray]]) -> TrainingState:
     """A training under a fresh key."""
     stream = ReleaseKey(os.urandom(32)).stage("training", 1)
     sums = SampledUsers(texts_of(users), schedule.groups, SETTINGS, stream).sums
     training = Training(SETTINGS, ClippedSum(schedule.noise_multiplier), OTHERS, 0.05)
-    start = State.initial(WORDS, DIMENSIONS)
+    start = TrainingState.initial(WORDS, DIMENSIONS)
     *_, last = training.run(start, STEPS_TAKEN, sums, stream)
     return last
 
@@ -77,7 +77,7 @@ def trained(schedule: Schedule, users: list[list[np.ndarray]]) -> State:
 def scores(schedule: Schedule, users: list[list[np.ndarray]]) -> np.ndarray:
     """Measure how far each of many trainings has gone where the canary asks."""
     rows, direction = asked_for()
-    begun = State.initial(WORDS, DIMENSIONS).model.words[rows]
+    begun = TrainingState.initial(WORDS, DIMENSIONS).model.words[rows]
     return np.array(
         [
             float(((trained(schedule, users).model.words[rows] - begun) * direction).sum())

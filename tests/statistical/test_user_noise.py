@@ -17,7 +17,7 @@ from user_texts import fresh_stream, group, texts_of
 from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
 from quietcorpus.mechanisms.sampled_users import SampledUsers
 from quietcorpus.mechanisms.skip_gram import SkipGram
-from quietcorpus.mechanisms.user_training import State, Training
+from quietcorpus.mechanisms.user_training import Training, TrainingState
 
 SIZE, DIMENSIONS = 1 << 12, 1 << 7
 QUANTILES, FAR = stats.norm.ppf(np.arange(1, 40) / 40), 3.719
@@ -47,7 +47,7 @@ def noise_of(training: Training, step: int) -> np.ndarray:
     users = [[[1, 2, 3, 4, 1]], [[5, 6]], [[7, 1, 7, 2], [4, 8]]]
     sums = SampledUsers(texts_of(users), [group(1, 100)], training.settings, stream).sums
     negatives = np.arange(SIZE)
-    exact = sums(step, State.initial(SIZE, DIMENSIONS).model, negatives)
+    exact = sums(step, TrainingState.initial(SIZE, DIMENSIONS).model, negatives)
     assert exact.any()
     noise: np.ndarray = training.noisy(step, exact, stream) - exact
     return noise

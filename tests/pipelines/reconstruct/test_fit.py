@@ -14,7 +14,7 @@ from quietcorpus.mechanisms.factors import Prior
 from quietcorpus.pipelines.reconstruct import fit as fitting
 from quietcorpus.pipelines.reconstruct import part as parts
 from quietcorpus.pipelines.reconstruct.fit import PASSES, STARTS, Fitted, SavedFactors, fit, sample
-from quietcorpus.pipelines.reconstruct.part import Part
+from quietcorpus.pipelines.reconstruct.part import FilePart
 from quietcorpus.pipelines.reconstruct.workers import Advance, workers
 from quietcorpus.transforms.errors import InputError
 
@@ -65,7 +65,7 @@ def run(source: Source, folder: Path, seed: int = 7, advance: Advance = lambda _
 
 def shapes(source: Source, folder: Path, fitted: Fitted) -> list[np.ndarray]:
     own = range(len(DOCUMENTS))
-    found = [Part(source, number, folder) for number in own]
+    found = [FilePart(source, number, folder) for number in own]
     return [part.shapes(fitted.passes, STARTS, fitted.prior.factors) for part in found]
 
 
@@ -122,7 +122,7 @@ def test_it_goes_on_after_any_interruption(tmp_path: Path, source: Source) -> No
 def test_a_worker_that_knows_nothing_begins_anew(tmp_path: Path, source: Source) -> None:
     # A machine that joins after an interruption. Kills: weights of another pass, or of none.
     whole = tmp_path / "whole", run(source, tmp_path / "whole")
-    Part(source, 2, tmp_path / "whole").clear()
+    FilePart(source, 2, tmp_path / "whole").clear()
     told: list[int] = []
     again = tmp_path / "whole", run(source, tmp_path / "whole", advance=told.append)
     assert sum(told) == sum(DOCUMENTS) * (PASSES + 2)
@@ -136,10 +136,10 @@ def test_a_disk_without_room_is_said(tmp_path: Path, source: Source) -> None:
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
         with pytest.raises(InputError, match=r"no room for 0.0 GB; make some, or set TMPDIR"):
-            Part(source, 0, tmp_path)
+            FilePart(source, 0, tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert np.array_equal(Part(source, 0, tmp_path).noisy, source.counts[0])
+    assert np.array_equal(FilePart(source, 0, tmp_path).noisy, source.counts[0])
 
 
 def test_a_sample_is_of_all_documents() -> None:
