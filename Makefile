@@ -12,7 +12,7 @@ BENCH_COMMITS ?= ../shared/data/commit_messages.parquet
 
 .PHONY: help demo demo-words test test-slow check docs links bench utility utility-words clean
 .PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release airflow
-.PHONY: azurite vnu chromium clusters faults races soak utility-embeddings reconstruction release-dry
+.PHONY: azurite vnu chromium clusters faults races soak utility-embeddings reconstruction release-dry large-index
 
 help:
 	@echo "make demo     a real corpus becomes a release"
@@ -26,6 +26,7 @@ help:
 	@echo "make spark-up | flink-up       a cluster on this machine (spark-down, flink-down stop it)"
 	@echo "make spark-release SPEC=...    a release on it; make flink-release likewise"
 	@echo "make bench    speed and memory, as ratios in one run"
+	@echo "make large-index  2.5 million words: building, opening, releasing (an hour, 10 GB of disk)"
 	@echo "make faults   what breaking things does to a release (an hour); make soak: a million documents"
 	@echo "make utility  the paper's comparison on a labelled corpus (an hour)"
 	@echo "make utility-words  the same for text, word by word (an hour)"
@@ -169,6 +170,10 @@ bench: $(VENV)/.bench $(VECTORS) build/peer build/wide.npz
 		--glove $(VECTORS) --wide build/wide.npz --peer build/peer
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/search.py --glove $(VECTORS)
 	$(BIN)/python benchmarks/embeddings.py --texts $(BENCH_COMMITS) --user author --output build/speed
+
+large-index: $(VENV)/.bench $(VECTORS)
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/large_index.py \
+		--glove $(VECTORS) --folder build/large-index
 
 # What breaking things does to a release (an hour), and a million documents through Spark.
 RUNNING := PYTHONPATH=.:tests:benchmarks PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python
