@@ -268,7 +268,7 @@ class Lab:
             assert code != 0
             assert not [p for p in Path(run.output).parent.rglob("*") if p.is_file()], "left"
             return f"refused: `{line.removeprefix('quietcorpus: error: ')}`"
-        left = self.s3.keys("out/.")
+        left = [*self.s3.keys("out/."), *self.s3.uploads("out/")]
         content = self.content(run.name)
         if code != 0:
             assert line, "no line"

@@ -99,16 +99,19 @@ class S3Server:
         content: bytes = self.client().get_object(Bucket=BUCKET, Key=key)["Body"].read()
         return content
 
+    def uploads(self, prefix: str) -> list[tuple[str, str]]:
+        """The names and ids of uploads of parts that nobody completed, by a prefix of the name."""
+        pages = self.client().get_paginator("list_multipart_uploads").paginate(Bucket=BUCKET)
+        found = [(one["Key"], one["UploadId"]) for page in pages for one in page.get("Uploads", [])]
+        return sorted(one for one in found if one[0].startswith(prefix))
+
     def empty(self) -> None:
         """Leave nothing in the bucket, nor uploads of parts that nobody completed."""
         client = self.client()
         for key in self.keys(""):
             client.delete_object(Bucket=BUCKET, Key=key)
-        for page in client.get_paginator("list_multipart_uploads").paginate(Bucket=BUCKET):
-            for upload in page.get("Uploads", []):
-                client.abort_multipart_upload(
-                    Bucket=BUCKET, Key=upload["Key"], UploadId=upload["UploadId"]
-                )
+        for key, upload in self.uploads(""):
+            client.abort_multipart_upload(Bucket=BUCKET, Key=key, UploadId=upload)
 
     def start(self) -> None:
         """Start the server, with the data that it had; returns once it takes objects.

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from quietcorpus.transforms.outages import outage
 from quietcorpus.transforms.temporary import Temporary
@@ -17,6 +18,9 @@ _VARIABLES = {"AWS_RETRY_MODE": "standard", "AWS_MAX_ATTEMPTS": "10"}
 LONGEST_SECONDS = 60.0
 """After a request to S3 has failed for so long, with its client's own attempts, it is given up."""
 _LONGEST_PAUSE_SECONDS = 10.0
+_SILENT_ATTEMPTS = 2
+_SECONDS_BETWEEN_LINES = 5.0
+_told: list[float] = []  # when a line was last written
 
 
 def be_patient() -> None:
@@ -42,10 +46,20 @@ def _change() -> Callable[[], None]:
 
 
 def tell_pauses() -> Callable[[], None]:
-    """Log each of Beam's pauses between attempts, and end them early for S3; return the undoing.
+    """Log the pauses between attempts on a store, and end Beam's early; return the undoing."""
+    undo_beam, undo_boto = _tell_beams_pauses(), _tell_botos_pauses()
 
-    Beam repeats whatever boto gave up, silently and for nine minutes (`with_exponential_backoff`,
-    apache_beam/utils/retry.py). Its attempts are counted on top of boto's own.
+    def undo() -> None:
+        undo_boto()
+        undo_beam()
+
+    return undo
+
+
+def _tell_beams_pauses() -> Callable[[], None]:
+    """Have Beam tell of its attempts at what boto gave up, and end them early.
+
+    They would go on for nine minutes (`with_exponential_backoff`, apache_beam/utils/retry.py).
     """
     from apache_beam.utils import retry
 
@@ -63,6 +77,43 @@ def tell_pauses() -> Callable[[], None]:
     return undo
 
 
+def _tell_botos_pauses() -> Callable[[], None]:
+    """Have boto tell of its own attempts, of which ten may take ten minutes if nobody answers.
+
+    `RetryHandler.needs_retry` (botocore/retries/standard.py) returns the pause before the next one.
+    """
+    try:
+        from botocore.retries.standard import RetryHandler
+    except ImportError:
+        return lambda: None
+    usual = RetryHandler.needs_retry
+
+    def needs_retry(self: Any, **given: Any) -> float | None:
+        pause: float | None = usual(self, **given)
+        failure, answer = given.get("caught_exception"), given.get("response")
+        # The first answer of a store that throttles is nothing to tell of.
+        if pause and (failure or given["attempts"] > _SILENT_ATTEMPTS):
+            _tell(failure, answer[0].status_code if answer else None, pause)
+        return pause
+
+    RetryHandler.needs_retry = needs_retry
+
+    def undo() -> None:
+        RetryHandler.needs_retry = usual
+
+    return undo
+
+
+def _tell(failure: BaseException | None, status: int | None, pause: float) -> None:
+    """Log a failure, unless another one was told of just before."""
+    now = time.monotonic()
+    if _told and now - _told[-1] < _SECONDS_BETWEEN_LINES:
+        return
+    _told[:] = [now]
+    said = f"it answers {status}" if failure is None else outage(failure) or type(failure).__name__
+    _LOGGER.warning("a store fails (%s); it is asked again in %.0f s", said, pause)
+
+
 def _pauses(usual: Iterator[float], begun: float) -> Iterator[float]:
     """Yield the pauses after failures; each is asked for while its failure is being handled."""
     for pause in usual:
@@ -72,8 +123,7 @@ def _pauses(usual: Iterator[float], begun: float) -> Iterator[float]:
             return
         shorter = min(pause, _LONGEST_PAUSE_SECONDS) if of_s3 else pause
         if failure is not None:
-            said = outage(failure) or type(failure).__name__
-            _LOGGER.warning("a store fails (%s); it is asked again in %.0f s", said, shorter)
+            _tell(failure, None, shorter)
         yield shorter
 
 

@@ -362,3 +362,18 @@ def test_what_would_not_be_safe_is_refused(
     assert message in said
     assert airflow.commands() == []
     assert not (airflow.workspace.folder / "released" / day).exists()
+
+
+def test_a_schedule_ends_at_the_cap(airflow: Airflow) -> None:
+    # Kills: a cap that is tried again and again, or told as a mistake in the template.
+    workspace = airflow.workspace
+    cap = "{definition: limited-precision, precision: 2, epsilon: 1, delta: 1.0e-6}"
+    (workspace.folder / "caps.yaml").write_text(f"corpus: input\ncaps: [{cap}]\n")
+    assert workspace.run("ledger", "init", "ledger", "caps.yaml").returncode == 0
+    capped = {"ledger": "ledger", "output": "capped/{{ interval }}"}
+    workspace.spec(TEMPLATE | capped, "template.yaml")
+    code, said = airflow.test(DAYS[0])
+    assert code != 0
+    assert "the ledger's cap is reached: the schedule ends here" in said
+    assert '"reason": "cap_reached"' in said
+    assert len(airflow.commands()) == 1

@@ -137,6 +137,23 @@ def test_an_outage_in_the_middle_of_a_file(here: Workspace, s3: S3Server, proxy:
         qc.release(here.spec(changes))
 
 
+def test_the_stores_own_client_tells_of_its_attempts(
+    here: Workspace,
+    proxy: Proxy,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    # Kills: ten attempts, each of which may wait for a minute, of which nothing is said.
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "4")
+    monkeypatch.setenv("AWS_RETRY_MODE", "standard")
+    monkeypatch.setattr(patience, "_told", [])
+    proxy.refused, proxy.status = re.compile(READS["vocabulary"][0]), FAILING
+    with caplog.at_level("WARNING", "quietcorpus"), pytest.raises(StoreUnavailable):
+        qc.release(here.spec(REMOTE))
+    (line,) = [one.getMessage() for one in caplog.records if "a store fails" in one.getMessage()]
+    assert line.startswith("a store fails (it answers 503); it is asked again in ")
+
+
 @pytest.mark.slow
 def test_a_command_tells_of_an_outage_and_ends_with_1(remote: Workspace, proxy: Proxy) -> None:
     # Kills: attempts that go on for nine minutes and say nothing; exit code 2.
