@@ -16,6 +16,7 @@ from quietcorpus.pipelines.card.model import (
     Spread,
 )
 from quietcorpus.pipelines.card.parameters import (
+    DocumentParameters,
     LimitedPrecisionParameters,
     MetricParameters,
     Parameters,
@@ -113,7 +114,7 @@ def _numbers(total: Parameters) -> str:
             return f"N = {total.precision}, {costs(total)}"
         case MetricParameters():
             return f"{costs(total)}, d the {total.metric}"
-        case SentenceParameters():
+        case SentenceParameters() | DocumentParameters():
             return costs(total)
         case UserParameters():
             groups = "; ".join(

@@ -11,7 +11,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from quietcorpus.mechanisms.guarantees import Guarantee, LimitedPrecision, MetricPrivacy, ceiling
+from quietcorpus.mechanisms.guarantees import (
+    DocumentPrivacy,
+    Guarantee,
+    LimitedPrecision,
+    MetricPrivacy,
+    ceiling,
+)
 from quietcorpus.pipelines.card.model import Artefact, Meaning
 from quietcorpus.pipelines.card.parameters import EXACT
 
@@ -53,8 +59,14 @@ def of_guarantee(total: Guarantee, artefacts: Sequence[Artefact]) -> list[Weakne
             own = _of_epsilon(word, "twice epsilon", _REPLACED * total.epsilon)
         case _:
             own = _of_epsilon(total.unit, "epsilon", total.epsilon)
-    delta = _of_delta(total.delta) if isinstance(total, LimitedPrecision) else []
-    return [*own, *delta, *inherited]
+    match total:
+        case LimitedPrecision(delta=delta):
+            likely = _of_delta("passages", delta, "mechanism.vocabulary.private.delta")
+        case DocumentPrivacy(delta=delta):
+            likely = _of_delta("documents", delta, "mechanism.delta")
+        case _:
+            likely = []
+    return [*own, *likely, *inherited]
 
 
 def _of_epsilon(whose: str, name: str, epsilon: Fraction) -> list[Weakness]:
@@ -74,14 +86,14 @@ def _odds(epsilon: Fraction) -> str:
     return f"10^{math.ceil(float(epsilon) / math.log(10))}"
 
 
-def _of_delta(delta: Fraction) -> list[Weakness]:
+def _of_delta(what: str, delta: Fraction, key: str) -> list[Weakness]:
     if delta <= MOST_DELTA:
         return []
     said = (
-        f"passages with certainty: delta, {ceiling(delta)}, is above {ceiling(MOST_DELTA)}, and a "
+        f"{what} with certainty: delta, {ceiling(delta)}, is above {ceiling(MOST_DELTA)}, and a "
         f"mechanism that published one document in {math.floor(1 / delta):,} whole would keep to it"
     )
-    return [Weakness(said, "lower mechanism.vocabulary.private.delta")]
+    return [Weakness(said, f"lower {key}")]
 
 
 def _of_inherited(artefact: Artefact) -> list[Weakness]:
