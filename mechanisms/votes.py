@@ -22,9 +22,9 @@ from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.guarantees import DocumentPrivacy
 from quietcorpus.mechanisms.keystream import Keystream
 
-STANDS_OUT = 2
+STANDS_OUT = 3
 """The least sum of an item that stands out, in standard deviations of the noise: of the items that
-nobody votes for, one in 44 does so too."""
+nobody votes for, one in 741 does so too."""
 
 Sums = npt.NDArray[np.int64]
 """Votes by stratum and item, (L, m). A stratum has the documents of one label, if there are any."""

@@ -66,9 +66,14 @@ def render(card: Card) -> str:
         parts.append("Artefacts:\n\n" + "".join(map(_artefact, card.artefacts)))
     if card.reconstruction:
         parts.append(_reconstructed(card.reconstruction))
-    parts.append(
+    counted = (
         f"{card.counts.documents:,} documents, {card.counts.rejected:,} unreadable records "
-        f"rejected. Made on {card.created} by quietcorpus {card.software['quietcorpus']}. "
+        "rejected. "
+        if card.counts
+        else ""
+    )
+    parts.append(
+        f"{counted}Made on {card.created} by quietcorpus {card.software['quietcorpus']}. "
         "`quietcorpus verify` checks every file against `release.json`.\n"
     )
     return "\n".join(parts)

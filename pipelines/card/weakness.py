@@ -27,6 +27,8 @@ MOST_UNCHANGED = 0.5
 LEAST_WORDS = Fraction(1, 2)
 """The share of a vocabulary that should stand out from the noise."""
 
+_BY_CHANCE = Fraction(1, 370)
+"""Twice the share of texts that reach three standard deviations of the noise by chance."""
 _REPLACED = 2  # in L1: a replaced word is one removed and one added
 _LONG = 14  # from this epsilon on, odds are stated as a power of ten
 _WORTH = "the vectors' worth, of which no guarantee speaks: "
@@ -184,3 +186,14 @@ def of_left_out(kept: int, words: int) -> list[Weakness]:
         return []
     said = f"{_WORTH}{kept:,} of {words:,} words stand out of the noise; the others are left out"
     return [Weakness(said, "gather more users, or give fewer words")]
+
+
+def of_unchosen(chosen: int, texts: int) -> list[Weakness]:
+    """Judge public texts by how many of them would stand out of the noise without any vote."""
+    if chosen >= _BY_CHANCE * texts:
+        return []
+    said = (
+        f"the texts' worth, of which no guarantee speaks: {chosen:,} of {texts:,} stand out of the "
+        "noise, no more than noise alone might show"
+    )
+    return [Weakness(said, "raise mechanism.epsilon, give a smaller pool, or more documents")]

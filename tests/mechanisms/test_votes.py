@@ -159,12 +159,12 @@ def test_noise_is_of_the_sums_and_of_their_stratum() -> None:
     assert (other != first).any()
 
 
-def test_what_stands_out_is_two_deviations_above_nothing() -> None:
+def test_what_stands_out_is_three_deviations_above_nothing() -> None:
     # Kills: a threshold on another scale, > for >=, weights that do not add up.
     votes = Votes(4, EPSILON, DELTA)
-    least = math.ceil(2 * votes.noise.deviation)
+    least = math.ceil(3 * votes.noise.deviation)
     noisy = np.array([[least - 1, least, 3 * least, -9 * least], [0, 0, 0, 0]])
     chosen = votes.stand_out(noisy)
     assert chosen.tolist() == [[False, True, True, False], [False] * 4]
     assert shares(noisy, chosen).tolist() == [[0, 0.25, 0.75, 0], [0, 0, 0, 0]]
-    assert 43 < 1 / stats.norm.sf(STANDS_OUT) < 45
+    assert 740 < 1 / stats.norm.sf(STANDS_OUT) < 742
