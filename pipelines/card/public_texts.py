@@ -50,11 +50,13 @@ class PublicTextsMechanism(Mechanism):
     @property
     def files(self) -> Mapping[str, FileFormat]:
         """Return the formats of the texts and of the votes."""
-        label, by = (("label",), ", by `label`") if self.strata else ((), "")
+        label, by, own = (
+            (("label",), ", by `label`", " of that label") if self.strata else ((), "", "")
+        )
         return {
             layout.TEXTS: FileFormat(
                 f"the public texts that stand out of the noise{by}: `id` is their number in the "
-                "pool, and `weight` their share of the votes of all texts here",
+                f"pool, and `weight` their share of the votes of all texts here{own}",
                 ("id", *label, "text", "weight"),
             ),
             layout.VOTES: FileFormat(

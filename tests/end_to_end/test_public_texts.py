@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +20,15 @@ from manifests import PRIVATE, edit
 from public_pools import TOPICS, Texts, make_pool, texts_on
 from retries import run_on, tables
 from tampering import card as card_change
-from tampering import edit_card, everywhere, refused, rewrite
+from tampering import edit_card, refused, rewrite
 
 import quietcorpus as qc
 from quietcorpus.indexes.pool import open_pool
 from quietcorpus.mechanisms.clipped_sum import STEPS
+from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Spending
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.statements import budget, guarantee
 from quietcorpus.pipelines.card.verify import verify
 from quietcorpus.pipelines.spec.loading import load_spec
 from quietcorpus.transforms.errors import InputError
@@ -302,14 +306,31 @@ def less_noise(release: Path) -> None:
     edit_card(release, lambda card: card["mechanism"].update(noise_multiplier="1/10"))
 
 
+def cheaper(content: dict[str, Any]) -> None:
+    """Have the card promise epsilon 1 throughout, in words as in numbers."""
+    promised = DocumentPrivacy(Fraction(1), Fraction(1, 10**6))
+    artefacts = Card.model_validate(content).artefacts
+    content["budget"] = budget([Spending("votes", promised)], promised, artefacts).model_dump(
+        mode="json"
+    )
+    limits = content["guarantee"]["not_protected"]
+    content["guarantee"] = guarantee(promised, limits, artefacts).model_dump(mode="json")
+    content["mechanism"]["epsilon"] = 1.0
+
+
+def text_less(release: Path) -> None:
+    rewrite(release, "texts.parquet", lambda table: table.slice(1))
+    edit_card(release, lambda card: card["files"][0].update(rows=card["files"][0]["rows"] - 1))
+
+
 TAMPERED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "counts": (
         card_change(lambda card: card.update(counts={"documents": 122, "rejected": 0})),
         "counts: they tell whether a document is there",
     ),
     "a private pool": (
-        card_change(lambda card: card["artefacts"][0].update(provenance="private", guarantee={})),
-        "",
+        card_change(lambda card: card["artefacts"][0].update(provenance="private")),
+        "artefacts: not a public pool and a public encoder",
     ),
     "less noise": (less_noise, "the noise that the card tells costs more than it says"),
     "longer votes": (
@@ -320,10 +341,17 @@ TAMPERED: dict[str, tuple[Callable[[Path], Any], str]] = {
         card_change(lambda card: card["mechanism"].update(least_votes=1)),
         "the noise that the card tells costs more than it says",
     ),
-    "another epsilon": (everywhere(epsilon=1.0, epsilon_exact="1"), ""),
+    "another epsilon": (
+        card_change(cheaper),
+        "the noise that the card tells costs more than it says",
+    ),
+    "another epsilon, in the block alone": (
+        card_change(lambda card: card["mechanism"].update(epsilon=1.0)),
+        "the noise that the card tells costs more than it says",
+    ),
     "a text less": (
-        lambda release: rewrite(release, "texts.parquet", lambda table: table.slice(1)),
-        "",
+        text_less,
+        "not the texts whose votes stand out, with their shares",
     ),
     "another weight": (
         lambda release: rewrite(

@@ -20,6 +20,7 @@ from quietcorpus.pipelines.card.weakness import (
     of_guarantee,
     of_left_out,
     of_noise,
+    of_unchosen,
     of_users,
     of_words,
 )
@@ -205,3 +206,12 @@ def test_delta_of_documents() -> None:
     (one,) = of_guarantee(DocumentPrivacy(Fraction(1), Fraction(3, 10**5)), ())
     assert one.said.startswith("documents with certainty: delta, 3e-5, is above 1e-5")
     assert one.remedy == "lower mechanism.delta"
+
+
+def test_texts_that_noise_alone_might_show() -> None:
+    # Kills: a warning for a release with votes, none for one without: of 7,410 texts that nobody
+    # votes for, ten stand out.
+    assert of_unchosen(20, 7400) == of_unchosen(7400, 7400) == []
+    (one,) = of_unchosen(10, 7410)
+    assert "10 of 7,410 stand out of the noise" in one.said
+    assert len(of_unchosen(0, 5)) == 1
