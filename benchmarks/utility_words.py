@@ -6,6 +6,11 @@ are matched by the words' mean distance, as in the latter paper, and by the shar
 back unchanged. Results are kept, so that a stopped run can go on.
 
     python benchmarks/utility_words.py --reviews REVIEWS.parquet --index INDEX --output FOLDER
+
+With `--engines`, engines of Madlib's search are compared instead, at equal epsilon. Approximate
+ones need an index that was built with `--search ivf:lists=NUMBER`.
+
+    python benchmarks/utility_words.py ... --engines exact faiss-ivf:probes=32
 """
 
 from __future__ import annotations
@@ -14,6 +19,7 @@ import argparse
 import json
 import math
 import os
+import time
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -26,10 +32,12 @@ import pyarrow.parquet as pq
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
+from quietcorpus.indexes.search import EXACT, Searching
 from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.artefacts.distances import matched
+from quietcorpus.pipelines.calibrate.words import read_search
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.privatizers.words import WordMechanism, WordPrivatizer, WordsParameters
 from quietcorpus.transforms.reading.documents import Documents
@@ -48,9 +56,14 @@ def main() -> None:
     parser.add_argument("--index", required=True)
     parser.add_argument("--output", required=True)
     parser.add_argument("--draws", type=int, default=2)
+    parser.add_argument("--engines", nargs="+", default=[])
+    parser.add_argument("--training", type=int, default=TRAINING, help="the reviews to learn from")
     given = parser.parse_args()
-    experiment = Experiment(given.reviews, IndexSource.resolve("--index", given.index))
-    store = Path(given.output) / "utility-words.json"
+    source = IndexSource.resolve("--index", given.index)
+    experiment = Experiment(given.reviews, source, given.training)
+    parts = ["utility-words", *(["engines"] if given.engines else [])]
+    parts += [str(given.training)] if given.training != TRAINING else []
+    store = Path(given.output) / f"{'-'.join(parts)}.json"
     results = json.loads(store.read_text()) if store.exists() else {}
 
     def once(name: str, measure: Callable[[], dict[str, float]]) -> dict[str, float]:
@@ -61,6 +74,9 @@ def main() -> None:
         return results[name]
 
     once("clean", lambda: {"accuracy": experiment.accuracy(experiment.training)})
+    if given.engines:
+        compare_engines(experiment, once, given.engines, given.draws)
+        return
     for draw in range(given.draws):
         for epsilon in EPSILONS:
             mean = experiment.matched_by_mean(epsilon)
@@ -80,17 +96,50 @@ def main() -> None:
     report(results, given.draws, Path(given.output))
 
 
+def compare_engines(
+    experiment: Experiment,
+    once: Callable[[str, Callable[[], dict[str, float]]], dict[str, float]],
+    engines: list[str],
+    draws: int,
+) -> None:
+    """Print a row for each epsilon and engine; they are Madlib's."""
+    rows = []
+    for epsilon in EPSILONS:
+        for engine in engines:
+            searching = read_search("--engines", engine)
+            runs = [
+                once(
+                    f"{searching} {epsilon} {draw}",
+                    lambda e=epsilon, s=searching: experiment.run(
+                        WordMechanism.MADLIB, Fraction(e), s
+                    ),
+                )
+                for draw in range(draws)
+            ]
+            accuracy, half = interval([run["accuracy"] for run in runs])
+            unchanged, speed = (
+                float(np.mean([run[key] for run in runs]))
+                for key in ("unchanged", "words_a_second")
+            )
+            rows.append(
+                f"| {epsilon} | {searching} | {speed:,.0f} | {len(runs)} | {unchanged:.3f} | "
+                f"{accuracy:.3f} | {accuracy - half:.3f} to {accuracy + half:.3f} |"
+            )
+    print("| epsilon | engine | words/s | draws | unchanged | accuracy | 95 % interval |")
+    print("|---|---|---|---|---|---|---|", *rows, sep="\n")
+
+
 class Experiment:
     """The reviews, the index and the classifier."""
 
-    def __init__(self, reviews: str, source: IndexSource) -> None:
+    def __init__(self, reviews: str, source: IndexSource, training: int) -> None:
         self._source = source
         self._index: WordIndex = source.open()
         table = pq.read_table(reviews, columns=["split", "label", "text"])
         table = table.take(np.random.default_rng(1).permutation(len(table)))
         parts = [
             table.filter(pc.equal(table["split"], split)).slice(0, count)
-            for split, count in (("train", TRAINING), ("test", TEST))
+            for split, count in (("train", training), ("test", TEST))
         ]
         self._labels, self._test_labels = (part["label"].to_pylist() for part in parts)
         self.training, self._test = (
@@ -103,13 +152,18 @@ class Experiment:
         model = LogisticRegression(max_iter=1000).fit(features.fit_transform(texts), self._labels)
         return float(model.score(features.transform(self._test), self._test_labels))
 
-    def run(self, mechanism: WordMechanism, epsilon: Fraction) -> dict[str, float]:
-        """Release the training reviews; return the accuracy and the share of unchanged words."""
-        texts, unchanged = self._release(mechanism, epsilon, self.training)
+    def run(
+        self, mechanism: WordMechanism, epsilon: Fraction, searching: Searching = EXACT
+    ) -> dict[str, float]:
+        """Release the training reviews; return accuracy, share of unchanged words, and speed."""
+        begun = time.perf_counter()
+        texts, unchanged = self._release(mechanism, epsilon, self.training, searching)
+        spent = time.perf_counter() - begun
         return {
             "epsilon": float(epsilon),
             "accuracy": self.accuracy(texts),
             "unchanged": unchanged,
+            "words_a_second": sum(len(text.split()) for text in texts) / spent,
         }
 
     def matched_by_mean(self, epsilon: int) -> Fraction:
@@ -132,9 +186,13 @@ class Experiment:
         return (low + high) / 2
 
     def _release(
-        self, mechanism: WordMechanism, epsilon: Fraction, texts: list[str]
+        self,
+        mechanism: WordMechanism,
+        epsilon: Fraction,
+        texts: list[str],
+        searching: Searching = EXACT,
     ) -> tuple[list[str], float]:
-        parameters = WordsParameters(mechanism, epsilon, "word", "drop", self._source)
+        parameters = WordsParameters(mechanism, epsilon, "word", "drop", self._source, searching)
         key = ReleaseKey.derive(os.urandom(32), "utility", b"")
         privatizer = WordPrivatizer(parameters, self._index, key)
         documents = Documents(

@@ -41,7 +41,9 @@ html_theme = "furo"
 html_title = f"quietcorpus {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_extra_path = [f"reference/{name}.schema.json" for name in ("spec", "release", "ledger")]
+html_extra_path = [
+    f"reference/{name}.schema.json" for name in ("spec", "release", "ledger", "summary")
+]
 html_copy_source = False
 html_show_sphinx = False
 html_theme_options = {"navigation_with_keys": True}

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-_WORDS_AT_ONCE = 32
+from quietcorpus.indexes.faiss_library import faiss
 
 
 def euclidean_neighbours(
@@ -16,7 +15,7 @@ def euclidean_neighbours(
 ) -> npt.NDArray[np.float64]:
     """Measure Euclidean distances to the k-th nearest other word, float64 (n, len(ranks)).
 
-    Neighbours are found by a float32 product, and their distances computed in float64.
+    FAISS finds the neighbours in float32, and their distances are computed in float64.
 
     Args:
         vectors: float32 (V, d).
@@ -27,18 +26,12 @@ def euclidean_neighbours(
         ValueError: a rank out of range.
     """
     _check(ranks, len(vectors))
-    half = np.einsum("ij,ij->i", vectors, vectors) / np.float32(2)
-    found = np.empty((len(words), len(ranks)))
-    with threadpool_limits(limits=1, user_api="blas"):
-        for start in range(0, len(words), _WORDS_AT_ONCE):
-            block = words[start : start + _WORDS_AT_ONCE]
-            far = half - vectors[block] @ vectors.T
-            for i, word in enumerate(block):
-                far[i, word] = np.inf
-                near = np.argpartition(far[i], max(ranks) - 1)[: max(ranks)]
-                differences = vectors[near].astype(np.float64) - vectors[word]
-                found[start + i] = _ranked(np.linalg.norm(differences, axis=1), ranks)
-    return found
+    _, near = faiss().knn(vectors[words], vectors, max(ranks) + 1)
+    distances = [
+        np.sort(np.linalg.norm(vectors[found].astype(np.float64) - vectors[word], axis=1))
+        for word, found in zip(words, near, strict=True)
+    ]
+    return np.array(distances)[:, ranks]  # in place 0 is the word itself, at distance zero
 
 
 def hamming_neighbours(
@@ -55,11 +48,10 @@ def hamming_neighbours(
         ValueError: a rank out of range.
     """
     _check(ranks, len(codes))
-    found = np.empty((len(words), len(ranks)))
-    for i, word in enumerate(words):
-        distances = np.bitwise_count(codes ^ codes[word]).sum(axis=1, dtype=np.int64)
-        found[i] = _ranked(np.delete(distances, word), ranks)
-    return found
+    octets = codes.view(np.uint8)
+    distances, _ = faiss().knn_hamming(octets[words], octets, max(ranks) + 1)
+    found: npt.NDArray[np.float64] = distances[:, ranks].astype(np.float64)
+    return found  # in place 0 is the word itself, at distance zero
 
 
 def _check(ranks: Sequence[int], size: int) -> None:
@@ -67,9 +59,3 @@ def _check(ranks: Sequence[int], size: int) -> None:
         raise ValueError(
             f"ranks are {list(ranks)}; with {size} words, name some of 1 to {size - 1}"
         )
-
-
-def _ranked(distances: npt.NDArray[np.number], ranks: Sequence[int]) -> npt.NDArray[np.number]:
-    places = np.array(ranks) - 1
-    nearest: npt.NDArray[np.number] = np.partition(distances, places)[places]
-    return nearest

@@ -52,11 +52,18 @@ class MadlibSimulator:
     word and draw then takes one addition and one comparison per candidate. All is float32, so that
     rounding may decide between two words that are almost equally near; among exactly equal scores
     the lowest id is taken.
+
+    That is what exact search finds, without searching. Of another search only its answers are
+    known, so every draw is searched for, as in a release.
     """
 
-    def __init__(self, vectors: npt.NDArray[np.float32]) -> None:
-        """Keep `vectors`, float32 (V, d), without a copy, so that they may be mapped."""
+    def __init__(self, vectors: npt.NDArray[np.float32], search: Search | None = None) -> None:
+        """Keep `vectors`, float32 (V, d), without a copy, so that they may be mapped.
+
+        `search` is the search that finds words; None for any that finds what exact search finds.
+        """
         self._vectors = vectors
+        self._search = search
         self._centre = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
 
     @property
@@ -73,12 +80,32 @@ class MadlibSimulator:
     ) -> npt.NDArray[np.int32]:
         """See `Simulator`; epsilon is per unit of Euclidean distance."""
         noise = unit_noise(self._vectors.shape[1], draws, generator)
+        if self._search is not None:
+            return self._searched(self._search, words, epsilons, noise)
         origins = self._vectors[words] - self._centre
         parts = [
             self._nearest(origins, epsilons, noise[start : start + _DRAWS_AT_ONCE])
             for start in range(0, draws, _DRAWS_AT_ONCE)
         ]
         return np.concatenate(parts, axis=2)
+
+    def _searched(
+        self,
+        search: Search,
+        words: npt.NDArray[np.int64],
+        epsilons: Sequence[float],
+        noise: npt.NDArray[np.float32],
+    ) -> npt.NDArray[np.int32]:
+        outputs = np.empty((len(epsilons), len(words), len(noise)), dtype=np.int32)
+        together = max(1, _QUERIES_TOGETHER // len(noise))
+        for e, epsilon in enumerate(epsilons):
+            scaled = noise / np.float32(epsilon)
+            for start in range(0, len(words), together):
+                own = self._vectors[words[start : start + together]]
+                queries = (own[:, None] + scaled[None]).reshape(-1, own.shape[1])
+                found = search.nearest(queries).reshape(len(own), len(noise))
+                outputs[e, start : start + together] = found
+        return outputs
 
     def _nearest(
         self,
@@ -115,44 +142,6 @@ def unit_noise(
     normal = generator.standard_normal((draws, dimensions))
     scale = np.sqrt(2 * generator.standard_gamma((dimensions + 1) / 2, size=draws))
     return (normal * scale[:, None]).astype(np.float32)
-
-
-class SearchedSimulator:
-    """Madlib with the words that a given search finds, such as an approximate one.
-
-    `MadlibSimulator` knows what exact search finds without searching. Of another search only its
-    answers are known, so every draw is searched for, as in a release.
-    """
-
-    def __init__(self, vectors: npt.NDArray[np.float32], search: Search) -> None:
-        """Keep `vectors`, float32 (V, d), uncopied, and their search."""
-        self._vectors = vectors
-        self._search = search
-
-    @property
-    def size(self) -> int:
-        """Return the number of words."""
-        return len(self._vectors)
-
-    def outputs(
-        self,
-        words: npt.NDArray[np.int64],
-        epsilons: Sequence[float],
-        draws: int,
-        generator: np.random.Generator,
-    ) -> npt.NDArray[np.int32]:
-        """See `Simulator`; epsilon is per unit of Euclidean distance."""
-        noise = unit_noise(self._vectors.shape[1], draws, generator)
-        outputs = np.empty((len(epsilons), len(words), draws), dtype=np.int32)
-        together = max(1, _QUERIES_TOGETHER // draws)
-        for e, epsilon in enumerate(epsilons):
-            scaled = noise / np.float32(epsilon)
-            for start in range(0, len(words), together):
-                own = self._vectors[words[start : start + together]]
-                queries = (own[:, None] + scaled[None]).reshape(-1, own.shape[1])
-                found = self._search.nearest(queries).reshape(len(own), draws)
-                outputs[e, start : start + together] = found
-        return outputs
 
 
 class BrrSimulator:

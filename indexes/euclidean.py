@@ -126,6 +126,15 @@ def _rest(terms: int, square: npt.NDArray[np.float64]) -> npt.NDArray[np.float64
     return rest
 
 
+def greatest_length(vectors: npt.NDArray[np.float32]) -> float:
+    """Return the length of the longest vector, float32 (V, d); NaN if a vector has none.
+
+    Vectors are taken a few at a time: in float64 at once, millions would not fit memory.
+    """
+    blocks = (vectors[i : i + _WORDS_AT_ONCE] for i in range(0, len(vectors), _WORDS_AT_ONCE))
+    return float(np.max([np.linalg.norm(b.astype(np.float64), axis=1).max() for b in blocks]))
+
+
 def gamma(terms: int) -> float:
     """Return n u / (1 - n u), by which n roundings to float32 change a number at most."""
     return terms * _HALF_ULP / (1 - terms * _HALF_ULP)

@@ -9,6 +9,7 @@ not, exact search decides.
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,18 +36,17 @@ class FlatSearch:
     def __init__(self, vectors: npt.NDArray[np.float32]) -> None:
         """Keep `vectors`, float32 (V, d), uncopied if C-contiguous, so that they may be mapped.
 
-        Raises SearchError if FAISS is missing, and ValueError for vectors so long that products
-        with them might overflow.
+        Raises SearchError if FAISS is missing.
         """
         self._vectors = np.ascontiguousarray(vectors, dtype=np.float32)
-        self._exact = EuclideanSearch(self._vectors)
         self._proposed = min(PROPOSED, len(vectors))
         _imported()
 
     def nearest(self, queries: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
         """Find the id of the vector nearest to each query, int32 (n,); queries: float32 (n, d).
 
-        Raises ValueError for a query that is not finite, or longer than any noise makes one.
+        Raises ValueError for a query that is not finite, or longer than any noise makes one, and
+        for vectors so long that products with them might overflow.
         """
         found = np.empty(len(queries), dtype=np.int32)
         for start in range(0, len(queries), _QUERIES_AT_ONCE):
@@ -59,6 +59,11 @@ class FlatSearch:
                 own[open_] = self._exact.nearest(chunk[open_])
             found[start : start + len(chunk)] = own
         return found
+
+    @cached_property
+    def _exact(self) -> EuclideanSearch:
+        # It reads all vectors, and the launcher makes a search only to see whether it can.
+        return EuclideanSearch(self._vectors)
 
     def _propose(
         self, queries: npt.NDArray[np.float32]
@@ -164,7 +169,7 @@ class GpuFlatSearch(FlatSearch):
         """Copy `vectors`, float32 (V, d), to this machine's first GPU.
 
         Raises SearchError where FAISS has no part for GPUs, there is no GPU, its memory is too
-        small, or it does not compute in float32; ValueError for vectors that are too long.
+        small, or it does not compute in float32.
         """
         module = _imported()
         check_gpu(module)

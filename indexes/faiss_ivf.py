@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.compiled import compiled
-from quietcorpus.indexes.euclidean import GROUP, group_maxima, lengths, score_error
+from quietcorpus.indexes.euclidean import GROUP, greatest_length, group_maxima, score_error
 from quietcorpus.indexes.inverted_lists import InvertedLists
 from quietcorpus.indexes.search import SearchError
 
@@ -59,7 +59,7 @@ class ListSearch:
         half = np.square(self._centroids, dtype=np.float64).sum(axis=1) / 2
         self._half = half.astype(np.float32)
         self._longest_centroid = float(np.sqrt(2 * half.max()))
-        self._longest = float(lengths(vectors).max())
+        self._longest = greatest_length(vectors)
         self._probes = min(probes, len(self._used))
         self._opened: dict[int, _List] = {}
 

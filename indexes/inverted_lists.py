@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes.euclidean import LONGEST_VECTOR
+from quietcorpus.indexes.euclidean import LONGEST_VECTOR, greatest_length
 from quietcorpus.indexes.faiss_library import FaissMissing, faiss
 from quietcorpus.indexes.search import SearchError
 
@@ -46,7 +46,7 @@ class InvertedLists:
         except RuntimeError:
             raise SearchError("has a quantizer without centroids; make IVF,Flat") from None
         # `not ... <=`, because NaN would pass a test with `>`.
-        if not np.linalg.norm(self.centroids.astype(np.float64), axis=1).max() <= LONGEST_VECTOR:
+        if not greatest_length(self.centroids) <= LONGEST_VECTOR:
             raise SearchError(f"has a centroid longer than {LONGEST_VECTOR:g}, or not finite")
         lists = faiss_index.invlists
         self.sizes = np.array([lists.list_size(i) for i in range(faiss_index.nlist)], np.int64)
@@ -119,6 +119,10 @@ class InvertedLists:
                 )
         made.ntotal = int(kept.sum())
         return InvertedLists(made)
+
+    def write(self, path: str) -> None:
+        """Write `search.faiss`, without another copy in memory."""
+        library().write_index(self.faiss_index, path)
 
     def to_bytes(self) -> bytes:
         """Return the content of `search.faiss`."""

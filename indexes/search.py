@@ -107,7 +107,8 @@ def vector_search(
 
     Raises:
         SearchError: FAISS or a GPU is missing, there are no lists, or fewer than `probes`.
-        ValueError: vectors are so long that products with them might overflow.
+        ValueError: for `exact`, vectors are so long that products with them might overflow; other
+            engines say so when they search.
     """
     if searching.engine is Engine.EXACT:
         return EuclideanSearch(vectors)

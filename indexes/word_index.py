@@ -292,7 +292,7 @@ def save(
     for name, array in arrays.items():
         np.save(f"{folder}/{name}", array)
     if lists is not None:
-        Path(folder, _SEARCH).write_bytes(lists.to_bytes())
+        lists.write(f"{folder}/{_SEARCH}")
     names = [*arrays, *([_SEARCH] if lists is not None else [])]
     whole = replace(manifest, files=described(folder, names), version=VERSION)
     if lists is not None:

@@ -28,7 +28,7 @@ from quietcorpus.api import (
     search_report,
     verify,
 )
-from quietcorpus.transforms.errors import InputError, StageError, Unavailable
+from quietcorpus.transforms.errors import CapReached, InputError, StageError, Unavailable
 
 if TYPE_CHECKING:
     from quietcorpus.pipelines.card.model import Card
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from quietcorpus.pipelines.spec.spec import Spec
 
 __all__ = [
+    "CapReached",
     "Card",
     "GraphIsValid",
     "InputError",

@@ -46,6 +46,7 @@ def release(
     strict: bool = False,
     progress: bool = False,
     on_publishing: Callable[[], None] | None = None,
+    summary: Place | None = None,
 ) -> Card:
     """Make the release that a spec describes, and publish it once it is complete.
 
@@ -62,6 +63,8 @@ def release(
         on_publishing: called just before publication; afterwards the release may exist. An error
             before it leaves nothing published. When `release` returns a card, `on_publishing` was
             called if and only if that call made the release.
+        summary: a place outside the output for a summary of this run, however it ends: how, why,
+            and at what cost. It replaces the summary of an earlier run.
 
     Returns:
         The card, with the content of `release.json`.
@@ -76,15 +79,22 @@ def release(
     from quietcorpus.pipelines.engine.engine import Engine
     from quietcorpus.pipelines.release import existing, needs
     from quietcorpus.pipelines.release.release import release as make
+    from quietcorpus.pipelines.release.summary import recorded
     from quietcorpus.pipelines.spec.loading import as_spec
 
-    described = as_spec(spec)
-    engine = Engine(tuple(beam_options), workers)
-    needs.check(described)
-    found = existing.complete(described) if if_exists == "ok" else None
-    return found or make(
-        described, engine, on_publishing or _nothing, progress=progress, strict=strict
-    )
+    with recorded(None if summary is None else absolute(summary)) as run:
+        described = as_spec(spec)
+        run.describe(described)
+        engine = Engine(tuple(beam_options), workers)
+        needs.check(described)
+        card = existing.complete(described) if if_exists == "ok" else None
+        if card is not None:
+            run.existed(card, described.output)
+            return card
+        begins = run.publishing(on_publishing or _nothing)
+        card = make(described, engine, begins, progress=progress, strict=strict)
+        run.published(card)
+        return card
 
 
 @process_restored()

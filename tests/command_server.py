@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import pyarrow as pa
+from apache_beam.transforms import userstate
 
 from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.pipelines.cli.main import main
@@ -61,6 +62,22 @@ def _run(command: Callable[[], object]) -> NoReturn:
     os._exit(code)
 
 
+def _remember_specs() -> None:
+    """Let Beam look for state and timers once in each class of DoFn.
+
+    It looks through all methods a dozen times a release, which takes a quarter of a small one's
+    time. None of ours has state or timers.
+    """
+    search, found = userstate.get_dofn_specs, dict[type, Any]()
+
+    def remembered(dofn: Any) -> Any:
+        if type(dofn) not in found:
+            found[type(dofn)] = search(dofn)
+        return found[type(dofn)]
+
+    userstate.get_dofn_specs = remembered
+
+
 def _warm() -> None:
     """Do what every command would have to do; it must start no thread, which no fork would have."""
     for name in ("pipelines", "transforms", "evaluation", "indexes", "mechanisms"):
@@ -68,6 +85,7 @@ def _warm() -> None:
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
     tokenize(pa.array(["warm"]))  # numba's own registries, and the tables of characters
+    _remember_specs()
     gc.freeze()  # or every child would walk through all of it as it ends
 
 

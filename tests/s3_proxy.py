@@ -22,7 +22,8 @@ class Proxy(socketserver.ThreadingTCPServer):
         sent: how many bytes of answers each file was, headers included.
         slow: seconds by which every answer is late.
         held: a name; of an answer for it only the first bytes go through, until `go` is set.
-        forbidden: part of a first line; such requests are answered here, with 403.
+        refused: a pattern of method and path; such requests are answered here, with `status`.
+        status: the status of those answers, and the name of the error.
     """
 
     allow_reuse_address = daemon_threads = True
@@ -36,7 +37,9 @@ class Proxy(socketserver.ThreadingTCPServer):
         self.seen: list[tuple[str, str]] = []
         self.sent: Counter[str] = Counter()
         self.slow = 0.0
-        self.held = self.forbidden = "\0"
+        self.held = "\0"
+        self.refused = re.compile("(?!)")
+        self.status = (403, "AccessDenied")
         self.holding, self.go = threading.Event(), threading.Event()
 
     def fetched(self) -> Counter[str]:
@@ -57,16 +60,20 @@ class _Forward(socketserver.BaseRequestHandler):
                     if found := REQUEST.match(data):
                         self.method, self.path = (part.decode() for part in found.groups())
                         self.server.seen.append((self.method, self.path))
-                    if self.server.forbidden in f"{self.method} {self.path}":
-                        self.request.sendall(
-                            b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n"
-                            b"Connection: close\r\n\r\n"
-                        )
+                    if self.server.refused.search(f"{self.method} {self.path}"):
+                        self.request.sendall(self._refusal())
                         break
                     upstream.sendall(data)
             except OSError:
                 pass
             upstream.close()
+
+    def _refusal(self) -> bytes:
+        number, code = self.server.status
+        body = f"<Error><Code>{code}</Code><Message>as told</Message></Error>"
+        sent = "" if self.method == "HEAD" else body
+        length = f"HTTP/1.1 {number} Refused\r\nContent-Length: {len(sent)}\r\n"
+        return f"{length}Content-Type: application/xml\r\nConnection: close\r\n\r\n{sent}".encode()
 
     def _answer(self, upstream: socket.socket) -> None:
         try:

@@ -92,7 +92,7 @@ def codebook(
 
 def _vectors(artefact: FileSource | None, vocabulary: Vocabulary) -> npt.NDArray[np.float32]:
     assert artefact is not None
-    with client_errors(f"{artefact.key}: {artefact.uri} cannot be read; check the path"):
+    with client_errors(f"{artefact.key}: {artefact.uri}", "cannot be read; check the path"):
         try:
             return read_vectors(artefact.lines(), vocabulary.terms.to_pylist())
         except VectorsError as error:

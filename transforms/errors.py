@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ParamSpec
 
+from quietcorpus.transforms.outages import outage
+
 _P = ParamSpec("_P")
 
 # At DEBUG these loggers of Beam quote elements, which hold private text.
@@ -18,6 +20,10 @@ for _name in ("worker.operations", "portability.fn_api_runner.trigger_manager"):
 
 class InputError(Exception):
     """Bad input; the message is one line: the problem, its place, the remedy; no private text."""
+
+
+class CapReached(InputError):
+    """A release that would pass a cap of its ledger: nothing is wrong with it, but it ends here."""
 
 
 class NoisyOutcome(InputError):
@@ -32,18 +38,41 @@ class Unavailable(StageError):
     """A resource that is missing now and may return; the message names it, without private text."""
 
 
-@contextmanager
-def client_errors(problem: str, kind: type[Exception] = InputError) -> Iterator[None]:
-    """Turn whatever a store's client raises into an error of this kind; our own errors pass.
+class StoreUnavailable(Unavailable):
+    """A store or a service that does not answer, or answers that it is out of order."""
 
-    Every object store's client has exceptions of its own, so that there is no narrower class.
+
+class ClaimHeld(Unavailable):
+    """An output that another run is writing."""
+
+
+@contextmanager
+def client_errors(place: str, problem: str, kind: type[Exception] = InputError) -> Iterator[None]:
+    """Turn whatever a store's client raises into an error about a place; our own errors pass.
+
+    An outage becomes StoreUnavailable, since another try may help, and all else an error of this
+    kind. Every object store's client has exceptions of its own, so there is no narrower class.
+
+    Args:
+        place: the key and the URI that the error begins with; empty if a caller will add them.
+        problem: what the place has and what mends it, unless the store is out of order.
+        kind: the class of the error.
     """
     try:
         yield
     except (InputError, StageError, kind):
         raise
-    except Exception:
-        raise kind(problem) from None
+    except Exception as error:
+        raise blamed(error, place, problem, kind) from None
+
+
+def blamed(
+    error: BaseException, place: str, problem: str, kind: type[Exception] = InputError
+) -> Exception:
+    """Return the error that `client_errors` raises for this one."""
+    if said := outage(error):
+        return StoreUnavailable(f"{place} cannot be used now: {said}; run again later".lstrip())
+    return kind(f"{place} {problem}".lstrip())
 
 
 def redacted(
@@ -59,7 +88,7 @@ def redacted(
         except (InputError, StageError) as error:
             failure = type(error)(*error.args)
         except Exception as error:  # the message of any other error may quote a document
-            failure = StageError(f"{type(error).__name__}{_said(error)} at {_place(error)}")
+            failure = _unforeseen(error)
         except (GeneratorExit, KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # a panic in Rust, whose message may quote a document too
@@ -69,6 +98,12 @@ def redacted(
             raise failure
 
     return guarded
+
+
+def _unforeseen(error: Exception) -> StageError:
+    if said := outage(error):
+        return StoreUnavailable(f"a store fails at {_place(error)}: {said}; run again later")
+    return StageError(f"{type(error).__name__}{_said(error)} at {_place(error)}")
 
 
 def _said(error: BaseException) -> str:

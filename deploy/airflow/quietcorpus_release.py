@@ -15,6 +15,7 @@ the command's log lines into its own. docs/guides/schedules.md says how to set i
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import tempfile
@@ -58,8 +59,11 @@ class QuietcorpusRelease(BaseOperator):
         self.key_connection = key_connection
         self.hook: SubprocessHook | None = None
 
-    def execute(self, context: Any) -> None:
-        """Run the command; bad input (exit code 2) fails for good, anything else is retried."""
+    def execute(self, context: Any) -> dict[str, Any] | None:
+        """Run the command and return its summary, unless the options name another place for it.
+
+        What a retry cannot mend fails for good, anything else is retried.
+        """
         start, end = context.get("data_interval_start"), context.get("data_interval_end")
         if not start or not end or not start < end <= pendulum.now():
             raise AirflowFailException("the run has no data interval, or one that has not ended")
@@ -68,18 +72,27 @@ class QuietcorpusRelease(BaseOperator):
         self.render(start.subtract(weeks=1), end.subtract(weeks=1))
         self.log.info("the interval is %s", values(start, end)["interval"])
         self.hook = SubprocessHook()
-        with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:  # 0600
+        with (
+            tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file,  # 0600
+            tempfile.NamedTemporaryFile(suffix=".json") as told,
+        ):
             file.write(spec)
             file.flush()
             command = [self.command, "release", file.name, "--if-exists=ok", "--quiet"]
+            command += ["--summary", told.name]
             folder = str(Path(self.template).resolve().parent)
             code = self.hook.run_command(
                 [*command, *shlex.split(self.options)], env=self.environment(), cwd=folder
             ).exit_code
+            summary = Path(told.name).read_text(encoding="utf-8")
+        self.log.info("summary: %s", summary)
         if code == 2:
             raise AirflowFailException("refused; the last line of the command's log says why")
+        if code == 3:
+            raise AirflowFailException("the ledger's cap is reached: the schedule ends here")
         if code != 0:
             raise AirflowException(f"exit code {code}; a retry makes the same release")
+        return json.loads(summary) if summary else None
 
     def on_kill(self) -> None:
         """Pass SIGTERM on; the command then ends without publishing anything."""

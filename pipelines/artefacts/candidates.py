@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from apache_beam.io.filesystems import FileSystems
-from apache_beam.options.pipeline_options import PipelineOptions
 
 from quietcorpus.evaluation.depth import DepthQuality, depth_quality
 from quietcorpus.indexes import recoder as recoding
@@ -66,7 +64,6 @@ def build(
 
     Encoding and training run on Ray: the cluster that RAY_ADDRESS names, else this machine.
     """
-    FileSystems.set_options(PipelineOptions([]))
     source, output = absolute(source), absolute(output)
     if provenance != "public":
         raise InputError(
@@ -209,6 +206,7 @@ def _clusters(
             f"source: only {different} of the documents differ, too few for {clusters} clusters; "
             "give others, or fewer `clusters`"
         )
+    # FAISS's k-means computes in float32, and gave other clusters for other processors.
     found = KMeans(clusters, n_init=_STARTS, random_state=seed).fit_predict(documents)
     sizes = np.bincount(found, minlength=clusters)
     quality = {

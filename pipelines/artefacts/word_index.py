@@ -17,7 +17,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from quietcorpus.evaluation.distances import euclidean_distances, hamming_distances
 from quietcorpus.indexes import binarisation
-from quietcorpus.indexes.euclidean import LONGEST_VECTOR
+from quietcorpus.indexes.euclidean import LONGEST_VECTOR, greatest_length
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.indexes.inverted_lists import train
 from quietcorpus.indexes.search import SearchError
@@ -35,6 +35,7 @@ from quietcorpus.pipelines.storage.places import absolute
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.errors import InputError, client_errors
+from quietcorpus.transforms.outages import outage
 
 _SHOWN, _NEIGHBOURS = 5, 5
 _LARGEST_SEED = 2**31 - 1  # that FAISS takes
@@ -60,7 +61,6 @@ def build(
     codes and the distances that it would have with them. `words` is the file of a FAISS index's
     words, one a line. `search` asks for inverted lists, as in `ivf:lists=4096`.
     """
-    FileSystems.set_options(PipelineOptions([]))
     source, output = absolute(source), absolute(output)
     promised = _promise(provenance, guarantee)
     if bits < 1 or bits % 64:
@@ -76,7 +76,7 @@ def build(
     if vectors.lists is not None and lists is not None:
         raise InputError(f"search: {source} has inverted lists of its own; leave `search` out")
     # `not ... <=`, because NaN would pass a test with `>`.
-    if not np.linalg.norm(vectors.values.astype(np.float64), axis=1).max() <= LONGEST_VECTOR:
+    if not greatest_length(vectors.values) <= LONGEST_VECTOR:
         raise InputError(
             f"source: {source} holds vectors longer than {LONGEST_VECTOR:g}; scale them down"
         )
@@ -248,17 +248,19 @@ def _read(source: str, words: str | None) -> WordVectors:
         uri = f"{folder}/{sibling}"
         try:
             stream = FileSystems.open(uri, compression_type=CompressionTypes.UNCOMPRESSED)
-        except (OSError, BeamIOError):
+        except (OSError, BeamIOError) as error:
+            if outage(error):
+                raise
             raise FileNotFoundError(uri) from None
         return cast(IO[bytes], stream)
 
     def opened_words() -> IO[bytes]:
         assert words is not None
-        with client_errors(f"words: {words} cannot be read; check the path"):
+        with client_errors(f"words: {words}", "cannot be read; check the path"):
             stream = FileSystems.open(words, compression_type=CompressionTypes.UNCOMPRESSED)
         return cast(IO[bytes], stream)
 
-    with client_errors(f"source: {source} cannot be read; check the path"):
+    with client_errors(f"source: {source}", "cannot be read; check the path"):
         try:
             return reachable(read(name, opened, None if words is None else opened_words))
         except VectorsError as error:

@@ -18,6 +18,9 @@ LOSS = 2.0
 """A loss that draws show well: an event that is exp(10) times as likely under one input is never
 seen under the other."""
 
+# A release takes fewer documents at once, since they are long.
+_SHORT_TEXTS_AT_ONCE = 1 << 11
+
 
 def stage() -> Keystream:
     """Return the keystream of a fresh key."""
@@ -35,7 +38,7 @@ def released(privatizer: Privatizer, texts: tuple[str, ...], count: int) -> Iter
     rows = np.arange(count * len(texts), dtype=np.int64)
     column = pa.array(list(texts) * count, pa.large_string())
     documents = Documents(SOURCE, rows, column, pa.table({}))
-    for part in documents.parts(privatizer.documents_at_once):
+    for part in documents.parts(max(_SHORT_TEXTS_AT_ONCE, privatizer.documents_at_once)):
         yield privatizer.release(part).rows
 
 

@@ -20,7 +20,7 @@ from quietcorpus.evaluation.calibration import (
     measure,
 )
 from quietcorpus.evaluation.recall import Recall, noisy_queries, recall
-from quietcorpus.evaluation.simulation import MadlibSimulator, SearchedSimulator
+from quietcorpus.evaluation.simulation import MadlibSimulator
 from quietcorpus.evaluation.tallies import child
 from quietcorpus.indexes.faiss_ivf import check_probes
 from quietcorpus.indexes.search import EXACT, Engine, Search, SearchError, Searching, vector_search
@@ -197,11 +197,7 @@ def _estimates(
     """Estimate N_w and S_w; all engines get the same words and the same noise."""
     seed = np.random.SeedSequence(settings.seed)
     words = choose_words(index.manifest.words, _words(index, settings), child(seed, 0))
-    simulator = (
-        SearchedSimulator(index.vectors, search)
-        if searching.approximate
-        else MadlibSimulator(index.vectors)
-    )
+    simulator = MadlibSimulator(index.vectors, search if searching.approximate else None)
     held = held_draws(settings.draws, _ETA)
     return measure(simulator, words, [float(epsilon)], settings.draws, held, child(seed, 1))
 

@@ -9,8 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pydantic
 from apache_beam.io.filesystem import BeamIOError
-from apache_beam.io.filesystems import FileSystems
-from apache_beam.options.pipeline_options import PipelineOptions
 
 from quietcorpus.mechanisms.guarantees import Spending, compose
 from quietcorpus.pipelines import registry
@@ -22,24 +20,19 @@ from quietcorpus.pipelines.spec.errors import first_line
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.pipelines.storage.places import absolute
-from quietcorpus.transforms.errors import InputError, client_errors
+from quietcorpus.transforms.errors import InputError, blamed, client_errors
 
 
 def verify(path: str) -> Card:
     """Check that a release is as its card says, and return the card; raises InputError if not."""
-    FileSystems.set_options(PipelineOptions([]))
     output = absolute(path)
     card = _read_card(output)
     for file in card.files:
         uri = f"{output}/{file.path}"
         if posixpath.normpath(file.path) != file.path or file.path.startswith(("/", "..")):
             raise InputError(f"{output}/{layout.CARD}: files: {file.path} is not a plain path")
-        try:
+        with client_errors(f"{uri}:", "missing or unreadable, though release.json lists it"):
             content = storage.read_bytes(uri)
-        except (OSError, BeamIOError):
-            raise InputError(
-                f"{uri}: missing or unreadable, though release.json lists it"
-            ) from None
         if hashlib.sha256(content).hexdigest() != file.sha256:
             raise InputError(f"{uri}: not the file that release.json describes (sha256 differs)")
         _check_format(uri, file.path, file.rows, content, card)
@@ -54,10 +47,12 @@ def verify(path: str) -> Card:
 
 def _read_card(output: str) -> Card:
     uri = f"{output}/{layout.CARD}"
-    try:
-        content = storage.read_bytes(uri)
-    except (OSError, BeamIOError, ValueError):
-        raise InputError(f"{output}: no release here: {layout.CARD} is missing") from None
+    with client_errors(uri, "cannot be read; check the path and the permissions"):
+        try:
+            content = storage.read_bytes(uri)
+        except (OSError, BeamIOError, ValueError) as error:
+            problem = f"no release here: {layout.CARD} is missing"
+            raise blamed(error, f"{output}:", problem) from None
     try:
         return Card.model_validate_json(content)
     except pydantic.ValidationError as error:
@@ -124,7 +119,7 @@ def _check_completeness(output: str, card: Card) -> None:
 
 
 def _check_readme(uri: str, card: Card) -> None:
-    with client_errors(f"{uri}: missing or unreadable"):
+    with client_errors(f"{uri}:", "missing or unreadable"):
         content = storage.read_bytes(uri)
     if hashlib.sha256(content).hexdigest() != card.readme_sha256:
         raise InputError(f"{uri}: not the file that release.json describes (sha256 differs)")
@@ -153,6 +148,8 @@ def _check_format(uri: str, path: str, rows: int, content: bytes, card: Card) ->
 def _refuse_strangers(output: str, card: Card) -> None:
     expected = {f"{output}/{name}" for name in (layout.README, layout.CARD)}
     expected |= {f"{output}/{file.path}" for file in card.files}
-    for path in storage.listed(f"{output}/**"):
+    with client_errors(output, "cannot be listed; check the path and the permissions"):
+        there = storage.listed(f"{output}/**")
+    for path in there:
         if path not in expected:
             raise InputError(f"{path}: not part of the release; release.json lists no such file")

@@ -25,8 +25,9 @@ def main() -> None:
     A YAML spec describes a release: `quietcorpus release` makes it, and `quietcorpus verify` checks
     it. Releases of text need a word index, and releases of sentence embeddings need candidates;
     `quietcorpus index` builds both. `quietcorpus calibrate` measures the effect of an epsilon on
-    public data. The exit code is 2 for bad input, with one line that says what to change, 130 for
-    an interruption, and 1 for any other failure. A failed run publishes nothing.
+    public data. The exit code is 2 for bad input, with one line that says what to change, 3 for a
+    release that would pass a cap of its ledger, 130 for an interruption, and 1 for any other
+    failure. A failed run publishes nothing.
 
     \b
     Environment:

@@ -44,6 +44,11 @@ if TYPE_CHECKING:
     help="Refuse a guarantee that means little, and anything else that a run warns of before it "
     "begins. A release that exists is not checked.",
 )
+@click.option(
+    "--summary",
+    metavar="PLACE",
+    help="A path or a URI outside the output, for a summary of this run in JSON, however it ends.",
+)
 @quiet_option
 @click.option(
     "--log-level",
@@ -76,13 +81,13 @@ def release(spec: str, **given: Any) -> Iterator[str]:
         existed = False
         on_failure("; the release may be published: run again, with --if-exists=ok")
 
-    loaded = load_spec(spec)
     try:
-        card = api.release(loaded, on_publishing=published, **given)
+        card = api.release(spec, on_publishing=published, **given)
     except GraphIsValid:
         yield "graph     valid; nothing was run, and nothing was published"
         return
-    yield f"release   {loaded.output}{' (complete already; nothing was done)' if existed else ''}"
+    note = " (complete already; nothing was done)" if existed else ""
+    yield f"release   {load_spec(spec).output}{note}"
     yield from _lines(card)
 
 

@@ -31,14 +31,23 @@ from quietcorpus.pipelines.engine.beam_patches import on_loopback, progress_repo
 from quietcorpus.pipelines.engine.interruption import interruptible
 from quietcorpus.pipelines.environment.credentials import refuse_in_options
 from quietcorpus.pipelines.terminal.progress import Observer
-from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError
+from quietcorpus.transforms.errors import (
+    InputError,
+    NoisyOutcome,
+    StageError,
+    StoreUnavailable,
+    Unavailable,
+)
 from quietcorpus.transforms.metrics import watched
 
 _LOCAL_RUNNERS = ("direct", "fnapi", "bundlebaseddirect")
 _POLL_SECONDS = 0.5
-_KINDS = {kind.__name__: kind for kind in (InputError, NoisyOutcome, StageError)}
+_KINDS = {
+    kind.__name__: kind
+    for kind in (InputError, NoisyOutcome, StageError, StoreUnavailable, Unavailable)
+}
 _RAISED = re.compile(
-    r"^(?:[\w.]*\.)?(InputError|NoisyOutcome|StageError): (.*?)(?: \[while running .*)?$",
+    rf"^(?:[\w.]*\.)?({'|'.join(_KINDS)}): (.*?)(?: \[while running .*)?$",
     re.MULTILINE,
 )
 

@@ -27,9 +27,10 @@ def _run(launcher: int) -> None:
     logging.basicConfig(handlers=[logging.NullHandler()])
     from apache_beam.runners.worker import sdk_worker_main
 
-    from quietcorpus.pipelines.environment.patience import be_patient
+    from quietcorpus.pipelines.environment.patience import be_patient, tell_pauses
 
     be_patient()
+    tell_pauses()
     # Beam prints the traceback of every failed bundle; the launcher gets the failure anyhow.
     sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     try:

@@ -49,8 +49,8 @@ class Checkpoint:
         read.
         """
         with client_errors(
-            f"checkpoints: {self.uri} cannot be read; check the path and the permissions, or run "
-            "again",
+            f"checkpoints: {self.uri}",
+            "cannot be read; check the path and the permissions, or run again",
             Unavailable,
         ):
             if not storage.exists(self.uri):

@@ -9,12 +9,7 @@ import numpy.typing as npt
 
 from quietcorpus.evaluation.calibration import choose_words, held_draws, measure
 from quietcorpus.evaluation.recall import noisy_queries, recall
-from quietcorpus.evaluation.simulation import (
-    BrrSimulator,
-    MadlibSimulator,
-    SearchedSimulator,
-    Simulator,
-)
+from quietcorpus.evaluation.simulation import BrrSimulator, MadlibSimulator, Simulator
 from quietcorpus.indexes.search import EXACT, Search, vector_search
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.guarantees import round_up
@@ -34,10 +29,8 @@ def simulator(mechanism: WordMechanism, index: WordIndex, search: Search | None)
 
     `search` is the release's, if it is approximate; all others find what exact search finds.
     """
-    if search is not None:
-        return SearchedSimulator(index.vectors, search)
     if mechanism is WordMechanism.MADLIB:
-        return MadlibSimulator(index.vectors)
+        return MadlibSimulator(index.vectors, search)
     return BrrSimulator(index.codes)
 
 

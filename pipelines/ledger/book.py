@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from quietcorpus.pipelines.card.parameters import parameters
+from quietcorpus.pipelines.ledger import refusals
 from quietcorpus.pipelines.ledger.caps import Cost, Terms
 from quietcorpus.pipelines.ledger.disjoint import Partition
 from quietcorpus.pipelines.ledger.journal import Damaged, Journal
@@ -229,7 +230,7 @@ class Ledger:
             self._held(state, reservation)
             told = state.refusals.get(number)
             if told is not None and told.identity != identity:
-                raise InputError(_refused(reservation.release))
+                raise InputError(refusals.told(reservation.release))
             before = state.commits.get(number)
             if before is None:
                 ids = None
@@ -243,7 +244,7 @@ class Ledger:
                     "identifiers_sha256": ids,
                 }
             if (before.identity, before.card_sha256) != (identity, card_sha256):
-                raise InputError(_other_bytes(reservation.release))
+                raise InputError(refusals.other_bytes(reservation.release))
             return before
 
         found = self._append(decide)
@@ -285,10 +286,10 @@ class Ledger:
         """Refuse a run whose bytes would differ from the committed ones, or its noise."""
         committed = self.state.commits.get(reservation.number)
         if committed is not None and committed.identity != identity:
-            raise InputError(_other_bytes(reservation.release))
+            raise InputError(refusals.other_bytes(reservation.release))
         refused = self.state.refusals.get(reservation.number)
         if refused is not None and refused.identity != identity:
-            raise InputError(_refused(reservation.release))
+            raise InputError(refusals.told(reservation.release))
 
     def cancel(self, release: str, reason: str) -> Cancellation:
         """Give a reservation back, if nothing was published."""
@@ -305,7 +306,7 @@ class Ledger:
                     "budget is spent"
                 )
             if found.number in state.refusals:
-                raise InputError(_refused(release))
+                raise InputError(refusals.told(release))
             if storage.exists(f"{found.output}/{layout.CARD}"):
                 raise InputError(
                     f"ledger: {found.output} holds a release; what was published is spent"
@@ -370,13 +371,9 @@ class Ledger:
         mine = (request.run, request.output, request.partition, request.cost)
         if found.is_older or (found.run, found.output, found.part, found.cost) != mine:
             if found.number in state.refusals:
-                raise InputError(_refused(request.release))
-            raise InputError(
-                f"ledger: release {request.release} was reserved on {found.created:%Y-%m-%d} by "
-                "another spec or under another master key, or, as its noise decides whether there "
-                "is a release, of other documents; give this one an id of its own, or give the "
-                "reservation back with `quietcorpus ledger release-reservation`"
-            )
+                raise InputError(refusals.told(request.release))
+            committed = found.number in state.commits
+            raise InputError(refusals.another_run(found, request, committed=committed))
         return found
 
     def _load(self) -> None:
@@ -449,17 +446,3 @@ class Ledger:
             f"ledger: {self.uri} is damaged: {error}; nothing is spent from it until it is mended: "
             "see `quietcorpus ledger verify`"
         )
-
-
-def _refused(release: str) -> str:
-    return (
-        f"ledger: release {release} ended in a way that may depend on its noise: telling that "
-        "spent its budget; give another try an id of its own"
-    )
-
-
-def _other_bytes(release: str) -> str:
-    return (
-        f"ledger: release {release} is committed, of other documents or by other software: what "
-        "this run makes would be another release; give it an id of its own"
-    )

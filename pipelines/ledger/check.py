@@ -6,15 +6,14 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from apache_beam.io.filesystem import BeamIOError
-
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.records import Commit, Reservation, digest
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.pipelines.storage.places import absolute
-from quietcorpus.transforms.errors import InputError, Unavailable
+from quietcorpus.transforms.errors import InputError, Unavailable, blamed, client_errors
+from quietcorpus.transforms.outages import outage
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,9 @@ def refuse(found: Sequence[Finding]) -> None:
 
 def verify_counted(path: str, card: Card, place: str) -> None:
     """Raise InputError unless the ledger at `place` counts the release at `path` with this card."""
-    content = storage.read_bytes(f"{absolute(path)}/{layout.CARD}")
+    uri = f"{absolute(path)}/{layout.CARD}"
+    with client_errors(uri, "cannot be read; check the path and the permissions"):
+        content = storage.read_bytes(uri)
     ledger = Ledger.open(absolute(place))
     if card.ledger is None:
         raise InputError(f"ledger: the card of {card.release} names no reservation")
@@ -83,7 +84,9 @@ def _finding(reservation: Reservation, commit: Commit | None, *, refused: bool) 
     uri = f"{reservation.output}/{layout.CARD}"
     try:
         content = storage.read_bytes(uri) if storage.exists(uri) else None
-    except (OSError, BeamIOError, ValueError):
+    except Exception as error:  # every object store's client has its own
+        if outage(error):
+            raise blamed(error, f"ledger: {uri}", "cannot be read") from None
         return Finding(reservation.release, f"{uri} cannot be read", wrong=True)
     if content is None and commit is None:
         said = (

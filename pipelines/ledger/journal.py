@@ -16,8 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from quietcorpus.pipelines.ledger.records import digest
 from quietcorpus.pipelines.storage import places, stores
-from quietcorpus.pipelines.storage.clients import status_of
 from quietcorpus.transforms.errors import InputError, Unavailable
+from quietcorpus.transforms.outages import status_of
 
 FOLDER = "identifiers"
 _NAME = re.compile(r"([0-9]{8})\.(json|sha256)")

@@ -19,7 +19,7 @@ from quietcorpus.pipelines.ledger.records import (
     Refusal,
     Reservation,
 )
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import CapReached, InputError
 
 
 class Impossible(Exception):
@@ -124,7 +124,8 @@ class State:
     ) -> list[Charged]:
         """Return what a release would be charged; raises InputError if it would be refused.
 
-        Where `capped`, every account of its definition must have room for it.
+        Where `capped`, every account of its definition must have room for it, or CapReached is
+        raised.
         """
         if partition is not None:
             refuse_mixture(partition, self.partitioned)
@@ -172,7 +173,7 @@ class State:
         used = self.used(charged.account, charged.charge, partition)
         for name in ("epsilon", "delta"):
             if getattr(used, name) > getattr(cap.most, name):
-                raise InputError(self._refusal(name, charged, partition))
+                raise CapReached(self._refusal(name, charged, partition))
 
     def _charged(self, account: int) -> list[Reservation]:
         """Return the reservations that were charged to an account."""

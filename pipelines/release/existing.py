@@ -14,7 +14,8 @@ from quietcorpus.pipelines.release.describe import kept, stated
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage.output import Output
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, blamed
+from quietcorpus.transforms.outages import outage
 
 
 def complete(spec: Spec) -> Card | None:
@@ -51,12 +52,20 @@ def refuse_existing(spec: Spec) -> None:
 
 
 def _card_at(output: Output) -> Card | None:
+    """Return the card there, or None if there is none that can be read.
+
+    Raises Unavailable if its store does not answer now, so that no run takes it for missing.
+    """
     try:
         if not storage.exists(output.card):
             return None
         return Card.model_validate_json(storage.read_bytes(output.card))
-    except (pydantic.ValidationError, OSError, BeamIOError, ValueError):
-        return None
+    except Exception as error:  # every object store's client has its own
+        if outage(error):
+            raise blamed(error, f"output: {output.uri}", "cannot be read") from None
+        if isinstance(error, pydantic.ValidationError | OSError | BeamIOError | ValueError):
+            return None
+        raise
 
 
 def whole_difference(card: Card, spec: Spec) -> str | None:

@@ -16,7 +16,7 @@ import orjson
 from quietcorpus.pipelines.storage import stores
 from quietcorpus.pipelines.storage.files import delete_folder
 from quietcorpus.pipelines.storage.staging import is_staging, new_staging
-from quietcorpus.transforms.errors import InputError, Unavailable
+from quietcorpus.transforms.errors import ClaimHeld, InputError, Unavailable
 
 _ATTEMPTS = 16
 WITHDRAWN = "withdrawn"
@@ -73,7 +73,7 @@ def read(output: str) -> tuple[Claim, str] | None:
 
 
 def take(output: str, release: str, run: str) -> Claim:
-    """Claim an output, or take over the claim of the same run; raises Unavailable otherwise."""
+    """Claim an output, or take over the claim of the same run; raises ClaimHeld otherwise."""
     uri = claim_of(output)
     staging = new_staging(output)
     for _ in range(_ATTEMPTS):
@@ -93,7 +93,7 @@ def take(output: str, release: str, run: str) -> Claim:
 
 def _refuse_other(claim: Claim, run: str, output: str) -> None:
     if claim.run != run:
-        raise Unavailable(
+        raise ClaimHeld(
             f"output: {output} is being written by another run, of release {claim.release}; wait "
             f"for it, or if it died, delete its claim {claim_of(output)}"
         )

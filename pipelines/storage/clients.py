@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol
 
 from apache_beam.options.pipeline_options import PipelineOptions
@@ -51,16 +52,11 @@ class StoredObject(Protocol):
         This object's name is the folder's, with its slash.
         """
 
+    def abort_uploads(self, chosen: Callable[[str], bool]) -> None:
+        """Discard the parts of those objects that nobody completed.
 
-def status_of(error: BaseException) -> int | None:
-    """Return the HTTP status in an error of boto, google-cloud-storage or azure, or None."""
-    answer = getattr(error, "response", None)
-    if isinstance(answer, dict):
-        return int(answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)) or None
-    for name in ("status_code", "code"):
-        if isinstance(found := getattr(error, name, None), int):
-            return int(found)
-    return None
+        Looks at the objects whose names begin with this one's, and asks about the URI of each.
+        """
 
 
 @functools.cache
@@ -119,6 +115,17 @@ class _S3:
         found = (one for page in pages for one in page.get("Contents", ()))
         return [one["Key"].removeprefix(prefix) for one in found]
 
+    def abort_uploads(self, chosen: Callable[[str], bool]) -> None:
+        bucket, prefix = self._name.values()
+        pages = self._client.get_paginator("list_multipart_uploads").paginate(
+            Bucket=bucket, Prefix=prefix
+        )
+        found = [(one["Key"], one["UploadId"]) for page in pages for one in page.get("Uploads", ())]
+        for key, upload in found:
+            if chosen(f"s3://{bucket}/{key}"):
+                with suppress(self._client.exceptions.NoSuchUpload):  # it has ended meanwhile
+                    self._client.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload)
+
 
 class _GoogleCloud:
     def __init__(self, uri: str, options: PipelineOptions) -> None:
@@ -163,6 +170,9 @@ class _GoogleCloud:
     def names(self) -> list[str]:
         found = self._client.list_blobs(self._bucket, prefix=self._name, delimiter="/")
         return [blob.name.removeprefix(self._name) for blob in found]
+
+    def abort_uploads(self, chosen: Callable[[str], bool]) -> None:
+        """Do nothing: the store discards a resumable upload after a week."""
 
 
 class _Azure:
@@ -224,6 +234,9 @@ class _Azure:
         return [
             one.name.removeprefix(self._name) for one in found if not isinstance(one, BlobPrefix)
         ]
+
+    def abort_uploads(self, chosen: Callable[[str], bool]) -> None:
+        """Do nothing: the store discards uncommitted blocks after a week."""
 
 
 STORES: dict[str, Callable[[str, PipelineOptions], StoredObject]] = {

@@ -12,6 +12,7 @@ import pyarrow as pa
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
+from quietcorpus.pipelines.storage import stores
 from quietcorpus.pipelines.storage.places import is_local
 from quietcorpus.transforms.errors import InputError, client_errors
 from quietcorpus.transforms.reading.parquet_files import table_in
@@ -77,7 +78,9 @@ def listed(pattern: str, limit: int | None = None) -> list[str]:
 def probe(key: str, folder: str) -> None:
     """Raise InputError unless files can be written to a folder and deleted there."""
     uri = f"{folder}/.probe-{uuid.uuid4().hex[:12]}"
-    with client_errors(f"{key}: {folder} cannot be written to; check the path and the permissions"):
+    with client_errors(
+        f"{key}: {folder}", "cannot be written to; check the path and the permissions"
+    ):
         if is_local(folder):
             os.makedirs(folder, exist_ok=True)
         write_bytes(uri, b"1")  # object stores refuse an empty upload
@@ -93,6 +96,8 @@ def delete_folder(folder: str) -> bool:
     """Delete all that lies under a prefix; returns whether that worked, and logs if not."""
     try:
         FileSystems.delete(listed(f"{folder}/**"))
+        if stores.is_supported(folder):
+            stores.abort_uploads(f"{folder}/")
     except Exception:  # the run's own error, if there is one, is what the operator must see
         _LOGGER.warning("%s could not be deleted; delete it", folder)
         return False
@@ -102,10 +107,12 @@ def delete_folder(folder: str) -> bool:
 def delete(names: Sequence[str], folder: str) -> None:
     """Delete those of these files that exist; raises InputError if something may be left."""
     uris = [f"{folder}/{name}" for name in names]
-    with client_errors(
-        f"output: publishing to {folder} failed and could not be undone; delete what is there"
-    ):
+    try:
         FileSystems.delete([uri for uri in uris if exists(uri)])
+    except Exception:  # every object store's client has its own
+        raise InputError(
+            f"output: publishing to {folder} failed and could not be undone; delete what is there"
+        ) from None
 
 
 def move(target: str, output: str) -> None:

@@ -17,7 +17,7 @@ from quietcorpus.pipelines.storage import claims, places, publishing, stores
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage.layout import CARD
 from quietcorpus.pipelines.storage.staging import staging_area
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, blamed
 
 _LOGGER = logging.getLogger("quietcorpus.storage")
 _BLOCK = 1 << 22
@@ -76,10 +76,9 @@ class Output:
                 f"output: {self.uri} is on a file system that is not known here; check the "
                 "scheme, and that the extra for it ([aws], [gcp] or [azure]) is installed"
             ) from None
-        except (OSError, BeamIOError):
-            raise InputError(
-                f"output: {self.uri} cannot be listed; check the path and the credentials"
-            ) from None
+        except (OSError, BeamIOError) as error:
+            problem = "cannot be listed; check the path and the credentials"
+            raise blamed(error, f"output: {self.uri}", problem) from None
         if released:
             raise InputError(f"output: {self.uri} holds a release already; name another place")
         if occupied:
@@ -114,10 +113,8 @@ class Output:
             except BaseException as error:
                 storage.delete(names, self.uri)
                 if isinstance(error, Exception):  # every object store's client has its own
-                    raise InputError(
-                        f"output: {self.uri} cannot be written to; check the path and the "
-                        "permissions"
-                    ) from None
+                    problem = "cannot be written to; check the path and the permissions"
+                    raise blamed(error, f"output: {self.uri}", problem) from None
                 raise
 
     @contextmanager

@@ -15,8 +15,8 @@ from typing import Protocol
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.storage import claims, layout, stores
 from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage.staging import stagings_of
-from quietcorpus.transforms.errors import InputError, StageError, Unavailable
+from quietcorpus.pipelines.storage.staging import abort_uploads_of, stagings_of
+from quietcorpus.transforms.errors import ClaimHeld, InputError, StageError
 from quietcorpus.transforms.shards import Written, staged_content
 
 _LOGGER = logging.getLogger("quietcorpus.publishing")
@@ -40,7 +40,7 @@ class Staging(Protocol):
     def publish(
         self, files: Sequence[Written], texts: dict[str, str], on_publishing: Callable[[], None]
     ) -> None:
-        """Publish the release; raises InputError or Unavailable if another was published first.
+        """Publish the release; raises InputError or ClaimHeld if another was published first.
 
         `on_publishing` is called just before the release may exist.
         """
@@ -102,25 +102,26 @@ class Claimed:
         orphans = stagings_of(self._output)
         found = claims.read(self._output)
         if found is not None and found[0] == self._claim:
+            abort_uploads_of(self._output)
             for staging in orphans - set(self._claim.stagings):
                 _LOGGER.info("deleting %s, which a run that was cut short has left", staging)
                 storage.delete_folder(staging)
 
     def require(self) -> None:
-        """Raise Unavailable unless the claim still stands."""
+        """Raise ClaimHeld unless the claim still stands."""
         if claims.version_of(self._output, self._claim) is None:
-            raise Unavailable(
+            raise ClaimHeld(
                 f"output: the claim on {self._output} was taken over by another run of this "
                 "release, or deleted; wait for the other run, or run again"
             )
 
     def blame_takeover(self) -> None:
-        """Raise Unavailable if the claim is lost: the run's own error then follows from that."""
+        """Raise ClaimHeld if the claim is lost: the run's own error then follows from that."""
         if self._claim.run == claims.WITHDRAWN:
             return
         try:
             self.require()
-        except Unavailable:
+        except ClaimHeld:
             raise
         except Exception:  # the store is gone too; the run's own error says more
             _LOGGER.debug("the claim could not be read")
@@ -147,7 +148,7 @@ class Claimed:
         on_publishing()
         try:
             self._create(layout.CARD, card)
-        except Unavailable:
+        except ClaimHeld:
             self._settled = True  # it exists, and is another run's
             raise
         self._settled = True
@@ -158,7 +159,7 @@ class Claimed:
 
     def _create(self, name: str, text: str) -> None:
         if not stores.create_exclusively(f"{self._output}/{name}", text.encode()):
-            raise Unavailable(
+            raise ClaimHeld(
                 f"output: {self._output} appeared meanwhile; see whose it is, or name another place"
             )
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from quietcorpus.pipelines.storage import stores
-from quietcorpus.pipelines.storage.clients import status_of
 from quietcorpus.pipelines.storage.stores import stored
-from quietcorpus.transforms.errors import InputError, Unavailable
+from quietcorpus.transforms.errors import InputError, StoreUnavailable
+from quietcorpus.transforms.outages import code_of, outage, status_of
 
 DEADLINE_SECONDS = 20
 _PEEKED_AT_NOTHING = (404, 416)  # missing or empty: the reader reports these
@@ -88,7 +88,7 @@ def _peek(uri: str) -> None:
     try:
         stored(uri).peek()
     except Exception as error:
-        if status_of(error) not in _PEEKED_AT_NOTHING or _code(error) in _NO_BUCKET:
+        if status_of(error) not in _PEEKED_AT_NOTHING or code_of(error) in _NO_BUCKET:
             raise
 
 
@@ -110,9 +110,9 @@ def _probe(need: Need) -> None:
         )
 
 
-def _error(need: Need, failure: BaseException, host: str) -> InputError | Unavailable:
-    status, code = status_of(failure), _code(failure)
-    kind: type[InputError | Unavailable] = InputError
+def _error(need: Need, failure: BaseException, host: str) -> InputError | StoreUnavailable:
+    status, code = status_of(failure), code_of(failure)
+    kind: type[InputError | StoreUnavailable] = InputError
     problem = f"{host} refuses it ({code or status}); check the endpoint and the region"
     if isinstance(failure, ImportError | AssertionError):
         problem = "an extra is not installed; install quietcorpus with [aws], [gcp] or [azure]"
@@ -125,15 +125,10 @@ def _error(need: Need, failure: BaseException, host: str) -> InputError | Unavai
     elif status == 404:
         problem = "the bucket does not exist; create it, or check the spelling"
     elif status is None:
-        kind, problem = Unavailable, f"{host} does not answer; check the endpoint and the network"
-    elif status == 429 or status >= 500:
-        kind, problem = Unavailable, f"{host} fails ({code or status}); run again later"
+        kind, problem = (
+            StoreUnavailable,
+            f"{host} does not answer; check the endpoint and the network",
+        )
+    elif outage(failure):
+        kind, problem = StoreUnavailable, f"{host} fails ({code or status}); run again later"
     return kind(f"{need.key}: {need.uri} cannot be used: {problem}")
-
-
-def _code(error: BaseException) -> str:
-    """Return the store's own name for an error, or the error's type."""
-    answer = getattr(error, "response", None)
-    if isinstance(answer, dict):
-        return str(answer.get("Error", {}).get("Code", ""))
-    return str(getattr(error, "error_code", None) or type(error).__name__)

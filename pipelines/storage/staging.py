@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from quietcorpus.pipelines.storage import stores
 from quietcorpus.pipelines.storage.files import delete_folder, listed, probe
 from quietcorpus.pipelines.storage.places import is_local
 
@@ -90,6 +91,19 @@ def _delete_if_abandoned(staging: str) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         _LOGGER.info("deleting %s, which a launcher that was killed has left", staging)
         shutil.rmtree(staging, ignore_errors=True)
+
+
+def abort_uploads_of(output: str) -> None:
+    """Discard what was uploaded to an output in a store, and to its staging areas, but for a part.
+
+    The caller has the output's claim, and has not begun to write.
+    """
+    folder, name = posixpath.split(output)
+    start = f"{folder}/.{name}.staging-"
+    stores.abort_uploads(
+        start, lambda uri: is_staging(start + uri.removeprefix(start).split("/")[0], output)
+    )
+    stores.abort_uploads(f"{output}/")
 
 
 def stagings_of(output: str) -> set[str]:

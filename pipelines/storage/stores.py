@@ -6,16 +6,19 @@ write must be its caller's own, for instance by a random part.
 
 from __future__ import annotations
 
+import logging
 import random
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from quietcorpus.pipelines.storage.clients import STORES, StoredObject, Versioned, status_of
+from quietcorpus.pipelines.storage.clients import STORES, StoredObject, Versioned
 from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.outages import status_of
 
+_LOGGER = logging.getLogger("quietcorpus.storage")
 _NO_OPTIONS = PipelineOptions([])
 _ATTEMPTS = 8
 _LONGEST_PAUSE_SECONDS = 0.5
@@ -80,6 +83,20 @@ def delete(uri: str, version: str) -> bool:
 def upload(uri: str, chunks: Iterable[bytes]) -> None:
     """Write an object of any size, whatever lies there: all of it, or nothing if that fails."""
     stored(uri).upload(_Stream(chunks))
+
+
+def abort_uploads(prefix: str, chosen: Callable[[str], bool] = lambda uri: True) -> None:
+    """Discard the parts of those objects, with URIs that begin so, that nobody completed.
+
+    A process that is killed leaves them: no listing of objects shows them, and they are billed.
+    """
+    try:
+        stored(prefix).abort_uploads(chosen)
+    except Exception:  # not every store lists them, and not every key may do that
+        _LOGGER.warning(
+            "parts of uploads may be left at %s; let a lifecycle rule of the bucket discard them",
+            prefix,
+        )
 
 
 class _Stream:

@@ -14,6 +14,7 @@ import click
 _T = TypeVar("_T")
 
 _EXIT_BAD_INPUT = 2
+_EXIT_CAP_REACHED = 3  # to a schedule, this is its end, and no mistake of anybody's
 _EXIT_FAILURE = 1
 _EXIT_INTERRUPTED = 130  # neither bad input nor a failure: worth another try
 _LAST_SECONDS = 15
@@ -22,19 +23,34 @@ _LAST_SECONDS = 15
 def guarded(run: Callable[[], _T], failure_note: Callable[[], str] = str) -> _T:
     """Turn every failure into one line and an exit code; `failure_note` ends the line."""
     from quietcorpus.transforms.errors import InputError, StageError
+    from quietcorpus.transforms.outages import outage
 
     # A scheduler ends a job with SIGTERM; like Ctrl-C, it must leave nothing behind.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return run()
     except InputError as error:
-        _fail(str(error), _EXIT_BAD_INPUT)
-    except KeyboardInterrupt:
-        _fail(f"interrupted{failure_note()}", _EXIT_INTERRUPTED)
+        _fail(str(error), exit_code(error))
+    except KeyboardInterrupt as error:
+        _fail(f"interrupted{failure_note()}", exit_code(error))
     except StageError as error:
-        _fail(f"{error}{failure_note()}", _EXIT_FAILURE)
+        _fail(f"{error}{failure_note()}", exit_code(error))
     except Exception as error:  # its message may quote private text, so only its type is shown
-        _fail(f"unexpected {type(error).__name__}{failure_note()}", _EXIT_FAILURE)
+        said = outage(error)
+        unseen = f"unexpected {type(error).__name__}"
+        line = f"a store or service fails: {said}; run again later" if said else unseen
+        _fail(f"{line}{failure_note()}", exit_code(error))
+
+
+def exit_code(error: BaseException) -> int:
+    """Return the code with which a command ends that raises an error."""
+    from quietcorpus.transforms.errors import CapReached, InputError
+
+    if isinstance(error, CapReached):
+        return _EXIT_CAP_REACHED
+    if isinstance(error, InputError):
+        return _EXIT_BAD_INPUT
+    return _EXIT_INTERRUPTED if isinstance(error, KeyboardInterrupt) else _EXIT_FAILURE
 
 
 def _fail(message: str, code: int) -> NoReturn:

@@ -209,6 +209,7 @@ def test_another_key_does_not_conform(
         assert_conforms(made, reference["words"])
 
 
+CAP = {"definition": "limited-precision", "precision": 2, "epsilon": 10, "delta": 1e-6}
 API = """
 import sys, quietcorpus as qc
 card = qc.release("spec.yaml", beam_options=sys.argv[1:])
@@ -222,7 +223,8 @@ def test_a_cluster_beside_packages_of_our_folders_names(
 ) -> None:
     """Kills: a launcher, guardian or worker that takes another's package for ours.
 
-    Theirs are where each of them starts, and on its path.
+    Theirs are where each of them starts, and on its path. The release is of a partition that is
+    compared before noise decides its vocabulary: two jobs of one launcher.
     """
     theirs = namesakes(workspace.folder)
     worker = workspace.folder / "worker"
@@ -232,12 +234,24 @@ def test_a_cluster_beside_packages_of_our_folders_names(
     options = [*cluster.options, *KEPT, "--environment_type=PROCESS"]
     options.append(f"--environment_config={json.dumps({'command': str(worker)})}")
     environment = theirs | {"SPARK_LOCAL_IP": "127.0.0.1"}
-    spec = str(workspace.spec())
+    workspace.json_lines([{"text": "hello quiet world", "case": case} for case in range(300)])
+    (workspace.folder / "caps.yaml").write_text(json.dumps({"corpus": "input", "caps": [CAP]}))
+    assert workspace.run("ledger", "init", "ledger", "caps.yaml").returncode == 0
+    private = {
+        "input.id": "case",
+        "mechanism.vocabulary": {"private": {"epsilon": 1, "delta": 1e-7}},
+    }
+    counted = {"ledger": {"path": "ledger", "partition": "one"}}
+    spec = str(workspace.spec(private | counted))
     done = workspace.run("release", spec, *options, environment=environment, fresh=True)
     assert done.returncode == 0, done.stderr
-    assert workspace.run("verify", "released/out").returncode == 0
+    assert workspace.run("verify", "released/out", "--ledger", "ledger").returncode == 0
+    records = [
+        json.loads(path.read_text()) for path in (workspace.folder / "ledger").glob("*.json")
+    ]
+    assert "comparison" in [record["record"] for record in records]
     if cluster.name == "spark":  # The API and the command share all that differs between clusters.
-        workspace.spec({"output": "released/api"})
+        workspace.spec(private | {"output": "released/api"})
         done = subprocess.run(
             [sys.executable, "-c", API, *options],
             cwd=workspace.folder,

@@ -292,11 +292,13 @@ def test_an_interval_is_released_once(airflow: Airflow) -> None:
     (call,) = airflow.commands()
     mode, _, _, *options = call.split()
     assert mode == "600"
-    assert options == ["--if-exists=ok", "--quiet"]
+    assert options[:3] == ["--if-exists=ok", "--quiet", "--summary"]
+    assert '"outcome": "published"' in said
 
     code, said = airflow.test(day)
     assert code == 0, said
     assert "complete already; nothing was done" in said
+    assert '"outcome": "existed"' in said
     assert len(airflow.commands()) == 1
     assert content(output) == before
 
@@ -335,7 +337,8 @@ def test_disturbed_tries_are_repeated(airflow: Airflow) -> None:
     assert "quietcorpus: error: interrupted; nothing was published" in said
     calls = airflow.commands()
     assert len(calls) == 3
-    assert all(call.endswith(" --if-exists=ok --quiet --workers 2") for call in calls)
+    assert all(" --if-exists=ok --quiet --summary " in call for call in calls)
+    assert all(call.endswith(" --workers 2") for call in calls)
     assert not list(folder.glob(".*"))
     assert repeatable(released(airflow, day)) == repeatable(undisturbed(airflow, day))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -48,6 +49,7 @@ main()
 """
 IN_THE_MIDDLE = ("quietcorpus.pipelines.release.release", "read_run_files", "staging")
 COPIED = ("quietcorpus.pipelines.storage.stores", "create_exclusively", "out/README.md")
+UPLOADING = ("quietcorpus.transforms.shards", "SealedSink", "data/part-")
 TEXTS_WRITTEN = ("quietcorpus.pipelines.storage.stores", "create_exclusively", "out/release.json")
 PUBLISHED = ("quietcorpus.pipelines.storage.claims", "drop", "claimed")
 
@@ -93,6 +95,8 @@ def assert_released(remote: Workspace, s3: S3Server) -> None:
     """A release that is as its card says, and nothing of any run beside it."""
     assert remote.run("verify", OUTPUT).returncode == 0
     assert s3.keys("claimed/.") == []
+    own = re.compile(rf"claimed/\.out\.staging-[0-9a-f]{{12}}/|{PREFIX}")
+    assert [key for key in uploads(s3) if own.match(key)] == []
 
 
 @pytest.fixture
@@ -175,6 +179,29 @@ def test_a_killed_run_is_repeated_by_itself_alone(remote: Workspace, s3: S3Serve
     done = remote.run("release", "spec.yaml", "--if-exists=ok")
     assert done.returncode == 0, done.stderr
     assert_released(remote, s3)
+
+
+def uploads(s3: S3Server) -> list[str]:
+    """The objects of which parts may have been uploaded, but which nobody has completed."""
+    pages = s3.client().get_paginator("list_multipart_uploads").paginate(Bucket=BUCKET)
+    return sorted(one["Key"] for page in pages for one in page.get("Uploads", []))
+
+
+def test_what_a_killed_run_has_uploaded_goes(remote: Workspace, s3: S3Server) -> None:
+    """Kills: parts that stay in the bucket, and are billed, for ever: a run that was killed in a
+    worker, one that nobody knows any more, a launcher that copied a large file; and other outputs'
+    parts that go with them."""
+    killed(remote, UPLOADING)
+    (left,) = uploads(s3)
+    assert left.startswith("claimed/.out.staging-")
+    own = ["claimed/.out.staging-0123456789ab/data/x", f"{PREFIX}data/part-00000-of-00002.parquet"]
+    others = ["claimed/.out.staging-0123456789ab-b/x", "claimed/out.staging", "claimed/outer/x"]
+    for key in [*own, *others]:
+        s3.client().create_multipart_upload(Bucket=BUCKET, Key=key)
+    assert uploads(s3) == sorted([left, *own, *others])
+    assert remote.run("release", "spec.yaml").returncode == 0
+    assert_released(remote, s3)
+    assert uploads(s3) == sorted(others)
 
 
 @pytest.mark.parametrize("place", [COPIED, TEXTS_WRITTEN])

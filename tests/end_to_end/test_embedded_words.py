@@ -73,6 +73,7 @@ def released(
     return workspace
 
 
+@pytest.mark.slow
 def test_what_is_encoded_is_a_release_of_words(released: Workspace) -> None:
     # The proof: all that follows the words' replacement is post-processing of what that releases.
     # Kills: noise that is drawn anew, private words or a private division that are encoded, runs

@@ -87,6 +87,7 @@ OTHER_BLOCKS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OTHER_BLOCKS)
 def test_of_another_training(trained: Workspace, checkpoint: bytes, name: str) -> None:
     # Kills: a parameter that the checkpoint does not know of: what its steps cost was accounted for

@@ -28,6 +28,8 @@ from machine import OTHER_KEY
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
+pytestmark = pytest.mark.slow
+
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "sgd": ("sgd", {"budgets": {"column": "team", "epsilon": {"gold": 8, "silver": 3}}}),
     "cooccurrence": ("cooccurrence", {"budgets": BUDGETS, "vocabulary": PRIVATE}),

@@ -125,6 +125,7 @@ def of_user(records: Sequence[Record], name: str, *changes: Record) -> list[Reco
     return after
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", EITHER)
 def test_a_user_of_several_groups(
     released: Callable[..., dict[str, str]], lee_texts: list[str], method: str

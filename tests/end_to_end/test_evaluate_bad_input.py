@@ -209,6 +209,7 @@ def test_a_sweep_without_a_spec(released: Workspace) -> None:
     assert said.startswith("--spec: missing; a sweep makes draws")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "package"),
     [("sklearn", "scikit-learn"), ("tomotopy", "tomotopy"), ("jinja2", "jinja2")],

@@ -268,7 +268,7 @@ def test_bad_input_alone_is_not_tried_again(engine: str) -> None:
     (job,) = [document for document in documents(engine) if document["kind"] == "Job"]
     assert job["spec"]["backoffLimit"] > 0
     (rule,) = job["spec"]["podFailurePolicy"]["rules"]
-    wanted = {"containerName": "launcher", "operator": "In", "values": [2]}
+    wanted = {"containerName": "launcher", "operator": "In", "values": [2, 3]}
     assert rule == {"action": "FailJob", "onExitCodes": wanted}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
@@ -40,6 +41,7 @@ REMOTE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", WORKERS)
 def test_a_release_from_bucket_to_bucket(remote: Workspace, s3: S3Server, workers: str) -> None:
     output = f"s3://corpus/released/{workers}"
@@ -188,6 +190,22 @@ def test_a_failed_run_leaves_nothing(remote: Workspace, s3: S3Server) -> None:
     assert s3.keys(".failed") == []
 
 
+def test_a_plan_and_an_audit_of_an_artefact_in_the_store(remote: Workspace) -> None:
+    # Kills: a command that reads artefacts before the stores' file systems are set up, which a
+    # process that another command has warmed up would not show.
+    caps = "[{definition: limited-precision, precision: 2, epsilon: 9}]"
+    (remote.folder / "caps.yaml").write_text(f"corpus: s3://corpus/in\ncaps: {caps}\n")
+    assert remote.run("ledger", "init", "ledger", "caps.yaml", fresh=True).returncode == 0
+    changes = REMOTE | {"output": "s3://corpus/planned", "ledger": "ledger"}
+    spec = str(remote.spec(changes))
+    done = remote.run("ledger", "plan", spec, "--json", fresh=True)
+    assert done.returncode == 0, done.stderr
+    (planned,) = json.loads(done.stdout)
+    assert (planned["refused"], planned["known"]) == (None, False)
+    done = remote.run("audit", spec, "--draws", "100", fresh=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_damaged_card_is_no_release(remote: Workspace) -> None:
     message = remote.error_of(remote.run("verify", "s3://corpus/in"))
     assert message == "s3://corpus/in: no release here: release.json is missing"
@@ -208,6 +226,7 @@ def test_an_upload_is_whole_or_not_there(s3: S3Server, workspace: Workspace) -> 
     assert "Uploads" not in s3.client().list_multipart_uploads(Bucket=BUCKET)
 
 
+@pytest.mark.slow
 def test_an_overwritten_object_is_another_corpus(s3: S3Server, workspace: Workspace) -> None:
     # Of the same size, in the same second perhaps. Kills: a file known by its name, size and time.
     digest = "from apache_beam.io.filesystems import FileSystems; "

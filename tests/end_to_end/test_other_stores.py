@@ -28,6 +28,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from quietcorpus.pipelines.storage.stores import create_exclusively, read
+
+pytestmark = pytest.mark.slow
 barrier = Barrier(16)
 def race(number):
     barrier.wait()

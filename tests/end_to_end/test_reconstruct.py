@@ -123,6 +123,7 @@ def test_documents_are_better_and_a_function_of_the_release(released: Workspace)
     assert released.leftovers() == []
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_goes_on(released: Workspace) -> None:
     # Kills: state that is not kept, or that is half of one pass and half of the next.
     arguments = released.command("reconstruct", "released/out", "--output", "better", "--quiet")

@@ -57,6 +57,7 @@ def test_no_encoder(workspace: Workspace, sentences: Sentences) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["sentence_transformers", "sentencex"])
 def test_what_encodes_is_not_installed(
     workspace: Workspace, sentences: Sentences, module: str
@@ -76,6 +77,7 @@ def test_more_projections_than_there_are(workspace: Workspace, sentences: Senten
     )
 
 
+@pytest.mark.slow
 def test_an_epsilon_of_no_use(workspace: Workspace, sentences: Sentences) -> None:
     noisy = {"mechanism": "truncation", "utility": ...}
     for epsilon, fits in ((0.307, False), (0.3072, True)):

@@ -20,6 +20,8 @@ from quietcorpus.indexes.sentences import split
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
+pytestmark = pytest.mark.slow
+
 
 def encoded(texts: list[str], most: int) -> list[npt.NDArray[np.float32]]:
     """The embeddings of each text's first sentences, by the library alone."""

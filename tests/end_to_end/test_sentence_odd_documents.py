@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tests.conftest import Workspace
 
 
+@pytest.mark.slow
 def test_a_corpus_without_a_sentence(workspace: Workspace, sentences: Sentences) -> None:
     # Kills: a release of draws that nothing has gone into, for a wrong column.
     workspace.json_lines(["", " \n\t ", "\u00a0"] * 20)

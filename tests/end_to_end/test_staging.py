@@ -114,6 +114,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["everything", "rows"])
 def test_what_one_run_has_staged_no_other_publishes(what: str, workspace: Workspace) -> None:
     # A run at epsilon 40 is killed, and its budget is given back. Whoever can write to the staging

@@ -77,6 +77,7 @@ def assert_independent(texts: list[str]) -> None:
     assert len(set(texts)) == EQUAL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mechanism", "workers"), [("madlib", "124"), ("brr", "1")])
 def test_the_workers_do_not_matter_and_share_no_noise(
     several_files: Workspace, words: Callable[..., dict[str, Any]], mechanism: str, workers: str

@@ -232,6 +232,7 @@ def test_all_demands_must_be_met() -> None:
     assert not found.met
 
 
+@pytest.mark.slow
 def test_the_solution_is_right_as_often_as_it_says() -> None:
     # Kills: validation on the planning set, one level for every attempt, a failed validation
     # that is taken. Of 40 solutions at confidence .8, one in five may exceed the largest epsilon.

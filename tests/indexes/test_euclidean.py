@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from quietcorpus.indexes.euclidean import EuclideanSearch
+from quietcorpus.indexes.euclidean import EuclideanSearch, greatest_length
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.madlib import perturb
 
@@ -292,3 +292,14 @@ def test_the_longest_that_are_taken() -> None:
     vectors = (normal(200, 3) * 2.0**37).astype(np.float32)
     agrees(vectors, (normal(100, 3) * 2.0**77).astype(np.float32))
     agrees(vectors, (normal(100, 3) * 2.0**37).astype(np.float32))
+
+
+@pytest.mark.parametrize("place", [0, 1023, 1024, 2500])
+def test_the_greatest_length_is_of_any_vector(place: int) -> None:
+    # Kills: the last block, or all but the first, left out; squares that overflow in float32; NaN
+    # that a comparison passes over.
+    vectors = np.ones((2501, 3), np.float32)
+    vectors[place] = 2.0**100, 0, 0
+    assert greatest_length(vectors) == 2.0**100
+    vectors[place, 1] = np.nan
+    assert np.isnan(greatest_length(vectors))

@@ -64,6 +64,7 @@ def test_every_example_of_the_page_is_one_that_runs() -> None:
         assert "SKIP" not in block
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:builtin type:DeprecationWarning")  # of tomotopy's module
 def test_the_page_is_true(here: Workspace, lee_texts: list[str]) -> None:
     # Kills: an example that does not run, and an attribute that is called otherwise.
@@ -112,6 +113,7 @@ def test_a_file_its_content_and_a_checked_spec_are_one(here: Workspace) -> None:
     assert made == files[0]
 
 
+@pytest.mark.slow
 def test_what_calls_leave_behind(workspace: Workspace) -> None:
     # Without a key, so that a fresh one is in the environment meanwhile. Kills: logging, signals or
     # a start method set up behind the caller's back; variables, or Beam's options, that stay.

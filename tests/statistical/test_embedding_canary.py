@@ -31,6 +31,8 @@ from quietcorpus.mechanisms.sampled_users import SampledUsers, Texts
 from quietcorpus.mechanisms.skip_gram import Against, SkipGram, User, update
 from quietcorpus.mechanisms.user_training import State, Training
 
+pytestmark = pytest.mark.slow
+
 WORDS, DIMENSIONS, OTHERS, TRAININGS, STEPS_TAKEN = 30, 4, 6, 300, 3
 EPSILON, DELTA = Fraction(1), Fraction(1, 10**5)
 SETTINGS = SkipGram(DIMENSIONS, window=3, negatives=2, clip=0.02)

@@ -272,6 +272,7 @@ CONTROLS: dict[str, tuple[str, Change, tuple[int, ...]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("control", "dimensions"), [(name, d) for name, (_, _, many) in CONTROLS.items() for d in many]
 )

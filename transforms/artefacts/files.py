@@ -33,7 +33,7 @@ class FileSource:
         """Return the artefact as it is now; raises InputError if it cannot be read."""
         digest = hashlib.sha256()
         with (
-            client_errors(f"{key}: {uri} cannot be read; check the path"),
+            client_errors(f"{key}: {uri}", "cannot be read; check the path"),
             FileSystems.open(uri, compression_type=CompressionTypes.UNCOMPRESSED) as stream,
         ):
             while block := stream.read(_BLOCK):
@@ -43,7 +43,10 @@ class FileSource:
     def lines(self) -> Iterator[bytes]:
         """Yield the file's lines; raises InputError at the end if their digest has changed."""
         digest = hashlib.sha256()
-        with FileSystems.open(self.uri, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
+        with (
+            client_errors(f"{self.key}: {self.uri}", "cannot be read; check the path"),
+            FileSystems.open(self.uri, compression_type=CompressionTypes.UNCOMPRESSED) as stream,
+        ):
             for line in stream:
                 digest.update(line)
                 yield line

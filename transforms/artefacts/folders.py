@@ -24,7 +24,7 @@ from apache_beam.io.filesystems import FileSystems
 from quietcorpus.indexes.folder import MANIFEST, ArtefactError, plain_names, verify
 from quietcorpus.indexes.folder import read_manifest as read_whole_manifest
 from quietcorpus.transforms.artefacts.files import FileSource
-from quietcorpus.transforms.errors import InputError, client_errors
+from quietcorpus.transforms.errors import InputError, StoreUnavailable, client_errors
 
 CACHE = "QUIETCORPUS_CACHE"
 """The variable that names the folder in which fetched artefacts are kept."""
@@ -96,8 +96,10 @@ class FolderSource(Generic[Opened]):
             with _threads:
                 found: Opened = _opened(kind, self.uri, self.digest)
                 return found
-        except ArtefactError as error:
-            raise InputError(f"{self.key}: {self.uri} {error}") from None
+        except (ArtefactError, StoreUnavailable) as error:
+            passing = isinstance(error, StoreUnavailable)
+            raised = StoreUnavailable if passing else InputError
+            raise raised(f"{self.key}: {self.uri} {error}") from None
 
 
 @functools.lru_cache(maxsize=3)
@@ -140,6 +142,7 @@ def _complete(folder: Path, uri: str, digest: str, read_manifest: ReadManifest) 
     try:
         known = _has_manifest(folder, digest)
         with client_errors(
+            "",
             "cannot be fetched; check the path, the credentials, and the room in "
             f"{folder.parent} (${CACHE} names another place)",
             ArtefactError,

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from quietcorpus.transforms.errors import InputError, client_errors
+from quietcorpus.transforms.errors import InputError, blamed, client_errors
 from quietcorpus.transforms.reading.bare import bare_field, plain
 from quietcorpus.transforms.reading.documents import (
     BATCH_BYTES,
@@ -82,18 +82,19 @@ def _is_plain(kind: pa.DataType) -> bool:
 @contextmanager
 def open_file(uri: str) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file anywhere; raises InputError if it is not one, or is truncated."""
+    place = f"input.path: {uri}"
     damaged = (
-        f"input.path: {uri} is not a readable Parquet file: it is truncated, damaged or of "
-        "another format; write it again"
+        "is not a readable Parquet file: it is truncated, damaged or of another format; write it "
+        "again"
     )
-    with client_errors(damaged):
+    with client_errors(place, damaged):
         raw = FileSystems.open(uri, compression_type=CompressionTypes.UNCOMPRESSED)
     with raw:
         try:
             # Pre-buffering would hold whole row groups.
             file = pq.ParquetFile(raw, pre_buffer=False, buffer_size=_BUFFER_BYTES)
-        except (pa.ArrowInvalid, OSError):
-            raise InputError(damaged) from None
+        except (pa.ArrowInvalid, OSError) as error:
+            raise blamed(error, place, damaged) from None
         yield file
 
 
@@ -119,11 +120,10 @@ def read(split: Split, corpus: Corpus) -> Iterator[Documents]:
         while True:
             try:
                 batch = next(batches, None)
-            except (pa.ArrowException, OSError):
-                raise InputError(
-                    f"input.path: row group {split.row_group} of {split.uri} cannot be read: the "
-                    "file is damaged; write it again"
-                ) from None
+            except (pa.ArrowException, OSError) as error:
+                place = f"input.path: row group {split.row_group} of {split.uri}"
+                problem = "cannot be read: the file is damaged; write it again"
+                raise blamed(error, place, problem) from None
             if batch is None:
                 return
             yield _checked(split.uri, row, batch, corpus)

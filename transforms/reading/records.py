@@ -22,7 +22,8 @@ import pyarrow as pa
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from quietcorpus.transforms.errors import InputError, client_errors
+from quietcorpus.transforms.errors import InputError, StageError, blamed, client_errors
+from quietcorpus.transforms.outages import outage
 from quietcorpus.transforms.reading.documents import (
     BATCH_BYTES,
     BATCH_DOCUMENTS,
@@ -78,7 +79,7 @@ class _opened:
 
     def __enter__(self) -> IO[bytes]:
         with client_errors(
-            f"input.path: {self._uri} cannot be opened; check the path and the permissions"
+            f"input.path: {self._uri}", "cannot be opened; check the path and the permissions"
         ):
             raw = FileSystems.open(self._uri, compression_type=CompressionTypes.UNCOMPRESSED)
         self._raw = raw
@@ -90,13 +91,18 @@ class _opened:
             return io.BufferedReader(cast(Any, reader), 1 << 20)
         return cast(IO[bytes], raw)
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(
+        self, _: type[BaseException] | None, error: BaseException | None, *__: object
+    ) -> None:
         self._raw.close()
-        if kind is not None and issubclass(kind, _UNREADABLE):
-            raise InputError(
-                f"input.path: {self._uri} cannot be decompressed or read to its end; it is "
-                "truncated or damaged: write it again"
-            ) from None
+        if not isinstance(error, Exception) or isinstance(error, InputError | StageError):
+            return
+        if isinstance(error, _UNREADABLE) or outage(error):
+            problem = (
+                "cannot be decompressed or read to its end; it is truncated or damaged: write it "
+                "again"
+            )
+            raise blamed(error, f"input.path: {self._uri}", problem) from None
 
 
 def _batched(uri: str, records: Iterator[Record], corpus: Corpus) -> Iterator[Documents]:

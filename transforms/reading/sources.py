@@ -11,7 +11,7 @@ import pyarrow as pa
 from apache_beam.io.filesystem import BeamIOError, FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
-from quietcorpus.transforms.errors import InputError, client_errors
+from quietcorpus.transforms.errors import InputError, blamed, client_errors
 from quietcorpus.transforms.reading import parquet_files, records
 from quietcorpus.transforms.reading.documents import (
     Corpus,
@@ -93,10 +93,9 @@ def _is_empty(metadata: FileMetadata) -> bool:
 def _match(pattern: str) -> list[FileMetadata]:
     try:
         (result,) = FileSystems.match([pattern])
-    except BeamIOError:
-        raise InputError(
-            f"input.path: {pattern} cannot be listed; check the path and the credentials"
-        ) from None
+    except BeamIOError as error:
+        problem = "cannot be listed; check the path and the credentials"
+        raise blamed(error, f"input.path: {pattern}", problem) from None
     except ValueError as error:
         raise InputError(f"input.path: {pattern} cannot be opened: {error}") from None
     if not result.metadata_list:
@@ -108,7 +107,7 @@ def _match(pattern: str) -> list[FileMetadata]:
 
 def _state(metadata: FileMetadata) -> FileState:
     with client_errors(
-        f"input.path: {metadata.path} cannot be read; check the path and the credentials"
+        f"input.path: {metadata.path}", "cannot be read; check the path and the credentials"
     ):
         if "://" in metadata.path:
             checksum = str(FileSystems.checksum(metadata.path))

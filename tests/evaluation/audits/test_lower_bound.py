@@ -113,6 +113,7 @@ def opposite(shift: int, count: int) -> np.ndarray:
     return RNG.normal(0.2 * shift, 1, (count, 401)) * np.where(np.arange(401) % 2, 1, -1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("draw", "event", "least"),
     [

@@ -68,6 +68,7 @@ def rendered(content: Content) -> str:
     return render(content())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", CONTENTS)
 def test_content_is_left_as_it_is_and_its_page_the_same(
     content: Content,

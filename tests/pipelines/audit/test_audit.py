@@ -34,11 +34,11 @@ quietcorpus.mechanisms.histogram.DenseNoise = lambda rate, size: DenseNoise(4 * 
 """
 
 
-def command(
-    workspace: Workspace, *arguments: str, before: str = ""
+def command_with(
+    fault: str, workspace: Workspace, *arguments: str
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", before + COMMAND, *arguments],
+        [sys.executable, "-c", fault + COMMAND, *arguments],
         cwd=workspace.folder,
         env=workspace.environment,
         capture_output=True,
@@ -56,8 +56,8 @@ def spec_of(workspace: Workspace, block: dict[str, Any]) -> str:
 def test_what_is_written_is_what_was_found(workspace: Workspace) -> None:
     # Kills: a corpus that is looked for, options that are not passed on, figures that are not the
     # audits', anything left beside the output.
-    done = command(
-        workspace,
+    done = workspace.run(
+        "audit",
         *(spec_of(workspace, HISTOGRAM), "--output", "audited"),
         *("--draws", "5000", "--confidence", SURE),
     )
@@ -96,11 +96,11 @@ def test_a_mechanism_that_fails_ends_with_1_and_is_written_all_the_same(
 ) -> None:
     # Kills: an audit that only tells. A fourth of the noise: 4 epsilon, of which draws show 2 and
     # more (5,000 of them: a reach of 5), and of the noise itself, not of its law as stated.
-    done = command(
+    done = command_with(
+        FAULT,
         workspace,
         *(spec_of(workspace, HISTOGRAM), "--output", "audited", "--draws", "10000"),
         *("--confidence", SURE),
-        before=FAULT,
     )
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
@@ -129,7 +129,7 @@ def test_bad_input_is_refused(
 ) -> None:
     spec_of(workspace, HISTOGRAM)
     workspace.spec({"mechanism.vocabulary.public": "nowhere.txt"}, "other.yaml")
-    done = command(workspace, *arguments)
+    done = workspace.run("audit", *arguments)
     assert done.returncode == 2, done.stderr
     assert message in done.stderr
     assert "Traceback" not in done.stderr

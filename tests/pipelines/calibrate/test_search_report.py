@@ -12,7 +12,7 @@ from noisy_queries import brute, clustered
 
 from quietcorpus.evaluation.calibration import choose_words, held_draws, measure
 from quietcorpus.evaluation.recall import noisy_queries
-from quietcorpus.evaluation.simulation import SearchedSimulator
+from quietcorpus.evaluation.simulation import MadlibSimulator
 from quietcorpus.evaluation.tallies import child
 from quietcorpus.indexes import inverted_lists
 from quietcorpus.indexes.faiss_ivf import ListSearch
@@ -66,7 +66,7 @@ def test_the_numbers_are_those_of_brute_force(index: WordIndex, tmp_path: Path) 
         assert all(one["words_a_second"] > 0 for one in row["engines"])
     # N_w is that of the search in lists, with the words and the noise of exact search.
     seed = np.random.SeedSequence(1)
-    simulator = SearchedSimulator(index.vectors, ListSearch(index.lists, 2, index.vectors))
+    simulator = MadlibSimulator(index.vectors, ListSearch(index.lists, 2, index.vectors))
     words = choose_words(COUNT, 10, child(seed, 0))
     measured = measure(simulator, words, [2.0], 60, held_draws(60, Fraction(1, 20)), child(seed, 1))
     exact, _, some, _ = found["by_epsilon"][0]["engines"]

@@ -5,12 +5,11 @@ from __future__ import annotations
 import itertools
 import json
 import string
-import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +29,9 @@ from quietcorpus.pipelines.calibrate.words_report import WordSettings, lines
 from quietcorpus.pipelines.kinds.word_meaning import simulator
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.words import WordMechanism
+
+if TYPE_CHECKING:
+    from conftest import Workspace
 
 FILES = ["calibration.json", "calibration.parquet", "calibration.png", "calibration.svg"]
 WORDS = ["".join(letters) for letters in itertools.product(string.ascii_lowercase, repeat=2)]
@@ -344,25 +346,14 @@ def test_a_cluster_that_is_not_there(
     assert list(tmp_path.iterdir()) == []
 
 
-COMMAND = "from quietcorpus.pipelines.cli.calibrate_words import calibrate_words; calibrate_words()"
-
-
-def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", COMMAND, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
-
-
-def test_the_command(tmp_path: Path) -> None:
+def test_the_command(workspace: Workspace, tmp_path: Path) -> None:
     # Kills: options that are not passed on, numbers read as floats, epsilons in the given order.
     make_index(tmp_path / "index")
     weights = pa.table({"term": WORDS[:20], "weight": np.ones(20)})
     pq.write_table(weights, tmp_path / "weights.parquet")
-    done = command(
+    done = workspace.run(
+        "calibrate",
+        "words",
         *(str(tmp_path / "index"), "--output", str(tmp_path / "out"), "--mechanism", "brr"),
         *("--epsilons", "0.5,0.1,0.5", "--words", "30", "--draws", "60", "--eta", "0.1"),
         *("--seed", "5", "--weights", str(tmp_path / "weights.parquet"), "--workers", "1"),
@@ -396,9 +387,13 @@ def test_the_command(tmp_path: Path) -> None:
         (("--epsilons", "1", "--eta", "1.5"), "eta is 3/2"),
     ],
 )
-def test_options_that_are_refused(arguments: tuple[str, ...], message: str, tmp_path: Path) -> None:
+def test_options_that_are_refused(
+    workspace: Workspace, arguments: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
     make_index(tmp_path / "index", 5)
-    done = command(
+    done = workspace.run(
+        "calibrate",
+        "words",
         *(str(tmp_path / "index"), "--output", str(tmp_path / "out"), "--mechanism", "madlib"),
         *arguments,
     )

@@ -54,6 +54,7 @@ def exact(parameters: dict[str, Any]) -> tuple[int, Fraction, Fraction]:
     return parameters["precision"], epsilon, delta
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "stages"),
     [

@@ -13,7 +13,13 @@ import pytest
 
 from quietcorpus.pipelines.engine.engine import Engine, translated
 from quietcorpus.pipelines.terminal.progress import Observer
-from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError, redacted
+from quietcorpus.transforms.errors import (
+    InputError,
+    NoisyOutcome,
+    StageError,
+    StoreUnavailable,
+    redacted,
+)
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -31,6 +37,11 @@ if TYPE_CHECKING:
         (
             "quietcorpus.transforms.errors.NoisyOutcome: a: b [while running 'x/y']",
             NoisyOutcome,
+            "a: b",
+        ),
+        (
+            "quietcorpus.transforms.errors.StoreUnavailable: a: b [while running 'x/y']",
+            StoreUnavailable,
             "a: b",
         ),
         (

@@ -12,6 +12,7 @@ from quietcorpus.pipelines.engine.parallel import ray_session
 from quietcorpus.transforms.errors import InputError, StageError
 
 
+@pytest.mark.slow
 def test_a_session_changes_neither_the_environment_nor_the_signals(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -26,6 +27,7 @@ def test_a_session_changes_neither_the_environment_nor_the_signals(
     assert signal.getsignal(signal.SIGTERM) == handler
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "error", "message"),
     [

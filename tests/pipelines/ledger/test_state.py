@@ -674,6 +674,14 @@ def test_a_refusal_may_tell_of_other_documents_than_those_compared() -> None:
     fields = common(6) | {"identity": "0" * 32, "card_sha256": "0" * 64}
     state.add(Commit(**fields, reservation=1, identifiers_sha256="1" * 64))
     assert {part: one.epsilon for part, one in state.spent[0].items()} == {None: 2, "a": 0, "b": 2}
+    for number, documents in [(3, "unknown"), (4, None)]:  # by runs that compared nothing before
+        state.add(reservation(state, number, bag(1), Partition("c", IDS)))
+        told = Refusal(**common(7), reservation=number, identity="0" * 32, documents=documents)
+        state.add(told)
+    assert state.spent[0][None].epsilon == 4
+    for number in (3, 4):
+        state.add(Commit(**fields, reservation=number, identifiers_sha256="3" * 64))
+    assert (state.spent[0][None].epsilon, state.spent[0]["c"].epsilon) == (3, 1)
 
 
 def test_delta_has_a_maximum_of_its_own() -> None:

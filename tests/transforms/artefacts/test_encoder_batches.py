@@ -22,6 +22,8 @@ from encoders import (
 
 from quietcorpus.transforms.artefacts.encoder import Encoder
 
+pytestmark = pytest.mark.slow
+
 
 def test_an_embedding_depends_on_its_sentence_alone(packaged: Encoder) -> None:
     """Kills: batches padded to their longest sentence, a last batch that is not filled up, rows

@@ -14,6 +14,8 @@ from encoders import KEY, is_of_the_sentence_alone, of_tokens, packaged_folder, 
 from quietcorpus.transforms.artefacts import encoder as module
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, Encoder, EncoderSource
 
+pytestmark = pytest.mark.slow
+
 
 def test_embeddings_are_the_models(packaged: Encoder) -> None:
     """Kills: another pooling or none, blanks that are attended to, sentences that are cut early."""

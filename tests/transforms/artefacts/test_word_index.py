@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -182,7 +183,7 @@ def test_an_index_is_fetched_once_and_kept(
     assert_same(opened(stored), word_index)
     assert proxy.fetched() == WHOLE
     # Another process finds it, and does not even know whether the store is there.
-    proxy.forbidden = "/"
+    proxy.refused = re.compile("/")
     seen = len(proxy.seen)
     assert_same(opened(stored), word_index)
     assert len(proxy.seen) == seen
@@ -371,7 +372,7 @@ def test_a_kept_copy_gains_files(
     assert names_in(cache) == [stored.digest, f"{stored.digest}.lock"]
     # An index that was open all the while is still whole.
     assert (getattr(first, part) == getattr(open_index(str(word_index)), part)).all()
-    proxy.forbidden = "/"
+    proxy.refused = re.compile("/")
     assert_same(opened(stored), word_index)
 
 
@@ -604,6 +605,6 @@ def test_an_index_that_cannot_be_stored_leaves_nothing(
 
     assert message("s3://absent/index").startswith("--output: s3://absent")
     prefix = f"failed/{uuid.uuid4().hex}"
-    proxy.forbidden = f"PUT /corpus/{prefix}/words.npy"
+    proxy.refused = re.compile(f"PUT /corpus/{prefix}/words.npy")
     assert message(f"s3://corpus/{prefix}").startswith(f"--output: s3://corpus/{prefix}")
     assert s3.keys(prefix) == []

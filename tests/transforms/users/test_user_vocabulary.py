@@ -183,6 +183,7 @@ def mixed_rows() -> list[Row]:
     return [rows[i] for i in np.random.default_rng().permutation(len(rows))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("held", [0, 1 << 20])
 @pytest.mark.parametrize("layout", [(1, 1000), (1, 2), (3, 2)], ids=str)
 def test_a_user_gives_each_word_one_weight(

@@ -1,0 +1,159 @@
+"""Stores that fail after the first look at them: every reader says so, and a retry is possible."""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from s3_proxy import Proxy
+from s3_server import BUCKET
+
+import quietcorpus as qc
+from quietcorpus.pipelines.environment import patience
+from quietcorpus.places import process_restored
+from quietcorpus.transforms.artefacts.candidates import CandidatesSource
+from quietcorpus.transforms.errors import StoreUnavailable
+
+if TYPE_CHECKING:
+    from s3_server import S3Server
+
+    from tests.conftest import Workspace
+
+PATIENCE_SECONDS = 180
+FAILING, REFUSING = (503, "SlowDown"), (403, "AccessDenied")
+
+
+@pytest.fixture
+def proxy(s3: S3Server) -> Iterator[Proxy]:
+    """A proxy before the server, which can answer in its stead."""
+    with Proxy(s3.endpoint) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+@pytest.fixture
+def remote(workspace: Workspace, s3: S3Server, proxy: Proxy) -> Workspace:
+    """A workspace with a corpus in the store, whose commands meet the proxy and try once."""
+    workspace.environment |= s3.environment | {
+        "AWS_ENDPOINT_URL_S3": proxy.url,
+        "AWS_MAX_ATTEMPTS": "1",
+    }
+    path = workspace.parquet({"text": ["quiet world"] * 20})
+    s3.client().upload_file(str(path), BUCKET, "in/corpus.parquet")
+    s3.client().upload_file(str(workspace.folder / "vocabulary.txt"), BUCKET, "vocabulary.txt")
+    return workspace
+
+
+@pytest.fixture
+def here(remote: Workspace, monkeypatch: pytest.MonkeyPatch, s3: S3Server) -> Workspace:
+    """The same for calls in this process, which give up at the first failure."""
+    for name in (*s3.environment, "AWS_MAX_ATTEMPTS", "QUIETCORPUS_MASTER_KEY"):
+        monkeypatch.setenv(name, remote.environment[name])
+    monkeypatch.setenv("QUIETCORPUS_CACHE", str(remote.folder / "cache"))
+    monkeypatch.setattr(patience, "LONGEST_SECONDS", -1.0)
+    return remote
+
+
+REMOTE = {
+    "input": {"path": "s3://corpus/in/*.parquet"},
+    "output": "s3://corpus/never",
+    "mechanism.vocabulary": {"public": "s3://corpus/vocabulary.txt"},
+}
+# The first look at a place, which every run begins with, goes through: it is another request.
+READS: dict[str, tuple[str, str]] = {
+    "vocabulary": ("HEAD /corpus/vocabulary", "mechanism.vocabulary.public: s3://corpus/vocab"),
+    "listing": (r"GET /corpus\?(?!.*max-keys).*prefix=in", "input.path: s3://corpus/in/"),
+    "file": ("HEAD /corpus/in/", "input.path: s3://corpus/in/corpus.parquet"),
+    "card": ("HEAD /corpus/never/release.json", "output: s3://corpus/never"),
+    "index": ("HEAD /corpus/index/manifest", "mechanism.index: s3://corpus/index"),
+    "vectors": ("HEAD /corpus/index/vectors", "mechanism.index: s3://corpus/index"),
+}
+
+
+@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("status", [FAILING, REFUSING], ids=["failing", "refusing"])
+def test_a_release_whose_store_fails_can_be_tried_again(
+    here: Workspace,
+    s3: S3Server,
+    proxy: Proxy,
+    word_index: Path,
+    words: Callable[..., dict[str, Any]],
+    read: str,
+    status: tuple[int, str],
+) -> None:
+    # Kills: an outage that is bad input, which no scheduler tries again; a refusal that is one.
+    changes: dict[str, Any] = REMOTE
+    if read in ("index", "vectors"):
+        for path in word_index.iterdir():
+            s3.client().upload_file(str(path), BUCKET, f"index/{path.name}")
+        changes = {**REMOTE, **words(index="s3://corpus/index")}
+        del changes["mechanism.vocabulary"]
+    pattern, named = READS[read]
+    proxy.refused, proxy.status = re.compile(pattern), status
+    kind = StoreUnavailable if status == FAILING else qc.InputError
+    with pytest.raises((qc.InputError, qc.StageError)) as raised:
+        qc.release(here.spec(changes))
+    assert type(raised.value) is kind, raised.value
+    assert str(raised.value).startswith(named)
+    if status == FAILING:
+        assert "cannot be used now: it answers 503; run again later" in str(raised.value)
+    proxy.refused = re.compile("(?!)")
+    assert not [key for key in s3.keys("") if "never" in key]
+
+
+@pytest.mark.usefixtures("here")
+def test_candidates_whose_store_fails(proxy: Proxy) -> None:
+    # Kills: candidates that an outage makes none.
+    proxy.refused, proxy.status = re.compile("/corpus/made"), FAILING
+    with process_restored(), pytest.raises(qc.Unavailable, match=r"^given: s3://corpus/made"):
+        CandidatesSource.resolve("given", "s3://corpus/made")
+
+
+def test_a_verification_whose_store_fails(here: Workspace, proxy: Proxy) -> None:
+    # Kills: a release that an outage makes no release, or a damaged one.
+    qc.release(here.spec(REMOTE | {"output": "s3://corpus/made"}))
+    for pattern in ("release.json", "part-00000", "README.md", r"\?.*prefix=made"):
+        proxy.refused, proxy.status = re.compile(pattern), FAILING
+        with pytest.raises(qc.Unavailable, match=r"^s3://corpus/made.*: it answers 503; run again"):
+            qc.verify("s3://corpus/made")
+    proxy.refused = re.compile("(?!)")
+    assert qc.verify("s3://corpus/made").counts.documents == 20
+
+
+def test_an_outage_in_the_middle_of_a_file(here: Workspace, s3: S3Server, proxy: Proxy) -> None:
+    # Kills: a corpus that an outage makes a damaged one, in a worker too.
+    lines = b'{"text": "quiet world"}\n' * 1000
+    s3.client().put_object(Bucket=BUCKET, Key="lines/a.jsonl", Body=lines)
+    proxy.refused, proxy.status = re.compile("GET /corpus/lines/a"), FAILING
+    changes = REMOTE | {"input": {"path": "s3://corpus/lines/*"}}
+    with pytest.raises(qc.Unavailable, match="it answers 503"):
+        qc.release(here.spec(changes))
+
+
+@pytest.mark.slow
+def test_a_command_tells_of_an_outage_and_ends_with_1(remote: Workspace, proxy: Proxy) -> None:
+    # Kills: attempts that go on for nine minutes and say nothing; exit code 2.
+    proxy.refused, proxy.status = re.compile(READS["vocabulary"][0]), FAILING
+    began = time.monotonic()
+    done = remote.run("release", str(remote.spec(REMOTE)))
+    assert time.monotonic() - began < PATIENCE_SECONDS
+    assert "WARNING a store fails (it answers 503); it is asked again in " in done.stderr
+    message = remote.error_of(done, code=1)
+    assert message.startswith("mechanism.vocabulary.public: s3://corpus/vocabulary.txt cannot be u")
+
+
+@pytest.mark.usefixtures("here")
+def test_a_store_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Kills: a connection that nobody takes, told as a missing file.
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        port = nobody.getsockname()[1]
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{port}")
+    with pytest.raises(qc.Unavailable, match="cannot be used now: it does not answer; run"):
+        qc.verify("s3://corpus/made")

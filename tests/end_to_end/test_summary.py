@@ -1,0 +1,116 @@
+"""`release --summary`: what a scheduler learns of a run, and that it learns nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from canaries import CANARY, IDENTIFIER, assert_unseen, needles_of
+from ruamel.yaml import YAML
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+PATIENCE_SECONDS = 60
+
+
+def summary(workspace: Workspace) -> dict[str, Any]:
+    """The last run's summary, which is whole and alone."""
+    folder = workspace.folder / "runs"
+    assert [path.name for path in folder.iterdir()] == ["summary.json"]
+    content: dict[str, Any] = json.loads((folder / "summary.json").read_text())
+    return content
+
+
+def run(workspace: Workspace, changes: dict[str, Any], *arguments: str) -> tuple[int, str]:
+    spec = str(workspace.spec(changes))
+    done = workspace.run("release", spec, "--summary", "runs/summary.json", *arguments)
+    assert done.returncode == summary(workspace)["exit_code"], done.stderr
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_a_release_with_a_ledger_until_its_cap(workspace: Workspace) -> None:
+    # Kills: a summary of another run, of numbers that are not the card's, or of a cap that is
+    # reached as of any other refusal.
+    cap = {"definition": "limited-precision", "precision": 2, "epsilon": 4, "delta": 1e-6}
+    with (workspace.folder / "caps.yaml").open("w") as stream:
+        YAML(typ="safe").dump({"corpus": "input", "caps": [cap]}, stream)
+    assert workspace.run("ledger", "init", "ledger", "caps.yaml").returncode == 0
+    changes = {"ledger": "ledger", "rejects": {"path": "rejects", "max_share": 0.5}}
+    workspace.json_lines(["hello quiet world", "alpha beta", b"{"])
+    assert run(workspace, changes)[0] == 0
+    made, card = summary(workspace), workspace.card()
+    assert (made["schema_version"], made["outcome"], made["release"]) == (1, "published", "test")
+    assert (made["documents"], made["rejects"], "reason" in made) == (2, 1, False)
+    assert (made["cost"], made["ledger"]) == (card["budget"]["total"], card["ledger"])
+    text = (workspace.output / "release.json").read_bytes()
+    assert made["card_sha256"] == hashlib.sha256(text).hexdigest()
+    assert 0 < made["seconds"] < PATIENCE_SECONDS
+    # The same again; and another that the cap has no room for.
+    assert run(workspace, changes, "--if-exists=ok")[0] == 0
+    again = summary(workspace)
+    assert (again["outcome"], again["card_sha256"]) == ("existed", made["card_sha256"])
+    assert again["run"] != made["run"]
+    assert run(workspace, changes | {"release": "two", "output": "released/two"})[0] == 3
+    assert (summary(workspace)["outcome"], summary(workspace)["reason"]) == (
+        "refused",
+        "cap_reached",
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason", "release"),
+    [
+        ({"mechanism.epsilon": "many"}, "bad_spec", None),
+        ({"input.path": "absent/*.jsonl"}, "bad_input", "test"),
+    ],
+)
+def test_a_refusal(
+    workspace: Workspace, changes: dict[str, Any], reason: str, release: str | None
+) -> None:
+    # Kills: a summary of those runs alone that began.
+    assert run(workspace, changes)[0] == 2
+    found = summary(workspace)
+    assert (found["outcome"], found["reason"], found.get("release")) == ("refused", reason, release)
+
+
+def test_a_summary_in_the_output_is_refused(workspace: Workspace) -> None:
+    spec = str(workspace.spec())
+    done = workspace.run("release", spec, "--summary", "released/out/summary.json")
+    assert workspace.error_of(done).startswith("--summary: ")
+    assert not workspace.output.exists()
+
+
+@pytest.mark.slow
+def test_an_interruption(workspace: Workspace) -> None:
+    # Kills: a run that a scheduler stops, and that leaves no summary or one of a failure.
+    workspace.json_lines(["quiet world hello"] * 400_000)
+    command = workspace.command("release", str(workspace.spec()), "--summary", "runs/summary.json")
+    process = subprocess.Popen(command, cwd=workspace.folder, env=workspace.environment)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not list(workspace.output.parent.glob(".out.staging-*")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(PATIENCE_SECONDS) == 130
+    found = summary(workspace)
+    assert (found["outcome"], found["reason"]) == ("interrupted", "interrupted")
+
+
+def test_no_summary_tells_of_the_corpus(workspace: Workspace) -> None:
+    # Kills: a message, a path of a record, a key or a word of a document in a summary.
+    columns = {"text": [CANARY, "quiet world"], "case": [IDENTIFIER, "1"]}
+    workspace.parquet(columns)
+    changes = {"input": {"path": "input/*.parquet", "id": "case"}}
+    workspace.spec(changes)
+    needles = needles_of(workspace)
+    assert run(workspace, changes)[0] == 0
+    assert_unseen(needles, workspace.folder / "runs", workspace.input, "", "")
+    workspace.parquet({"text": [CANARY] * 2, "case": [IDENTIFIER] * 2})
+    assert run(workspace, changes | {"output": "released/other"})[0] == 2
+    assert_unseen(needles, workspace.folder / "runs", workspace.input, "", "")
