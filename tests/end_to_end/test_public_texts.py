@@ -416,7 +416,10 @@ def test_the_command_builds_a_pool_and_releases_from_it(workspace: Workspace) ->
     assert built.returncode == 0, built.stderr
     assert built.stdout.splitlines()[0] == "pool          pool"
     block = {"kind": "public-texts", "pool": "pool", "epsilon": 4, "delta": 1e-6, "nearest": 2}
-    done = workspace.release(INPUT | {"mechanism": block})
+    done = workspace.release(INPUT | {"mechanism": block}, "--summary", "summary.json")
+    told = json.loads((workspace.folder / "summary.json").read_text())
+    assert told["outcome"] == "published"
+    assert told.keys().isdisjoint({"documents", "rejects"})
     assert "guarantee Whether one document is in the corpus or not" in done.stdout
     assert "documents " not in done.stdout.split("guarantee")[0]
     refused_build = workspace.run(
