@@ -110,6 +110,33 @@ class SentencePrivacy:
 
 
 @dataclass(frozen=True)
+class DocumentPrivacy:
+    """(epsilon, delta)-differential privacy at document level, by a party that sees the documents.
+
+    For every two corpora that are equal but for one document, which is in one of them and not in
+    the other, in either order, and for every set S of outputs,
+    Pr[M(x) in S] <= exp(epsilon) Pr[M(x') in S] + delta.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+
+    definition = "document-level differential privacy"
+    unit = "one document"
+
+    @property
+    def adjacency(self) -> str:
+        """Describe how two neighbouring inputs may differ."""
+        return (
+            "the same corpus but for one document, which is in one of the two and not in the other"
+        )
+
+    def __add__(self, other: DocumentPrivacy) -> DocumentPrivacy:
+        """Compose sequentially."""
+        return DocumentPrivacy(self.epsilon + other.epsilon, self.delta + other.delta)
+
+
+@dataclass(frozen=True)
 class UserPrivacy:
     """(epsilon, delta)-differential privacy at user level, with an epsilon of its own for a group.
 
@@ -159,7 +186,7 @@ class UserPrivacy:
         return UserPrivacy(self.epsilon + other.epsilon, self.delta + other.delta, groups)
 
 
-Guarantee = LimitedPrecision | MetricPrivacy | SentencePrivacy | UserPrivacy
+Guarantee = LimitedPrecision | MetricPrivacy | SentencePrivacy | DocumentPrivacy | UserPrivacy
 _G = TypeVar("_G", bound=Guarantee)
 
 

@@ -22,6 +22,7 @@ from quietcorpus.transforms.errors import InputError
 
 if TYPE_CHECKING:
     from quietcorpus.indexes.candidates import CandidatesManifest
+    from quietcorpus.indexes.pool import PoolManifest
     from quietcorpus.indexes.word_index import IndexManifest
     from quietcorpus.pipelines.calibrate.bags import Calibrated
     from quietcorpus.pipelines.calibrate.sentences import Outcome
@@ -625,6 +626,41 @@ def build_candidates(
         least_sentences=least_sentences,
         most_sentences=most_sentences,
         seed=seed,
+        progress=progress,
+    )
+
+
+def build_pool(
+    source: Place,
+    output: Place,
+    *,
+    provenance: Literal["public"],
+    text: str = "text",
+    encoder: str = "all-MiniLM-L6-v2",
+    progress: bool = False,
+) -> PoolManifest:
+    """Make a pool of public texts, for `kind: public-texts`, in this process.
+
+    Args:
+        source: a file, a glob or a folder of Parquet, JSON Lines, CSV or text.
+        output: an empty place for the pool.
+        provenance: of the documents and of the encoder's training data; it must be public.
+        text: the column of the text.
+        encoder: a folder, or the name, of a sentence-transformers model.
+        progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
+
+    Raises:
+        InputError: anything that a person can mend.
+    """
+    _flags(progress=progress)
+    from quietcorpus.pipelines.artefacts import pool as job
+
+    return job.build(
+        fspath(source),
+        fspath(output),
+        text=text,
+        provenance=provenance,
+        encoder=encoder,
         progress=progress,
     )
 

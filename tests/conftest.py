@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 from machine import BARE_NAMES, MASTER_KEY, required
 from public_candidates import PUBLIC_TEXTS, build_candidates
+from public_pools import TOPICS, make_pool, texts_on
 from ruamel.yaml import YAML
 from s3_server import WEED, S3Server
 
@@ -413,6 +414,28 @@ def sentences(candidates: Path) -> Callable[..., dict[str, Any]]:
             "most_sentences": 4,
         }
         return {"mechanism": {k: v for k, v in (whole | block).items() if v is not ...}}
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pool of eight texts on each of five topics; nobody may change it."""
+
+    def build(folder: Path) -> None:
+        make_pool(folder / "built", texts_on(list(TOPICS), 8, 1))
+
+    return made_once(tmp_path_factory, "pool", build) / "built"
+
+
+@pytest.fixture(scope="session")
+def public_texts(pool: Path) -> Callable[..., dict[str, Any]]:
+    """Makes the changes by which a workspace's spec becomes one of public texts."""
+
+    def make(**block: Any) -> dict[str, Any]:
+        whole = {"kind": "public-texts", "pool": str(pool), "epsilon": 8, "delta": 1e-6}
+        given = whole | {"nearest": 3} | block
+        return {"mechanism": {k: v for k, v in given.items() if v is not ...}}
 
     return make
 

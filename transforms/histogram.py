@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import apache_beam as beam
 import numpy as np
@@ -12,9 +12,10 @@ from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.histogram import Counts, Histogram
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.transforms.array_sums import AddCounts, PartialSum
 from quietcorpus.transforms.errors import redacted
 from quietcorpus.transforms.metrics import Progress
-from quietcorpus.transforms.parts import Parts, joined, require_all
+from quietcorpus.transforms.parts import require_all
 from quietcorpus.transforms.reading.documents import Corpus, Split
 from quietcorpus.transforms.reading.identifiers import TAG, Identifiers
 from quietcorpus.transforms.reading.sources import read
@@ -56,39 +57,11 @@ class ReleaseHistogram(beam.PTransform):
         ).with_outputs(TALLIES, TAG, main="counts")
         weights = (
             counted.counts
-            | "over the corpus" >> beam.CombineGlobally(_AddCounts()).without_defaults()
+            | "over the corpus" >> beam.CombineGlobally(AddCounts()).without_defaults()
             | "noise"
             >> beam.ParDo(_AddNoise(self._mechanism, self._key, self._splits), self._vocabulary)
         )
         return {"weights": weights, TALLIES: counted[TALLIES], TAG: counted[TAG]}
-
-
-_PartialSum = tuple[Counts, Parts]
-"""Exact counts, and the numbers of the splits whose texts they cover."""
-
-
-_Total = tuple[Counts, list[int]]
-
-
-class _AddCounts(beam.CombineFn):
-    """A combiner that adds counts; raises StageError if a split occurs twice."""
-
-    def create_accumulator(self) -> _Total:
-        # Without dimensions: the size of the vocabulary is unknown here, and broadcasting adds it.
-        return np.zeros((), dtype=np.int64), []
-
-    def add_input(self, total: _Total, more: _PartialSum) -> _Total:
-        total[1].extend(more[1])
-        return total[0] + more[0], total[1]
-
-    def merge_accumulators(self, totals: Iterable[_Total]) -> _Total:
-        merged = self.create_accumulator()
-        for counts, parts in totals:
-            merged = self.add_input(merged, (counts, tuple(parts)))
-        return merged
-
-    def extract_output(self, total: _Total) -> _PartialSum:
-        return total[0], joined([tuple(total[1])])
 
 
 class _CountTerms(beam.DoFn):
@@ -130,7 +103,7 @@ class _AddNoise(beam.DoFn):
         self._release_key: ReleaseKey = self._key()
 
     @redacted
-    def process(self, total: _PartialSum, vocabulary: Vocabulary) -> Iterator[Counts]:
+    def process(self, total: PartialSum, vocabulary: Vocabulary) -> Iterator[Counts]:
         counts, parts = total
         require_all(parts, self._splits)
         yield release_histogram(self._mechanism, counts, vocabulary, self._release_key)

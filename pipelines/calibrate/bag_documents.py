@@ -128,7 +128,7 @@ class Drawn:
                 f"histogram: {path} has a vocabulary without weights; give a release of "
                 "`kind: histogram`, or one with `mechanism.histogram_epsilon`"
             )
-        counts, size = weights.to_numpy(), card.counts.documents
+        counts, size = weights.to_numpy(), card.documents
         if counts.sum() <= 0:  # after clipping, noise alone would pass for words
             raise InputError(f"histogram: {path} counts no words")
         _refuse_few("histogram", documents or size)

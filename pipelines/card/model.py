@@ -176,7 +176,9 @@ class Card(Part):
     ledger: LedgerEntry | None = None
     reconstruction: Reconstruction | None = None
     artefacts: list[Artefact]
-    counts: Counts
+    counts: Counts | None = Field(
+        None, description="absent where they would tell whether one document is in the corpus"
+    )
     columns: list[str] = Field(
         description="allow-listed columns, copied as they are, by their names in the data files"
     )
@@ -186,6 +188,13 @@ class Card(Part):
     files: list[File]
     readme_sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="of README.md")
     software: dict[str, str]
+
+    @property
+    def documents(self) -> int:
+        """Return the number of documents; raises ValueError if the card does not state it."""
+        if self.counts is None:
+            raise ValueError("the card does not state how many documents there are")
+        return self.counts.documents
 
     @property
     def kept(self) -> list[str]:

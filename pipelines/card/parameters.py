@@ -12,6 +12,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from quietcorpus.mechanisms.guarantees import (
+    DocumentPrivacy,
     Guarantee,
     LimitedPrecision,
     MetricPrivacy,
@@ -99,6 +100,30 @@ class SentenceParameters(Part):
         return SentencePrivacy(Fraction(self.epsilon_exact))
 
 
+class DocumentParameters(Part):
+    """The numbers of document-level privacy."""
+
+    epsilon: float = Field(gt=0, description="epsilon of one document, rounded up")
+    epsilon_exact: str = Field(description="epsilon as a rational, p/q")
+    delta: float = Field(gt=0, lt=1, description="delta, rounded up")
+    delta_exact: str = Field(description="delta as a rational, p/q")
+
+    @classmethod
+    def of(cls, guarantee: DocumentPrivacy) -> DocumentParameters:
+        """Return the numbers of `guarantee`."""
+        return cls(
+            epsilon=round_up(guarantee.epsilon),
+            epsilon_exact=str(guarantee.epsilon),
+            delta=round_up(guarantee.delta),
+            delta_exact=str(guarantee.delta),
+        )
+
+    @property
+    def guarantee(self) -> DocumentPrivacy:
+        """Return the guarantee with these numbers."""
+        return DocumentPrivacy(Fraction(self.epsilon_exact), Fraction(self.delta_exact))
+
+
 class GroupParameters(Part):
     """The numbers of the users of one group."""
 
@@ -139,7 +164,13 @@ class UserParameters(Part):
         return UserPrivacy(Fraction(self.epsilon_exact), Fraction(self.delta_exact), groups)
 
 
-Parameters = LimitedPrecisionParameters | MetricParameters | SentenceParameters | UserParameters
+Parameters = (
+    LimitedPrecisionParameters
+    | MetricParameters
+    | SentenceParameters
+    | DocumentParameters
+    | UserParameters
+)
 _PARAMETERS: TypeAdapter[Parameters] = TypeAdapter(Parameters)
 EXACT = "_exact"
 """The end of a rational's name; before it stands the name of its decimal."""
@@ -154,6 +185,8 @@ def parameters(guarantee: Guarantee) -> Parameters:
             return MetricParameters.of(guarantee)
         case SentencePrivacy():
             return SentenceParameters.of(guarantee)
+        case DocumentPrivacy():
+            return DocumentParameters.of(guarantee)
         case UserPrivacy():
             return UserParameters.of(guarantee)
 
@@ -189,7 +222,7 @@ def costs(parameters: Parameters) -> str:
             return f"{epsilon} * d a word{shared}"
         case SentenceParameters():
             return f"{epsilon} a sentence"
-        case LimitedPrecisionParameters() | UserParameters():
+        case LimitedPrecisionParameters() | DocumentParameters() | UserParameters():
             delta = Fraction(parameters.delta_exact)
             return epsilon + (f", delta {ceiling(delta)}" if delta else "")
 

@@ -16,6 +16,7 @@ from quietcorpus.pipelines.card.model import (
     Spread,
 )
 from quietcorpus.pipelines.card.parameters import (
+    DocumentParameters,
     LimitedPrecisionParameters,
     MetricParameters,
     Parameters,
@@ -65,9 +66,14 @@ def render(card: Card) -> str:
         parts.append("Artefacts:\n\n" + "".join(map(_artefact, card.artefacts)))
     if card.reconstruction:
         parts.append(_reconstructed(card.reconstruction))
-    parts.append(
+    counted = (
         f"{card.counts.documents:,} documents, {card.counts.rejected:,} unreadable records "
-        f"rejected. Made on {card.created} by quietcorpus {card.software['quietcorpus']}. "
+        "rejected. "
+        if card.counts
+        else ""
+    )
+    parts.append(
+        f"{counted}Made on {card.created} by quietcorpus {card.software['quietcorpus']}. "
         "`quietcorpus verify` checks every file against `release.json`.\n"
     )
     return "\n".join(parts)
@@ -113,7 +119,7 @@ def _numbers(total: Parameters) -> str:
             return f"N = {total.precision}, {costs(total)}"
         case MetricParameters():
             return f"{costs(total)}, d the {total.metric}"
-        case SentenceParameters():
+        case SentenceParameters() | DocumentParameters():
             return costs(total)
         case UserParameters():
             groups = "; ".join(

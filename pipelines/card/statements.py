@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from quietcorpus.mechanisms.guarantees import (
+    DocumentPrivacy,
     Guarantee,
     LimitedPrecision,
     MetricPrivacy,
@@ -59,6 +60,8 @@ def statement(total: Guarantee, artefacts: Sequence[Artefact] = ()) -> str:
             own = _metric_statement(total)
         case SentencePrivacy():
             own = _sentence_statement(total)
+        case DocumentPrivacy():
+            own = _document_statement(total)
         case UserPrivacy():
             own = _user_statement(total)
     extra = (
@@ -96,6 +99,14 @@ def _sentence_statement(total: SentencePrivacy) -> str:
         f"outcome of this release likelier by a factor of at most exp({ceiling(total.epsilon)}), "
         f"and replacing a of them by one of at most exp(a * {ceiling(total.epsilon)}), whatever a "
         "reader knows already but the key."
+    )
+
+
+def _document_statement(total: DocumentPrivacy) -> str:
+    return (
+        "Whether one document is in the corpus or not makes any outcome of this release equally "
+        f"likely within a factor of exp({ceiling(total.epsilon)}), up to a chance of "
+        f"{ceiling(total.delta)}, whatever a reader knows already but the key."
     )
 
 

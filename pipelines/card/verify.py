@@ -111,8 +111,11 @@ def _check_completeness(output: str, card: Card) -> None:
     if ("id" in card.columns) != (card.id_column is not None):
         raise InputError(f"{uri}: columns: it does not say which of the input's is copied as id")
     rows = sum(file.rows for file in card.files if file.path.startswith("data/"))
-    if "data" in card.mechanism.files and rows != card.counts.documents:
-        raise InputError(f"{uri}: counts: {card.counts.documents} documents, but {rows} rows")
+    if "data" not in card.mechanism.files:
+        return
+    stated = card.counts.documents if card.counts else "no number of"
+    if rows != stated:
+        raise InputError(f"{uri}: counts: {stated} documents, but {rows} rows")
 
 
 def _check_readme(uri: str, card: Card) -> None:

@@ -11,7 +11,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from quietcorpus.mechanisms.guarantees import Guarantee, LimitedPrecision, MetricPrivacy, ceiling
+from quietcorpus.mechanisms.guarantees import (
+    DocumentPrivacy,
+    Guarantee,
+    LimitedPrecision,
+    MetricPrivacy,
+    ceiling,
+)
 from quietcorpus.pipelines.card.model import Artefact, Meaning
 from quietcorpus.pipelines.card.parameters import EXACT
 
@@ -21,6 +27,8 @@ MOST_UNCHANGED = 0.5
 LEAST_WORDS = Fraction(1, 2)
 """The share of a vocabulary that should stand out from the noise."""
 
+_BY_CHANCE = Fraction(1, 370)
+"""Twice the share of texts that reach three standard deviations of the noise by chance."""
 _REPLACED = 2  # in L1: a replaced word is one removed and one added
 _LONG = 14  # from this epsilon on, odds are stated as a power of ten
 _WORTH = "the vectors' worth, of which no guarantee speaks: "
@@ -53,8 +61,14 @@ def of_guarantee(total: Guarantee, artefacts: Sequence[Artefact]) -> list[Weakne
             own = _of_epsilon(word, "twice epsilon", _REPLACED * total.epsilon)
         case _:
             own = _of_epsilon(total.unit, "epsilon", total.epsilon)
-    delta = _of_delta(total.delta) if isinstance(total, LimitedPrecision) else []
-    return [*own, *delta, *inherited]
+    match total:
+        case LimitedPrecision(delta=delta):
+            likely = _of_delta("passages", delta, "mechanism.vocabulary.private.delta")
+        case DocumentPrivacy(delta=delta):
+            likely = _of_delta("documents", delta, "mechanism.delta")
+        case _:
+            likely = []
+    return [*own, *likely, *inherited]
 
 
 def _of_epsilon(whose: str, name: str, epsilon: Fraction) -> list[Weakness]:
@@ -74,14 +88,14 @@ def _odds(epsilon: Fraction) -> str:
     return f"10^{math.ceil(float(epsilon) / math.log(10))}"
 
 
-def _of_delta(delta: Fraction) -> list[Weakness]:
+def _of_delta(what: str, delta: Fraction, key: str) -> list[Weakness]:
     if delta <= MOST_DELTA:
         return []
     said = (
-        f"passages with certainty: delta, {ceiling(delta)}, is above {ceiling(MOST_DELTA)}, and a "
+        f"{what} with certainty: delta, {ceiling(delta)}, is above {ceiling(MOST_DELTA)}, and a "
         f"mechanism that published one document in {math.floor(1 / delta):,} whole would keep to it"
     )
-    return [Weakness(said, "lower mechanism.vocabulary.private.delta")]
+    return [Weakness(said, f"lower {key}")]
 
 
 def _of_inherited(artefact: Artefact) -> list[Weakness]:
@@ -172,3 +186,14 @@ def of_left_out(kept: int, words: int) -> list[Weakness]:
         return []
     said = f"{_WORTH}{kept:,} of {words:,} words stand out of the noise; the others are left out"
     return [Weakness(said, "gather more users, or give fewer words")]
+
+
+def of_unchosen(chosen: int, texts: int) -> list[Weakness]:
+    """Judge public texts by how many of them would stand out of the noise without any vote."""
+    if chosen >= _BY_CHANCE * texts:
+        return []
+    said = (
+        f"the texts' worth, of which no guarantee speaks: {chosen:,} of {texts:,} stand out of the "
+        "noise, no more than noise alone might show"
+    )
+    return [Weakness(said, "raise mechanism.epsilon, give a smaller pool, or more documents")]

@@ -19,12 +19,13 @@ from quietcorpus.pipelines.cli.options import (
 )
 
 
-@click.group(short_help="Make word indexes and candidates, and look at them.")
+@click.group(short_help="Make word indexes, candidates and pools, and look at them.")
 def index() -> None:
-    """Build and inspect what releases share: word indexes, and candidates for documents.
+    """Build and inspect what releases share: word indexes, candidates and pools.
 
     A word index holds words, their vectors and binary codes, for `kind: words`. Candidates are
-    public documents, for `kind: sentence-embeddings`. Each is built once.
+    public documents, for `kind: sentence-embeddings`, and a pool holds public texts, for `kind:
+    public-texts`. Each is built once.
     """
 
 
@@ -139,6 +140,37 @@ def build_candidates(source: str, output: str, **given: Any) -> Iterator[str]:
     """
     manifest = api.build_candidates(source, output, **given)
     yield f"candidates    {output}"
+    yield from manifest.lines()
+
+
+@command(
+    "build-pool",
+    group=index,
+    short_help="Make a pool of public texts.",
+    note="; nothing was written",
+)
+@click.argument("source")
+@new_place_option
+@provenance_option(
+    "The provenance of the texts and of the encoder's training data; it must be public."
+)
+@text_option
+@click.option(
+    "--encoder",
+    default="all-MiniLM-L6-v2",
+    show_default=True,
+    help="A folder, or the name, of a sentence-transformers model.",
+)
+@quiet_option
+def build_pool(source: str, output: str, **given: Any) -> Iterator[str]:
+    """Make a pool of the public texts at SOURCE, for `kind: public-texts`.
+
+    SOURCE is a file, a glob or a folder of Parquet, JSON Lines, CSV or text, on this machine or in
+    an object store. Each document is a text, up to 100,000 of them; empty ones are left out, and so
+    are those that an earlier one equals or nearly equals.
+    """
+    manifest = api.build_pool(source, output, **given)
+    yield f"pool          {output}"
     yield from manifest.lines()
 
 

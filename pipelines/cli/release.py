@@ -137,7 +137,8 @@ def _lines(card: Card) -> Iterator[str]:
     from quietcorpus.pipelines.card.parameters import costs, total_cost
 
     stages = [f"{stage.stage} {costs(stage.parameters)}" for stage in card.budget.stages]
-    yield f"documents {card.counts.documents:,} ({card.counts.rejected:,} records rejected)"
+    if card.counts:
+        yield f"documents {card.counts.documents:,} ({card.counts.rejected:,} records rejected)"
     yield f"guarantee {card.guarantee.statement}"
     yield f"cost      {total_cost(card.budget.total)} ({' + '.join(stages)})"
     for other in card.budget.inherited:

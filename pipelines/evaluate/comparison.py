@@ -79,6 +79,9 @@ class Comparison:
             user or getattr(described and described.mechanism, "user", None),
         )
         made = cls(release, against, spec, columns, documents, seed)
+        kind = made.card.mechanism.kind
+        if registry.part(kind, "study") is None:
+            raise InputError(f"release: nothing measures a release of the kind {kind}")
         if id_ is not None and id_ not in made.card.kept:
             kept = ", ".join(map(repr, made.card.kept)) or "none"
             raise InputError(f"id: the release keeps no column {id_!r} (it keeps {kept})")
@@ -113,10 +116,10 @@ class Comparison:
     @cached_property
     def own(self) -> Draw:
         """Return the release itself as a draw; raises InputError for another corpus."""
-        if self.card.counts.documents != self.sample.of:
+        if self.card.documents != self.sample.of:
             raise InputError(
                 f"against: the corpus has {self.sample.of:,} documents and the release "
-                f"{self.card.counts.documents:,}; give the corpus that the release was made of"
+                f"{self.card.documents:,}; give the corpus that the release was made of"
             )
         return self.study.own or released(
             self.release, self.card, self.columns, self.sample, self.seed

@@ -19,6 +19,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer
 from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
 from quietcorpus.mechanisms.conversion import at_precision
 from quietcorpus.mechanisms.guarantees import (
+    DocumentPrivacy,
     Guarantee,
     LimitedPrecision,
     MetricPrivacy,
@@ -184,6 +185,22 @@ class SentenceCap(_Cap):
         return Charge(own.epsilon) if isinstance(own, SentencePrivacy) else None
 
 
+class DocumentCap(_Cap):
+    """A cap on document-level privacy."""
+
+    definition: Literal["document"]
+
+    @property
+    def title(self) -> str:
+        """Return the account's name."""
+        return "document-level privacy"
+
+    def charge(self, cost: Cost) -> Charge | None:
+        """Return a release's charge to this account; None if the account does not count it."""
+        own = cost.guarantee
+        return Charge(own.epsilon, own.delta) if isinstance(own, DocumentPrivacy) else None
+
+
 class UserCap(_Cap):
     """A cap on user-level privacy; the first release fixes the column of the users."""
 
@@ -200,7 +217,10 @@ class UserCap(_Cap):
         return Charge(own.epsilon, own.delta) if isinstance(own, UserPrivacy) else None
 
 
-Cap = Annotated[PrecisionCap | MetricCap | SentenceCap | UserCap, Field(discriminator="definition")]
+Cap = Annotated[
+    PrecisionCap | MetricCap | SentenceCap | DocumentCap | UserCap,
+    Field(discriminator="definition"),
+]
 
 
 class Terms(Strict):

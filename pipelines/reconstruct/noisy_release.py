@@ -58,7 +58,7 @@ class NoisyRelease:
                 f"{path}: holds no noisy bins, and nothing better can be made of what was clipped; "
                 "release with `include: [bins]` in a mechanism of the kind bag-of-words"
             )
-        if card.counts.documents == 0:
+        if card.documents == 0:
             raise InputError(f"{path}: holds no documents, so that there is nothing to reconstruct")
         try:
             found = cls._read(card, mechanism, absolute(path))
@@ -131,7 +131,7 @@ class NoisyRelease:
     @property
     def documents(self) -> int:
         """Return the number of documents."""
-        return self.card.counts.documents
+        return self.card.documents
 
     @property
     def files(self) -> list[File]:

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from quietcorpus.indexes.tokenizer import DESCRIPTION
-from quietcorpus.mechanisms.guarantees import UserPrivacy, round_up
+from quietcorpus.mechanisms.guarantees import DocumentPrivacy, UserPrivacy, round_up
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.card.mechanism import class_of
@@ -49,13 +49,20 @@ def describe(
         meaning=account.meaning,
         ledger=counted,
         artefacts=list(kind.artefacts),
-        counts=card.Counts(documents=tally.documents, rejected=tally.rejected),
+        counts=_counts(account, tally),
         columns=list(kept(spec)),
         id_column=kept(spec).get("id"),
         files=[card.File(path=f.path, sha256=f.sha256, rows=f.rows) for f in files],
         readme_sha256="0" * 64,  # until the README is rendered, from the rest of this card
         software=software(),
     )
+
+
+def _counts(account: Account, tally: Tally) -> card.Counts | None:
+    """Return the numbers of records, unless they would tell whether one document is there."""
+    if isinstance(account.total, DocumentPrivacy):
+        return None
+    return card.Counts(documents=tally.documents, rejected=tally.rejected)
 
 
 def stated(spec: Spec) -> dict[str, Any]:
@@ -87,9 +94,9 @@ def _resolved(value: Any) -> Any:
 
 def _not_protected(spec: Spec, account: Account) -> list[str]:
     """Return what this release does not protect."""
-    within = [] if isinstance(account.total, UserPrivacy) else _of_documents(spec)
+    whole = isinstance(account.total, DocumentPrivacy | UserPrivacy)
     return [
-        *within,
+        *([] if whole else _of_documents(spec)),
         *_of_partitions(spec),
         *account.not_protected,
         "what other releases of the corpus say: the costs of all of them add up, and so do those "

@@ -155,6 +155,7 @@ class Recorder:
     def _summary(self, error: BaseException | None) -> RunSummary:
         failed = error is not None and not isinstance(error, GraphIsValid)
         card = self._card
+        counts = card.counts if card else None
         return RunSummary(
             run=uuid.uuid4().hex,
             release=self._spec.release if self._spec else None,
@@ -163,8 +164,8 @@ class Recorder:
             reason=self._reason(error) if error is not None and failed else None,
             began=self._began.isoformat(timespec="seconds"),
             seconds=round(time.monotonic() - self._clock, 3),
-            documents=card.counts.documents if card else None,
-            rejects=card.counts.rejected if card else None,
+            documents=counts.documents if counts else None,
+            rejects=counts.rejected if counts else None,
             cost=card.budget.total if card else None,
             ledger=card.ledger if card else None,
             card_sha256=self._card_sha256,

@@ -18,7 +18,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 NAMES = sorted(path.name for path in EXAMPLES.glob("*.yaml"))
-ARTEFACTS = ("words", "sentence")  # what these need takes long to make
+ARTEFACTS = ("words", "sentence", "public")  # what these need takes long to make
 
 
 @pytest.fixture
@@ -56,3 +56,12 @@ def test_an_example_of_words_runs(prepared: Workspace, word_index: Path, name: s
 def test_the_example_of_sentences_runs(prepared: Workspace, candidates: Path) -> None:
     shutil.copytree(candidates, prepared.folder / "build/demo/candidates")
     run(prepared, "sentence-embeddings.yaml", "build/demo")
+
+
+def test_the_example_of_public_texts_runs(prepared: Workspace) -> None:
+    built = prepared.run(
+        *("index", "build-pool", "build/demo/corpus.jsonl", "--output", "build/demo/pool"),
+        "--provenance=public",
+    )
+    assert built.returncode == 0, built.stderr
+    run(prepared, "public-texts.yaml", "build/demo")

@@ -42,7 +42,7 @@ def test_another_encoder(
     message = refusal(workspace, sentences(**block))
     digest = json.loads((candidates / "manifest.json").read_text())["encoder"]["sha256"]
     assert message == (
-        f"mechanism.encoder: {other} is not the encoder that the candidates were made with "
+        f"mechanism.encoder: {other} is not the encoder of the candidates "
         f"({PACKAGED}, 384 dimensions, sha256 {digest[:12]}...); give that one, or build "
         "candidates with this"
     )

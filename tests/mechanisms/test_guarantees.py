@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quietcorpus.mechanisms.guarantees import (
+    DocumentPrivacy,
     LimitedPrecision,
     MetricPrivacy,
     Spending,
@@ -148,6 +149,16 @@ def test_metric_adjacency_names_the_metric() -> None:
     assert stated.per == "word"
     with pytest.raises(FrozenInstanceError):
         stated.epsilon = Fraction(0)  # type: ignore[misc]
+
+
+@given(pairs=pairs)
+def test_document_privacy_composes_to_the_exact_sum(pairs: list[tuple[Fraction, Fraction]]) -> None:
+    # Kills: a sum in floats, delta forgotten, the larger epsilon for the sum.
+    stages = [DocumentPrivacy(epsilon, delta) for epsilon, delta in pairs]
+    assert compose(Spending("stage", stage) for stage in stages) == DocumentPrivacy(
+        sum((e for e, _ in pairs), Fraction(0)), sum((d for _, d in pairs), Fraction(0))
+    )
+    assert "in one of the two and not in the other" in stages[0].adjacency
 
 
 ALL = UserPrivacy(Fraction(2), Fraction(1, 10**6))

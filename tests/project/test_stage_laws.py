@@ -43,10 +43,12 @@ from quietcorpus.mechanisms.skip_gram import SkipGram, negative_samples
 from quietcorpus.mechanisms.truncation import Box, NoisyMeans, Truncation
 from quietcorpus.mechanisms.user_training import Training
 from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
+from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.pipelines.kinds.training_workers import STAGE
 from quietcorpus.transforms import vocabulary
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
+from quietcorpus.transforms.artefacts.pool import PoolSource
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.codebook import Codebook, Compression, codebook
 from quietcorpus.transforms.histogram import release_histogram
@@ -65,6 +67,7 @@ from quietcorpus.transforms.users import user_vocabulary
 from quietcorpus.transforms.users.cooccurrence import Cooccurrences
 from quietcorpus.transforms.users.cooccurrence import _AddNoise as AddPairNoise
 from quietcorpus.transforms.users.users import Share, Users, _ReadShares
+from quietcorpus.transforms.votes import Strata, Voting
 
 TABLE = Path(__file__).with_name("stage_laws.json")
 ROOT = Path(quietcorpus.mechanisms.__file__).parents[1]
@@ -226,6 +229,13 @@ def shards() -> Any:
 
 
 FREQUENCIES = ThresholdedVocabulary(2, Fraction(1), Fraction(1, 100))
+VOTING = Voting(
+    Votes(3, Fraction(2), Fraction(1, 10**6)),
+    PoolSource("pool", "memory", "pool-digest"),
+    16,
+    EncoderSource("encoder", "none", "encoder-digest", "float32", "none"),
+    Strata("label", ("a", "b")),
+)
 WEIGHTS = UserVocabulary(9, Fraction(1), Fraction(1, 10**6))
 DRAWS: dict[str, Callable[[pytest.MonkeyPatch, Path], Any]] = {
     "vocabulary": lambda *_: selected(FREQUENCIES, {}),
@@ -253,6 +263,7 @@ DRAWS: dict[str, Callable[[pytest.MonkeyPatch, Path], Any]] = {
     "texts of users": lambda _, folder: user_texts(folder),
     "clipping": lambda *_: clipped_pairs(),
     "cooccurrences": lambda _, folder: pair_noise(folder),
+    "votes": lambda *_: VOTING.release(np.arange(32).reshape(2, 16), KEY).tolist(),
     "training": lambda *_: trained(),
     "training run": lambda *_: training_run(),
     "shards": lambda *_: shards(),

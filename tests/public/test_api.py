@@ -314,6 +314,7 @@ def test_bad_input_is_one_line(here: Workspace, call: Any, message: str) -> None
         ),
         lambda progress: qc.calibrate_bags(epsilons=[1], progress=progress),
         lambda progress: qc.build_candidates("a", "b", provenance="public", progress=progress),
+        lambda progress: qc.build_pool("a", "b", provenance="public", progress=progress),
     ],
 )
 def test_progress_is_yes_or_no(here: Workspace, call: Any) -> None:

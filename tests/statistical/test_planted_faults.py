@@ -54,8 +54,9 @@ from quietcorpus.mechanisms.skip_gram import SkipGram
 from quietcorpus.mechanisms.truncation import Box, Truncation
 from quietcorpus.mechanisms.user_training import Training
 from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
+from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.pipelines.audit import bags as audit_bags
-from quietcorpus.pipelines.audit import embeddings, sentences
+from quietcorpus.pipelines.audit import embeddings, public_texts, sentences
 from quietcorpus.pipelines.audit import words as audit_words
 from quietcorpus.pipelines.audit.inputs import made_up_words
 from quietcorpus.pipelines.audit.vocabulary import of_vocabulary
@@ -224,6 +225,10 @@ def users() -> Audits:
     ]
 
 
+def voters() -> Audits:
+    return public_texts.of_votes(Votes(5, Fraction(2), DELTA))
+
+
 # The truncated exponential mechanism and naive Laplace noise, which are nobody's here.
 
 TEM_EPSILON, TEM_RADIUS = 4.0, 1.0
@@ -282,7 +287,7 @@ CORRECT: dict[str, Callable[[], Audits]] = {
     for each in (
         *(bags, sparse, per_entry, histogram, selection, user_selection, madlib, in_lists),
         shared_epsilon,
-        *(brr, candidates, many_candidates, truncation, users, tem, floats),
+        *(brr, candidates, many_candidates, truncation, users, voters, tem, floats),
     )
 }
 
@@ -518,6 +523,24 @@ def unclipped(patch: Patch) -> None:
     patch.setattr(quietcorpus.pipelines.audit.embeddings, "clipped", asked)
 
 
+def unclipped_votes(patch: Patch) -> None:
+    """The whole norm for each of a document's texts."""
+    patch.setattr(Votes, "weight", STEPS)
+
+
+def half_vote_noise(patch: Patch) -> None:
+    """Noise for half of the norm."""
+    full = Votes(5, Fraction(2), DELTA).noise
+    patch.setattr(Votes, "noise", ClippedSum(full.noise_multiplier / 2))
+
+
+def noise_of_a_vote(patch: Patch) -> None:
+    """Noise for one text's vote, as if a document had no others."""
+    full = Votes(5, Fraction(2), DELTA)
+    share = Fraction(full.weight, STEPS)
+    patch.setattr(Votes, "noise", ClippedSum(full.noise.noise_multiplier * share))
+
+
 def one_step_stated(patch: Patch) -> None:
     """The cost of a single step, for all of them."""
     real = Schedule.spent
@@ -639,6 +662,23 @@ FAULTS: dict[str, tuple[Callable[[Patch], Audits], str]] = {
         "a step's sums, with and without a user",
     ),
     "users who are not clipped": (of(users, unclipped), "a step's sums, with and without a user"),
+    "votes that are not clipped, by their length": (
+        of(voters, unclipped_votes),
+        "a document's votes",
+    ),
+    "votes that are not clipped, by draws": (
+        of(voters, unclipped_votes),
+        "votes, with and without a document",
+    ),
+    "half of the noise on votes, by accounting": (of(voters, half_vote_noise), "accounting"),
+    "half of the noise on votes, by draws": (
+        of(voters, half_vote_noise),
+        "votes, with and without a document",
+    ),
+    "noise for a single text's vote": (
+        of(voters, noise_of_a_vote),
+        "votes, with and without a document",
+    ),
     "one step accounted for, of 40": (of(users, one_step_stated), "accounting"),
 }
 

@@ -87,13 +87,13 @@ class EncoderSource:
         """Describe what an embedding's last digits depend on besides the model."""
         return f"{self.arithmetic}; {self.software}"
 
-    def check(self, expected: Mapping[str, Any]) -> None:
-        """Raise InputError unless this is the encoder that the candidates' manifest names."""
+    def check(self, expected: Mapping[str, Any], what: str = "candidates") -> None:
+        """Raise InputError unless this is the encoder that the manifest of an artefact names."""
         if self.digest != expected["sha256"]:
             raise InputError(
-                f"{self.key}: {self.name} is not the encoder that the candidates were made with "
+                f"{self.key}: {self.name} is not the encoder of the {what} "
                 f"({expected['name']}, {expected['dimensions']} dimensions, sha256 "
-                f"{expected['sha256'][:12]}...); give that one, or build candidates with this"
+                f"{expected['sha256'][:12]}...); give that one, or build {what} with this"
             )
 
     def open(self) -> Encoder:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from quietcorpus.mechanisms.guarantees import (
+    DocumentPrivacy,
     Guarantee,
     LimitedPrecision,
     MetricPrivacy,
@@ -19,6 +20,7 @@ from quietcorpus.pipelines.card.weakness import (
     of_guarantee,
     of_left_out,
     of_noise,
+    of_unchosen,
     of_users,
     of_words,
 )
@@ -28,6 +30,7 @@ DELTA = Fraction(1, 10**5)
 ALL = {
     "passage": lambda epsilon: LimitedPrecision(2, epsilon),
     "sentence": SentencePrivacy,
+    "document": lambda epsilon: DocumentPrivacy(epsilon, DELTA),
     "user": lambda epsilon: UserPrivacy(epsilon, DELTA),
     "group": lambda epsilon: UserPrivacy(epsilon, DELTA, (("a", Fraction(1)), ("b", epsilon))),
 }
@@ -195,3 +198,20 @@ def test_words_that_are_left_out() -> None:
     assert of_left_out(1000, 1000) == []
     assert "499 of 1,000 words stand out of the noise" in of_left_out(499, 1000)[0].said
     assert "22 of 1,000 words stand out of the noise" in of_left_out(22, 1000)[0].said
+
+
+def test_delta_of_documents() -> None:
+    # Kills: a delta of documents that nobody looks at, a remedy that names another key.
+    assert said(DocumentPrivacy(Fraction(1), DELTA)) == []
+    (one,) = of_guarantee(DocumentPrivacy(Fraction(1), Fraction(3, 10**5)), ())
+    assert one.said.startswith("documents with certainty: delta, 3e-5, is above 1e-5")
+    assert one.remedy == "lower mechanism.delta"
+
+
+def test_texts_that_noise_alone_might_show() -> None:
+    # Kills: a warning for a release with votes, none for one without: of 7,410 texts that nobody
+    # votes for, ten stand out.
+    assert of_unchosen(20, 7400) == of_unchosen(7400, 7400) == []
+    (one,) = of_unchosen(10, 7410)
+    assert "10 of 7,410 stand out of the noise" in one.said
+    assert len(of_unchosen(0, 5)) == 1

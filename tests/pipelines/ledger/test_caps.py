@@ -10,6 +10,7 @@ from machine import MASTER_KEY
 
 from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
 from quietcorpus.mechanisms.guarantees import (
+    DocumentPrivacy,
     Guarantee,
     LimitedPrecision,
     MetricPrivacy,
@@ -160,11 +161,11 @@ BAD = {
     "an unknown per": (caps(f"{METRIC}, epsilon: 1, per: line"), r"caps\.0\.per: "),
     "an unknown definition": (
         caps("definition: renyi, epsilon: 1"),
-        r"caps\.0\.definition: not one of limited-precision, metric, sentence, user",
+        r"caps\.0\.definition: not one of limited-precision, metric, sentence, document, user",
     ),
     "no definition": (
         caps("epsilon: 1"),
-        r"caps\.0\.definition: not one of limited-precision, metric, sentence, user",
+        r"caps\.0\.definition: not one of limited-precision, metric, sentence, document, user",
     ),
     "an unknown key": (caps(f"{OWN}, epsilon: 1, cap: 2"), r"caps\.0\.cap: unknown key"),
     "an unknown key above": (caps(f"{OWN}, epsilon: 1") + "cap: 2\n", r"cap: unknown key"),
@@ -232,6 +233,7 @@ WORDS = MetricPrivacy(Madlib.metric, EPSILON)
 CODES = MetricPrivacy(BinaryRandomizedResponse.metric, EPSILON)
 SHARED = MetricPrivacy(Madlib.metric, EPSILON, "document")
 SENTENCES = SentencePrivacy(EPSILON)
+DOCUMENTS = DocumentPrivacy(EPSILON, DELTA)
 USERS = UserPrivacy(EPSILON, DELTA)
 COSTS = {
     "bag": Cost(BAG),
@@ -240,6 +242,7 @@ COSTS = {
     "codes": Cost(CODES, INDEX),
     "words of a document": Cost(SHARED, INDEX),
     "sentences": Cost(SENTENCES, "sentences of one"),
+    "documents": Cost(DOCUMENTS),
     "users": Cost(USERS, "users of the column who"),
 }
 CAPS: dict[str, dict[str, object]] = {
@@ -254,6 +257,7 @@ CAPS: dict[str, dict[str, object]] = {
         "per": "document",
     },
     "sentences": {"definition": "sentence"},
+    "documents": {"definition": "document", "delta": "1e-5"},
     "users": {"definition": "user", "delta": "1e-5"},
 }
 
@@ -263,7 +267,11 @@ CAPS: dict[str, dict[str, object]] = {
 def test_a_release_is_charged_to_its_own_account_alone(cap: str, cost: str) -> None:
     # Kills: any cap that takes another definition, metric, index or `per`; a delta that is lost.
     (own,) = Terms.model_validate({"corpus": "/c", "caps": [CAPS[cap] | {"epsilon": 9}]}).caps
-    expected = Charge(EPSILON, DELTA if cost == "users" else Fraction(0)) if cap == cost else None
+    expected = (
+        Charge(EPSILON, DELTA if cost in ("users", "documents") else Fraction(0))
+        if cap == cost
+        else None
+    )
     assert own.charge(COSTS[cost]) == expected
 
 

@@ -1,0 +1,198 @@
+"""A pool of public texts that documents vote for, as a folder, mapped into memory.
+
+manifest.json     the artefact's description; see `quietcorpus.indexes.folder`
+texts.arrow       an Arrow file with the column `text`, large_string, m rows
+vectors.npy       float32 (m, d): each text's embedding, scaled to one length and rounded to whole
+                  numbers
+
+Products of whole-number vectors so short are whole numbers below 2^24, which float32 holds exactly
+in any order of additions. So the nearest texts of a vector are the same on every machine and in
+whatever company it is searched for: votes must depend on their own document alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from quietcorpus.indexes import folder
+from quietcorpus.indexes.faiss_library import faiss
+from quietcorpus.indexes.folder import MANIFEST, ArtefactError
+
+VERSION = 1
+FORMAT = "quietcorpus-pool"
+TEXTS, VECTORS = "texts.arrow", "vectors.npy"
+FILES = TEXTS, VECTORS
+MOST_TEXTS = 100_000
+"""The largest pool: every text of it is compared with every document."""
+LARGEST_SQUARE = 1 << 23
+"""The largest squared length of a vector: products of two stay below 2^24."""
+_SPARE = 8  # texts that FAISS proposes besides the nearest, so that few ties reach the last place
+_ROWS_AT_ONCE = 4096
+_SCHEMA = pa.schema([pa.field("text", pa.large_string())])
+
+
+@dataclass(frozen=True)
+class PoolManifest:
+    """The description of a pool.
+
+    Attributes:
+        provenance: `public`, or `private` where the texts or the encoder's training data are
+            private; releases refuse the latter.
+        guarantee: always None for public ones.
+        source: the documents, as `pattern` and `documents`, the number of them.
+        encoder: `name`, `sha256` and `dimensions`.
+        texts: the number of texts, m.
+        left_out: how many documents were `empty`, `equal` to an earlier one but for case, spacing
+            and compatible characters, or `near` an earlier one by their embeddings.
+        near: the cosine from which on a document is near another.
+        builder: the software that made the pool.
+        files: path, bytes and sha256 of each.
+        version: the version of this format.
+    """
+
+    provenance: Literal["public", "private"]
+    guarantee: dict[str, Any] | None
+    source: Mapping[str, Any]
+    encoder: Mapping[str, Any]
+    texts: int
+    left_out: Mapping[str, int]
+    near: float
+    builder: str
+    files: tuple[Mapping[str, Any], ...] = ()
+    version: int = VERSION
+
+    def to_json(self) -> str:
+        """Return the text of `manifest.json`."""
+        return json.dumps({"format": FORMAT, **asdict(self)}, indent=2) + "\n"
+
+    def lines(self) -> list[str]:
+        """Describe the pool in lines for people."""
+        empty, equal, near = (self.left_out[name] for name in ("empty", "equal", "near"))
+        return [
+            f"texts         {self.texts:,} of {self.source['documents']:,} documents; left out: "
+            f"{empty:,} empty, {equal:,} equal to another, {near:,} near one (cosine "
+            f"{self.near:g} or more)",
+            f"encoder       {self.encoder['name']}, {self.encoder['dimensions']} dimensions, "
+            f"sha256 {self.encoder['sha256'][:12]}",
+        ]
+
+    @classmethod
+    def read(cls, path: str, digest: str | None = None) -> PoolManifest:
+        """Read a manifest; raise ArtefactError if it is missing, unusable or not of `digest`."""
+        return cls.from_json(folder.read_manifest(path, "a pool", digest))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> PoolManifest:
+        """Parse a manifest; raise ArtefactError if it is damaged, newer, or without provenance."""
+        keys = {field.name for field in fields(cls)}
+        content = folder.parse(text, FORMAT, (VERSION,), keys, noun="a pool", source="texts")
+        folder.check_listed(content["files"], FILES)
+        if not _is_possible(content):
+            raise ArtefactError(f"has a {MANIFEST} with values that no pool has; build it again")
+        return cls(**content | {"files": tuple(content["files"])})
+
+
+def _is_possible(content: dict[str, Any]) -> bool:
+    """Return whether every value that a release uses is of its kind."""
+    try:
+        encoder = content["encoder"]
+        counts = content["texts"], encoder["dimensions"]
+        return (
+            all(type(count) is int and count > 0 for count in counts)
+            and content["texts"] <= MOST_TEXTS
+            and all(isinstance(encoder[name], str) for name in ("name", "sha256"))
+            and all(isinstance(file["sha256"], str) for file in content["files"])
+        )
+    except (KeyError, TypeError):
+        return False
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """A pool, whose texts and vectors may be mapped from its files."""
+
+    manifest: PoolManifest
+    texts: pa.LargeStringArray
+    vectors: npt.NDArray[np.float32]
+
+    def nearest(self, queries: npt.NDArray[np.float32], count: int) -> npt.NDArray[np.int64]:
+        """Find the numbers of the `count` texts of the largest product, int64 (n, count).
+
+        They come in order, and of equal products the lowest number comes first. `count` is at most
+        the number of texts, and `queries` are whole numbers like the pool's vectors, float32 (n,
+        d), of a squared length of at most `LARGEST_SQUARE`. Raises ValueError for others.
+        """
+        size = len(self.vectors)
+        if not 1 <= count <= size:
+            raise ValueError(f"{count} is not between 1 and the pool's {size} texts")
+        if not _are_short_and_whole(queries):
+            raise ValueError("a query is not of whole numbers, or too long for exact products")
+        if not len(queries):
+            return np.empty((0, count), dtype=np.int64)
+        proposed = min(size, count + _SPARE)
+        module = faiss()
+        products, numbers = module.knn(
+            np.ascontiguousarray(queries), self.vectors, proposed, module.METRIC_INNER_PRODUCT
+        )
+        order = np.lexsort((numbers, -products), axis=1)[:, :count]
+        found: npt.NDArray[np.int64] = np.take_along_axis(numbers, order, axis=1)
+        # Which of the texts at the last proposed product FAISS names is its own affair.
+        if proposed < size:
+            for row in np.flatnonzero(products[:, count - 1] == products[:, -1]):
+                exact = self.vectors @ queries[row]
+                found[row] = np.argsort(-exact, kind="stable")[:count]
+        return found
+
+
+def save(path: str, pool: Pool) -> PoolManifest:
+    """Write a pool into an empty folder; return the manifest with its files."""
+    np.save(f"{path}/{VECTORS}", pool.vectors)
+    with pa.OSFile(f"{path}/{TEXTS}", "wb") as sink, pa.ipc.new_file(sink, _SCHEMA) as writer:
+        writer.write_table(pa.table([pool.texts], schema=_SCHEMA))
+    complete = replace(pool.manifest, files=folder.described(path, FILES))
+    with open(f"{path}/{MANIFEST}", "w", encoding="utf-8") as stream:
+        stream.write(complete.to_json())
+    return complete
+
+
+def open_pool(path: str, digest: str | None = None) -> Pool:
+    """Verify a pool and map it into memory; raise ArtefactError if that is impossible."""
+    manifest = PoolManifest.read(path, digest)
+    folder.verify(path, manifest.files)
+    try:
+        vectors = np.load(f"{path}/{VECTORS}", mmap_mode="r", allow_pickle=False)
+        table = pa.ipc.open_file(pa.memory_map(f"{path}/{TEXTS}")).read_all()
+        fits = (
+            table.schema == _SCHEMA
+            and (len(table), table["text"].null_count) == (manifest.texts, 0)
+            and vectors.dtype == np.dtype("<f4")
+            and vectors.shape == (manifest.texts, manifest.encoder["dimensions"])
+            and vectors.flags.c_contiguous
+            and _are_short_and_whole(vectors)
+        )
+    except Exception:  # NumPy and Arrow raise many kinds of errors for a damaged file
+        raise ArtefactError("holds files that cannot be read; build it again") from None
+    if not fits:
+        raise ArtefactError(
+            f"holds files of other sizes or values than its {MANIFEST} says; build it again"
+        )
+    return Pool(manifest, table["text"].combine_chunks(), vectors)
+
+
+def _are_short_and_whole(vectors: npt.NDArray[np.float32]) -> bool:
+    """Return whether all numbers are whole, and no vector is longer than products allow."""
+    for start in range(0, len(vectors), _ROWS_AT_ONCE):
+        exact = vectors[start : start + _ROWS_AT_ONCE].astype(np.float64)
+        # Not a number equals nothing.
+        if not np.array_equal(exact, np.rint(exact)):
+            return False
+        if not ((exact**2).sum(axis=1) <= LARGEST_SQUARE).all():
+            return False
+    return True

@@ -1,0 +1,118 @@
+"""Building a pool of public texts, for releases by votes."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from quietcorpus.indexes.folder import MANIFEST
+from quietcorpus.indexes.pool import MOST_TEXTS, Pool, PoolManifest, save
+from quietcorpus.mechanisms.deep_candidate import UNIT, on_grid
+from quietcorpus.pipelines.artefacts.public_documents import texts
+from quietcorpus.pipelines.environment.version import quietcorpus_version
+from quietcorpus.pipelines.storage import places
+from quietcorpus.pipelines.storage.output import Output
+from quietcorpus.pipelines.storage.places import absolute
+from quietcorpus.pipelines.terminal.progress import shown
+from quietcorpus.transforms.artefacts.encoder import Encoder, EncoderSource
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.reading.documents import Corpus
+
+NEAR = 0.95
+"""The cosine from which on two texts are joined: above it, they differ in a few words."""
+_LEAST = NEAR * UNIT**2  # of the product of two vectors on the grid
+_CHUNK = 256  # texts that are encoded, and compared with all earlier ones, at a time
+
+
+def build(
+    source: str, output: str, *, text: str, provenance: str, encoder: str, progress: bool
+) -> PoolManifest:
+    """Build a pool of the documents at `source`; raises InputError for what can be mended."""
+    FileSystems.set_options(PipelineOptions([]))
+    source, output = absolute(source), absolute(output)
+    if provenance != "public":
+        raise InputError(
+            "provenance: the texts of a pool are released as they are, chosen by what its encoder "
+            "learnt; build it from public documents, with an encoder of public data"
+        )
+    Output(output).require_writable()
+    found = EncoderSource.resolve("encoder", encoder)
+    documents = [one for own in texts(Corpus(source, text)) for one in own.to_pylist()]
+    listed, empty = _distinct(documents)
+    if not listed:
+        raise InputError(f"source: {source} has no text; give documents to choose from")
+    if len(listed) > MOST_TEXTS:
+        raise InputError(
+            f"source: {source} has {len(listed):,} different texts; give at most {MOST_TEXTS:,}, "
+            "such as a sample"
+        )
+    vectors = on_grid(_encoded(found.open(), listed, progress=progress))
+    kept = apart(vectors)
+    manifest = PoolManifest(
+        provenance="public",
+        guarantee=None,
+        source={"pattern": places.without_folders(source), "documents": len(documents)},
+        encoder={
+            "name": places.without_folders(found.name),
+            "sha256": found.digest,
+            "dimensions": vectors.shape[1],
+        },
+        texts=len(kept),
+        left_out={
+            "empty": empty,
+            "equal": len(documents) - empty - len(listed),
+            "near": len(listed) - len(kept),
+        },
+        near=NEAR,
+        builder=f"quietcorpus {quietcorpus_version()}",
+    )
+    chosen = pa.array([listed[number] for number in kept], pa.large_string())
+    with Output(output).folder(last=MANIFEST) as folder:
+        return save(folder, Pool(manifest, chosen, vectors[kept]))
+
+
+def _distinct(documents: Sequence[str]) -> tuple[list[str], int]:
+    """Return the first of equal texts, in order, and the number of empty ones."""
+    first: dict[str, str] = {}
+    empty = 0
+    for one in documents:
+        plain = " ".join(unicodedata.normalize("NFKC", one).casefold().split())
+        if plain:
+            first.setdefault(plain, one)
+        else:
+            empty += 1
+    return list(first.values()), empty
+
+
+def _encoded(encoder: Encoder, listed: Sequence[str], *, progress: bool) -> npt.NDArray[np.float32]:
+    """Return the embedding of every text, float32 (n, d), of its beginning if it is long."""
+    starts = range(0, len(listed), _CHUNK)
+
+    def parts() -> Iterator[npt.NDArray[np.float32]]:
+        for start in starts:
+            yield encoder.encode(listed[start : start + _CHUNK])
+
+    unit = f"times {_CHUNK} texts"
+    return np.concatenate(list(shown(parts(), len(starts), "encoding", unit, bar=progress)))
+
+
+def apart(vectors: npt.NDArray[np.float32]) -> list[int]:
+    """Return the numbers of vectors on the grid, (n, d), that are near no earlier one returned."""
+    kept: list[int] = []
+    own = np.empty_like(vectors)
+    for start in range(0, len(vectors), _CHUNK):
+        chunk = vectors[start : start + _CHUNK]
+        taken = (np.matmul(chunk, own[: len(kept)].T) >= _LEAST).any(axis=1)
+        within: npt.NDArray[np.bool_] = np.matmul(chunk, chunk.T) >= _LEAST
+        for number in range(len(chunk)):
+            if not taken[number]:
+                own[len(kept)] = chunk[number]
+                kept.append(start + number)
+                taken |= within[number]
+    return kept

@@ -1,0 +1,16 @@
+"""Preparing `kind: public-texts`."""
+
+from __future__ import annotations
+
+from quietcorpus.pipelines.kinds.kind import Kind
+from quietcorpus.pipelines.spec.public_texts import PublicTextsSpec
+from quietcorpus.transforms.installed import require_installed
+
+
+def resolve(spec: PublicTextsSpec, _: int = 1) -> Kind:
+    """Prepare a release; raises InputError for an unusable spec or a missing package."""
+    require_installed("dp_accounting", "flint", key="mechanism.kind", extra="public-texts")
+    # This module imports optional packages.
+    from quietcorpus.pipelines.kinds.public_texts_votes import PublicTextsKind
+
+    return PublicTextsKind.resolve(spec)

@@ -1,0 +1,174 @@
+"""The job of `kind: public-texts`: the public texts that a corpus's documents are most like."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+
+from quietcorpus.mechanisms.clipped_sum import STEPS
+from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Spending
+from quietcorpus.mechanisms.votes import STANDS_OUT, Sums, Votes, shares
+from quietcorpus.pipelines.card import model as card
+from quietcorpus.pipelines.card.weakness import Weakness, of_unchosen
+from quietcorpus.pipelines.kinds.embeddings_users import versions_of
+from quietcorpus.pipelines.kinds.job import Job, refuse_repeated, splits_of
+from quietcorpus.pipelines.kinds.kind import Account, Kind
+from quietcorpus.pipelines.kinds.run_files import WriteRunFiles
+from quietcorpus.pipelines.kinds.tables import Tables, WriteTables
+from quietcorpus.pipelines.spec.public_texts import PublicTextsSpec
+from quietcorpus.pipelines.storage import layout, places
+from quietcorpus.pipelines.storage.files import rows_of
+from quietcorpus.transforms.artefacts.encoder import EncoderSource
+from quietcorpus.transforms.artefacts.pool import PoolSource
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.reading.identifiers import TAG
+from quietcorpus.transforms.shards import TALLIES, Tally, Written
+from quietcorpus.transforms.votes import ReleaseVotes, Strata, Voting
+
+MOST_SUMS = 2_000_000
+"""The largest number of noisy sums: each part of the corpus hands over all of them."""
+
+
+@dataclass(frozen=True)
+class PublicTextsKind(Kind):
+    """The kind `public-texts`, with pool and encoder checked against each other."""
+
+    spec: PublicTextsSpec
+    voting: Voting
+
+    passes = 1
+    has_documents = False
+    # A document is a record, whatever is read of it.
+    unit_scope = ""
+
+    @classmethod
+    def resolve(cls, spec: PublicTextsSpec) -> PublicTextsKind:
+        """Find the pool and the encoder, and compute the noise.
+
+        Raises InputError if either cannot be used, or not with the other, for a budget that takes
+        too much noise, and for more votes or strata than the pool has room for.
+        """
+        source = PoolSource.resolve("mechanism.pool", spec.pool)
+        manifest = source.open().manifest
+        if manifest.provenance != "public":
+            raise InputError(
+                f"mechanism.pool: {spec.pool} was made from private data, and nothing here "
+                "accounts for that; build a pool from public texts"
+            )
+        if spec.nearest > manifest.texts:
+            raise InputError(
+                f"mechanism.nearest: {spec.nearest} is more than the pool's {manifest.texts} "
+                "texts; give less, or a larger pool"
+            )
+        strata = Strata(spec.strata.column, spec.strata.labels) if spec.strata else None
+        sums = manifest.texts * (len(strata.labels) if strata else 1)
+        if sums > MOST_SUMS:
+            raise InputError(
+                f"mechanism.strata.labels: with {manifest.texts:,} texts they make {sums:,} sums; "
+                f"give fewer labels, or a smaller pool, for at most {MOST_SUMS:,}"
+            )
+        encoder = EncoderSource.resolve("mechanism.encoder", spec.encoder)
+        encoder.check(manifest.encoder, "pool")
+        try:
+            votes = Votes(spec.nearest, spec.epsilon, spec.delta)
+        except ValueError as error:
+            raise InputError(f"mechanism.epsilon: {error}") from None
+        return cls(spec, Voting(votes, source, manifest.texts, encoder, strata))
+
+    @property
+    def computing(self) -> str:
+        return f"{self.voting.encoder.computing}; {self._software}"
+
+    @property
+    def _software(self) -> str:
+        return versions_of("dp-accounting", "python-flint")
+
+    @property
+    def artefacts(self) -> Sequence[card.Artefact]:
+        pool, encoder = self.voting.pool, self.voting.encoder
+        found = ("pool", pool.uri, pool.digest), ("encoder", encoder.name, encoder.digest)
+        return [
+            card.Artefact(
+                name=name, uri=places.without_folders(uri), digest=digest, provenance="public"
+            )
+            for name, uri, digest in found
+        ]
+
+    def build(self, pipeline: beam.Pipeline, job: Job) -> None:
+        released = splits_of(pipeline, job) | "votes" >> ReleaseVotes(
+            job.corpus, self.voting, job.key, len(job.plan.splits), job.rejects
+        )
+        files = released["votes"] | "write" >> beam.ParDo(
+            WriteTables(job, partial(tables, self.voting))
+        )
+        refuse_repeated(released[TAG], job)
+        (files, released[TALLIES]) | "run files" >> WriteRunFiles(job.staging, job.key)
+
+    def check(self, tally: Tally) -> None:
+        """Accept any corpus: whether its documents voted is private."""
+
+    @property
+    def cost(self) -> DocumentPrivacy:
+        return self.voting.votes.guarantee
+
+    def shown(self, made: Sequence[Written], files: Sequence[Written]) -> Sequence[Weakness]:
+        return of_unchosen(rows_of(files, layout.TEXTS), rows_of(files, layout.VOTES))
+
+    def account(self, files: Sequence[Written]) -> Account:
+        votes, total = self.voting.votes, self.cost
+        resolved: dict[str, Any] = {
+            "pool_texts": self.voting.texts,
+            "vote": votes.weight,
+            "norm": STEPS,
+            "noise_multiplier": str(votes.noise.noise_multiplier),
+            "least_votes": math.ceil(STANDS_OUT * votes.noise.deviation),
+            "encoder_precision": self.voting.encoder.arithmetic,
+            "encoder_software": self.voting.encoder.software,
+            "software": self._software,
+        }
+        return Account([Spending("votes", total)], total, resolved, _NOT_PROTECTED)
+
+
+_NOT_PROTECTED = (
+    "what several documents of one person say together, or one document that the corpus holds "
+    "twice: the unit is one document, and k of them are protected at k times epsilon only, with a "
+    "delta that grows faster than k",
+    "whether there is a release: a corpus without a document, with too many unreadable records, or "
+    "with an identifier twice, makes none",
+    "what is public: the pool's texts are released as they are, and may name people who are in "
+    "the corpus too",
+    "what an encoder's arithmetic gives away: the proof takes each embedding as a function of its "
+    "document alone; workers see to that, shape by shape, by encoding documents at every place of "
+    "a batch, beside others and beside blanks, and encode one by one where it does not hold",
+    "anything from whoever runs the release and sees the text, whom the documents' authors must "
+    "trust",
+)
+
+
+def tables(voting: Voting, noisy: Sums, _: None = None) -> Tables:
+    """Yield the tables of a release, which are made of the noisy sums and the pool alone."""
+    chosen = voting.votes.stand_out(noisy)
+    every = np.ones(voting.shape, dtype=np.bool_)
+    texts = voting.pool.open().texts
+    columns = _places(voting, chosen)
+    columns["text"] = texts.take(columns["id"])
+    columns["weight"] = pa.array(shares(noisy, chosen)[chosen])
+    yield layout.TEXTS, pa.table(columns)
+    yield layout.VOTES, pa.table(_places(voting, every) | {"votes": pa.array(noisy.ravel())})
+
+
+def _places(voting: Voting, chosen: np.ndarray) -> dict[str, pa.Array]:
+    """Return the columns that name the chosen texts: number, and label if there are any."""
+    strata, numbers = np.nonzero(chosen)
+    columns = {"id": pa.array(numbers, pa.int64())}
+    if voting.strata:
+        labels = pa.array(voting.strata.labels, pa.string())
+        columns["label"] = labels.take(pa.array(strata))
+    return columns

@@ -1,0 +1,430 @@
+"""Releases of public texts: what is in them, that nothing else is, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from apache_beam.runners.portability.fn_api_runner import fn_runner
+from canaries import CANARY, IDENTIFIER, IN_PROCESS, TWO_WORKERS, assert_unseen, needles_of
+from machine import MASTER_KEY, ROOT
+from manifests import PRIVATE, edit
+from public_pools import TOPICS, Texts, make_pool, texts_on
+from retries import run_on, tables
+from tampering import card as card_change
+from tampering import edit_card, refused, rewrite
+
+import quietcorpus as qc
+from quietcorpus.indexes.pool import open_pool
+from quietcorpus.mechanisms.clipped_sum import STEPS
+from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Spending
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.statements import budget, guarantee
+from quietcorpus.pipelines.card.verify import verify
+from quietcorpus.pipelines.spec.loading import load_spec
+from quietcorpus.transforms.errors import InputError
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+FOUND = ["law", "space"]
+DOCUMENTS = texts_on(FOUND, 61, 2)  # a number that stands nowhere else
+LABELLED = {"strata": {"column": "kind", "labels": ["a", "b", "none of them"]}}
+
+
+def corpus(workspace: Workspace, name: str = "corpus.parquet", rows: int = 30) -> None:
+    """Documents in several splits, the first topic's under the label a, the other's under b."""
+    labels = ["a"] * 61 + ["b"] * 60 + ["unlisted"]
+    workspace.parquet({"text": DOCUMENTS, "kind": labels}, name, row_group_size=rows)
+
+
+INPUT = {"input": {"path": "input/corpus.parquet"}}
+
+
+@pytest.fixture(scope="module", params=["one", "strata"])
+def released(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    new_workspace: Callable[[Path], Workspace],
+    public_texts: Texts,
+) -> Workspace:
+    """A release, with strata or without, that nobody may change."""
+    made = new_workspace(tmp_path_factory.mktemp("public"))
+    corpus(made)
+    made.release_here(INPUT | public_texts(**(LABELLED if request.param == "strata" else {})))
+    return made
+
+
+def test_every_released_text_is_in_the_pool(released: Workspace, pool: Path) -> None:
+    # Byte by byte, under its number. Kills: texts of the corpus, texts that are altered on the way.
+    public = open_pool(str(pool)).texts.to_pylist()
+    rows = pq.read_table(released.output / "texts.parquet").to_pylist()
+    assert rows
+    assert not set(public) & set(DOCUMENTS)
+    for row in rows:
+        assert row["text"].encode() == public[row["id"]].encode()
+        assert 0 < row["weight"] <= 1
+
+
+def test_the_topics_of_the_corpus_are_found(released: Workspace) -> None:
+    # Of two topics, 61 documents at epsilon 8. Kills: votes for the farthest, strata mixed up.
+    names = list(TOPICS)
+    strata = "strata" in released.card()["mechanism"]
+    for row in pq.read_table(released.output / "texts.parquet").to_pylist():
+        topic = names[row["id"] // 8]
+        assert topic in FOUND
+        assert not strata or topic == FOUND["ab".index(row["label"])]
+
+
+def test_votes_are_the_exact_ones_and_noise(released: Workspace, pool: Path) -> None:
+    # Kills: noise that is drawn for what stands out alone, a document that votes twice or not.
+    card = released.card()["mechanism"]
+    votes = pq.read_table(released.output / "votes.parquet")
+    labels = card["strata"]["labels"] if "strata" in card else [None]
+    assert len(votes) == 40 * len(labels)
+    noisy = votes["votes"].to_numpy().reshape(len(labels), 40)
+    deviation = float(np.divide(*map(int, card["noise_multiplier"].split("/")))) * STEPS
+    assert (np.abs(noisy[:, :8]) < 7 * deviation).all()  # food, which nobody writes of
+    if len(labels) == 3:
+        assert (np.abs(noisy[2]) < 7 * deviation).all()
+        assert len(np.unique(noisy[2])) > 20
+    voters = 122 if len(labels) == 1 else 121
+    total = voters * card["nearest"] * card["vote"]
+    assert abs(noisy.sum() - total) < 7 * deviation * np.sqrt(noisy.size)
+
+
+def test_no_number_of_documents_is_told(released: Workspace) -> None:
+    # It would tell whether one document is there. Kills: counts on the card, in the README.
+    made = verify(str(released.output))
+    assert made.counts is None
+    with pytest.raises(ValueError, match="does not state how many"):
+        made.documents  # noqa: B018
+    card = released.card()
+    assert "counts" not in card
+    jsonschema.validate(card, json.loads((ROOT / "docs/reference/release.schema.json").read_text()))
+    plain = {name: own for name, own in card.items() if name not in ("artefacts", "files")}
+    whole = json.dumps(plain) + (released.output / "README.md").read_text().split("Artefacts:")[0]
+    assert not any(number in whole for number in ("122", "121"))
+    assert card["guarantee"]["definition"] == "document-level differential privacy"
+    assert card["guarantee"]["parameters"]["epsilon_exact"] == "8"
+
+
+def test_adding_a_document_changes_sums_by_its_votes(
+    workspace: Workspace, public_texts: Texts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The exact sums, as the noise meets them, with and without each of some documents, in one file
+    # and in several. Kills: an embedding or a search that depends on other documents or on the
+    # division of the corpus, a split that is lost.
+    from quietcorpus.transforms.votes import Voting
+
+    met: list[np.ndarray] = []
+    real = Voting.release
+
+    def noted(self: Voting, sums: np.ndarray, key: ReleaseKey) -> np.ndarray:
+        met.append(sums)
+        return real(self, sums, key)
+
+    monkeypatch.setattr(Voting, "release", noted)
+
+    def sums(texts: list[str], rows: int, name: str) -> np.ndarray:
+        workspace.parquet({"text": texts}, row_group_size=rows)
+        workspace.release_here(INPUT | {"output": f"released/{name}"} | public_texts())
+        return met.pop()
+
+    some = [*DOCUMENTS[:20], "", "a text of no topic " * 200]
+    whole = sums(some, 100, "whole")
+    np.testing.assert_array_equal(sums(some[::-1], 3, "divided"), whole)
+    for out in (0, 20, 21):
+        change = whole - sums(some[:out] + some[out + 1 :], 7, f"without-{out}")
+        assert 0 < int((change**2).sum()) <= STEPS**2
+        assert sorted(change.ravel())[-4:] == [0, *[STEPS * 295 // STEPS] * 3]
+
+
+@pytest.mark.slow
+def test_the_engine_does_not_matter(workspace: Workspace, public_texts: Texts) -> None:
+    # Kills: noise drawn by each worker, sums that depend on how many there are.
+    corpus(workspace)
+    made = []
+    for workers in "12":
+        changes = INPUT | {"output": f"released/{workers}"} | public_texts(**LABELLED)
+        workspace.release(changes, "--workers", workers)
+        made.append(tables(workspace.output.with_name(workers)))
+    assert made[0] == made[1]
+    assert set(made[0]) == {"texts.parquet", "votes.parquet"}
+    workspace.release(INPUT | {"release": "other", "output": "released/3"} | public_texts())
+    assert tables(workspace.output.with_name("3")) != made[0]
+
+
+def test_repeated_bundles_do_not_matter(
+    workspace: Workspace, public_texts: Texts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Kills: votes that count once for each attempt, noise of an attempt's own.
+    monkeypatch.chdir(workspace.folder)
+    monkeypatch.setenv("QUIETCORPUS_MASTER_KEY", MASTER_KEY)
+    corpus(workspace)
+    spec = load_spec(str(workspace.spec(INPUT | public_texts())))
+    once = run_on(fn_runner.FnApiRunner(), spec, workspace.folder / "once")
+    twice = run_on(fn_runner.FnApiRunner(bundle_repeat=1), spec, workspace.folder / "twice")
+    assert once == twice
+    assert set(once) == {"texts.parquet", "votes.parquet"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [IN_PROCESS, TWO_WORKERS], ids=["one", "two"])
+def test_a_release_tells_nothing_of_the_canary(
+    workspace: Workspace, public_texts: Texts, options: tuple[str, ...]
+) -> None:
+    # Kills: text, a label or an id of a document in a file, a log line or a staged sum.
+    texts = [*DOCUMENTS[:50], CANARY, *DOCUMENTS[50:]]
+    cases = [IDENTIFIER if text is CANARY else str(i) for i, text in enumerate(texts)]
+    columns = {"text": texts, "case": cases, "kind": [CANARY] * len(texts)}
+    workspace.parquet(columns, row_group_size=20)
+    changes = {"input": {"path": "input/corpus.parquet", "id": "case"}}
+    done = workspace.release(changes | public_texts(epsilon=1000, **LABELLED), *options)
+    assert "DEBUG" in done.stderr
+    needles = needles_of(workspace)
+    assert_unseen(needles, workspace.folder, workspace.input, done.stdout, done.stderr)
+
+
+@pytest.mark.slow
+def test_two_of_five_topics_are_found_at_epsilon_1(
+    workspace: Workspace, public_texts: Texts, tmp_path: Path
+) -> None:
+    # 2,000 documents; 40 texts of each topic get 250 votes' weight each or none, the noise of a
+    # text is 4.3 documents' norm. Kills: noise or weights out of proportion.
+    made = make_pool(tmp_path / "pool", texts_on(list(TOPICS), 40, 3))
+    workspace.parquet({"text": texts_on(FOUND, 1000, 4)})
+    block = public_texts(pool=str(made), epsilon=1, nearest=10)
+    workspace.release_here(INPUT | block)
+    shares = dict.fromkeys(TOPICS, 0.0)
+    for row in pq.read_table(workspace.output / "texts.parquet").to_pylist():
+        shares[list(TOPICS)[row["id"] // 40]] += row["weight"]
+    assert all(0.4 < shares[topic] < 0.6 for topic in FOUND), shares
+    assert sum(shares[topic] for topic in FOUND) > 0.95
+
+
+def refusal(workspace: Workspace, changes: dict[str, Any]) -> str:
+    with pytest.raises(InputError) as raised:
+        workspace.release_here(INPUT | changes)
+    found = str(raised.value).replace(f"{workspace.folder / 'spec.yaml'}: ", "")
+    assert "\n" not in found
+    workspace.assert_nothing_left()
+    return found
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "no pool": ({"pool": ...}, "mechanism.pool: missing"),
+    "no such pool": ({"pool": "/nowhere"}, "mechanism.pool: /nowhere is not a pool: it has no "),
+    "no delta": ({"delta": ...}, "mechanism.delta: missing"),
+    "no delta to speak of": ({"delta": 0}, "mechanism.delta: 0 is not allowed"),
+    "too little epsilon": (
+        {"epsilon": 0.001},
+        "mechanism.epsilon: no noise multiplier up to 64 keeps one sum to epsilon 0.001 at delta "
+        "1e-06; take a larger epsilon or delta",
+    ),
+    "too many votes": ({"nearest": 41}, "mechanism.nearest: 41 is more than the pool's 40 texts; "),
+    "far too many votes": ({"nearest": 1001}, "mechanism.nearest: "),
+    "no votes": ({"nearest": 0}, "mechanism.nearest: 0 is not allowed"),
+    "no labels": ({"strata": {"column": "kind", "labels": []}}, "mechanism.strata.labels: "),
+    "an empty label": ({"strata": {"column": "kind", "labels": [""]}}, "mechanism.strata.labels"),
+    "too many labels": (
+        {"strata": {"column": "kind", "labels": [str(n) for n in range(101)]}},
+        "mechanism.strata.labels: ",
+    ),
+    "a label twice": (
+        {"strata": {"column": "kind", "labels": ["a", "b", "a"]}},
+        "mechanism.strata.labels: a label is given twice",
+    ),
+    "a label that is a number": (
+        {"strata": {"column": "kind", "labels": ["a", 1]}},
+        "mechanism.strata.labels.1: ",
+    ),
+    "no such column": (
+        {"strata": {"column": "sort", "labels": ["a"]}},
+        "mechanism.strata.column: ",
+    ),
+    "the text for a label": (
+        {"strata": {"column": "text", "labels": ["a"]}},
+        "mechanism.strata.column: 'text' is the text; name the column of labels",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_told_in_one_line(
+    workspace: Workspace, public_texts: Texts, name: str
+) -> None:
+    corpus(workspace)
+    block, message = BAD[name]
+    assert refusal(workspace, public_texts(**block)).startswith(message)
+
+
+def test_kept_columns_are_refused(workspace: Workspace, public_texts: Texts) -> None:
+    corpus(workspace)
+    changes = {"input": INPUT["input"] | {"keep": ["kind"]}} | public_texts()
+    assert refusal(workspace, changes) == (
+        "input.keep: public texts have no rows of documents; drop it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda content: content.pop("provenance"), "does not say its provenance"),
+        (lambda content: content.update(PRIVATE), "was made from private data, and nothing here"),
+        (
+            lambda content: content["encoder"].update(sha256="1" * 64, name="another"),
+            "is not the encoder of the pool (another, 384 dimensions, sha256 111111111111...); "
+            "give that one, or build pool with this",
+        ),
+    ],
+    ids=["none", "private", "encoder"],
+)
+def test_a_pool_that_may_not_be_used(
+    workspace: Workspace,
+    public_texts: Texts,
+    pool: Path,
+    change: Callable[[dict[str, Any]], Any],
+    message: str,
+) -> None:
+    corpus(workspace)
+    copied = shutil.copytree(pool, workspace.folder / "pool")
+    edit(copied, change)
+    assert message in refusal(workspace, public_texts(pool=str(copied)))
+
+
+def less_noise(release: Path) -> None:
+    edit_card(release, lambda card: card["mechanism"].update(noise_multiplier="1/10"))
+
+
+def cheaper(content: dict[str, Any]) -> None:
+    """Have the card promise epsilon 1 throughout, in words as in numbers."""
+    promised = DocumentPrivacy(Fraction(1), Fraction(1, 10**6))
+    artefacts = Card.model_validate(content).artefacts
+    content["budget"] = budget([Spending("votes", promised)], promised, artefacts).model_dump(
+        mode="json"
+    )
+    limits = content["guarantee"]["not_protected"]
+    content["guarantee"] = guarantee(promised, limits, artefacts).model_dump(mode="json")
+    content["mechanism"]["epsilon"] = 1.0
+
+
+def text_less(release: Path) -> None:
+    rewrite(release, "texts.parquet", lambda table: table.slice(1))
+    edit_card(release, lambda card: card["files"][0].update(rows=card["files"][0]["rows"] - 1))
+
+
+TAMPERED: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "counts": (
+        card_change(lambda card: card.update(counts={"documents": 122, "rejected": 0})),
+        "counts: they tell whether a document is there",
+    ),
+    "a private pool": (
+        card_change(lambda card: card["artefacts"][0].update(provenance="private")),
+        "artefacts: not a public pool and a public encoder",
+    ),
+    "less noise": (less_noise, "the noise that the card tells costs more than it says"),
+    "longer votes": (
+        card_change(lambda card: card["mechanism"].update(vote=512)),
+        "the noise that the card tells costs more than it says",
+    ),
+    "another threshold": (
+        card_change(lambda card: card["mechanism"].update(least_votes=1)),
+        "the noise that the card tells costs more than it says",
+    ),
+    "another epsilon": (
+        card_change(cheaper),
+        "the noise that the card tells costs more than it says",
+    ),
+    "another epsilon, in the block alone": (
+        card_change(lambda card: card["mechanism"].update(epsilon=1.0)),
+        "the noise that the card tells costs more than it says",
+    ),
+    "a text less": (
+        text_less,
+        "not the texts whose votes stand out, with their shares",
+    ),
+    "another weight": (
+        lambda release: rewrite(
+            release,
+            "texts.parquet",
+            lambda t: t.set_column(t.column_names.index("weight"), "weight", [[0.5] * len(t)]),
+        ),
+        "not the texts whose votes stand out, with their shares",
+    ),
+    "votes in another order": (
+        lambda release: rewrite(
+            release, "votes.parquet", lambda table: table.sort_by([("id", "descending")])
+        ),
+        "not a row for each text of the pool",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TAMPERED)
+def test_a_release_that_was_changed_is_refused(
+    released: Workspace, tmp_path: Path, name: str
+) -> None:
+    # Kills: each check of the card's numbers and of the tables.
+    copied = shutil.copytree(released.output, tmp_path / "release")
+    change, message = TAMPERED[name]
+    change(copied)
+    assert message in refused(copied)
+
+
+def test_no_evaluation_yet(released: Workspace, tmp_path: Path) -> None:
+    # Kills: an evaluation that ends in an error of the program's own.
+    corpus_file = released.input / "corpus.parquet"
+    with pytest.raises(qc.InputError, match="nothing measures a release of the kind public-texts"):
+        qc.evaluate(released.output, against=corpus_file, output=tmp_path / "found")
+
+
+def test_an_audit_runs_and_can_fail(
+    workspace: Workspace, public_texts: Texts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Kills: an audit of other parameters than the spec's.
+    from quietcorpus.mechanisms.votes import Votes
+
+    corpus(workspace)
+    monkeypatch.chdir(workspace.folder)
+    spec = str(workspace.spec(INPUT | public_texts(epsilon=2)))
+    found = qc.audit(spec)
+    assert found["passed"]
+    assert [one["verdict"] for one in found["audits"]] == ["passed"] * 3
+    monkeypatch.setattr(Votes, "weight", STEPS)
+    assert not qc.audit(spec)["passed"]
+
+
+@pytest.mark.slow
+def test_the_command_builds_a_pool_and_releases_from_it(workspace: Workspace) -> None:
+    # Kills: an option that the command lacks, a line that tells of documents.
+    corpus(workspace)
+    workspace.parquet({"text": texts_on(list(TOPICS), 4, 5)}, "public.parquet")
+    built = workspace.run(
+        *("index", "build-pool", "input/public.parquet", "--output", "pool"),
+        "--provenance=public",
+    )
+    assert built.returncode == 0, built.stderr
+    assert built.stdout.splitlines()[0] == "pool          pool"
+    block = {"kind": "public-texts", "pool": "pool", "epsilon": 4, "delta": 1e-6, "nearest": 2}
+    done = workspace.release(INPUT | {"mechanism": block}, "--summary", "summary.json")
+    told = json.loads((workspace.folder / "summary.json").read_text())
+    assert told["outcome"] == "published"
+    assert told.keys().isdisjoint({"documents", "rejects"})
+    assert "guarantee Whether one document is in the corpus or not" in done.stdout
+    assert "documents " not in done.stdout.split("guarantee")[0]
+    refused_build = workspace.run(
+        *("index", "build-pool", "input/public.parquet", "--output", "other"),
+        "--provenance=private",
+    )
+    assert refused_build.returncode == 2
+    assert "--provenance: the texts of a pool are released" in refused_build.stderr

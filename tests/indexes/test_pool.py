@@ -1,0 +1,166 @@
+"""Pools: what is read is what was written, and the nearest texts are a query's own affair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from manifests import PRIVATE, digest_of, edit
+
+from quietcorpus.indexes.folder import ArtefactError
+from quietcorpus.indexes.pool import MOST_TEXTS, Pool, PoolManifest, open_pool, save
+
+TEXTS = ["one text", "another\nof two lines", "n\u00e4ive \U0001f600", "last"]
+
+
+def manifest(size: int, dimensions: int, **changes: Any) -> PoolManifest:
+    content: dict[str, Any] = {
+        "provenance": "public",
+        "guarantee": None,
+        "source": {"pattern": "*.parquet", "documents": 9},
+        "encoder": {"name": "all-MiniLM-L6-v2", "sha256": "0" * 64, "dimensions": dimensions},
+        "texts": size,
+        "left_out": {"empty": 1, "equal": 2, "near": 3},
+        "near": 0.95,
+        "builder": "quietcorpus 0",
+    }
+    return PoolManifest(**content | changes)
+
+
+def pool_of(vectors: np.ndarray) -> Pool:
+    texts = pa.array([f"text {n}" for n in range(len(vectors))], pa.large_string())
+    return Pool(manifest(*vectors.shape), texts, vectors.astype(np.float32))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    vectors = np.arange(12, dtype=np.float32).reshape(4, 3)
+    save(str(tmp_path), Pool(manifest(4, 3), pa.array(TEXTS, pa.large_string()), vectors))
+    return tmp_path
+
+
+def test_a_pool_is_read_as_it_was_written(folder: Path) -> None:
+    # Kills: texts that are altered on the way, arrays that each worker copies.
+    found = open_pool(str(folder), digest_of(folder))
+    assert found.texts.to_pylist() == TEXTS
+    assert isinstance(found.vectors, np.memmap)
+    np.testing.assert_array_equal(found.vectors, np.arange(12).reshape(4, 3))
+    assert {path.name for path in folder.iterdir()} == {
+        "manifest.json",
+        "texts.arrow",
+        "vectors.npy",
+    }
+    assert found.manifest.lines() == [
+        "texts         4 of 9 documents; left out: 1 empty, 2 equal to another, 3 near one (cosine "
+        "0.95 or more)",
+        "encoder       all-MiniLM-L6-v2, 3 dimensions, sha256 000000000000",
+    ]
+
+
+SPOILED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
+    "no provenance": (lambda c: c.pop("provenance"), "does not say its provenance"),
+    "private, of no guarantee": (
+        lambda c: c.update(provenance="private"),
+        "does not say under which guarantee",
+    ),
+    "no texts": (lambda c: c.update(texts=0), "values that no pool has"),
+    "too many texts": (lambda c: c.update(texts=MOST_TEXTS + 1), "values that no pool has"),
+    "no encoder": (lambda c: c.update(encoder={}), "values that no pool has"),
+    "another size": (lambda c: c.update(texts=3), "files of other sizes or values"),
+    "a newer version": (lambda c: c.update(version=2), "built by a newer version"),
+    "another format": (lambda c: c.update(format="quietcorpus-index"), "not one of a pool"),
+    "a file less": (lambda c: c["files"].pop(), r"does not list each of texts\.arrow, vectors"),
+}
+
+
+@pytest.mark.parametrize("name", SPOILED)
+def test_a_spoiled_manifest_is_refused(folder: Path, name: str) -> None:
+    change, message = SPOILED[name]
+    edit(folder, change)
+    with pytest.raises(ArtefactError, match=message) as caught:
+        open_pool(str(folder))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_private_pool_is_read_as_such(folder: Path) -> None:
+    # A release refuses it. Kills: a provenance that reading loses.
+    edit(folder, lambda content: content.update(PRIVATE))
+    assert open_pool(str(folder)).manifest.provenance == "private"
+
+
+@pytest.mark.parametrize("name", ["texts.arrow", "vectors.npy"])
+def test_a_damaged_file_is_refused(folder: Path, name: str) -> None:
+    content = bytearray((folder / name).read_bytes())
+    content[-30] ^= 1
+    (folder / name).write_bytes(content)
+    with pytest.raises(ArtefactError, match=f"is damaged: {name}"):
+        open_pool(str(folder))
+
+
+@pytest.mark.parametrize("value", [0.5, 3000.0, np.nan])
+def test_vectors_whose_products_may_be_inexact_are_refused(tmp_path: Path, value: float) -> None:
+    # Kills: a pool by which a document's votes depend on the company it is searched in.
+    vectors = np.zeros((4, 3), np.float32)
+    vectors[2, 1] = value
+    save(str(tmp_path), Pool(manifest(4, 3), pa.array(TEXTS, pa.large_string()), vectors))
+    with pytest.raises(ArtefactError, match="files of other sizes or values"):
+        open_pool(str(tmp_path))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    size=st.integers(1, 60),
+    count=st.integers(1, 60),
+    dimensions=st.integers(1, 5),
+    most=st.sampled_from([1, 3, 900]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_the_nearest_are_exact_with_all_ties(
+    size: int, count: int, dimensions: int, most: int, seed: int
+) -> None:
+    # Small numbers tie often. Kills: ties by the order in which FAISS met them, a text that FAISS
+    # did not propose, a distance in place of a product.
+    count = min(count, size)
+    generator = np.random.default_rng(seed)
+    vectors = generator.integers(-most, most + 1, (size, dimensions))
+    queries = generator.integers(-most, most + 1, (7, dimensions))
+    products = queries @ vectors.T
+    expected = [np.lexsort((np.arange(size), -own))[:count] for own in products]
+    pool = pool_of(vectors)
+    found = pool.nearest(queries.astype(np.float32), count)
+    np.testing.assert_array_equal(found, expected)
+    one = pool.nearest(queries[3:4].astype(np.float32), count)
+    np.testing.assert_array_equal(one[0], expected[3])
+
+
+def test_the_nearest_are_the_same_in_any_company() -> None:
+    # Sensitivity rests on it. Kills: products in another order of additions for another batch, as
+    # those of plain float32 embeddings would be.
+    generator = np.random.default_rng()
+    raw = generator.normal(size=(3000, 384))
+    vectors = np.rint(raw / np.linalg.norm(raw, axis=1, keepdims=True) * 2048).astype(np.float32)
+    pool, queries = pool_of(vectors[:2500]), vectors[2500:]
+    whole = pool.nearest(queries, 20)
+    exact = queries.astype(np.int64) @ vectors[:2500].astype(np.int64).T
+    np.testing.assert_array_equal(whole, np.argsort(-exact, axis=1, kind="stable")[:, :20])
+    order = generator.permutation(500)
+    np.testing.assert_array_equal(pool.nearest(queries[order], 20), whole[order])
+    for row in range(0, 500, 50):
+        np.testing.assert_array_equal(pool.nearest(queries[row : row + 1], 20)[0], whole[row])
+    assert pool.nearest(queries[:0], 20).shape == (0, 20)
+
+
+def test_what_cannot_be_searched_is_refused() -> None:
+    pool = pool_of(np.eye(3))
+    for query in ([0.5, 0, 0], [4096.0, 0, 0], [np.nan, 0, 0], [np.inf, 0, 0]):
+        with pytest.raises(ValueError, match="not of whole numbers, or too long"):
+            pool.nearest(np.array([query], np.float32), 1)
+    for count in (0, 4):
+        with pytest.raises(ValueError, match="is not between 1 and the pool's 3 texts"):
+            pool.nearest(np.eye(3, dtype=np.float32), count)

@@ -1,0 +1,89 @@
+"""Building a pool: which texts are joined, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from encoders import make_small
+
+import quietcorpus as qc
+from quietcorpus.indexes.pool import open_pool
+from quietcorpus.mechanisms.deep_candidate import on_grid
+from quietcorpus.pipelines.artefacts import pool as job
+from quietcorpus.pipelines.artefacts.pool import NEAR, apart
+from quietcorpus.transforms.artefacts.encoder import EncoderSource
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(make_small(tmp_path_factory.mktemp("models") / "small"))
+
+
+def write(folder: Path, texts: list[str], name: str = "public.jsonl") -> str:
+    path = folder / name
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    return str(path)
+
+
+def test_equal_texts_are_joined_and_empty_ones_left_out(tmp_path: Path, encoder: str) -> None:
+    # Kills: a normalised text in the pool in place of the first one's own bytes.
+    given = [
+        " The  cat \n sat",
+        "",
+        "\t\n",
+        "the cat sat",
+        "\uff34\uff28\uff25 CAT SAT",
+        "dogs run far away",
+    ]
+    made = qc.build_pool(
+        write(tmp_path, given), tmp_path / "pool", provenance="public", encoder=encoder
+    )
+    found = open_pool(str(tmp_path / "pool"))
+    assert found.manifest == made
+    assert found.texts[0].as_py() == given[0]
+    assert made.left_out["empty"] == 2
+    assert made.left_out["equal"] == 2
+    assert made.texts + made.left_out["near"] == 2
+    source = EncoderSource.resolve("encoder", encoder)
+    expected = on_grid(source.open().encode(found.texts.to_pylist()))
+    np.testing.assert_array_equal(found.vectors, expected)
+    assert made.encoder["sha256"] == source.digest
+
+
+def test_near_texts_are_joined_to_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    # In chunks of two. Kills: a comparison with those that were left out, by which a chain of near
+    # texts would vanish; one within a chunk alone, or with earlier chunks alone.
+    monkeypatch.setattr(job, "_CHUNK", 2)
+    step = 0.9 * np.arccos(NEAR)
+    angles = np.array([0, step, 2 * step, 0.5 * step, 3, 3 + step, 3 + 2 * step])
+    vectors = on_grid(np.stack([np.cos(angles), np.sin(angles)], axis=1))
+    assert apart(vectors) == [0, 2, 4, 6]
+
+
+def test_what_cannot_be_a_pool_is_refused_in_one_line(
+    tmp_path: Path, encoder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some = write(tmp_path, ["a text", "another"])
+    none = write(tmp_path, ["", " "], "none.jsonl")
+    output = tmp_path / "pool"
+
+    def refusal(source: str, **changes: str) -> str:
+        options = {"provenance": "public", "encoder": encoder} | changes
+        with pytest.raises(qc.InputError) as caught:
+            qc.build_pool(source, output, **options)  # type: ignore[arg-type]
+        assert not output.exists()
+        assert "\n" not in str(caught.value)
+        return str(caught.value)
+
+    assert refusal(some, provenance="private").startswith("provenance: the texts of a pool are")
+    assert refusal(none) == f"source: {none} has no text; give documents to choose from"
+    assert refusal(some, text="body").startswith("text: ")
+    assert refusal(str(tmp_path / "absent")).startswith("source: ")
+    assert refusal(some, encoder="/nowhere").startswith("encoder: /nowhere is neither a folder")
+    monkeypatch.setattr(job, "MOST_TEXTS", 1)
+    assert refusal(some) == (
+        f"source: {some} has 2 different texts; give at most 1, such as a sample"
+    )

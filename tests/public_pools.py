@@ -1,0 +1,53 @@
+"""Pools of public texts on planted topics, and documents on some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+from quietcorpus.indexes.pool import Pool, PoolManifest, save
+from quietcorpus.mechanisms.deep_candidate import on_grid
+from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
+
+TOPICS = {
+    "food": "soup bread cheese apple butter dinner kitchen salad rice fish",
+    "law": "court judge lawyer trial jury verdict appeal police crime prison",
+    "sport": "football goal match team coach player league score stadium tennis",
+    "space": "planet rocket orbit moon star galaxy telescope astronaut comet mars",
+    "money": "bank loan credit interest market stock trade price profit tax",
+}
+Texts = Callable[..., dict[str, Any]]
+
+
+def text_on(topic: str, generator: Random) -> str:
+    """Return a text of words of one topic."""
+    return " ".join(generator.choices(TOPICS[topic].split(), k=10))
+
+
+def texts_on(topics: Sequence[str], each: int, seed: int) -> list[str]:
+    """Return different texts, as many on each topic, topic after topic."""
+    generator = Random(seed)
+    return [text_on(topic, generator) for topic in topics for _ in range(each)]
+
+
+def make_pool(folder: Path, texts: Sequence[str], encoder: str = PACKAGED) -> Path:
+    """Write a pool of exactly these texts, near ones too, as the command writes it."""
+    source = EncoderSource.resolve("encoder", encoder)
+    vectors = on_grid(source.open().encode(texts))
+    manifest = PoolManifest(
+        provenance="public",
+        guarantee=None,
+        source={"pattern": "public.parquet", "documents": len(texts)},
+        encoder={"name": encoder, "sha256": source.digest, "dimensions": vectors.shape[1]},
+        texts=len(texts),
+        left_out={"empty": 0, "equal": 0, "near": 0},
+        near=0.95,
+        builder="quietcorpus 0",
+    )
+    folder.mkdir(parents=True)
+    save(str(folder), Pool(manifest, pa.array(texts, pa.large_string()), vectors))
+    return folder

@@ -1,0 +1,166 @@
+"""The votes of a corpus's documents for the texts of a public pool, released once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from quietcorpus.indexes.pool import Pool
+from quietcorpus.mechanisms.deep_candidate import on_grid
+from quietcorpus.mechanisms.encoding import Value
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.votes import Sums, Votes
+from quietcorpus.transforms.array_sums import AddCounts, PartialSum
+from quietcorpus.transforms.artefacts.encoder import Encoder, EncoderSource
+from quietcorpus.transforms.artefacts.pool import PoolSource
+from quietcorpus.transforms.errors import redacted
+from quietcorpus.transforms.metrics import Progress
+from quietcorpus.transforms.parts import require_all
+from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
+from quietcorpus.transforms.reading.identifiers import TAG, Identifiers
+from quietcorpus.transforms.reading.sources import read
+from quietcorpus.transforms.shards import TALLIES, RejectLog, Seen, Tally
+from quietcorpus.transforms.vocabulary import KeySource
+
+_AT_ONCE = 128  # documents; fewer would leave more of the encoder's batches half empty
+
+
+@dataclass(frozen=True)
+class Strata:
+    """The strata that votes are counted in: a document is in the one of its label.
+
+    Attributes:
+        column: its values are the labels.
+        labels: a public list; documents of other labels, and of none, do not vote.
+    """
+
+    column: str
+    labels: tuple[str, ...]
+
+    def numbers(self, documents: Documents) -> npt.NDArray[np.int64]:
+        """Return the number of each document's label, int64 (n,); -1 for one that is not listed."""
+        known = {label: number for number, label in enumerate(self.labels)}
+        values = documents.columns[self.column].cast(pa.large_string()).to_pylist()
+        return np.array([known.get(value, -1) for value in values], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Voting:
+    """The parameters of votes and of their noise.
+
+    Attributes:
+        votes: the mechanism.
+        pool: the pool.
+        texts: the number of its texts.
+        encoder: the encoder of documents, with which the pool was made.
+        strata: None if all documents are counted together.
+    """
+
+    votes: Votes
+    pool: PoolSource
+    texts: int
+    encoder: EncoderSource
+    strata: Strata | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Return the number of strata, and of texts."""
+        return len(self.strata.labels) if self.strata else 1, self.texts
+
+    @property
+    def stage_parameters(self) -> dict[str, Value]:
+        """Return all that the noisy sums depend on besides the documents."""
+        strata = self.strata
+        return {
+            **self.votes.stage_parameters,
+            "pool": self.pool.digest,
+            "encoder": self.encoder.digest,
+            "strata": {"column": strata.column, "labels": strata.labels} if strata else None,
+        }
+
+    def sums(self, documents: Documents, pool: Pool, encoder: Encoder) -> Sums:
+        """Add up the votes of some documents, each of which depends on that document alone."""
+        if self.strata is None:
+            strata = np.zeros(len(documents.rows), dtype=np.int64)
+        else:
+            strata = self.strata.numbers(documents)
+        voters = np.flatnonzero(strata >= 0)
+        texts = documents.texts.take(pa.array(voters)).to_pylist()
+        items = pool.nearest(on_grid(encoder.encode(texts)), self.votes.nearest)
+        return self.votes.sums(items, strata[voters], self.shape)
+
+    def release(self, sums: Sums, key: ReleaseKey) -> Sums:
+        """Release the noisy sums of a corpus, from the exact ones."""
+        return self.votes.release(sums, key.stage("votes", 1, **self.stage_parameters))
+
+
+class ReleaseVotes(beam.PTransform):
+    """A PTransform from splits to tagged `votes` (one int64 array), `tallies`, `identifiers`."""
+
+    def __init__(
+        self, corpus: Corpus, voting: Voting, key: KeySource, splits: int, rejects: RejectLog
+    ) -> None:
+        """Configure the release; noise is added once, to the sum over all `splits` splits."""
+        super().__init__()
+        self._corpus = corpus
+        self._voting = voting
+        self._key = key
+        self._splits = splits
+        self._rejects = rejects
+
+    def expand(self, splits: beam.PCollection[Split]) -> dict[str, beam.PCollection]:
+        counted = splits | "vote" >> beam.ParDo(
+            _CountVotes(self._corpus, self._voting, self._key, self._rejects)
+        ).with_outputs(TALLIES, TAG, main="sums")
+        votes = (
+            counted.sums
+            | "over the corpus" >> beam.CombineGlobally(AddCounts()).without_defaults()
+            | "noise" >> beam.ParDo(_AddNoise(self._voting, self._key, self._splits))
+        )
+        return {"votes": votes, TALLIES: counted[TALLIES], TAG: counted[TAG]}
+
+
+class _CountVotes(beam.DoFn):
+    """A DoFn that adds up one split's votes exactly; the sums stay inside the pipeline."""
+
+    def __init__(self, corpus: Corpus, voting: Voting, key: KeySource, rejects: RejectLog) -> None:
+        self._corpus = corpus
+        self._voting = voting
+        self._key = key
+        self._rejects = rejects
+        self._progress = Progress("votes")
+
+    @redacted
+    def process(self, split: Split) -> Iterator[object]:
+        pool, encoder = self._voting.pool.open(), self._voting.encoder.open()
+        sums = np.zeros(self._voting.shape, dtype=np.int64)
+        seen = Seen(
+            Identifiers(self._corpus.id, self._key(), split.number), Tally.of_pass("votes", split)
+        )
+        for documents in read(split, self._corpus):
+            for part in documents.parts(_AT_ONCE):
+                sums += self._voting.sums(part, pool, encoder)
+                self._progress.count(part, 0)
+            self._progress.count_rejects(documents)
+            seen.add(documents)
+        self._rejects.write(seen.rejects, split.name)
+        yield sums, (split.number,)
+        yield from seen.outputs()
+
+
+class _AddNoise(beam.DoFn):
+    def __init__(self, voting: Voting, key: KeySource, splits: int) -> None:
+        self._voting = voting
+        self._key = key
+        self._splits = splits
+
+    @redacted
+    def process(self, total: PartialSum) -> Iterator[Sums]:
+        sums, parts = total
+        require_all(parts, self._splits)
+        yield self._voting.release(sums, self._key())
