@@ -41,6 +41,8 @@ class StrataSpec(Strict):
     @field_validator("labels", mode="before")
     @classmethod
     def _from_list(cls, value: object) -> object:
+        if isinstance(value, list) and len(value) > MOST_LABELS:
+            raise of_key("", f"{len(value):,} are too many; give at most {MOST_LABELS}")
         return tuple(value) if isinstance(value, list) else value
 
     @field_validator("labels")

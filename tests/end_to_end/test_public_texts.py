@@ -238,7 +238,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "an empty label": ({"strata": {"column": "kind", "labels": [""]}}, "mechanism.strata.labels"),
     "too many labels": (
         {"strata": {"column": "kind", "labels": [str(n) for n in range(101)]}},
-        "mechanism.strata.labels: ",
+        "mechanism.strata.labels: 101 are too many; give at most 100",
     ),
     "a label twice": (
         {"strata": {"column": "kind", "labels": ["a", "b", "a"]}},
