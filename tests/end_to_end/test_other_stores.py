@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 Store = AzureStore | GoogleStore
 STORES = {"google": google_store, "azure": azure_store}
 PATIENCE_SECONDS = 60
+pytestmark = pytest.mark.slow
+
 RACE = """
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from quietcorpus.pipelines.storage.stores import create_exclusively, read
-
-pytestmark = pytest.mark.slow
 barrier = Barrier(16)
 def race(number):
     barrier.wait()
