@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import math
 import pyarrow.parquet as pq
 import pytest
 from embedding_releases import ray_folder
@@ -123,19 +124,18 @@ def test_the_release_itself_is_the_first_draw(evaluated: Workspace) -> None:
     words = sum(bytes(tokens.data[start:end]).decode() in vocabulary for start, end in spans)
     released = sum(sum(row["counts"]) for row in evaluated.rows())
     rows = pq.read_table(evaluated.folder / "report/evaluation.parquet").to_pylist()
-    (first,) = (
-        row["value"]
-        for row in rows
-        if (row["measure"], row["subject"], row["draw"], list(row["setting"]))
-        == ("length", "release", 0, [])
+    first, second = (
+        {
+            row["measure"]: row["value"]
+            for row in rows
+            if (row["subject"], row["draw"], list(row["setting"])) == ("release", draw, [])
+            and math.isfinite(row["value"])
+        }
+        for draw in (0, 1)
     )
-    assert first == pytest.approx(released / words)
-    (second,) = (
-        row["value"]
-        for row in rows
-        if (row["measure"], row["subject"], row["draw"], list(row["setting"]))
-        == ("length", "release", 1, [])
-    )
+    assert first["length"] == pytest.approx(released / words)
+    # One of them may well be the same: lengths of few words are close to each other.
+    assert second.keys() == first.keys()
     assert second != first
 
 
