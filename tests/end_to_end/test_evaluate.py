@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import math
 import pyarrow.parquet as pq
 import pytest
 from embedding_releases import ray_folder
