@@ -630,6 +630,7 @@ def build_candidates(
     )
 
 
+@process_restored()
 def build_pool(
     source: Place,
     output: Place,

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from apache_beam.io.filesystems import FileSystems
-from apache_beam.options.pipeline_options import PipelineOptions
 
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.indexes.pool import MOST_TEXTS, Pool, PoolManifest, save
@@ -34,7 +32,6 @@ def build(
     source: str, output: str, *, text: str, provenance: str, encoder: str, progress: bool
 ) -> PoolManifest:
     """Build a pool of the documents at `source`; raises InputError for what can be mended."""
-    FileSystems.set_options(PipelineOptions([]))
     source, output = absolute(source), absolute(output)
     if provenance != "public":
         raise InputError(

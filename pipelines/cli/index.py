@@ -72,6 +72,14 @@ def build(source: str, output: str, **given: Any) -> Iterator[str]:
     yield from _shown(output, [])
 
 
+_encoder_option = click.option(
+    "--encoder",
+    default="all-MiniLM-L6-v2",
+    show_default=True,
+    help="A folder, or the name, of a sentence-transformers model.",
+)
+
+
 @command(
     "build-candidates",
     group=index,
@@ -84,12 +92,7 @@ def build(source: str, output: str, **given: Any) -> Iterator[str]:
     "The provenance of the documents and of the encoder's training data; it must be public."
 )
 @text_option
-@click.option(
-    "--encoder",
-    default="all-MiniLM-L6-v2",
-    show_default=True,
-    help="A folder, or the name, of a sentence-transformers model.",
-)
+@_encoder_option
 @click.option(
     "--language", default="en", show_default=True, help="The language of the text, as a code."
 )
@@ -155,12 +158,7 @@ def build_candidates(source: str, output: str, **given: Any) -> Iterator[str]:
     "The provenance of the texts and of the encoder's training data; it must be public."
 )
 @text_option
-@click.option(
-    "--encoder",
-    default="all-MiniLM-L6-v2",
-    show_default=True,
-    help="A folder, or the name, of a sentence-transformers model.",
-)
+@_encoder_option
 @quiet_option
 def build_pool(source: str, output: str, **given: Any) -> Iterator[str]:
     """Make a pool of the public texts at SOURCE, for `kind: public-texts`.

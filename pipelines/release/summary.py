@@ -90,7 +90,7 @@ class RunSummary(Part):
 
 
 class Recorder:
-    """What is known of a run while it goes on."""
+    """The facts about a run, noted while it goes on."""
 
     def __init__(self, place: str | None) -> None:
         """Take the place of the summary; None writes none."""

@@ -1,4 +1,4 @@
-"""What lay in the open before its budget was spent is not published."""
+"""Files that lay in the open before their budget was spent are not published."""
 
 from __future__ import annotations
 
