@@ -37,7 +37,7 @@ from quietcorpus.evaluation.intervals import of_share
 from quietcorpus.evaluation.neighbours import euclidean_neighbours
 from quietcorpus.evaluation.recall import noisy_queries
 from quietcorpus.indexes.faiss_library import faiss
-from quietcorpus.indexes.search import EXACT, Engine, Searching
+from quietcorpus.indexes.search import EXACT, SearchEngine, Searching
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.privatizers.words import (
@@ -160,8 +160,8 @@ def table(index: Path, lists: int, words: int, queries: int) -> None:
         f"{' | '.join(f'recall@1 at epsilon {e:g}' for e in EPSILONS)} |\n|{'---|' * 8}"
     )
     truth, base = None, 0.0
-    flat = Searching(Engine.FAISS_FLAT)
-    engines = [EXACT, flat, *(Searching(Engine.FAISS_IVF, p) for p in PROBES if p <= lists)]
+    flat = Searching(SearchEngine.FAISS_FLAT)
+    engines = [EXACT, flat, *(Searching(SearchEngine.FAISS_IVF, p) for p in PROBES if p <= lists)]
     for searching in engines:
         count = 8 * words if searching.approximate else words
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:

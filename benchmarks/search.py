@@ -19,14 +19,13 @@ from pathlib import Path
 import numpy as np
 
 from quietcorpus.evaluation.recall import noisy_queries
+from quietcorpus.indexes.engines import code_search, vector_search
 from quietcorpus.indexes.inverted_lists import train
 from quietcorpus.indexes.search import (
     EXACT,
-    Engine,
     Search,
+    SearchEngine,
     Searching,
-    code_search,
-    vector_search,
 )
 from quietcorpus.indexes.vectors import read
 
@@ -80,17 +79,17 @@ def main() -> None:
         queries = codes[generator.integers(len(codes), size=given.queries)] ^ np.packbits(
             flips, axis=1
         ).view(np.uint64)
-        flat = code_search(Searching(Engine.FAISS_BINARY_FLAT), codes)
+        flat = code_search(Searching(SearchEngine.FAISS_BINARY_FLAT), codes)
         compare(f"codes, flips {flip}", code_search(EXACT, codes), flat, queries)
     lists = train(vectors, given.lists, seed=1, threads=1)
     for epsilon in EPSILONS:
         queries = noisy_queries(vectors, epsilon, given.queries, np.random.SeedSequence())
-        flat = vector_search(Searching(Engine.FAISS_FLAT), vectors)
+        flat = vector_search(Searching(SearchEngine.FAISS_FLAT), vectors)
         truth, base = compare(
             f"vectors, epsilon {epsilon:g}", vector_search(EXACT, vectors), flat, queries
         )
         for probes in PROBES:
-            search = vector_search(Searching(Engine.FAISS_IVF, probes), vectors, lists)
+            search = vector_search(Searching(SearchEngine.FAISS_IVF, probes), vectors, lists)
             found, speed = searched(search, queries)
             few = queries[:10_000]
             if not np.array_equal(searched(search, few, SMALL)[0], found[: len(few)]):

@@ -1,4 +1,4 @@
-"""The search for a noisy query's word, and the engines that do it.
+"""The search for a noisy query's word, and the choice of the engine that does it.
 
 Every engine answers from the query and the public index alone. That makes it post-processing of
 the noisy query, whatever it answers: if M(w), the noisy vector or code of a word, gives
@@ -15,21 +15,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes.euclidean import EuclideanSearch
-from quietcorpus.indexes.hamming import HammingSearch
-
-if TYPE_CHECKING:
-    from quietcorpus.indexes.inverted_lists import InvertedLists
-
 DEFAULT_PROBES = 32
 
 
-class Engine(StrEnum):
+class SearchEngine(StrEnum):
     """The engines. All find the same words as `exact`, save `faiss-ivf`, which is approximate."""
 
     EXACT = "exact"
@@ -39,8 +33,13 @@ class Engine(StrEnum):
     FAISS_BINARY_FLAT = "faiss-binary-flat"
 
 
-VECTOR_ENGINES = Engine.EXACT, Engine.FAISS_FLAT, Engine.FAISS_GPU_FLAT, Engine.FAISS_IVF
-CODE_ENGINES = Engine.EXACT, Engine.FAISS_BINARY_FLAT
+VECTOR_ENGINES = (
+    SearchEngine.EXACT,
+    SearchEngine.FAISS_FLAT,
+    SearchEngine.FAISS_GPU_FLAT,
+    SearchEngine.FAISS_IVF,
+)
+CODE_ENGINES = SearchEngine.EXACT, SearchEngine.FAISS_BINARY_FLAT
 
 
 class SearchError(ValueError):
@@ -70,7 +69,7 @@ class Searching:
         probes: for `faiss-ivf`, the number of lists that are searched; None for the others.
     """
 
-    engine: Engine = Engine.EXACT
+    engine: SearchEngine = SearchEngine.EXACT
     probes: int | None = None
 
     def __str__(self) -> str:
@@ -80,7 +79,7 @@ class Searching:
     @property
     def approximate(self) -> bool:
         """Return whether a word may be found that is not the nearest one."""
-        return self.engine is Engine.FAISS_IVF
+        return self.engine is SearchEngine.FAISS_IVF
 
     @property
     def law(self) -> dict[str, Any]:
@@ -93,52 +92,3 @@ class Searching:
 
 
 EXACT = Searching()
-
-
-def vector_search(
-    searching: Searching, vectors: npt.NDArray[np.float32], lists: InvertedLists | None = None
-) -> Search:
-    """Return the search of vectors by Euclidean distance.
-
-    Args:
-        searching: the engine, one of `VECTOR_ENGINES`.
-        vectors: float32 (V, d); not copied, so that they may be mapped, except to a GPU.
-        lists: the index's inverted lists, for `faiss-ivf` alone.
-
-    Raises:
-        SearchError: FAISS or a GPU is missing, there are no lists, or fewer than `probes`.
-        ValueError: for `exact`, vectors are so long that products with them might overflow; other
-            engines say so when they search.
-    """
-    if searching.engine is Engine.EXACT:
-        return EuclideanSearch(vectors)
-    from quietcorpus.indexes import faiss_flat
-
-    match searching.engine:
-        case Engine.FAISS_FLAT:
-            return faiss_flat.FlatSearch(vectors)
-        case Engine.FAISS_GPU_FLAT:
-            return faiss_flat.GpuFlatSearch(vectors)
-        case Engine.FAISS_IVF:
-            if lists is None:
-                raise SearchError("the index has no inverted lists; build it with --search ivf")
-            from quietcorpus.indexes.faiss_ivf import ListSearch
-
-            return ListSearch(lists, searching.probes or DEFAULT_PROBES, vectors)
-    raise SearchError(f"{searching.engine.value} searches codes, and these are vectors")
-
-
-def code_search(searching: Searching, codes: npt.NDArray[np.uint64]) -> Search:
-    """Return the search of codes, uint64 (V, words of 64 bits), by Hamming distance.
-
-    They are not copied, so that they may be mapped. Raises SearchError if FAISS is missing, or the
-    engine is not one of `CODE_ENGINES`.
-    """
-    match searching.engine:
-        case Engine.EXACT:
-            return HammingSearch(codes)
-        case Engine.FAISS_BINARY_FLAT:
-            from quietcorpus.indexes.faiss_flat import BinaryFlatSearch
-
-            return BinaryFlatSearch(codes)
-    raise SearchError(f"{searching.engine.value} searches vectors, and these are codes")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from quietcorpus.indexes.pool import PoolManifest
     from quietcorpus.indexes.word_index import IndexManifest
     from quietcorpus.pipelines.calibrate.bags import Calibrated
-    from quietcorpus.pipelines.calibrate.sentences import Outcome
+    from quietcorpus.pipelines.calibrate.sentences import CalibratedUtility
     from quietcorpus.pipelines.card.model import Card
     from quietcorpus.pipelines.spec.spec import Spec
 
@@ -434,7 +434,7 @@ def calibrate_sentences(
     encoder: str = "all-MiniLM-L6-v2",
     documents: int = 200,
     seed: int = 1,
-) -> list[Outcome]:
+) -> list[CalibratedUtility]:
     """Measure how well candidates represent public documents that they were not made of.
 
     Args:

@@ -15,7 +15,7 @@ from quietcorpus.places import Place, absolute, process_restored
 
 if TYPE_CHECKING:
     from quietcorpus.pipelines.ledger.book import Ledger
-    from quietcorpus.pipelines.ledger.check import Finding
+    from quietcorpus.pipelines.ledger.check import CheckedRelease
 
 
 @process_restored()
@@ -51,7 +51,7 @@ def history(place: Place) -> list[dict[str, Any]]:
 
 
 @process_restored()
-def verify(place: Place) -> list[Finding]:
+def verify(place: Place) -> list[CheckedRelease]:
     """Check every record, their chain and seals; return how each release's card compares.
 
     Raises:

@@ -25,8 +25,9 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from quietcorpus.mechanisms.guarantees import LimitedPrecision
-from quietcorpus.pipelines.ledger.book import Ledger, Request
+from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.caps import Cost, Terms
+from quietcorpus.pipelines.ledger.request import Request
 from quietcorpus.pipelines.storage.stores import stored
 from quietcorpus.transforms.errors import InputError
 

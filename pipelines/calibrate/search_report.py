@@ -22,8 +22,9 @@ from quietcorpus.evaluation.calibration import (
 from quietcorpus.evaluation.recall import Recall, noisy_queries, recall
 from quietcorpus.evaluation.simulation import MadlibSimulator
 from quietcorpus.evaluation.tallies import child
+from quietcorpus.indexes.engines import vector_search
 from quietcorpus.indexes.faiss_ivf import check_probes
-from quietcorpus.indexes.search import EXACT, Engine, Search, SearchError, Searching, vector_search
+from quietcorpus.indexes.search import EXACT, Search, SearchEngine, SearchError, Searching
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.pipelines.calibrate import search_plot
 from quietcorpus.pipelines.storage import files as storage
@@ -104,8 +105,8 @@ def _engines(index: WordIndex, probes: Sequence[int] | None) -> list[tuple[Searc
             numbers = sorted(set(probes))
             for number in numbers:
                 check_probes(lists, number)
-        chosen = [EXACT, Searching(Engine.FAISS_FLAT)]
-        chosen += [Searching(Engine.FAISS_IVF, number) for number in numbers]
+        chosen = [EXACT, Searching(SearchEngine.FAISS_FLAT)]
+        chosen += [Searching(SearchEngine.FAISS_IVF, number) for number in numbers]
         return [(one, vector_search(one, index.vectors, lists)) for one in chosen]
     except SearchError as error:
         raise InputError(str(error)) from None

@@ -21,7 +21,7 @@ _AT_ONCE = 64  # documents whose utilities are held
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CalibratedUtility:
     """The average result of one mechanism on public documents.
 
     Attributes:
@@ -46,7 +46,7 @@ def calibrate(
     *,
     documents: int,
     seed: int,
-) -> list[Outcome]:
+) -> list[CalibratedUtility]:
     """Measure every utility and number of projections at every epsilon, in expectation.
 
     Raises InputError for an encoder that is not the candidates', and for too few documents.
@@ -80,7 +80,7 @@ def calibrate(
                 depths = values / (law.units * lengths[some, None])
                 total += [expected(values, rate, v).sum() for v in (cosines[some], depths)]
         found += [
-            Outcome(utility, projections, epsilon, *(total / documents))
+            CalibratedUtility(utility, projections, epsilon, *(total / documents))
             for epsilon, total in zip(epsilons, totals, strict=True)
         ]
     return found
@@ -93,7 +93,7 @@ def _ways(most: int) -> Iterator[tuple[Utility, int | None]]:
             yield utility, projections
 
 
-def lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
+def lines(outcomes: Sequence[CalibratedUtility]) -> Iterator[str]:
     """Yield, for each epsilon, every utility's best number of projections, the best of all marked.
 
     The lines are for a terminal.

@@ -18,15 +18,15 @@ from quietcorpus.evaluation.demands import Design
 from quietcorpus.evaluation.neighbours import euclidean_neighbours, hamming_neighbours
 from quietcorpus.evaluation.solver import Solution, solve
 from quietcorpus.evaluation.tallies import child
+from quietcorpus.indexes.engines import vector_search
 from quietcorpus.indexes.search import (
     CODE_ENGINES,
     DEFAULT_PROBES,
     VECTOR_ENGINES,
-    Engine,
     Search,
+    SearchEngine,
     SearchError,
     Searching,
-    vector_search,
 )
 from quietcorpus.indexes.vocabulary import Words
 from quietcorpus.indexes.word_index import WordIndex
@@ -140,15 +140,15 @@ def read_search(key: str, given: str) -> Searching:
     """Read an engine as a command line names it: `faiss-ivf:probes=32`; raises InputError."""
     name, _, setting = given.partition(":")
     probes = re.fullmatch("probes=([1-9][0-9]{0,8})", setting)
-    approximate = name == Engine.FAISS_IVF
-    if name not in list(Engine) or (setting and not (approximate and probes)):
+    approximate = name == SearchEngine.FAISS_IVF
+    if name not in list(SearchEngine) or (setting and not (approximate and probes)):
         raise InputError(
-            f"{key}: {given!r} is not allowed; give one of {', '.join(Engine)}, and for "
-            f"{Engine.FAISS_IVF.value} the lists to search, such as faiss-ivf:probes=32"
+            f"{key}: {given!r} is not allowed; give one of {', '.join(SearchEngine)}, and for "
+            f"{SearchEngine.FAISS_IVF.value} the lists to search, such as faiss-ivf:probes=32"
         )
     if not approximate:
-        return Searching(Engine(name))
-    return Searching(Engine.FAISS_IVF, int(probes[1]) if probes else DEFAULT_PROBES)
+        return Searching(SearchEngine(name))
+    return Searching(SearchEngine.FAISS_IVF, int(probes[1]) if probes else DEFAULT_PROBES)
 
 
 def _neighbours(index: WordIndex, settings: WordSettings, measured: Measured) -> dict[str, Any]:

@@ -76,7 +76,7 @@ class Spread(Part):
     largest: float
 
 
-class Recall(Part):
+class MeasuredRecall(Part):
     """The share of noisy vectors for which an approximate search finds the nearest word."""
 
     share: float = Field(description="recall@1, on noisy vectors of the index's words, all alike")
@@ -95,7 +95,7 @@ class Typical(Part):
         "exceed `set_size_limit`"
     )
     set_size_limit: int = Field(description="the most that so many draws can show")
-    recall: Recall | None = Field(
+    recall: MeasuredRecall | None = Field(
         None, description="at this epsilon, where the search is approximate"
     )
 

@@ -11,7 +11,7 @@ from quietcorpus.pipelines.card.model import (
     Artefact,
     Card,
     Meaning,
-    Recall,
+    MeasuredRecall,
     Reconstruction,
     Spread,
 )
@@ -178,7 +178,7 @@ def _meaning(meaning: Meaning) -> str:
     return f"{losses}\n{head}{''.join(rows)}\n{note}{meaning.sample}.\n"
 
 
-def _recall(recall: Recall | None) -> str:
+def _recall(recall: MeasuredRecall | None) -> str:
     if recall is None:
         return ""
     low, high = recall.interval

@@ -9,7 +9,7 @@ from quietcorpus.mechanisms.madlib import Madlib
 from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.parameters import MetricParameters, SentenceParameters
-from quietcorpus.pipelines.card.words import SearchEngine, check_epsilon, check_words, notes_on
+from quietcorpus.pipelines.card.words import SearchUsed, check_epsilon, check_words, notes_on
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.errors import InputError
 
@@ -45,7 +45,7 @@ class SentencesMechanism(Mechanism):
     encoder_software: str
     candidates_number: int | None = None
     projections: int | None = None
-    search: SearchEngine | None = None
+    search: SearchUsed | None = None
 
     @property
     def promise(self) -> Promise | None:

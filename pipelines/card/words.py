@@ -19,7 +19,7 @@ from quietcorpus.transforms.errors import InputError
 METRICS = {"madlib": Madlib.metric, "brr": BinaryRandomizedResponse.metric}
 
 
-class SearchEngine(Part):
+class SearchUsed(Part):
     """The engine that found words, where the spec names one."""
 
     engine: str
@@ -39,7 +39,7 @@ class WordsMechanism(Mechanism):
     epsilon_exact: str
     words: int
     matched: dict[str, Any] | None = None
-    search: SearchEngine | None = None
+    search: SearchUsed | None = None
 
     @property
     def promise(self) -> Promise | None:
@@ -59,7 +59,7 @@ class WordsMechanism(Mechanism):
         return {"data": FileFormat(meaning, ("id", "text"))}
 
 
-def notes_on(search: SearchEngine | None) -> list[str]:
+def notes_on(search: SearchUsed | None) -> list[str]:
     """Return what the README says of a search; nothing of one that finds the nearest words."""
     if search is None or search.probes is None:
         return []

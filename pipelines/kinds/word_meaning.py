@@ -10,11 +10,12 @@ import numpy.typing as npt
 from quietcorpus.evaluation.calibration import choose_words, held_draws, measure
 from quietcorpus.evaluation.recall import noisy_queries, recall
 from quietcorpus.evaluation.simulation import BrrSimulator, MadlibSimulator, Simulator
-from quietcorpus.indexes.search import EXACT, Search, vector_search
+from quietcorpus.indexes.engines import vector_search
+from quietcorpus.indexes.search import EXACT, Search
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.guarantees import round_up
 from quietcorpus.pipelines.artefacts.distances import distance, mean_interval
-from quietcorpus.pipelines.card.model import Meaning, Recall, Spread, Typical
+from quietcorpus.pipelines.card.model import Meaning, MeasuredRecall, Spread, Typical
 from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters
 
 _WORDS, _DRAWS, _ETA = 256, 256, Fraction(1, 20)
@@ -97,11 +98,11 @@ def explain_epsilon(parameters: WordsParameters, index: WordIndex) -> Meaning:
     )
 
 
-def _recall(search: Search, index: WordIndex, epsilon: float) -> Recall:
+def _recall(search: Search, index: WordIndex, epsilon: float) -> MeasuredRecall:
     seed = np.random.SeedSequence([_SEED, 1])
     queries = noisy_queries(index.vectors, epsilon, _QUERIES, seed)
     found = recall(search, vector_search(EXACT, index.vectors), queries)
-    return Recall(share=found.share, interval=list(found.interval), queries=found.queries)
+    return MeasuredRecall(share=found.share, interval=list(found.interval), queries=found.queries)
 
 
 def _spread(values: npt.NDArray[np.number]) -> Spread:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from quietcorpus.pipelines.card.parameters import parameters
 from quietcorpus.pipelines.ledger import refusals
-from quietcorpus.pipelines.ledger.caps import Cost, Terms
-from quietcorpus.pipelines.ledger.disjoint import Partition
+from quietcorpus.pipelines.ledger.caps import Terms
 from quietcorpus.pipelines.ledger.journal import Damaged, Journal
 from quietcorpus.pipelines.ledger.partitions import Partitions
 from quietcorpus.pipelines.ledger.records import (
@@ -28,6 +27,7 @@ from quietcorpus.pipelines.ledger.records import (
     new_nonce,
     parse,
 )
+from quietcorpus.pipelines.ledger.request import Request
 from quietcorpus.pipelines.ledger.state import Impossible, State
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout, places
@@ -43,27 +43,6 @@ _LONGEST_PAUSES = (0.05, 1.0)
 """In seconds: on a disk, and in an object store, which answers more slowly."""
 _SKEW = timedelta(minutes=5)
 """The clocks of several machines are assumed to differ by less."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """A release's request to its ledger.
-
-    Attributes:
-        release: the release's id.
-        run: a keyed digest of the spec; whoever has spec and key may resume the run.
-        corpus: the place of the documents: a path, a glob or a URI.
-        output: the place of the release.
-        partition: the part of the corpus that its documents are; None for any documents.
-        cost: the cost of the release.
-    """
-
-    release: str
-    run: str
-    corpus: str
-    output: str
-    partition: Partition | None
-    cost: Cost
 
 
 class Ledger:

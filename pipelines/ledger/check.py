@@ -17,7 +17,7 @@ from quietcorpus.transforms.outages import outage
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckedRelease:
     """The finding about one release.
 
     Attributes:
@@ -33,7 +33,7 @@ class Finding:
     missing: bool = False
 
 
-def findings(ledger: Ledger) -> list[Finding]:
+def findings(ledger: Ledger) -> list[CheckedRelease]:
     """Check every reservation of an intact ledger against the card at its output."""
     return [
         _finding(one, ledger.state.commits.get(number), refused=number in ledger.state.refusals)
@@ -41,7 +41,7 @@ def findings(ledger: Ledger) -> list[Finding]:
     ]
 
 
-def refuse(found: Sequence[Finding]) -> None:
+def refuse(found: Sequence[CheckedRelease]) -> None:
     """Raise InputError for releases that disagree, and Unavailable for missing ones."""
     wrong = [one for one in found if one.wrong]
     missing = [one for one in found if one.missing]
@@ -80,32 +80,34 @@ def verify_counted(path: str, card: Card, place: str) -> None:
         raise InputError(f"ledger: {ledger.uri} and the card of {card.release} disagree: {said}")
 
 
-def _finding(reservation: Reservation, commit: Commit | None, *, refused: bool) -> Finding:
+def _finding(reservation: Reservation, commit: Commit | None, *, refused: bool) -> CheckedRelease:
     uri = f"{reservation.output}/{layout.CARD}"
     try:
         content = storage.read_bytes(uri) if storage.exists(uri) else None
     except Exception as error:  # every object store's client has its own
         if outage(error):
             raise blamed(error, f"ledger: {uri}", "cannot be read") from None
-        return Finding(reservation.release, f"{uri} cannot be read", wrong=True)
+        return CheckedRelease(reservation.release, f"{uri} cannot be read", wrong=True)
     if content is None and commit is None:
         said = (
             "refused, or failed, in a way that may depend on its noise: spent"
             if refused
             else "reserved, not published yet"
         )
-        return Finding(reservation.release, said)
+        return CheckedRelease(reservation.release, said)
     if content is None:
         said = f"committed, not at its place {reservation.output}"
-        return Finding(reservation.release, said, missing=True)
+        return CheckedRelease(reservation.release, said, missing=True)
     if commit is None:
-        return Finding(reservation.release, "published, but not committed", wrong=True)
+        return CheckedRelease(reservation.release, "published, but not committed", wrong=True)
     try:
         card = Card.model_validate_json(content)
     except ValueError:
-        return Finding(reservation.release, f"{uri} is not a card", wrong=True)
+        return CheckedRelease(reservation.release, f"{uri} is not a card", wrong=True)
     said = _disagreement(card, content, reservation, commit)
-    return Finding(reservation.release, said or "committed, and its card agrees", wrong=bool(said))
+    return CheckedRelease(
+        reservation.release, said or "committed, and its card agrees", wrong=bool(said)
+    )
 
 
 def _disagreement(card: Card, content: bytes, reservation: Reservation, commit: Commit) -> str:

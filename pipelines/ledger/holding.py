@@ -10,10 +10,11 @@ from quietcorpus.mechanisms.guarantees import ceiling
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.kinds.kind import Kind, asked
-from quietcorpus.pipelines.ledger.book import Ledger, Request
+from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.caps import Cost
 from quietcorpus.pipelines.ledger.disjoint import Partition, Sort
 from quietcorpus.pipelines.ledger.records import Reservation, digest
+from quietcorpus.pipelines.ledger.request import Request
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.transforms.errors import StageError
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from quietcorpus.pipelines.ledger.disjoint import Partition
 from quietcorpus.pipelines.ledger.records import Reservation
-
-if TYPE_CHECKING:
-    from quietcorpus.pipelines.ledger.book import Request
+from quietcorpus.pipelines.ledger.request import Request
 
 
 def told(release: str) -> str:

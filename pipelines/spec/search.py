@@ -11,7 +11,7 @@ from quietcorpus.indexes.search import (
     DEFAULT_PROBES,
     EXACT,
     VECTOR_ENGINES,
-    Engine,
+    SearchEngine,
     Searching,
 )
 from quietcorpus.pipelines.spec.values import Count, Strict, of_key
@@ -21,7 +21,7 @@ class SearchSpec(Strict):
     """An engine, and its settings."""
 
     engine: Annotated[
-        Engine,
+        SearchEngine,
         Field(
             strict=False,
             description="`faiss-ivf` is approximate, and part of the release's law; the others "
@@ -39,13 +39,13 @@ class SearchSpec(Strict):
     @model_validator(mode="before")
     @classmethod
     def _with_probes(cls, given: Any) -> Any:
-        if isinstance(given, dict) and given.get("engine") == Engine.FAISS_IVF:
+        if isinstance(given, dict) and given.get("engine") == SearchEngine.FAISS_IVF:
             return {**given, "probes": given.get("probes", DEFAULT_PROBES)}
         return given
 
     @model_validator(mode="after")
     def _probes_of_lists(self) -> SearchSpec:
-        if (self.engine is Engine.FAISS_IVF) != (self.probes is not None):
+        if (self.engine is SearchEngine.FAISS_IVF) != (self.probes is not None):
             raise of_key("probes", "is the number of lists to search, for faiss-ivf alone")
         return self
 

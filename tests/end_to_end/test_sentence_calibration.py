@@ -12,7 +12,7 @@ from public_candidates import PUBLIC_TEXTS
 
 from quietcorpus.indexes.sentences import split
 from quietcorpus.mechanisms.deep_candidate import DeepCandidate, Utility
-from quietcorpus.pipelines.calibrate.sentences import Outcome, calibrate
+from quietcorpus.pipelines.calibrate.sentences import CalibratedUtility, calibrate
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
 from quietcorpus.transforms.privatizers.sentences import utilities
@@ -32,7 +32,9 @@ def public(workspace: Workspace, lee_texts: list[str]) -> Path:
     return workspace.parquet({"text": texts[:DOCUMENTS]}, "more.parquet")
 
 
-def outcomes(candidates: Path, public: Path) -> dict[tuple[Utility, int | None, Fraction], Outcome]:
+def outcomes(
+    candidates: Path, public: Path
+) -> dict[tuple[Utility, int | None, Fraction], CalibratedUtility]:
     found = calibrate(
         CandidatesSource.resolve("CANDIDATES", str(candidates)),
         EncoderSource.resolve("encoder", PACKAGED),

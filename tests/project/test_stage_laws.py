@@ -28,7 +28,7 @@ from apache_beam.pvalue import TaggedOutput
 import quietcorpus.mechanisms
 from quietcorpus.indexes.compression import Method
 from quietcorpus.indexes.inverted_lists import around
-from quietcorpus.indexes.search import EXACT, Engine, Searching
+from quietcorpus.indexes.search import EXACT, SearchEngine, Searching
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import METRICS, IndexManifest, WordIndex
 from quietcorpus.mechanisms.accounting import Group, Schedule
@@ -251,7 +251,7 @@ DRAWS: dict[str, Callable[[pytest.MonkeyPatch, Path], Any]] = {
     "words, madlib": lambda *_: words(WordMechanism.MADLIB),
     "words, brr": lambda *_: words(WordMechanism.BRR),
     "words, faiss-ivf": lambda *_: words(
-        WordMechanism.MADLIB, Searching(Engine.FAISS_IVF, probes=1)
+        WordMechanism.MADLIB, Searching(SearchEngine.FAISS_IVF, probes=1)
     ),
     "sentences, truncation": lambda patch, _: sentences(None, patch),
     **{
@@ -299,14 +299,14 @@ def law_of(name: str, patch: pytest.MonkeyPatch, folder: Path) -> dict[str, Any]
 @pytest.mark.parametrize(
     ("name", "mechanism", "engine"),
     [
-        ("words, madlib", WordMechanism.MADLIB, Engine.FAISS_FLAT),
-        ("words, brr", WordMechanism.BRR, Engine.FAISS_BINARY_FLAT),
+        ("words, madlib", WordMechanism.MADLIB, SearchEngine.FAISS_FLAT),
+        ("words, brr", WordMechanism.BRR, SearchEngine.FAISS_BINARY_FLAT),
     ],
 )
 def test_engines_that_find_the_same_words_have_the_same_law(
     name: str,
     mechanism: WordMechanism,
-    engine: Engine,
+    engine: SearchEngine,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:

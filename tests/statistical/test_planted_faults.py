@@ -36,7 +36,7 @@ from quietcorpus.evaluation.audits.findings import Exact, Finding, Sampled, run
 from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
 from quietcorpus.indexes.faiss_ivf import ListSearch
 from quietcorpus.indexes.inverted_lists import around
-from quietcorpus.indexes.search import Engine, Searching
+from quietcorpus.indexes.search import SearchEngine, Searching
 from quietcorpus.indexes.tokenizer import NAME
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import IndexManifest, WordIndex
@@ -175,7 +175,8 @@ def brr() -> Audits:
 def in_lists() -> Audits:
     """Madlib by approximate search, in one of two lists."""
     given = replace(
-        words_of(WordMechanism.MADLIB, Fraction(4)), search=Searching(Engine.FAISS_IVF, probes=1)
+        words_of(WordMechanism.MADLIB, Fraction(4)),
+        search=Searching(SearchEngine.FAISS_IVF, probes=1),
     )
     return released_words(given, LISTED)
 

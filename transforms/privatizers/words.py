@@ -13,13 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quietcorpus.indexes import tokenizer
+from quietcorpus.indexes.engines import code_search, vector_search
 from quietcorpus.indexes.search import (
     EXACT,
     Search,
     SearchError,
     Searching,
-    code_search,
-    vector_search,
 )
 from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.indexes.word_index import Part, WordIndex

@@ -17,10 +17,11 @@ import pytest
 
 from quietcorpus.mechanisms.guarantees import LimitedPrecision, SentencePrivacy
 from quietcorpus.pipelines.ledger import book, tables
-from quietcorpus.pipelines.ledger.book import Ledger, Request
+from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.caps import Charge, Cost, Terms
 from quietcorpus.pipelines.ledger.disjoint import Partition, Sort
 from quietcorpus.pipelines.ledger.records import Reservation
+from quietcorpus.pipelines.ledger.request import Request
 from quietcorpus.transforms.errors import InputError, StageError
 
 RUN, OTHER = "0" * 32, "1" * 32

@@ -18,10 +18,11 @@ from pathlib import Path
 import pytest
 
 from quietcorpus.mechanisms.guarantees import LimitedPrecision
-from quietcorpus.pipelines.ledger.book import Ledger, Request
+from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.caps import Cost, Terms
 from quietcorpus.pipelines.ledger.journal import Damaged, Journal
 from quietcorpus.pipelines.ledger.records import digest
+from quietcorpus.pipelines.ledger.request import Request
 from quietcorpus.transforms.errors import InputError
 
 RECORDS = 6

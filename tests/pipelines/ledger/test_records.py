@@ -20,7 +20,7 @@ from quietcorpus.mechanisms.guarantees import (
     SentencePrivacy,
     UserPrivacy,
 )
-from quietcorpus.pipelines.ledger.book import Ledger, Request
+from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.caps import Cost, Terms
 from quietcorpus.pipelines.ledger.disjoint import Partition, Sort
 from quietcorpus.pipelines.ledger.records import (
@@ -37,6 +37,7 @@ from quietcorpus.pipelines.ledger.records import (
     parse,
     schema,
 )
+from quietcorpus.pipelines.ledger.request import Request
 
 INDEX = "0123456789abcdef" * 4
 CAPS: list[dict[str, Any]] = [

@@ -29,7 +29,7 @@ from quietcorpus.mechanisms.guarantees import (
 from quietcorpus.mechanisms.madlib import Madlib
 from quietcorpus.pipelines.card.parameters import parameters
 from quietcorpus.pipelines.ledger import tables
-from quietcorpus.pipelines.ledger.book import Ledger, Request
+from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.caps import Charge, Cost, Terms
 from quietcorpus.pipelines.ledger.disjoint import Partition, Sort
 from quietcorpus.pipelines.ledger.plan import plan
@@ -43,6 +43,7 @@ from quietcorpus.pipelines.ledger.records import (
     Reservation,
     new_nonce,
 )
+from quietcorpus.pipelines.ledger.request import Request
 from quietcorpus.pipelines.ledger.state import Impossible, State
 from quietcorpus.transforms.errors import InputError
 

@@ -14,7 +14,7 @@ from noisy_queries import clustered
 
 from quietcorpus.indexes import inverted_lists
 from quietcorpus.indexes.faiss_ivf import ListSearch
-from quietcorpus.indexes.search import EXACT, Engine, Searching
+from quietcorpus.indexes.search import EXACT, SearchEngine, Searching
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import METRICS, IndexManifest, WordIndex
 from quietcorpus.mechanisms import madlib
@@ -27,8 +27,8 @@ from quietcorpus.transforms.reading.documents import Documents
 COUNT = 600
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 WORDS = [f"w{a}{b}" for a in LETTERS for b in LETTERS][:COUNT]
-FLAT, IVF = Searching(Engine.FAISS_FLAT), Searching(Engine.FAISS_IVF, 2)
-BINARY = Searching(Engine.FAISS_BINARY_FLAT)
+FLAT, IVF = Searching(SearchEngine.FAISS_FLAT), Searching(SearchEngine.FAISS_IVF, 2)
+BINARY = Searching(SearchEngine.FAISS_BINARY_FLAT)
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_approximate_search_is_part_of_the_law(index: WordIndex, key: ReleaseKey
     # Other noise for every engine and number of probes, even where all lists are searched, so that
     # the same words would be found. Kills: an engine or its probes left out of the stage's key.
     given = texts()
-    probes = [Searching(Engine.FAISS_IVF, number) for number in (1, 2, 20)]
+    probes = [Searching(SearchEngine.FAISS_IVF, number) for number in (1, 2, 20)]
     found = [released(privatizer(index, key, search), *given) for search in (EXACT, *probes)]
     for i, one in enumerate(found):
         for other in found[:i]:
@@ -137,10 +137,14 @@ def test_control_an_entry_point_that_sees_the_word_is_caught(
 @pytest.mark.parametrize(
     ("search", "mechanism", "message"),
     [
-        (Searching(Engine.FAISS_IVF, 21), "madlib", "probes: 21 is not allowed; give 1 to 20"),
+        (
+            Searching(SearchEngine.FAISS_IVF, 21),
+            "madlib",
+            "probes: 21 is not allowed; give 1 to 20",
+        ),
         (BINARY, "madlib", "faiss-binary-flat searches codes, and these are vectors"),
         (IVF, "brr", "faiss-ivf searches vectors, and these are codes"),
-        (Searching(Engine.FAISS_GPU_FLAT), "madlib", "has no part for GPUs"),
+        (Searching(SearchEngine.FAISS_GPU_FLAT), "madlib", "has no part for GPUs"),
     ],
 )
 def test_engines_of_no_use_are_refused(
