@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from math import inf
 from operator import index as whole_of
 from os import fspath
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias, get_args
@@ -47,6 +48,8 @@ def release(
     progress: bool = False,
     on_publishing: Callable[[], None] | None = None,
     summary: Place | None = None,
+    deadline: float | None = None,
+    worker_timeout: float = 10.0,
 ) -> Card:
     """Make the release that a spec describes, and publish it once it is complete.
 
@@ -65,6 +68,10 @@ def release(
             called if and only if that call made the release.
         summary: a place outside the output for a summary of this run, however it ends: how, why,
             and at what cost. It replaces the summary of an earlier run.
+        deadline: minutes until publication, after which the run is interrupted and raises
+            `Unavailable`; for the main thread alone.
+        worker_timeout: minutes that a job on a cluster waits for a first worker, or for another
+            one once all are lost, before it raises `Unavailable`.
 
     Returns:
         The card, with the content of `release.json`.
@@ -76,22 +83,30 @@ def release(
     """
     _one_of("if_exists", if_exists, ("refuse", "ok"))
     _flags(strict=strict, progress=progress)
+    _above_zero(deadline=deadline, worker_timeout=worker_timeout)
     from quietcorpus.pipelines.engine.engine import Engine
+    from quietcorpus.pipelines.engine.interruption import deadline as kept
     from quietcorpus.pipelines.release import existing, needs
     from quietcorpus.pipelines.release.release import release as make
     from quietcorpus.pipelines.release.summary import recorded
     from quietcorpus.pipelines.spec.loading import as_spec
 
-    with recorded(None if summary is None else absolute(summary)) as run:
+    place = None if summary is None else absolute(summary)
+    with recorded(place) as run, kept(deadline) as lift:
         described = as_spec(spec)
         run.describe(described)
-        engine = Engine(tuple(beam_options), workers)
+        engine = Engine(tuple(beam_options), workers, worker_timeout)
         needs.check(described)
         card = existing.complete(described) if if_exists == "ok" else None
         if card is not None:
             run.existed(card, described.output)
             return card
-        begins = run.publishing(on_publishing or _nothing)
+
+        def publishes() -> None:
+            lift()
+            (on_publishing or _nothing)()
+
+        begins = run.publishing(publishes)
         card = make(described, engine, begins, progress=progress, strict=strict)
         run.published(card)
         return card
@@ -714,6 +729,15 @@ def _whole(least: int = 1, most: int | None = None, /, **given: object) -> None:
             raise InputError(f"{name}: {number} is {said}")
         if most is not None and number > most:
             raise InputError(f"{name}: {number} is above {most}")
+
+
+def _above_zero(**given: float | None) -> None:
+    """Raise InputError for an argument that is no number above zero; None is left alone."""
+    for name, value in given.items():
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < inf:
+            raise InputError(f"{name}: {value!r} is not a number above zero")
 
 
 def _between_0_and_1(**given: float) -> None:

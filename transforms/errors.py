@@ -46,6 +46,10 @@ class ClaimHeld(Unavailable):
     """An output that another run is writing."""
 
 
+class DeadlinePassed(Unavailable):
+    """A run that was not done in its time."""
+
+
 @contextmanager
 def client_errors(place: str, problem: str, kind: type[Exception] = InputError) -> Iterator[None]:
     """Turn whatever a store's client raises into an error about a place; our own errors pass.

@@ -49,6 +49,21 @@ if TYPE_CHECKING:
     metavar="PLACE",
     help="A path or a URI outside the output, for a summary of this run in JSON, however it ends.",
 )
+@click.option(
+    "--deadline",
+    metavar="MINUTES",
+    type=click.FloatRange(min=0, min_open=True),
+    help="The time until publication, after which the run is interrupted and ends with 1.",
+)
+@click.option(
+    "--worker-timeout",
+    metavar="MINUTES",
+    default=10.0,
+    show_default=True,
+    type=click.FloatRange(min=0, min_open=True),
+    help="The time that a job on a cluster waits for a first worker, or for another one once all "
+    "are lost, before it ends with 1.",
+)
 @quiet_option
 @click.option(
     "--log-level",

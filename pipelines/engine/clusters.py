@@ -23,6 +23,9 @@ from apache_beam.options.pipeline_options import (
     StandardOptions,
 )
 
+from quietcorpus.pipelines.engine.flink import TaskManagers
+from quietcorpus.pipelines.engine.heartbeat import Cluster
+from quietcorpus.pipelines.engine.spark import Executors
 from quietcorpus.transforms.errors import InputError, StageError, Unavailable
 
 WORKER = "quietcorpus-worker"
@@ -91,6 +94,20 @@ def explain_failure(options: PipelineOptions, failure: str) -> InputError | Stag
             f"take the job; it must run Spark {_spark_of_jar(options) or 3.5}, the job server's"
         )
     return None
+
+
+def watched(options: PipelineOptions, executors: Executors) -> Cluster | None:
+    """Return the cluster of a job if its workers can be seen from here, else None.
+
+    `executors` are those that the job server of this process logs.
+    """
+    runner, master = runner_name(options), _master(options)
+    if options.view_as(PortableOptions).job_endpoint:
+        return None
+    if runner == "spark":
+        url = options.view_as(SparkRunnerOptions).spark_master_url or "local"
+        return None if url.startswith("local") else executors  # of YARN and Kubernetes as well
+    return TaskManagers(master[1]) if runner == "flink" and master else None
 
 
 def _command(options: PipelineOptions) -> str | None:

@@ -28,6 +28,7 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from quietcorpus.pipelines.engine import beam_patches, clusters, spark
 from quietcorpus.pipelines.engine.beam_patches import on_loopback, progress_reported
+from quietcorpus.pipelines.engine.heartbeat import attended
 from quietcorpus.pipelines.engine.interruption import interruptible
 from quietcorpus.pipelines.environment.credentials import refuse_in_options
 from quietcorpus.pipelines.terminal.progress import Observer
@@ -42,6 +43,7 @@ from quietcorpus.transforms.metrics import watched
 
 _LOCAL_RUNNERS = ("direct", "fnapi", "bundlebaseddirect")
 _POLL_SECONDS = 0.5
+WORKER_TIMEOUT = 10.0  # minutes
 _KINDS = {
     kind.__name__: kind
     for kind in (InputError, NoisyOutcome, StageError, StoreUnavailable, Unavailable)
@@ -59,11 +61,18 @@ class GraphIsValid(Exception):
 class Engine:
     """The engine that runs pipelines, as Beam's options say."""
 
-    def __init__(self, arguments: Sequence[str], workers: int) -> None:
-        """Take Beam's own options as `arguments`; raises InputError for one unknown to Beam."""
+    def __init__(
+        self, arguments: Sequence[str], workers: int, worker_timeout: float = WORKER_TIMEOUT
+    ) -> None:
+        """Take Beam's own options as `arguments`; raises InputError for one unknown to Beam.
+
+        `workers` is the number of the local engine's processes, and `worker_timeout` the time in
+        minutes that a job on a cluster may be without any worker.
+        """
         self._options = _parse(arguments)
         FileSystems.set_options(self._options)  # object stores are read before a pipeline exists
         self.workers = workers
+        self._worker_timeout = 60 * worker_timeout
         if workers < 1:
             raise InputError(f"workers: {workers} is not above zero")
         if not self.local and workers != 1:
@@ -83,19 +92,29 @@ class Engine:
         """Return whether the pipeline runs on this machine, by the local engine."""
         return (clusters.runner_name(self._options) or _LOCAL_RUNNERS[0]) in _LOCAL_RUNNERS
 
-    def run(self, build: Callable[[beam.Pipeline], None], observer: Observer) -> None:
-        """Build and run a pipeline to its end; raises InputError or StageError if it fails."""
+    def run(
+        self,
+        build: Callable[[beam.Pipeline], None],
+        observer: Observer,
+        written: Callable[[], str] = str,
+    ) -> None:
+        """Build and run a pipeline to its end; raises InputError or StageError if it fails.
+
+        `written` says what is written so far, for the log of a job on a cluster.
+        """
         try:
             if self.local:
                 self._run_locally(build, observer)
             else:
-                self._run_remotely(build)
+                self._run_remotely(build, written)
         except GraphIsValid:
             raise
         except Exception as error:
             raise clusters.explain_failure(self._options, str(error)) or translated(error) from None
 
-    def _run_remotely(self, build: Callable[[beam.Pipeline], None]) -> None:
+    def _run_remotely(
+        self, build: Callable[[beam.Pipeline], None], written: Callable[[], str]
+    ) -> None:
         pipeline = beam.Pipeline(options=self._options)
         build(pipeline)
         with on_loopback():
@@ -103,14 +122,24 @@ class Engine:
             if self.dry:
                 raise GraphIsValid
             try:
-                with spark.limited(result.cancel):
+                with (
+                    spark.limited(result.cancel) as executors,
+                    attended(
+                        clusters.watched(self._options, executors),
+                        result.cancel,
+                        written,
+                        self._worker_timeout,
+                    ),
+                ):
                     state = result.wait_until_finish()
+                    if state != PipelineState.DONE:
+                        raise StageError(
+                            f"the job ended as {state}; `log_level` DEBUG shows the runner's log"
+                        )
             except BaseException:
                 with suppress(Exception):  # the error that ended the wait says more
                     result.cancel()  # or workers would go on writing where nobody looks
                 raise
-        if state != PipelineState.DONE:
-            raise StageError(f"the job ended as {state}; `log_level` DEBUG shows the runner's log")
 
     def _run_locally(self, build: Callable[[beam.Pipeline], None], observer: Observer) -> None:
         options = self._options.get_all_options(drop_default=True) | {"runner": None}

@@ -1,7 +1,7 @@
-"""A limit on executors that Spark starts in vain, as with a full disk or too little memory.
+"""Spark's executors, by the log of its driver, and a limit on those that start in vain.
 
-Spark's own cluster manager replaces an executor that has started and ended for as long as the
-application lives, so its job would neither fail nor end.
+Spark's own cluster manager replaces an executor that has started and ended, as with a full disk or
+too little memory, for as long as the application lives: its job would neither fail nor end.
 """
 
 from __future__ import annotations
@@ -12,22 +12,29 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
+from quietcorpus.pipelines.engine.heartbeat import Sight
 from quietcorpus.transforms.errors import StageError
 
 _JOB_SERVER = "SparkJarJobServer"  # Beam's logger of the output of the job server, Spark's driver
 _ADDED = re.compile(r" Executor added: \S+/(\S+) on ")
 _ENDED = re.compile(r" Executor updated: \S+/(\S+) is now (?:EXITED|FAILED|LOST)\b")
 _BEGUN = re.compile(r" Starting task \S+ in stage .{0,200}?\bexecutor (\S+?),")
-_DONE = re.compile(r" Finished task \S+ in stage ")
+_DONE = re.compile(r" Finished task \S+ in stage ([\d.]+) .{0,200}\((\d+)/(\d+)\)")
+_REGISTERED = re.compile(r" Registered executor .{0,200}? with ID (\S+?),")
+_LOST = re.compile(r" Lost executor (\S+) on ")
+_RETIRED = re.compile(r" Executor (\S+) on \S+ killed by driver")  # it had nothing to do
 _MOST = 50
 
 
-class _Executors(logging.Filter):
-    """A filter that counts, in the driver's log, executors that ended before they got a task.
+class Executors(logging.Filter):
+    """A filter that reads in the driver's log what becomes of executors and tasks.
 
-    Starts are in vain once `_MOST` executors have so ended since a task was last finished, while no
-    other executor is at work. So a cluster with one broken machine goes on.
+    Starts are in vain once `_MOST` executors have ended before they got a task, since a task was
+    last finished and while no other executor is at work. So a cluster with one broken machine goes
+    on.
     """
+
+    workers = "executors"
 
     def __init__(self, cancel: Callable[[], None]) -> None:
         super().__init__()
@@ -36,6 +43,13 @@ class _Executors(logging.Filter):
         self._idle: set[str] = set()
         self._busy: set[str] = set()
         self._ended = 0
+        self._live: set[str] = set()
+        self._lost = 0
+        self._step = ""
+
+    def look(self) -> Sight:
+        """Return the executors that are registered, those that were lost, and the tasks done."""
+        return Sight(len(self._live), self._lost, self._step)
 
     @property
     def in_vain(self) -> bool:
@@ -44,8 +58,14 @@ class _Executors(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Read a line of the log, and let it pass."""
         line = record.getMessage()
-        if _DONE.search(line):
+        if done := _DONE.search(line):
             self._ended = 0
+            self._step = f"stage {done[1]}: {done[2]} of {done[3]} tasks"
+        elif registered := _REGISTERED.search(line):
+            self._live.add(registered[1])
+        elif gone := _LOST.search(line) or _RETIRED.search(line):
+            self._lost += gone[1] in self._live and gone.re is _LOST
+            self._live.discard(gone[1])
         elif added := _ADDED.search(line):
             self._idle.add(added[1])
         elif begun := _BEGUN.search(line):
@@ -72,18 +92,20 @@ class _Executors(logging.Filter):
 
 
 @contextmanager
-def limited(cancel: Callable[[], None]) -> Iterator[None]:
+def limited(cancel: Callable[[], None]) -> Iterator[Executors]:
     """Cancel a job whose executors start in vain; it then ends with StageError.
+
+    Yields the executors.
 
     Executors are known from what the job server logs from now on, if this process has started one.
     """
     logger = logging.getLogger(_JOB_SERVER)
-    executors = _Executors(cancel)
+    executors = Executors(cancel)
     logger.addFilter(executors)
     level = logger.level
     logger.setLevel(logging.INFO)  # the level of the driver's lines, whatever is shown of them
     try:
-        yield
+        yield executors
     except Exception:
         if executors.in_vain:
             raise StageError(

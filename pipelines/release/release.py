@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.card import readme
@@ -40,7 +40,7 @@ from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout, places
 from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.pipelines.storage.publishing import Staging
-from quietcorpus.pipelines.terminal.progress import Observer, shards_counted
+from quietcorpus.pipelines.terminal.progress import Observer, shards_written
 from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError
 from quietcorpus.transforms.parts import doubled
 from quietcorpus.transforms.reading.sources import plan
@@ -90,9 +90,10 @@ def release(
             return Observer(planned.documents, passes, bar=progress and engine.local)
 
         def make(job: Job) -> None:
-            counted = kind.has_documents and not engine.local
-            with shards_counted(job.staging, len(shards)) if counted else nullcontext():
-                engine.run(lambda pipeline: kind.build(pipeline, job), observed(kind.passes))
+            def written() -> str:
+                return shards_written(job.staging, len(shards)) if kind.has_documents else ""
+
+            engine.run(lambda pipeline: kind.build(pipeline, job), observed(kind.passes), written)
 
         # A dry run claims nothing, since this very release may be under way; it ends in `run`.
         if engine.dry:

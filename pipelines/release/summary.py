@@ -29,6 +29,7 @@ from quietcorpus.pipelines.terminal.failures import exit_code
 from quietcorpus.transforms.errors import (
     CapReached,
     ClaimHeld,
+    DeadlinePassed,
     InputError,
     NoisyOutcome,
     StoreUnavailable,
@@ -46,6 +47,7 @@ Reason = Literal[
     "cap_reached",
     "noisy_outcome",
     "claimed",
+    "deadline",
     "store_unavailable",
     "unavailable",
     "failure",
@@ -56,6 +58,7 @@ _REASONS: tuple[tuple[type[BaseException], Reason], ...] = (  # the first that f
     (NoisyOutcome, "noisy_outcome"),
     (InputError, "bad_input"),
     (ClaimHeld, "claimed"),
+    (DeadlinePassed, "deadline"),
     (StoreUnavailable, "store_unavailable"),
     (Unavailable, "unavailable"),
     (KeyboardInterrupt, "interrupted"),

@@ -22,7 +22,7 @@ _LAST_SECONDS = 15
 
 def guarded(run: Callable[[], _T], failure_note: Callable[[], str] = str) -> _T:
     """Turn every failure into one line and an exit code; `failure_note` ends the line."""
-    from quietcorpus.transforms.errors import InputError, StageError
+    from quietcorpus.transforms.errors import DeadlinePassed, InputError, StageError
     from quietcorpus.transforms.outages import outage
 
     # A scheduler ends a job with SIGTERM; like Ctrl-C, it must leave nothing behind.
@@ -32,7 +32,9 @@ def guarded(run: Callable[[], _T], failure_note: Callable[[], str] = str) -> _T:
     except InputError as error:
         _fail(str(error), exit_code(error))
     except KeyboardInterrupt as error:
-        _fail(f"interrupted{failure_note()}", exit_code(error))
+        _fail(f"interrupted{failure_note()}", exit_code(error), soon=True)
+    except DeadlinePassed as error:
+        _fail(f"{error}{failure_note()}", exit_code(error), soon=True)
     except StageError as error:
         _fail(f"{error}{failure_note()}", exit_code(error))
     except Exception as error:  # its message may quote private text, so only its type is shown
@@ -53,9 +55,9 @@ def exit_code(error: BaseException) -> int:
     return _EXIT_INTERRUPTED if isinstance(error, KeyboardInterrupt) else _EXIT_FAILURE
 
 
-def _fail(message: str, code: int) -> NoReturn:
+def _fail(message: str, code: int, *, soon: bool = False) -> NoReturn:
     click.echo(f"quietcorpus: error: {' '.join(message.split())}", err=True)
-    if code == _EXIT_INTERRUPTED:
+    if soon:
         _end_soon(code)
     sys.exit(code)
 

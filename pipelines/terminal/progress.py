@@ -7,14 +7,12 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from apache_beam.io.filesystems import FileSystems
 from tqdm.auto import tqdm  # a widget in a notebook
 
 _TELL_EVERY_SECONDS = 10.0
-_LOOK_EVERY_SECONDS = 30.0
 _LARGE = 10_000
 _LOGGER = logging.getLogger("quietcorpus.progress")
 # Latest stage first: the first here that has begun is shown.
@@ -145,21 +143,9 @@ class Observer(Display):
         return sum(v for name, v in self._totals.items() if name.endswith(f"/{counter}"))
 
 
-@contextmanager
-def shards_counted(staging: str, shards: int) -> Iterator[None]:
-    """Log how many shards are written: a cluster reports nothing else until its job is done."""
-    done = threading.Event()
-
-    def count() -> None:
-        while not done.wait(_LOOK_EVERY_SECONDS):
-            with suppress(Exception):  # a store that fails now will be asked again
-                (found,) = FileSystems.match([f"{staging}/data/part-*"])
-                # A shard that was tried twice has two files.
-                paths = {metadata.path.rpartition(".")[0] for metadata in found.metadata_list}
-                _LOGGER.info("%d of %d shards are written", len(paths), shards)
-
-    threading.Thread(target=count, daemon=True).start()
-    try:
-        yield
-    finally:
-        done.set()
+def shards_written(staging: str, shards: int) -> str:
+    """Say how many shards are written; raises what the store raises."""
+    (found,) = FileSystems.match([f"{staging}/data/part-*"])
+    # A shard that was tried twice has two files.
+    paths = {metadata.path.rpartition(".")[0] for metadata in found.metadata_list}
+    return f"{len(paths)} of {shards} shards are written"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 
 import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
-from quietcorpus.pipelines.engine.interruption import interruptible
+from quietcorpus.pipelines.engine.interruption import deadline, interruptible
+from quietcorpus.transforms.errors import DeadlinePassed, InputError
 
 
 def interrupt() -> None:
@@ -71,3 +73,64 @@ def test_the_handlers_are_given_back() -> None:
     with interruptible():
         assert signal.getsignal(signal.SIGTERM) is not before[1]
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+SOON = 0.1 / 60  # minutes
+
+
+def test_a_deadline_ends_what_a_run_does() -> None:
+    # Kills: a deadline that waits for the work; one that Beam takes for a failed bundle; one that a
+    # command reports as Ctrl-C, which no schedule repeats.
+    begun = time.monotonic()
+    with pytest.raises(DeadlinePassed, match=r"^deadline: the run .* minutes;"), deadline(SOON):
+        time.sleep(30)
+
+    def bundle() -> None:
+        try:
+            time.sleep(30)
+        except KeyboardInterrupt:
+            raise RuntimeError("a bundle failed") from None
+
+    with pytest.raises(DeadlinePassed), deadline(SOON), interruptible():
+        bundle()
+    assert time.monotonic() - begun < 10
+
+
+def test_a_deadline_is_over_with_its_run() -> None:
+    # Kills: a signal that ends the caller's process later; a handler that stays; a lifted deadline
+    # that interrupts a publication.
+    before = signal.getsignal(signal.SIGALRM)
+    with deadline(SOON):
+        pass
+    with deadline(SOON) as lift, interruptible():
+        lift()
+        time.sleep(0.2)
+    time.sleep(0.2)
+    with deadline(None), interruptible():
+        assert signal.getsignal(signal.SIGALRM) is before
+    assert signal.getsignal(signal.SIGALRM) is before
+
+
+def test_what_is_not_the_deadline_stays_what_it_is() -> None:
+    # Kills: Ctrl-C reported as a deadline.
+    with pytest.raises(KeyboardInterrupt), deadline(10):
+        interrupt()
+    with pytest.raises(RuntimeError, match="other"), deadline(10):
+        raise RuntimeError("other")
+
+
+def test_a_deadline_needs_the_main_thread() -> None:
+    # Kills: a deadline that is taken and never kept.
+    said: list[str] = []
+
+    def call() -> None:
+        try:
+            with deadline(10):
+                pass
+        except InputError as error:
+            said.append(str(error))
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+    assert said == ["deadline: is kept in the main thread alone; call from there"]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from quietcorpus.pipelines.engine.heartbeat import Sight
 from quietcorpus.pipelines.engine.spark import limited
 from quietcorpus.transforms.errors import StageError
 
@@ -132,3 +133,33 @@ def test_the_log_is_left_as_it_was() -> None:
     with limited(lambda: None):
         pass
     assert (JOB_SERVER.filters, JOB_SERVER.level) == (filters, level)
+
+
+def test_what_the_log_tells_of_executors_and_tasks() -> None:
+    """Lines of a job whose second executor was killed, and of one that was retired while idle.
+
+    Kills: executors that are never counted or stay counted; a retired one told as lost.
+    """
+    scheduler = "26/11/25 03:41:10 INFO StandaloneSchedulerBackend$StandaloneDriverEndpoint:"
+    with limited(lambda: None) as executors:
+        assert executors.look() == Sight(0, 0, "")
+        for number in range(3):
+            start(number)
+            assert executors.look().live == number  # it was granted, and has not come up
+            JOB_SERVER.info(
+                "%s Registered executor NettyRpcEndpointRef(spark-client://Executor) "
+                "(127.0.0.1:4110%d) with ID %d,  ResourceProfileId 0",
+                scheduler,
+                number,
+                number,
+            )
+        JOB_SERVER.info(DONE)
+        assert executors.look() == Sight(3, 0, "stage 0.0: 1 of 2 tasks")
+        JOB_SERVER.error(
+            "26/11/25 03:41:22 ERROR TaskSchedulerImpl: Lost executor 1 on 127.0.0.1: Command "
+            "exited with code 137"
+        )
+        JOB_SERVER.info(
+            "26/11/25 03:41:23 INFO TaskSchedulerImpl: Executor 2 on 127.0.0.1 killed by driver."
+        )
+        assert executors.look() == Sight(1, 1, "stage 0.0: 1 of 2 tasks")

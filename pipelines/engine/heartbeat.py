@@ -1,0 +1,107 @@
+"""A heartbeat of a job on a cluster, and an end to the wait for workers that do not come.
+
+Beam's runners report nothing until a job is done, and wait for ever for a first worker.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from quietcorpus.transforms.errors import Unavailable
+
+_BEAT_SECONDS = 30.0
+_LOOK_SECONDS = 1.0
+_LOGGER = logging.getLogger("quietcorpus.progress")
+
+
+@dataclass(frozen=True)
+class Sight:
+    """The state of a cluster's work on a job.
+
+    Attributes:
+        live: the number of workers that are there.
+        lost: the number of workers that are gone and did not end by themselves.
+        step: the tasks that are done, in words; empty if none has begun.
+    """
+
+    live: int
+    lost: int
+    step: str
+
+
+class Cluster(Protocol):
+    """A cluster that can be looked at.
+
+    Attributes:
+        workers: the cluster's own name for its workers, in the plural.
+    """
+
+    @property
+    def workers(self) -> str: ...
+
+    def look(self) -> Sight | None:
+        """Return the state now, or None if it cannot be seen."""
+
+
+@contextmanager
+def attended(
+    cluster: Cluster | None,
+    cancel: Callable[[], object],
+    written: Callable[[], str],
+    patience: float,
+) -> Iterator[None]:
+    """Log the state of a job every half minute, and cancel a job that nobody works on.
+
+    Args:
+        cluster: where the job runs; None for one that cannot be looked at.
+        cancel: cancels the job; the body then ends with an exception.
+        written: says what is written so far; empty if there is nothing to say.
+        patience: seconds without any worker, after which Unavailable is raised.
+    """
+    ended, given_up = threading.Event(), threading.Event()
+
+    def attend() -> None:
+        told = worked = time.monotonic()
+        while not ended.wait(_LOOK_SECONDS):
+            sight = cluster.look() if cluster else None
+            now = time.monotonic()
+            if sight is None or sight.live:
+                worked = now
+            elif now - worked >= patience:
+                given_up.set()
+                with suppress(Exception):  # the job has ended meanwhile
+                    cancel()
+                return
+            if now - told >= _BEAT_SECONDS:
+                told = now
+                with suppress(Exception):  # a store that fails now will be asked again
+                    _LOGGER.info("%s", "; ".join(filter(None, (*_said(cluster, sight), written()))))
+
+    thread = threading.Thread(target=attend, name="heartbeat", daemon=True)
+    thread.start()
+    try:
+        yield
+    except Exception:
+        if given_up.is_set():
+            assert cluster is not None
+            raise Unavailable(
+                f"the workers: the cluster had no {cluster.workers} for {patience / 60:g} minutes; "
+                "see whether any are up, and have the cores and the memory that the job asks for; "
+                "`worker_timeout` sets how long to wait"
+            ) from None
+        raise
+    finally:
+        ended.set()
+
+
+def _said(cluster: Cluster | None, sight: Sight | None) -> Iterator[str]:
+    yield "the job runs"
+    if cluster is not None and sight is not None:
+        yield sight.step
+        yield f"{sight.live} {cluster.workers}" + (f", {sight.lost} lost" if sight.lost else "")
