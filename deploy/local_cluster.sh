@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# Shared by spark/cluster.sh and flink/cluster.sh, which source it with CLUSTER, PORT and WORKERS set.
+# Shared by spark/cluster.sh and flink/cluster.sh, which source it with CLUSTER, PORT and WORKERS set, and
+# with `registered`, which counts the workers that are up, and `tidy`, which deletes what their jobs left.
 
 background() { # name, command...: run it, with a log and its process id in the cluster's folder
     local name=$1
@@ -26,10 +27,17 @@ await_workers() { # what they are called, what to say once all of them are there
 
 down() {
     for file in "$CLUSTER"/*.pid; do
+        [ ! -e "$file" ] || kill "$(cat "$file")" 2> /dev/null || true
+    done
+    for file in "$CLUSTER"/*.pid; do
         [ -e "$file" ] || continue
-        kill "$(cat "$file")" 2> /dev/null || true
+        for _ in $(seq 100); do
+            kill -0 "$(cat "$file")" 2> /dev/null || break
+            sleep 0.1
+        done
         rm "$file"
     done
+    tidy
 }
 
 case "${1:-}" in

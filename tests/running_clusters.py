@@ -184,6 +184,8 @@ def stop(cluster: Cluster) -> None:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(0.1)
+    # Kills: a cluster that leaves a jar of 200 MB for each executor.
+    assert not [*cluster.folder.rglob("*.jar")]
 
 
 def _started(planned: Callable[[], Cluster]) -> Cluster:

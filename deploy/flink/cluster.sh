@@ -2,7 +2,7 @@
 # A standalone Flink cluster on this machine's loopback: a job manager, two task managers of one slot.
 #
 #   deploy/flink/cluster.sh up      start it; task managers inherit this shell's environment
-#   deploy/flink/cluster.sh down    stop what `up` started
+#   deploy/flink/cluster.sh down    stop what `up` started, and delete what jobs left but logs
 #
 # FLINK_LIB names a Flink's jars (PyPI's apache-flink-libraries has them in pyflink/lib), CLUSTER
 # the folder for logs and process ids, and PORT the port to which jobs go.
@@ -70,6 +70,8 @@ registered() {
     python3 -c 'import json, sys, urllib.request as u
 print(json.load(u.urlopen(f"http://127.0.0.1:{sys.argv[1]}/overview"))["taskmanagers"])' "$PORT" 2> /dev/null || echo 0
 }
+
+tidy() { rm -rf "$CLUSTER/tmp"; }
 
 up() {
     refuse_taken_port

@@ -2,7 +2,7 @@
 # A standalone Spark cluster on this machine's loopback: one master, two workers of one core each.
 #
 #   deploy/spark/cluster.sh up      start it; workers inherit this shell's environment
-#   deploy/spark/cluster.sh down    stop what `up` started
+#   deploy/spark/cluster.sh down    stop what `up` started, and delete what jobs left but logs
 #
 # SPARK_HOME names a Spark 3.5 (PyPI's pyspark is one), CLUSTER the folder for logs, process ids and
 # the workers' files, PORT the master's port, and UI_PORT the port of its web page (the workers'
@@ -21,6 +21,11 @@ start() { # name, class, arguments
 }
 
 registered() { cat "$CLUSTER"/worker-*.log | grep -c "Successfully registered" || true; }
+
+tidy() { # a copy of the job server's jar for each executor; their logs stay
+    [ ! -d "$SPARK_WORKER_DIR" ] || find "$SPARK_WORKER_DIR" -name '*.jar' -delete
+    rm -rf "$SPARK_LOCAL_DIRS"
+}
 
 up() {
     mkdir -p "$CLUSTER"

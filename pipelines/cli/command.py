@@ -31,7 +31,8 @@ def command(
         name: the command's name, if it is not the function's.
         group: the group that it belongs to, if any.
         note: the end of a failure's message, until the first line; see also `on_failure`.
-        log_level: the level of the log, unless the command has an option for it.
+        log_level: the level of the log, unless the command has an option for it, as it may have for
+            the format.
         settings: those of `click.command`.
     """
 
@@ -40,7 +41,8 @@ def command(
         def run(**given: Any) -> None:
             context = click.get_current_context()
             context.meta[_NOTE] = note
-            configure_logging(given.pop("log_level", log_level))
+            level, form = given.pop("log_level", log_level), given.pop("log_format", "text")
+            configure_logging(level, form)
             lines = _in_options(work(**given), context.command.params)
             step = functools.partial(next, lines, None)
             while (line := guarded(step, lambda: context.meta[_NOTE])) is not None:

@@ -72,6 +72,13 @@ if TYPE_CHECKING:
     show_default=True,
     help="The level of the log; DEBUG includes Beam's own log.",
 )
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="The format of the log on standard error; json includes the line of a failure.",
+)
 def release(spec: str, **given: Any) -> Iterator[str]:
     """Make the release that SPEC describes.
 

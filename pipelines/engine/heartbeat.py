@@ -91,7 +91,7 @@ def attended(
         if given_up.is_set():
             assert cluster is not None
             raise Unavailable(
-                f"the workers: the cluster had no {cluster.workers} for {patience / 60:g} minutes; "
+                f"the workers: the cluster had no {cluster.workers} for {patience / 60:g} min; "
                 "see whether any are up, and have the cores and the memory that the job asks for; "
                 "`worker_timeout` sets how long to wait"
             ) from None

@@ -28,6 +28,7 @@ from quietcorpus.pipelines.release import existing, kept_columns
 from quietcorpus.pipelines.release.comparison import identifiers, identify
 from quietcorpus.pipelines.release.describe import describe
 from quietcorpus.pipelines.release.identity import identity
+from quietcorpus.pipelines.release.summary import Step
 from quietcorpus.pipelines.release.tallies import (
     check_files,
     check_passes,
@@ -54,13 +55,15 @@ def release(
     engine: Engine,
     on_publishing: Callable[[], None],
     *,
+    on_step: Callable[[Step], None] = lambda _: None,
     progress: bool = False,
     strict: bool = False,
 ) -> Card:
     """Make and publish a release; raises InputError for anything that a person can mend.
 
-    `on_publishing` is called just before the release is published: from then on it may exist. With
-    `strict`, InputError is also raised for what a run would else warn of before it begins.
+    `on_publishing` is called just before the release is published: from then on it may exist;
+    `on_step` at the beginning of each step before. With `strict`, InputError is also raised for
+    what a run would else warn of before it begins.
     """
     existing.refuse_existing(spec)
     _require_key(spec)
@@ -101,9 +104,12 @@ def release(
         with Output(spec.output).staging(spec.release, run, key) as place:
             job = job_in(place.staging)
             if held and kind.noise_decides and held.compares_first:
+                on_step("comparing ids")
                 held.compare(identify(job, key, lambda build: engine.run(build, observed(1))))
             try:
+                on_step("releasing")
                 make(job)
+                on_step("checking")
                 return _publish(job, kind, weaknesses, key, place, held, on_publishing)
             except Exception as error:
                 failure = error

@@ -26,6 +26,7 @@ from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.pipelines.storage.places import inside
 from quietcorpus.pipelines.terminal.failures import exit_code
+from quietcorpus.pipelines.terminal.logs import about
 from quietcorpus.transforms.errors import (
     CapReached,
     ClaimHeld,
@@ -53,6 +54,7 @@ Reason = Literal[
     "failure",
     "interrupted",
 ]
+Step = Literal["preparing", "comparing ids", "releasing", "checking", "publishing"]
 _REASONS: tuple[tuple[type[BaseException], Reason], ...] = (  # the first that fits
     (CapReached, "cap_reached"),
     (NoisyOutcome, "noisy_outcome"),
@@ -79,6 +81,7 @@ class RunSummary(Part):
     reason: Reason | None = Field(None, description="absent if the exit code is 0")
     began: str = Field(description="UTC, ISO 8601")
     seconds: float = Field(ge=0)
+    steps: dict[Step, float] = Field(description="seconds of each step that the run came to")
     documents: int | None = Field(None, ge=0, description="of the release")
     rejects: int | None = Field(None, ge=0, description="records that could not be read")
     cost: Parameters | None = Field(None, description="of the release, in all")
@@ -98,16 +101,32 @@ class Recorder:
     def __init__(self, place: str | None) -> None:
         """Take the place of the summary; None writes none."""
         self._place = place
+        self._run = uuid.uuid4().hex
+        about(run=self._run)
         self._began, self._clock = datetime.now(UTC), time.monotonic()
         self._spec: Spec | None = None
         self._card: Card | None = None
         self._card_sha256: str | None = None
         self._outcome: Outcome = "failed"
         self._publishing = False
+        self._steps: dict[Step, float] = {}
+        self._step: Step | None = None
+        self.step("preparing")
+
+    def step(self, name: Step) -> None:
+        """Note that the step before is over, and which one begins."""
+        self._end_step()
+        self._step, self._step_clock = name, time.monotonic()
+        about(stage=name)
+
+    def _end_step(self) -> None:
+        if self._step is not None:
+            self._steps[self._step] = round(time.monotonic() - self._step_clock, 3)
 
     def describe(self, spec: Spec) -> None:
         """Note the spec; raises InputError if the summary would lie in the release."""
         self._spec = spec
+        about(release=spec.release)
         if self._place is not None and inside(self._place, spec.output):
             place, self._place = self._place, None
             raise InputError(f"summary: {place} lies in the output, {spec.output}; name another")
@@ -117,6 +136,7 @@ class Recorder:
 
         def noted() -> None:
             self._publishing = True
+            self.step("publishing")
             on_publishing()
 
         return noted
@@ -156,17 +176,19 @@ class Recorder:
             _LOGGER.warning("summary: %s could not be written", self._place)
 
     def _summary(self, error: BaseException | None) -> RunSummary:
+        self._end_step()
         failed = error is not None and not isinstance(error, GraphIsValid)
         card = self._card
         counts = card.counts if card else None
         return RunSummary(
-            run=uuid.uuid4().hex,
+            run=self._run,
             release=self._spec.release if self._spec else None,
             outcome=self._ended(error),
             exit_code=exit_code(error) if error is not None and failed else 0,
             reason=self._reason(error) if error is not None and failed else None,
             began=self._began.isoformat(timespec="seconds"),
             seconds=round(time.monotonic() - self._clock, 3),
+            steps=self._steps,
             documents=counts.documents if counts else None,
             rejects=counts.rejected if counts else None,
             cost=card.budget.total if card else None,

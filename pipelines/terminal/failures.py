@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -11,6 +12,8 @@ from typing import NoReturn, TypeVar
 
 import click
 
+from quietcorpus.pipelines.terminal.logs import is_json
+
 _T = TypeVar("_T")
 
 _EXIT_BAD_INPUT = 2
@@ -18,6 +21,7 @@ _EXIT_CAP_REACHED = 3  # to a schedule, this is its end, and no mistake of anybo
 _EXIT_FAILURE = 1
 _EXIT_INTERRUPTED = 130  # neither bad input nor a failure: worth another try
 _LAST_SECONDS = 15
+_LOGGER = logging.getLogger("quietcorpus")
 
 
 def guarded(run: Callable[[], _T], failure_note: Callable[[], str] = str) -> _T:
@@ -56,7 +60,11 @@ def exit_code(error: BaseException) -> int:
 
 
 def _fail(message: str, code: int, *, soon: bool = False) -> NoReturn:
-    click.echo(f"quietcorpus: error: {' '.join(message.split())}", err=True)
+    line = " ".join(message.split())
+    if is_json():
+        _LOGGER.error("%s", line)
+    else:
+        click.echo(f"quietcorpus: error: {line}", err=True)
     if soon:
         _end_soon(code)
     sys.exit(code)

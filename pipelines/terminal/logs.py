@@ -2,18 +2,47 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
+from datetime import UTC, datetime
+from typing import Literal
+
+Format = Literal["text", "json"]
+
+_about: dict[str, str] = {}
 
 
-def configure_logging(level: str) -> None:
+def configure_logging(level: str, form: Format = "text") -> None:
     """Send log lines to standard error; Beam's own only at DEBUG, since it logs failures twice."""
     logging.basicConfig(level=level, format="%(levelname)s %(message)s", force=True)
+    for handler in logging.getLogger().handlers:
+        if form == "json":
+            handler.setFormatter(_Json())
+        if level != "DEBUG":
+            handler.addFilter(_is_ours)
     if level != "DEBUG":
         # A thread of Beam's that fails passes its error to the main thread, which reports it.
         threading.excepthook = _unseen
-        for handler in logging.getLogger().handlers:
-            handler.addFilter(_is_ours)
+
+
+def about(**fields: str) -> None:
+    """Set fields, such as the release's id, that each JSON line has from now on."""
+    _about.update(fields)
+
+
+def is_json() -> bool:
+    """Return whether the log's lines are JSON."""
+    return any(isinstance(one.formatter, _Json) for one in logging.getLogger().handlers)
+
+
+class _Json(logging.Formatter):
+    """A formatter that makes a JSON object of a record, without tracebacks: they may quote text."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line = {"time": time, "level": record.levelname, "event": record.getMessage()}
+        return json.dumps(line | _about)
 
 
 def _unseen(_: threading.ExceptHookArgs) -> None:

@@ -30,7 +30,7 @@ COMMAND = (
 def test_a_job_whose_workers_are_killed(workspace: Workspace, cluster: Cluster) -> None:
     """Kills: a launcher that says nothing of tasks, workers and losses, or waits for ever."""
     workspace.environment["SPARK_LOCAL_IP"] = "127.0.0.1"
-    arguments = ("release", str(workspace.spec()), *cluster.options, "--worker-timeout", "0.1")
+    arguments = ("release", str(workspace.spec()), *cluster.options, "--worker-timeout", "1")
     launcher = subprocess.Popen(
         [sys.executable, "-P", "-c", COMMAND, *arguments],
         cwd=workspace.folder,
@@ -55,9 +55,10 @@ def test_a_job_whose_workers_are_killed(workspace: Workspace, cluster: Cluster) 
     finally:
         launcher.kill()
         reader.join()
+        print("".join(said))  # pytest shows it if the test fails
     assert told(rf"0 {workers}, 2 lost")
     refused = (
-        rf"quietcorpus: error: the workers: the cluster had no {workers} for 0.1 minutes; .*; "
+        rf"quietcorpus: error: the workers: the cluster had no {workers} for 1 min; .*; "
         "nothing was published$"
     )
     assert re.match(refused, said[-1])

@@ -51,6 +51,7 @@ def test_a_release_with_a_ledger_until_its_cap(workspace: Workspace) -> None:
     text = (workspace.output / "release.json").read_bytes()
     assert made["card_sha256"] == hashlib.sha256(text).hexdigest()
     assert 0 < made["seconds"] < PATIENCE_SECONDS
+    assert [*made["steps"]] == ["preparing", "releasing", "checking", "publishing"]
     # The same again; and another that the cap has no room for.
     assert run(workspace, changes, "--if-exists=ok")[0] == 0
     again = summary(workspace)
@@ -77,6 +78,18 @@ def test_a_refusal(
     assert run(workspace, changes)[0] == 2
     found = summary(workspace)
     assert (found["outcome"], found["reason"], found.get("release")) == ("refused", reason, release)
+
+
+def test_the_log_in_json(workspace: Workspace) -> None:
+    # Kills: a line that no collector of logs reads; a run that the summary names otherwise.
+    assert run(workspace, {}, "--log-format", "json")[0] == 0
+    code, said = run(workspace, {"output": "released/out"}, "--log-format", "json")
+    found = [json.loads(line) for line in said.splitlines()]
+    assert code == 2
+    assert found[-1].keys() == {"time", "level", "event", "release", "run", "stage"}
+    assert (found[-1]["release"], found[-1]["stage"]) == ("test", "preparing")
+    assert (found[-1]["level"], found[-1]["run"]) == ("ERROR", summary(workspace)["run"])
+    assert "released/out" in found[-1]["event"]
 
 
 def test_a_summary_in_the_output_is_refused(workspace: Workspace) -> None:

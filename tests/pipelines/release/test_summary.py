@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.transforms.errors import (
     CapReached,
     ClaimHeld,
+    DeadlinePassed,
     InputError,
     NoisyOutcome,
     StageError,
@@ -72,6 +74,7 @@ def ended(
         (ClaimHeld(SECRET), "failed", 1, "claimed"),
         (StoreUnavailable(SECRET), "failed", 1, "store_unavailable"),
         (ConnectionResetError(SECRET), "failed", 1, "store_unavailable"),
+        (DeadlinePassed(SECRET), "failed", 1, "deadline"),
         (Unavailable(SECRET), "failed", 1, "unavailable"),
         (StageError(SECRET), "failed", 1, "failure"),
         (ValueError(SECRET), "failed", 1, "failure"),
@@ -88,6 +91,26 @@ def test_every_end_has_a_reason(
     assert content["release"] == "weekly"
     assert "patient" not in json.dumps(content)
     assert content.keys() & {"documents", "rejects", "cost", "ledger", "card_sha256"} == set()
+
+
+def test_the_steps_of_a_run(tmp_path: Path, spec: Spec) -> None:
+    # Kills: a step that is counted twice, or into another; the last one left out.
+    place = tmp_path / "summary.json"
+
+    def run() -> None:
+        with recorded(str(place)) as found:
+            found.describe(spec)
+            time.sleep(0.1)
+            found.step("releasing")
+            time.sleep(0.2)
+            raise StageError(SECRET)
+
+    with pytest.raises(StageError):
+        run()
+    content = json.loads(place.read_text())
+    assert [*content["steps"]] == ["preparing", "releasing"]
+    assert 0.1 <= content["steps"]["preparing"] < 0.2 <= content["steps"]["releasing"]
+    assert sum(content["steps"].values()) == pytest.approx(content["seconds"], abs=0.01)
 
 
 def test_a_spec_that_cannot_be_read(tmp_path: Path) -> None:

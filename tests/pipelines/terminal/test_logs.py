@@ -1,0 +1,80 @@
+"""The log on a terminal, as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from quietcorpus.pipelines.terminal import logs
+from quietcorpus.pipelines.terminal.failures import guarded
+from quietcorpus.transforms.errors import InputError
+
+SECRET = "the patient's name"
+
+
+@pytest.fixture(autouse=True)
+def restored(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = [*root.handlers], root.level
+    monkeypatch.setattr(logs, "_about", {})
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
+    yield
+    root.handlers[:], root.level = handlers, level
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return capsys.readouterr().err.splitlines()
+
+
+def test_json_lines_name_the_run(capsys: pytest.CaptureFixture[str]) -> None:
+    # Kills: a line of another logger's; fields of an earlier step; local time; a traceback, or a
+    # message of several lines, that breaks the line.
+    logs.configure_logging("INFO", "json")
+    logs.about(release="weekly", run="ab12")
+    logs.about(stage="preparing")
+    logs.about(stage="releasing")
+    logging.getLogger("apache_beam").error(SECRET)
+    try:
+        raise ValueError(SECRET)
+    except ValueError:
+        logging.getLogger("quietcorpus.release").warning("not\n%s", "protected", exc_info=True)
+    (line,) = lines(capsys)
+    found = json.loads(line)
+    time = datetime.fromisoformat(found.pop("time"))
+    assert (time.utcoffset(), datetime.now(UTC) - time < timedelta(minutes=1)) == (
+        timedelta(0),
+        True,
+    )
+    assert found == {
+        "level": "WARNING",
+        "event": "not\nprotected",
+        "release": "weekly",
+        "run": "ab12",
+        "stage": "releasing",
+    }
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_failure_is_a_line_of_the_log(
+    capsys: pytest.CaptureFixture[str], form: logs.Format, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Kills: a line that is no JSON among those that are; a failure in the log twice.
+    monkeypatch.setattr(sys, "exit", lambda code: None)
+
+    def fail() -> None:
+        raise InputError("spec: is empty")
+
+    logs.configure_logging("INFO", form)
+    guarded(fail)
+    (line,) = lines(capsys)
+    if form == "text":
+        assert line == "quietcorpus: error: spec: is empty"
+    else:
+        found = json.loads(line)
+        assert (found["level"], found["event"]) == ("ERROR", "spec: is empty")
