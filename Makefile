@@ -94,7 +94,7 @@ $(FLINK): | $(VENV)/.cluster
 	$(FETCH) build/pyflink apache-flink-libraries==1.19.0
 	@touch $@
 
-build/%/job-server.jar: deploy/%/pom.xml
+build/%/job-server.jar: deploy/%/pom.xml deploy/job-server/pom.xml
 	mvn --quiet --batch-mode --file $< package
 
 spark: $(SPARK) build/spark/job-server.jar
