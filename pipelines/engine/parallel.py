@@ -125,12 +125,14 @@ def _start(ray: Any, count: int, *, private: bool) -> None:
     address = None if private else os.environ.get("RAY_ADDRESS")
     quietly = {"log_to_driver": False, "logging_level": logging.ERROR}
     if not address:
+        # Ray listens on every interface. From 2.60 on it wants a token, which only this user reads.
+        if os.environ.get("RAY_AUTH_MODE", "token") != "token":
+            raise InputError("RAY_AUTH_MODE: lets anybody who reaches Ray run code here; unset it")
         try:
             ray.init(
                 "local",
                 num_cpus=count,
                 include_dashboard=False,
-                _node_ip_address="127.0.0.1",  # loopback, since Ray asks for no password
                 **quietly,
             )
         except OSError:  # a socket's path has 107 bytes at most, and TMPDIR may be long

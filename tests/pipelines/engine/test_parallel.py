@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +28,33 @@ def test_a_session_changes_neither_the_environment_nor_the_signals(
             assert dict(os.environ) == before
     assert dict(os.environ) == before
     assert signal.getsignal(signal.SIGTERM) == handler
+
+
+# What a process without our token finds.
+CONNECT = "import ray, sys; ray.init(sys.argv[1], logging_level='ERROR'); print('connected')"
+
+
+@pytest.mark.slow
+def test_nobody_else_reaches_a_session(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    # Kills: a version, or a setting, of Ray's with which other machines may run code here.
+    with tempfile.TemporaryDirectory(prefix="qcr") as folder:
+        monkeypatch.setenv("RAY_TMPDIR", folder)
+        with ray_session(1, work="test") as ray:
+            address = ray.get_runtime_context().gcs_address
+            command = [sys.executable, "-c", CONNECT, address]
+            for home, outcome in ((str(tmp_path), ""), (os.environ["HOME"], "connected\n")):
+                environment = os.environ | {"HOME": home, "RAY_AUTH_MODE": "token"}
+                done = subprocess.run(
+                    command, env=environment, capture_output=True, text=True, check=False
+                )
+                assert done.stdout == outcome, done.stderr
+
+
+def test_a_session_without_tokens_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Kills: a setting for another Ray that opens ours.
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    with pytest.raises(InputError, match=r"^RAY_AUTH_MODE: "), ray_session(1, work="test"):
+        pass
 
 
 @pytest.mark.slow
