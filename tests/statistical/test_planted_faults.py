@@ -59,6 +59,7 @@ from quietcorpus.pipelines.audit import bags as audit_bags
 from quietcorpus.pipelines.audit import embeddings, public_texts, sentences
 from quietcorpus.pipelines.audit import words as audit_words
 from quietcorpus.pipelines.audit.inputs import made_up_words
+from quietcorpus.pipelines.audit.users import of_accounting
 from quietcorpus.pipelines.audit.vocabulary import of_vocabulary
 from quietcorpus.pipelines.audit.word_noise import of_flips, of_noise
 from quietcorpus.pipelines.kinds.embeddings_users import UserCorpus
@@ -218,7 +219,7 @@ def users() -> Audits:
     stated = UserPrivacy(schedule.spent(schedule.groups[0], TAKEN), DELTA)
     step = training()
     return [
-        *embeddings.of_accounting(stated, {"": (RATE, step.mechanism.deviation / STEPS, TAKEN)}),
+        *of_accounting(stated, {"": (RATE, step.mechanism.deviation / STEPS, TAKEN)}),
         embeddings.of_sums(
             "a step's sums", ClippedSum(SIGMA), partial(embeddings.step_released, step)
         ),
