@@ -12,7 +12,7 @@ import numpy.typing as npt
 from quietcorpus.evaluation.audits.accounting import epsilon_recomputed
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
-from quietcorpus.mechanisms.accounting import epsilon_of, noise_multiplier_for
+from quietcorpus.mechanisms.accounting import LARGEST_NOISE, epsilon_of, noise_multiplier_for
 from quietcorpus.mechanisms.clipped_sum import STEPS
 from quietcorpus.mechanisms.guarantees import UserPrivacy, round_up
 from quietcorpus.mechanisms.user_votes import UserVotes
@@ -97,7 +97,10 @@ def _sampled(
     unit: str, whose: str, votes: Votes, one: npt.NDArray[np.int64], epsilon: Fraction
 ) -> Sampled:
     """Return the audit of noisy sums with and without a unit, whose votes are `one`, (1, m)."""
-    needed = noise_multiplier_for(epsilon, votes.delta, Fraction(1), 1)
+    try:
+        needed = noise_multiplier_for(epsilon, votes.delta, Fraction(1), 1)
+    except ValueError:  # a group's small epsilon, which costs less than this
+        needed = LARGEST_NOISE
     return Sampled(
         f"votes, with and without {unit}",
         round_up(epsilon_of(Fraction(1), needed, 1, _DELTA)),

@@ -233,10 +233,10 @@ def voters() -> Audits:
     return public_texts.of_votes(Votes(5, Fraction(2), DELTA))
 
 
-TEAMS = {"silver": Fraction(1), "gold": Fraction(2)}
+TEAMS = {"tin": Fraction(1, 100), "silver": Fraction(1), "gold": Fraction(2)}
 NORMS = GroupNorms.solved(TEAMS, DELTA)
 PROMISED = UserPrivacy(max(NORMS.spent.values()), DELTA, tuple(NORMS.spent.items()))
-"""What the norms of two teams cost, before any fault."""
+"""What the norms of three teams cost, before any fault."""
 
 
 def voting_users() -> Audits:
