@@ -124,31 +124,20 @@ class CandidatesManifest:
                 "again"
             )
         folder.check_listed(content["files"], FILES)
-        if not _is_possible(content):
-            raise ArtefactError(
-                f"has a {MANIFEST} with values that no candidates have; build it again"
-            )
+        folder.check_possible(content, "candidates have", _is_possible)
         return cls(
             **content | {"files": tuple(content["files"]), "cosines": tuple(content["cosines"])}
         )
 
 
-def _is_possible(content: dict[str, Any]) -> bool:
-    """Return whether every value that a release uses is of its kind."""
-    try:
-        encoder = content["encoder"]
-        low, high = content["cosines"]
-        counts = [content[name] for name in ("candidates", "projections", "most_sentences")]
-        return (
-            all(type(count) is int and count > 0 for count in (*counts, encoder["dimensions"]))
-            and content["projections"] <= LARGEST_NUMBER
-            and all(isinstance(encoder[name], str) for name in ("name", "sha256"))
-            and all(isinstance(file["sha256"], str) for file in content["files"])
-            and isinstance(content["language"], str)
-            and -1 <= low < high <= 1
-        )
-    except (KeyError, TypeError, ValueError):
-        return False
+def _is_possible(content: Mapping[str, Any]) -> bool:
+    low, high = content["cosines"]
+    return (
+        folder.is_encoded(content, "candidates", "projections", "most_sentences")
+        and content["projections"] <= LARGEST_NUMBER
+        and isinstance(content["language"], str)
+        and -1 <= low < high <= 1
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 MANIFEST = "manifest.json"
@@ -115,6 +115,36 @@ def check_listed(files: Any, names: Collection[str], optional: Collection[str] =
         raise ArtefactError(
             f"has a {MANIFEST} that does not list each of {', '.join(needed)} once; build it again"
         )
+
+
+def check_possible(
+    content: Mapping[str, Any], whose: str, possible: Callable[[Mapping[str, Any]], bool]
+) -> None:
+    """Raise ArtefactError unless every value that a release uses is of its kind.
+
+    `possible` tells so of a manifest's content, by a False or by an error of a missing or strange
+    value. `whose` ends the sentence "values that no", as in "pool has".
+    """
+    try:
+        fine = possible(content)
+    except (KeyError, TypeError, ValueError):
+        fine = False
+    if not fine:
+        raise ArtefactError(f"has a {MANIFEST} with values that no {whose}; build it again")
+
+
+def is_encoded(content: Mapping[str, Any], *counts: str) -> bool:
+    """Return whether a manifest names an encoder, digests of files, and these counts above zero.
+
+    It raises KeyError or TypeError for values that are missing or of another kind altogether.
+    """
+    encoder = content["encoder"]
+    numbers = [content[name] for name in counts]
+    return (
+        all(type(number) is int and number > 0 for number in (*numbers, encoder["dimensions"]))
+        and all(isinstance(encoder[name], str) for name in ("name", "sha256"))
+        and all(isinstance(file["sha256"], str) for file in content["files"])
+    )
 
 
 def plain_names(files: Any) -> list[str]:

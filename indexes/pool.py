@@ -94,24 +94,12 @@ class PoolManifest:
         keys = {field.name for field in fields(cls)}
         content = folder.parse(text, FORMAT, (VERSION,), keys, noun="a pool", source="texts")
         folder.check_listed(content["files"], FILES)
-        if not _is_possible(content):
-            raise ArtefactError(f"has a {MANIFEST} with values that no pool has; build it again")
+        folder.check_possible(content, "pool has", _is_possible)
         return cls(**content | {"files": tuple(content["files"])})
 
 
-def _is_possible(content: dict[str, Any]) -> bool:
-    """Return whether every value that a release uses is of its kind."""
-    try:
-        encoder = content["encoder"]
-        counts = content["texts"], encoder["dimensions"]
-        return (
-            all(type(count) is int and count > 0 for count in counts)
-            and content["texts"] <= MOST_TEXTS
-            and all(isinstance(encoder[name], str) for name in ("name", "sha256"))
-            and all(isinstance(file["sha256"], str) for file in content["files"])
-        )
-    except (KeyError, TypeError):
-        return False
+def _is_possible(content: Mapping[str, Any]) -> bool:
+    return folder.is_encoded(content, "texts") and content["texts"] <= MOST_TEXTS
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ integers bound a user's influence, where floats would round.
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from quietcorpus.compiled import compiled
 from quietcorpus.mechanisms.exact import ExactSampler
 from quietcorpus.mechanisms.gaussian import RoundedGaussian
-from quietcorpus.mechanisms.keystream import Addresses, Keystream
+from quietcorpus.mechanisms.keystream import BLOCK_BYTES, Addresses, Keystream
 
 STEPS = 512
 """The number of whole-number steps in the clipping norm."""
@@ -59,6 +60,19 @@ def clipped(
         raise ValueError("values to be clipped must be finite numbers")
     result: npt.NDArray[np.int32] = whole.reshape(values.shape)
     return result
+
+
+def dither(
+    stream: Keystream, address: Addresses, shape: tuple[int, ...], *, lane: int, start: int = 0
+) -> npt.NDArray[np.uint16]:
+    """Draw the dither of one user's values, uint16 of this shape, for `clipped`.
+
+    `address` is the user's own, uint64 (1, 2). The bits are in its blocks from `start` on.
+    """
+    size = math.prod(shape)
+    blocks = stream.blocks(address, -(-2 * size // BLOCK_BYTES), lane=lane, start=start)
+    bits: npt.NDArray[np.uint16] = blocks.view("<u2")[0, :size].reshape(shape)
+    return bits
 
 
 @compiled

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from quietcorpus.compiled import compiled
 from quietcorpus.mechanisms.accounting import Group
-from quietcorpus.mechanisms.clipped_sum import clipped
-from quietcorpus.mechanisms.keystream import BLOCK_BYTES, Addresses, Keystream
+from quietcorpus.mechanisms.clipped_sum import clipped, dither
+from quietcorpus.mechanisms.keystream import Addresses, Keystream
 from quietcorpus.mechanisms.skip_gram import Against, Rows, SkipGram, User, Vectors, update
 from quietcorpus.mechanisms.word_pairs import Words
 
@@ -131,11 +131,8 @@ class SampledUsers:
     def _dither(self, number: int, step: int, shape: tuple[int, ...]) -> npt.NDArray[np.uint16]:
         """Return 16 random bits for every value of one user's update."""
         address = self._texts.addresses[number : number + 1]
-        size = int(np.prod(shape))
-        blocks = self._stream.blocks(
-            address, -(-size * 2 // BLOCK_BYTES), lane=_DITHER_LANE, start=step * _DITHER_BLOCKS
-        )
-        return blocks.view("<u2")[0, :size].reshape(shape)
+        start = step * _DITHER_BLOCKS
+        return dither(self._stream, address, shape, lane=_DITHER_LANE, start=start)
 
 
 @compiled

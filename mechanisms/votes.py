@@ -87,6 +87,17 @@ class Votes:
     ) -> Sums:
         """Add up the votes of n documents, int64 of this shape: strata and items.
 
+        Arguments and errors are those of `places`.
+        """
+        places = self.places(items, strata, shape)
+        voters = np.bincount(places.ravel(), minlength=shape[0] * shape[1])
+        return (voters.astype(np.int64) * self.weight).reshape(shape)
+
+    def places(
+        self, items: npt.NDArray[np.int64], strata: npt.NDArray[np.int64], shape: tuple[int, int]
+    ) -> npt.NDArray[np.int64]:
+        """Find where the votes of n documents fall among all sums, row after row: (n, nearest).
+
         Args:
             items: (n, nearest), the numbers of each document's items.
             strata: (n,), the number of each document's stratum.
@@ -100,9 +111,10 @@ class Votes:
             raise ValueError(f"a document votes for {self.nearest} items in one stratum")
         if (np.diff(np.sort(items, axis=1), axis=1) == 0).any():
             raise ValueError("a document votes for an item once")
-        places = np.ravel_multi_index((np.broadcast_to(strata[:, None], items.shape), items), shape)
-        voters = np.bincount(places.ravel(), minlength=shape[0] * shape[1])
-        return (voters.astype(np.int64) * self.weight).reshape(shape)
+        found: npt.NDArray[np.int64] = np.ravel_multi_index(
+            (np.broadcast_to(strata[:, None], items.shape), items), shape
+        )
+        return found
 
     def release(self, sums: Sums, stream: Keystream) -> Sums:
         """Add noise to the sums over all documents; return int64 of the same shape.

@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from quietcorpus.indexes.pool import Pool, PoolManifest, save
@@ -20,6 +21,22 @@ TOPICS = {
     "space": "planet rocket orbit moon star galaxy telescope astronaut comet mars",
     "money": "bank loan credit interest market stock trade price profit tax",
 }
+
+
+class Letters:
+    """An encoder of texts by how often they have each of four letters."""
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        counts = [[text.count(letter) for letter in "wxyz"] for text in texts]
+        return np.array(counts, np.float32).reshape(len(texts), 4)
+
+
+LETTERS = Pool(
+    None,  # type: ignore[arg-type]
+    pa.array(["w", "x", "y", "z", "wx"], pa.large_string()),
+    on_grid(Letters().encode(["w", "x", "y", "z", "wx"])),
+)
+"""A pool for that encoder."""
 Texts = Callable[..., dict[str, Any]]
 
 

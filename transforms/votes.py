@@ -27,7 +27,7 @@ from quietcorpus.transforms.reading.sources import read
 from quietcorpus.transforms.shards import TALLIES, RejectLog, Seen, Tally
 from quietcorpus.transforms.vocabulary import KeySource
 
-_AT_ONCE = 128  # documents; fewer would leave more of the encoder's batches half empty
+AT_ONCE = 128  # documents; fewer would leave more of the encoder's batches half empty
 
 
 @dataclass(frozen=True)
@@ -85,14 +85,23 @@ class Voting:
 
     def sums(self, documents: Documents, pool: Pool, encoder: Encoder) -> Sums:
         """Add up the votes of some documents, each of which depends on that document alone."""
-        if self.strata is None:
-            strata = np.zeros(len(documents.rows), dtype=np.int64)
-        else:
-            strata = self.strata.numbers(documents)
+        strata = self.strata_of(documents)
         voters = np.flatnonzero(strata >= 0)
-        texts = documents.texts.take(pa.array(voters)).to_pylist()
-        items = pool.nearest(on_grid(encoder.encode(texts)), self.votes.nearest)
+        items = self.items(documents, voters, pool, encoder)
         return self.votes.sums(items, strata[voters], self.shape)
+
+    def strata_of(self, documents: Documents) -> npt.NDArray[np.int64]:
+        """Return the number of each document's stratum, int64 (n,); -1 for one that has none."""
+        if self.strata is None:
+            return np.zeros(len(documents.rows), dtype=np.int64)
+        return self.strata.numbers(documents)
+
+    def items(
+        self, documents: Documents, voters: npt.NDArray[np.int64], pool: Pool, encoder: Encoder
+    ) -> npt.NDArray[np.int64]:
+        """Return the texts that the documents of these numbers vote for, int64 (n, nearest)."""
+        texts = documents.texts.take(pa.array(voters)).to_pylist()
+        return pool.nearest(on_grid(encoder.encode(texts)), self.votes.nearest)
 
     def release(self, sums: Sums, key: ReleaseKey) -> Sums:
         """Release the noisy sums of a corpus, from the exact ones."""
@@ -120,7 +129,7 @@ class ReleaseVotes(beam.PTransform):
         votes = (
             counted.sums
             | "over the corpus" >> beam.CombineGlobally(AddCounts()).without_defaults()
-            | "noise" >> beam.ParDo(_AddNoise(self._voting, self._key, self._splits))
+            | "noise" >> beam.ParDo(AddNoise(self._voting, self._key, self._splits))
         )
         return {"votes": votes, TALLIES: counted[TALLIES], TAG: counted[TAG]}
 
@@ -143,7 +152,7 @@ class _CountVotes(beam.DoFn):
             Identifiers(self._corpus.id, self._key(), split.number), Tally.of_pass("votes", split)
         )
         for documents in read(split, self._corpus):
-            for part in documents.parts(_AT_ONCE):
+            for part in documents.parts(AT_ONCE):
                 sums += self._voting.sums(part, pool, encoder)
                 self._progress.count(part, 0)
             self._progress.count_rejects(documents)
@@ -153,14 +162,16 @@ class _CountVotes(beam.DoFn):
         yield from seen.outputs()
 
 
-class _AddNoise(beam.DoFn):
-    def __init__(self, voting: Voting, key: KeySource, splits: int) -> None:
+class AddNoise(beam.DoFn):
+    """A DoFn that releases the noisy sums, if all `parts` parts of the corpus are in them."""
+
+    def __init__(self, voting: Voting, key: KeySource, parts: int) -> None:
         self._voting = voting
         self._key = key
-        self._splits = splits
+        self._parts = parts
 
     @redacted
     def process(self, total: PartialSum) -> Iterator[Sums]:
         sums, parts = total
-        require_all(parts, self._splits)
+        require_all(parts, self._parts)
         yield self._voting.release(sums, self._key())

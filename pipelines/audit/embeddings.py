@@ -14,10 +14,11 @@ from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.evaluation.audits.lower_bound import chance_at_least, epsilon_at_least
 from quietcorpus.mechanisms.accounting import epsilon_of, noise_multiplier_for
 from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum, clipped
-from quietcorpus.mechanisms.guarantees import UserPrivacy, round_up
+from quietcorpus.mechanisms.guarantees import round_up
 from quietcorpus.mechanisms.user_training import Training
 from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
 from quietcorpus.pipelines.audit.inputs import fresh_stream, stage
+from quietcorpus.pipelines.audit.users import of_accounting, once
 from quietcorpus.pipelines.audit.vocabulary import any_selected, terms_selected
 from quietcorpus.pipelines.kinds.embeddings_counted import CountedEmbeddingsKind
 from quietcorpus.pipelines.kinds.embeddings_trained import TrainedEmbeddingsKind
@@ -29,9 +30,6 @@ _DELTA = Fraction(1, 100)
 _NUMBERS = 4
 _WORDS_AT_MOST = 8
 _TAIL_BITS = 256
-
-Composition = tuple[Fraction, Fraction, int]
-"""A user's sampling rate, the noise multiplier and the number of steps."""
 
 
 def audits(kind: Kind) -> list[Exact | Sampled]:
@@ -56,35 +54,12 @@ def of_trained(kind: TrainedEmbeddingsKind) -> list[Exact | Sampled]:
 
 def of_counted(kind: CountedEmbeddingsKind) -> list[Exact | Sampled]:
     """Return audits of the vocabulary, of every group's accounting, and of the noisy counts."""
-    mechanism, names = kind.counting.mechanism, kind.corpus.budgets
-    courses = {
-        name: (Fraction(1), mechanism.deviation / most, 1)
-        for name, most in zip(names, kind.counting.most, strict=True)
-        if most
-    }
+    mechanism = kind.norms.mechanism
+    courses = once(kind.norms)
     return [
         *of_choice(kind.corpus),
         *of_accounting(kind.spendings[-1].guarantee, courses),
         of_sums("the counts", mechanism, partial(sums_released, mechanism)),
-    ]
-
-
-def of_accounting(guarantee: UserPrivacy, courses: dict[str, Composition]) -> list[Exact | Sampled]:
-    """Return audits of each group's stated epsilon by a second accounting of the actual noise."""
-    stated = dict(guarantee.groups) or {"": guarantee.epsilon}
-    delta = guarantee.delta
-    return [
-        Exact(
-            f"accounting{f': group {name}' if name else ''}",
-            round_up(stated[name]),
-            f"A lower bound of what {steps} Gaussian{'s' if steps > 1 else ''} of noise multiplier "
-            f"{float(noise):.4g} at a sampling rate of {float(rate):.3g} cost was computed by the "
-            "privacy loss distribution.",
-            partial(epsilon_recomputed, float(rate), float(noise), steps, float(delta)),
-            round_up(delta),
-        )
-        for name, (rate, noise, steps) in courses.items()
-        if rate and steps
     ]
 
 

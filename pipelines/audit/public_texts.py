@@ -1,4 +1,4 @@
-"""Audits of public texts, whose votes protect a document."""
+"""Audits of public texts, whose votes protect a document, or all documents of a user."""
 
 from __future__ import annotations
 
@@ -12,28 +12,34 @@ import numpy.typing as npt
 from quietcorpus.evaluation.audits.accounting import epsilon_recomputed
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
-from quietcorpus.mechanisms.accounting import epsilon_of, noise_multiplier_for
+from quietcorpus.mechanisms.accounting import LARGEST_NOISE, epsilon_of, noise_multiplier_for
 from quietcorpus.mechanisms.clipped_sum import STEPS
-from quietcorpus.mechanisms.guarantees import round_up
+from quietcorpus.mechanisms.guarantees import UserPrivacy, round_up
+from quietcorpus.mechanisms.user_votes import UserVotes
 from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.pipelines.audit.inputs import stage
+from quietcorpus.pipelines.audit.users import of_accounting, of_group, once
+from quietcorpus.pipelines.kinds.public_texts_users import UserTextsKind
 from quietcorpus.pipelines.kinds.public_texts_votes import PublicTextsKind
 
 _DELTA = Fraction(1, 100)
 """The delta of audits by draws: at the release's own, events that tell apart are not seen."""
 _NUMBERS_AT_ONCE = 1 << 20
 _STRATA = 2
+_MANY = 100
 
 
 def audits(kind: PublicTextsKind) -> list[Exact | Sampled]:
     """Return the audits of the votes and of their noise."""
+    if isinstance(kind, UserTextsKind):
+        return of_user_votes(kind.voting.own, kind.cost)
     return of_votes(kind.voting.votes)
 
 
 def of_votes(votes: Votes) -> list[Exact | Sampled]:
     """Return audits of a document's votes, of the accounting, and of noisy sums."""
-    needed = noise_multiplier_for(votes.epsilon, votes.delta, Fraction(1), 1)
     actual = votes.noise.deviation / STEPS
+    one = votes.sums(_items(votes, 0), np.zeros(1, np.int64), (1, votes.nearest))
     return [
         Exact(
             "a document's votes",
@@ -50,33 +56,111 @@ def of_votes(votes: Votes) -> list[Exact | Sampled]:
             partial(epsilon_recomputed, 1.0, float(actual), 1, float(votes.delta)),
             round_up(votes.delta),
         ),
-        Sampled(
-            "votes, with and without a document",
-            round_up(epsilon_of(Fraction(1), needed, 1, _DELTA)),
-            "Sums were released with and without a document, and those of its own texts added up; "
-            f"this is what one such release costs at a delta of {float(_DELTA):g}.",
-            partial(epsilon_at_least, partial(votes_released, votes), 0, 1, delta=float(_DELTA)),
-            round_up(_DELTA),
+        _sampled("a document", "its own texts", votes, one, votes.epsilon),
+    ]
+
+
+def of_user_votes(own: UserVotes, promised: UserPrivacy) -> list[Exact | Sampled]:
+    """Return audits of users' votes in each group, of the accounting, and of noisy sums.
+
+    `promised` is what the release states.
+    """
+    stated = dict(promised.groups) or {"": promised.epsilon}
+    groups = [(name, number) for number, name in enumerate(own.norms.most) if stated[name]]
+    return [
+        *(
+            Exact(
+                f"a user's votes{of_group(name)}",
+                1.0,
+                "The figure is the length of a user's votes in the sums, in units of the norm of "
+                "the group: the largest of users of few and of many documents, on the same texts "
+                "and on different ones, of one label and of two.",
+                partial(longest_votes, own, number, own.norms.most[name]),
+            )
+            for name, number in groups
+        ),
+        *of_accounting(promised, once(own.norms)),
+        *(
+            _sampled(
+                f"a user{of_group(name)}",
+                f"texts that {_MANY} documents of the user's vote for",
+                own.documents,
+                user_votes(own, number, np.zeros(_MANY, np.int64))[None],
+                stated[name],
+            )
+            for name, number in groups
         ),
     ]
+
+
+def _sampled(
+    unit: str, whose: str, votes: Votes, one: npt.NDArray[np.int64], epsilon: Fraction
+) -> Sampled:
+    """Return the audit of noisy sums with and without a unit, whose votes are `one`, (1, m)."""
+    try:
+        needed = noise_multiplier_for(epsilon, votes.delta, Fraction(1), 1)
+    except ValueError:  # a group's small epsilon, which costs less than this
+        needed = LARGEST_NOISE
+    return Sampled(
+        f"votes, with and without {unit}",
+        round_up(epsilon_of(Fraction(1), needed, 1, _DELTA)),
+        f"Sums were released with and without it, and those of {whose} added up; "
+        f"this is what one such release costs at a delta of {float(_DELTA):g}.",
+        partial(epsilon_at_least, partial(votes_released, votes, one), 0, 1, delta=float(_DELTA)),
+        round_up(_DELTA),
+    )
+
+
+def _items(votes: Votes, document: int) -> npt.NDArray[np.int64]:
+    """Return the texts of a document; documents of other numbers vote for other texts."""
+    return document * votes.nearest + np.arange(votes.nearest, dtype=np.int64)[None]
+
+
+def user_votes(
+    own: UserVotes, group: int, documents: npt.NDArray[np.int64], *, strata: int = 1
+) -> npt.NDArray[np.int64]:
+    """Clip the votes of a user with these documents, by turns in so many strata: int64 (n,)."""
+    shape = strata, (int(documents.max()) + 1) * own.documents.nearest
+    items = np.concatenate([_items(own.documents, number) for number in documents.tolist()])
+    labels = np.arange(len(documents), dtype=np.int64) % strata
+    sums = own.documents.sums(items, labels, shape).ravel()
+    places = np.flatnonzero(sums)
+    middle = np.full(len(places), 1 << 15, dtype=np.uint16)
+    found = np.zeros_like(sums)
+    found[places] = own.clipped(sums[places], group, middle)
+    return found
+
+
+def longest_votes(own: UserVotes, group: int, norm: int) -> float:
+    """Compute the largest L2 length of some users' votes, over their group's norm."""
+    users = [
+        (documents, strata)
+        for count in (1, 2, _MANY)
+        for documents in (np.zeros(count, np.int64), np.arange(count, dtype=np.int64))
+        for strata in (1, _STRATA)
+    ]
+    squares = (
+        sum(one**2 for one in user_votes(own, group, documents, strata=strata).tolist())
+        for documents, strata in users
+    )
+    return math.sqrt(max(squares)) / norm
 
 
 def largest_change(votes: Votes) -> float:
     """Compute the largest L2 change of the sums by one document, over the norm."""
     found = 0
     for stratum in range(_STRATA):
-        items = np.arange(votes.nearest, dtype=np.int64)[None]
-        sums = votes.sums(items, np.array([stratum]), (_STRATA, votes.nearest + 1))
+        sums = votes.sums(_items(votes, 0), np.array([stratum]), (_STRATA, votes.nearest + 1))
         found = max(found, sum(own**2 for own in sums.ravel().tolist()))
     return math.sqrt(found) / STEPS
 
 
-def votes_released(votes: Votes, documents: int, count: int) -> npt.NDArray[np.int64]:
-    """Release `count` sums over 0 or 1 documents, and add up those of its texts: (count, 1)."""
-    items = np.arange(votes.nearest, dtype=np.int64)[None]
-    one = votes.sums(items, np.zeros(1, np.int64), (1, votes.nearest)) * documents
-    most = max(1, _NUMBERS_AT_ONCE // votes.nearest)
+def votes_released(
+    votes: Votes, one: npt.NDArray[np.int64], units: int, count: int
+) -> npt.NDArray[np.int64]:
+    """Release `count` sums over 0 or 1 units with votes (1, m), and add each up: (count, 1)."""
+    most = max(1, _NUMBERS_AT_ONCE // one.shape[1])
     sizes = [min(most, count - start) for start in range(0, count, most)]
-    parts = [votes.release(np.repeat(one, size, axis=0), stage()) for size in sizes]
+    parts = [votes.release(np.repeat(one * units, size, axis=0), stage()) for size in sizes]
     found: npt.NDArray[np.int64] = np.concatenate(parts).sum(axis=1, keepdims=True)
     return found

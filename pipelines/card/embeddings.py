@@ -5,9 +5,7 @@ The files hold the same vectors in several forms, and an index that states their
 
 from __future__ import annotations
 
-import importlib.util
 import io
-import logging
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any, Literal
@@ -19,6 +17,7 @@ from quietcorpus.indexes.vectors import VectorsError, read
 from quietcorpus.indexes.word_index import FILES
 from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
 from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.noise import Course, check_cost, courses_of_norms
 from quietcorpus.pipelines.card.parameters import Part, UserParameters
 from quietcorpus.pipelines.card.statements import stated
 from quietcorpus.pipelines.card.vocabulary import VOCABULARY_FORMAT, check_vocabulary
@@ -28,7 +27,6 @@ from quietcorpus.pipelines.storage.layout import BINARY, INDEX, TABLE, TEXT
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.errors import InputError
 
-_LOGGER = logging.getLogger("quietcorpus.verify")
 _FILES = {
     TABLE: FileFormat("`word`, `vector`: the word embeddings", ("word", "vector")),
     layout.VOCABULARY: VOCABULARY_FORMAT,
@@ -102,48 +100,18 @@ def check(output: str, card: Card) -> None:
     mechanism = card.mechanism
     assert isinstance(mechanism, WordEmbeddingsMechanism)
     check_vocabulary(f"{output}/{layout.CARD}", mechanism.vocabulary, card.budget.stages[:-1])
-    _check_cost(f"{output}/{layout.CARD}", mechanism, card)
+    stage = card.budget.stages[-1].parameters
+    assert isinstance(stage, UserParameters)
+    check_cost(f"{output}/{layout.CARD}", stage, _courses(mechanism))
     _check_vectors(output, card)
 
 
-def _check_cost(uri: str, mechanism: WordEmbeddingsMechanism, card: Card) -> None:
-    """Check with the accountant that the card's noise costs no more than the card says."""
-    if importlib.util.find_spec("dp_accounting") is None:
-        _LOGGER.warning("epsilon is not computed again: dp-accounting is not installed")
-        return
-    from quietcorpus.mechanisms.accounting import epsilon_of
-
-    stage = card.budget.stages[-1].parameters
-    assert isinstance(stage, UserParameters)
-    delta = Fraction(stage.delta_exact)
-    stated = {group.name: group.epsilon_exact for group in stage.groups}
-    try:
-        found = {
-            name: epsilon_of(rate, noise, steps, delta)
-            for name, rate, noise, steps in _drawn(mechanism)
-        }
-        agree = all(
-            found[name] <= Fraction(stated.get(name, stage.epsilon_exact)) for name in found
-        )
-    except (KeyError, TypeError, ValueError, ArithmeticError):
-        found, agree = {}, False
-    if not found or not agree or (stated and stated.keys() != found.keys()):
-        raise InputError(f"{uri}: budget: the noise that the card tells costs more than it says")
-
-
-def _drawn(
-    mechanism: WordEmbeddingsMechanism,
-) -> Iterator[tuple[str, Fraction, Fraction, int]]:
-    """Yield the name, sampling rate, noise multiplier and number of steps of each group."""
-    # The module imports optional packages.
-    from quietcorpus.mechanisms.clipped_sum import STEPS
-
-    noise = Fraction(mechanism.noise_multiplier)
+def _courses(mechanism: WordEmbeddingsMechanism) -> Iterator[Course]:
+    """Yield the courses of the users of each group."""
     for group in mechanism.groups or ():
+        noise = Fraction(mechanism.noise_multiplier)
         yield group.name, Fraction(group.sampling_rate), noise, group.last_step
-    for name, norm in (mechanism.norms or {}).items():
-        steps = int(norm > 0)
-        yield name, Fraction(1), noise * STEPS / max(norm, 1), steps
+    yield from courses_of_norms(mechanism.noise_multiplier, mechanism.norms or {})
 
 
 def _check_vectors(output: str, card: Card) -> None:

@@ -7,7 +7,7 @@ rational.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -29,32 +29,29 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+Exact = Annotated[str, Field(description="epsilon as a rational, p/q")]
+Delta = Annotated[float, Field(gt=0, lt=1, description="delta, rounded up")]
+ExactDelta = Annotated[str, Field(description="delta as a rational, p/q")]
+
+
 class LimitedPrecisionParameters(Part):
     """The numbers of limited-precision local privacy."""
 
     precision: int = Field(gt=0, description="N: how far two bags may be apart, in L1")
     epsilon: float = Field(ge=0, description="epsilon, rounded up")
-    epsilon_exact: str = Field(description="epsilon as a rational, p/q")
+    epsilon_exact: Exact
     delta: float = Field(ge=0, lt=1, description="delta, rounded up")
-    delta_exact: str = Field(description="delta as a rational, p/q")
+    delta_exact: ExactDelta
 
     @classmethod
     def of(cls, guarantee: LimitedPrecision) -> LimitedPrecisionParameters:
         """Return the numbers of `guarantee`."""
-        return cls(
-            precision=guarantee.precision,
-            epsilon=round_up(guarantee.epsilon),
-            epsilon_exact=str(guarantee.epsilon),
-            delta=round_up(guarantee.delta),
-            delta_exact=str(guarantee.delta),
-        )
+        return cls(precision=guarantee.precision, **_with_delta(guarantee))
 
     @property
     def guarantee(self) -> LimitedPrecision:
         """Return the guarantee with these numbers."""
-        return LimitedPrecision(
-            self.precision, Fraction(self.epsilon_exact), Fraction(self.delta_exact)
-        )
+        return LimitedPrecision(self.precision, *_rationals(self))
 
 
 class MetricParameters(Part):
@@ -62,7 +59,7 @@ class MetricParameters(Part):
 
     metric: str = Field(description="how far apart two words are")
     epsilon: float = Field(gt=0, description="epsilon per unit of distance, rounded up")
-    epsilon_exact: str = Field(description="epsilon as a rational, p/q")
+    epsilon_exact: Exact
     per: Literal["word", "document"] = Field(
         description="whether epsilon is every word's own, or shared equally by a document's words"
     )
@@ -87,7 +84,7 @@ class SentenceParameters(Part):
     """The numbers of sentence-level privacy."""
 
     epsilon: float = Field(gt=0, description="epsilon of one sentence, rounded up")
-    epsilon_exact: str = Field(description="epsilon as a rational, p/q")
+    epsilon_exact: Exact
 
     @classmethod
     def of(cls, guarantee: SentencePrivacy) -> SentenceParameters:
@@ -104,24 +101,19 @@ class DocumentParameters(Part):
     """The numbers of document-level privacy."""
 
     epsilon: float = Field(gt=0, description="epsilon of one document, rounded up")
-    epsilon_exact: str = Field(description="epsilon as a rational, p/q")
-    delta: float = Field(gt=0, lt=1, description="delta, rounded up")
-    delta_exact: str = Field(description="delta as a rational, p/q")
+    epsilon_exact: Exact
+    delta: Delta
+    delta_exact: ExactDelta
 
     @classmethod
     def of(cls, guarantee: DocumentPrivacy) -> DocumentParameters:
         """Return the numbers of `guarantee`."""
-        return cls(
-            epsilon=round_up(guarantee.epsilon),
-            epsilon_exact=str(guarantee.epsilon),
-            delta=round_up(guarantee.delta),
-            delta_exact=str(guarantee.delta),
-        )
+        return cls(**_with_delta(guarantee))
 
     @property
     def guarantee(self) -> DocumentPrivacy:
         """Return the guarantee with these numbers."""
-        return DocumentPrivacy(Fraction(self.epsilon_exact), Fraction(self.delta_exact))
+        return DocumentPrivacy(*_rationals(self))
 
 
 class GroupParameters(Part):
@@ -129,16 +121,16 @@ class GroupParameters(Part):
 
     name: str
     epsilon: float = Field(ge=0, description="epsilon of the group's users, rounded up")
-    epsilon_exact: str = Field(description="epsilon as a rational, p/q")
+    epsilon_exact: Exact
 
 
 class UserParameters(Part):
     """The numbers of user-level privacy."""
 
     epsilon: float = Field(ge=0, description="epsilon of any user, rounded up")
-    epsilon_exact: str = Field(description="epsilon as a rational, p/q")
-    delta: float = Field(gt=0, lt=1, description="delta, rounded up")
-    delta_exact: str = Field(description="delta as a rational, p/q")
+    epsilon_exact: Exact
+    delta: Delta
+    delta_exact: ExactDelta
     groups: list[GroupParameters] = Field(
         description="of the users of each group, where they have budgets of their own"
     )
@@ -147,10 +139,7 @@ class UserParameters(Part):
     def of(cls, guarantee: UserPrivacy) -> UserParameters:
         """Return the numbers of `guarantee`."""
         return cls(
-            epsilon=round_up(guarantee.epsilon),
-            epsilon_exact=str(guarantee.epsilon),
-            delta=round_up(guarantee.delta),
-            delta_exact=str(guarantee.delta),
+            **_with_delta(guarantee),
             groups=[
                 GroupParameters(name=name, epsilon=round_up(own), epsilon_exact=str(own))
                 for name, own in guarantee.groups
@@ -161,7 +150,24 @@ class UserParameters(Part):
     def guarantee(self) -> UserPrivacy:
         """Return the guarantee with these numbers."""
         groups = tuple((group.name, Fraction(group.epsilon_exact)) for group in self.groups)
-        return UserPrivacy(Fraction(self.epsilon_exact), Fraction(self.delta_exact), groups)
+        return UserPrivacy(*_rationals(self), groups)
+
+
+def _with_delta(guarantee: LimitedPrecision | DocumentPrivacy | UserPrivacy) -> dict[str, Any]:
+    """Return epsilon and delta, each rounded up and as the rational."""
+    return {
+        "epsilon": round_up(guarantee.epsilon),
+        "epsilon_exact": str(guarantee.epsilon),
+        "delta": round_up(guarantee.delta),
+        "delta_exact": str(guarantee.delta),
+    }
+
+
+def _rationals(
+    numbers: LimitedPrecisionParameters | DocumentParameters | UserParameters,
+) -> tuple[Fraction, Fraction]:
+    """Return epsilon and delta."""
+    return Fraction(numbers.epsilon_exact), Fraction(numbers.delta_exact)
 
 
 Parameters = (

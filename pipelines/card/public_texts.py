@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
-import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -15,12 +13,11 @@ import pyarrow as pa
 
 from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
 from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.card.parameters import DocumentParameters
+from quietcorpus.pipelines.card.noise import Course, check_cost, courses_of_norms
+from quietcorpus.pipelines.card.parameters import DocumentParameters, Parameters, UserParameters
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.errors import InputError
-
-_LOGGER = logging.getLogger("quietcorpus")
 
 
 class PublicTextsMechanism(Mechanism):
@@ -28,7 +25,10 @@ class PublicTextsMechanism(Mechanism):
 
     kind: Literal["public-texts"]
     pool: str
-    epsilon: float
+    user: str | None = None
+    users: int | None = None
+    epsilon: float | None = None
+    budgets: dict[str, Any] | None = None
     delta: float
     encoder: str
     nearest: int
@@ -37,6 +37,7 @@ class PublicTextsMechanism(Mechanism):
     vote: int
     norm: int
     noise_multiplier: str
+    norms: dict[str, int] | None = None
     least_votes: int
     encoder_precision: str
     encoder_software: str
@@ -44,8 +45,8 @@ class PublicTextsMechanism(Mechanism):
 
     @property
     def promise(self) -> Promise:
-        """Return the form of document-level privacy."""
-        return Promise(DocumentParameters)
+        """Return the form of document-level privacy, or of user-level privacy with users."""
+        return Promise(UserParameters if self.user else DocumentParameters)
 
     @property
     def files(self) -> Mapping[str, FileFormat]:
@@ -53,6 +54,7 @@ class PublicTextsMechanism(Mechanism):
         label, by, own = (
             (("label",), ", by `label`", " of that label") if self.strata else ((), "", "")
         )
+        bound = f", and all of a user's together a norm of {self.norm} at most" if self.user else ""
         return {
             layout.TEXTS: FileFormat(
                 f"the public texts that stand out of the noise{by}: `id` is their number in the "
@@ -61,7 +63,7 @@ class PublicTextsMechanism(Mechanism):
             ),
             layout.VOTES: FileFormat(
                 f"the noisy `votes` of every text of the pool{by}; a document gives {self.vote} to "
-                f"each of {self.nearest} texts",
+                f"each of {self.nearest} texts{bound}",
                 ("id", *label, "votes"),
             ),
         }
@@ -85,35 +87,38 @@ def check(output: str, card: Card) -> None:
         raise InputError(f"{uri}: artefacts: not a public pool and a public encoder")
     if card.counts is not None:
         raise InputError(f"{uri}: counts: they tell whether a document is there, and are no part")
-    _check_cost(uri, mechanism, card)
+    if (mechanism.user is None) != (mechanism.norms is None):
+        raise InputError(f"{uri}: mechanism.norms: they are of users, and of nothing else")
+    total = card.budget.total
+    assert isinstance(total, DocumentParameters | UserParameters)
+    check_cost(uri, total, _courses(mechanism, total))
     _check_texts(output, mechanism)
 
 
-def _check_cost(uri: str, mechanism: PublicTextsMechanism, card: Card) -> None:
-    """Check with the accountant that the card's noise costs no more than the card says."""
-    if importlib.util.find_spec("dp_accounting") is None:
-        _LOGGER.warning("epsilon is not computed again: dp-accounting is not installed")
-        return
-    from quietcorpus.mechanisms.accounting import epsilon_of
+def _courses(mechanism: PublicTextsMechanism, total: Parameters) -> Iterator[Course]:
+    """Yield the courses of the units of each group; documents have the whole norm.
+
+    Raises ValueError for votes that are longer than the noise is made for, another budget than the
+    card's, other groups, and another threshold.
+    """
+    # The modules import optional packages.
     from quietcorpus.mechanisms.clipped_sum import STEPS
     from quietcorpus.mechanisms.votes import STANDS_OUT
 
-    total = card.budget.total
-    assert isinstance(total, DocumentParameters)
-    try:
-        noise = Fraction(mechanism.noise_multiplier)
-        cost = epsilon_of(Fraction(1), noise, 1, Fraction(total.delta_exact))
-        agree = (
-            cost <= Fraction(total.epsilon_exact)
-            and (mechanism.epsilon, mechanism.delta) == (total.epsilon, total.delta)
-            and mechanism.norm == STEPS
-            and mechanism.nearest * mechanism.vote**2 <= mechanism.norm**2
-            and mechanism.least_votes == math.ceil(STANDS_OUT * noise * STEPS)
-        )
-    except (ValueError, ArithmeticError):
-        agree = False
-    if not agree:
-        raise InputError(f"{uri}: budget: the noise that the card tells costs more than it says")
+    assert isinstance(total, DocumentParameters | UserParameters)
+    budget = mechanism.epsilon if mechanism.user is None else total.epsilon
+    groups = {group.name for group in getattr(total, "groups", ())} or {""}
+    norms = {"": STEPS} if mechanism.norms is None else mechanism.norms
+    deviation = Fraction(mechanism.noise_multiplier) * STEPS
+    if not (
+        (budget, mechanism.delta) == (total.epsilon, total.delta)
+        and mechanism.norm == STEPS
+        and norms.keys() == groups
+        and mechanism.nearest * mechanism.vote**2 <= mechanism.norm**2
+        and mechanism.least_votes == math.ceil(STANDS_OUT * deviation)
+    ):
+        raise ValueError("the votes, the budget or the threshold are not as the noise says")
+    yield from courses_of_norms(mechanism.noise_multiplier, norms)
 
 
 def _check_texts(output: str, mechanism: PublicTextsMechanism) -> None:

@@ -38,20 +38,24 @@ def inherited(artefacts: Sequence[Artefact]) -> list[dict[str, Any]]:
 
 
 def guarantee(
-    total: Guarantee, not_protected: Sequence[str], artefacts: Sequence[Artefact]
+    total: Guarantee,
+    not_protected: Sequence[str],
+    artefacts: Sequence[Artefact],
+    *,
+    counted: bool = True,
 ) -> GuaranteePart:
-    """Build the guarantee part of a card."""
+    """Build the guarantee part of a card, which is `counted` if it states numbers of records."""
     return GuaranteePart(
         definition=total.definition,
         adjacency=total.adjacency,
         unit=total.unit,
         parameters=parameters(total),
-        statement=statement(total, artefacts),
+        statement=statement(total, artefacts, counted=counted),
         not_protected=list(not_protected),
     )
 
 
-def statement(total: Guarantee, artefacts: Sequence[Artefact] = ()) -> str:
+def statement(total: Guarantee, artefacts: Sequence[Artefact] = (), *, counted: bool = True) -> str:
     """State the guarantee in one sentence, and add one for each private artefact."""
     match total:
         case LimitedPrecision():
@@ -63,7 +67,7 @@ def statement(total: Guarantee, artefacts: Sequence[Artefact] = ()) -> str:
         case DocumentPrivacy():
             own = _document_statement(total)
         case UserPrivacy():
-            own = _user_statement(total)
+            own = _user_statement(total, counted=counted)
     extra = (
         f" This takes the {a.name} as given; it was made from private data, whose cost comes on "
         f"top: {a.guarantee.get('statement')}"
@@ -110,13 +114,17 @@ def _document_statement(total: DocumentPrivacy) -> str:
     )
 
 
-def _user_statement(total: UserPrivacy) -> str:
+def _user_statement(total: UserPrivacy, *, counted: bool) -> str:
     groups = "; ".join(f"exp({ceiling(epsilon)}) for {name}" for name, epsilon in total.groups)
+    apart = (
+        ", and apart from the numbers of documents and of unreadable records on its card"
+        if counted
+        else ""
+    )
     return (
         "Taking part with all of one's documents, or with none, makes any outcome of this release "
         f"equally likely within a factor of exp({ceiling(total.epsilon)}), up to a chance of "
-        f"{ceiling(total.delta)}, whatever a reader knows already but the key, and apart from the "
-        "numbers of documents and of unreadable records on its card"
+        f"{ceiling(total.delta)}, whatever a reader knows already but the key{apart}"
         f"{f' (by groups of users: {groups})' if groups else ''}."
     )
 

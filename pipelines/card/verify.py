@@ -87,7 +87,8 @@ def _check_sum(output: str, card: Card) -> None:
             "its rationals"
         )
     _check_promise(f"{output}/{layout.CARD}", card)
-    if card.guarantee != guarantee(total, card.guarantee.not_protected, card.artefacts):
+    limits, counted = card.guarantee.not_protected, card.counts is not None
+    if card.guarantee != guarantee(total, limits, card.artefacts, counted=counted):
         raise InputError(f"{output}/{layout.CARD}: guarantee: its words are not the budget's")
 
 

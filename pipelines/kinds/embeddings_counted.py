@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import apache_beam as beam
 import numpy as np
 
-from quietcorpus.mechanisms.accounting import epsilon_of, noise_multiplier_for, share_for
-from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
 from quietcorpus.mechanisms.cooccurrence import cells_of
 from quietcorpus.mechanisms.factorisation import factorise
+from quietcorpus.mechanisms.group_norms import GroupNorms
 from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy, compose
 from quietcorpus.pipelines.card.weakness import Weakness, of_left_out
 from quietcorpus.pipelines.kinds.embeddings_users import (
@@ -28,7 +26,7 @@ from quietcorpus.pipelines.spec.embeddings import WordEmbeddingsSpec
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.pipelines.storage.layout import TABLE
-from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError
+from quietcorpus.transforms.errors import NoisyOutcome, StageError
 from quietcorpus.transforms.shards import Written
 from quietcorpus.transforms.users.cooccurrence import (
     FOLDER,
@@ -46,6 +44,7 @@ class CountedEmbeddingsKind(UserLevelKind):
     """The kind `word-embeddings` by `method: cooccurrence`, with its noise and norms computed."""
 
     counting: Cooccurrences
+    norms: GroupNorms
 
     least_on_noise = _LEAST_ON_NOISE
 
@@ -54,14 +53,10 @@ class CountedEmbeddingsKind(UserLevelKind):
         """Compute noise and norms; raises InputError for an unusable vocabulary or budget."""
         corpus = UserCorpus.resolve(spec)
         refuse_large(corpus.size or 0)
-        budgets = corpus.budgets
-        try:
-            noise = noise_multiplier_for(max(budgets.values()), corpus.delta, Fraction(1), 1)
-        except ValueError as error:
-            raise InputError(f"{corpus.key}: {error}") from None
-        shares = [share_for(epsilon, corpus.delta, noise) for epsilon in budgets.values()]
-        most = tuple(int(share * STEPS) for share in shares)
-        made = cls(corpus, Cooccurrences(spec.window, most, ClippedSum(noise), corpus.users))
+        norms = corpus.norms()
+        most = tuple(norms.most.values())
+        counting = Cooccurrences(spec.window, most, norms.mechanism, corpus.users)
+        made = cls(corpus, counting, norms)
         made.refuse_few()
         return made
 
@@ -72,8 +67,7 @@ class CountedEmbeddingsKind(UserLevelKind):
 
     @property
     def doubts(self) -> Sequence[str]:
-        most = zip(self.corpus.budgets, self.counting.most, strict=True)
-        return self.corpus.doubts_of_idle(name for name, own in most if not own)
+        return self.corpus.doubts_of_idle(self.norms.idle)
 
     @property
     def computing(self) -> str:
@@ -114,14 +108,7 @@ class CountedEmbeddingsKind(UserLevelKind):
     @property
     def spendings(self) -> list[Spending[UserPrivacy]]:
         """Return the cost of each stage."""
-        noise = self.counting.mechanism.noise_multiplier
-        spent = {
-            name: epsilon_of(Fraction(1), noise * STEPS / most, 1, self.corpus.delta)
-            if most
-            else Fraction(0)
-            for name, most in zip(self.corpus.budgets, self.counting.most, strict=True)
-        }
-        return self.corpus.spendings("cooccurrences", spent)
+        return self.corpus.spendings("cooccurrences", self.norms.spent)
 
     def shown(self, made: Sequence[Written], files: Sequence[Written]) -> Sequence[Weakness]:
         return of_left_out(storage.rows_of(files, TABLE), storage.rows_of(made, layout.VOCABULARY))
@@ -132,7 +119,7 @@ class CountedEmbeddingsKind(UserLevelKind):
         resolved = {
             "vocabulary_size": storage.rows_of(files, TABLE),
             "noise_multiplier": str(self.counting.mechanism.noise_multiplier),
-            "norms": dict(zip(self.corpus.budgets, self.counting.most, strict=True)),
+            "norms": dict(self.norms.most),
             "software": self.computing,
         }
         return Account(spendings, total, resolved, self.corpus.not_protected)

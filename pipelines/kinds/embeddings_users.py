@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from functools import cached_property
 from importlib.metadata import version
 
 import apache_beam as beam
@@ -20,6 +18,7 @@ from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.kinds.job import Job, refuse_repeated, splits_of
 from quietcorpus.pipelines.kinds.run_files import WriteRunFiles
 from quietcorpus.pipelines.kinds.tables import WriteTables
+from quietcorpus.pipelines.kinds.user_budgets import OF_NAMES, BudgetedUsers
 from quietcorpus.pipelines.spec.embeddings import WordEmbeddingsSpec
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.artefacts.files import FileSource
@@ -29,12 +28,12 @@ from quietcorpus.transforms.reading.parquet_files import table_in
 from quietcorpus.transforms.shards import TALLIES, Written, staged_content
 from quietcorpus.transforms.users.training_shards import shards_for
 from quietcorpus.transforms.users.user_vocabulary import SelectUserVocabulary
-from quietcorpus.transforms.users.users import GatherUsers, Users
+from quietcorpus.transforms.users.users import BoundedUsers, GatherUsers
 from quietcorpus.transforms.vocabulary import load
 
 
 @dataclass(frozen=True)
-class UserCorpus:
+class UserCorpus(BudgetedUsers):
     """The users and their vocabulary: the part of a release that both methods share.
 
     Attributes:
@@ -63,33 +62,10 @@ class UserCorpus:
         public = FileSource.resolve("mechanism.vocabulary.public", spec.vocabulary.public)
         return cls(spec, public, None, len(load(public)))
 
-    @cached_property
-    def budgets(self) -> dict[str, Fraction]:
-        """Return what each group's users may spend after the vocabulary, in ascending order.
-
-        If users have no budgets of their own, they form one group, called "".
-        """
-        given = self.spec.budgets.of_groups if self.spec.budgets else {"": self.spec.epsilon}
-        left = {name: epsilon - self.before for name, epsilon in given.items() if epsilon}
-        return dict(sorted(left.items(), key=lambda item: (item[1], item[0])))
-
     @property
     def before(self) -> Fraction:
         """Return the epsilon that the vocabulary costs every user."""
         return self.selection.epsilon if self.selection else Fraction(0)
-
-    @property
-    def key(self) -> str:
-        """Return the spec's key of the budgets."""
-        return f"mechanism.{self.spec.key}"
-
-    def doubts_of_idle(self, groups: Iterable[str]) -> list[str]:
-        """Say that the budgets of these groups are too small for their users to contribute."""
-        return [
-            f"{self.key}: {name}: so little that its users contribute nothing to the vectors; "
-            "raise it, or lower the largest"
-            for name in groups
-        ]
 
     @property
     def delta(self) -> Fraction:
@@ -97,16 +73,9 @@ class UserCorpus:
         return self.spec.delta - (self.selection.delta if self.selection else 0)
 
     @property
-    def users(self) -> Users:
+    def users(self) -> BoundedUsers:
         """Return how users are identified and bounded."""
-        groups, budgets = tuple(self.budgets), self.spec.budgets
-        if budgets is None:
-            return Users(self.spec.user, self.spec.tokens, None, groups)
-        # A user's number must reach the level. Rounding levels up never overstates a budget.
-        up = Context(prec=50, rounding=ROUND_CEILING)
-        numbers = [budgets.of_groups[name] for name in groups] if budgets.levels else []
-        levels = tuple(up.divide(Decimal(n.numerator), Decimal(n.denominator)) for n in numbers)
-        return Users(self.spec.user, self.spec.tokens, budgets.column, groups, levels)
+        return self.named_users.bounded(self.spec.tokens)
 
     @property
     def shards(self) -> int:
@@ -154,33 +123,20 @@ class UserCorpus:
 
     def spendings(self, stage: str, spent: Mapping[str, Fraction]) -> list[Spending[UserPrivacy]]:
         """Return the cost of the vocabulary, and the cost of a stage to each group's users."""
-        groups = tuple(spent.items()) if self.spec.budgets else ()
-        own = Spending(stage, UserPrivacy(max(spent.values()), self.delta, groups))
         before = [Spending("vocabulary", self.selection.guarantee)] if self.selection else []
-        return [*before, own]
+        return [*before, Spending(stage, self.promise(spent))]
 
     @property
     def not_protected(self) -> list[str]:
         """Return what a reader may learn."""
-        lines = [
+        return [
             "the number of documents and of unreadable records, which this card states",
-            "what a person writes under several names: each name is a user of its own",
-            "what other users write about a person",
+            *OF_NAMES,
             "whether there is a release: a corpus without a word of the vocabulary, with too many "
             "unreadable records, or with an identifier twice, makes none",
             "anything from whoever runs the release and sees the text",
+            *self.of_budgets,
         ]
-        if self.spec.budgets:
-            none = (
-                "names no listed group"
-                if self.spec.budgets.epsilon
-                else "has no number, or one below the least level,"
-            )
-            lines.append(
-                f"who has no budget: users any of whose documents {none} have no part in the "
-                "release; a user of several groups has the least budget of them"
-            )
-        return lines
 
 
 def versions_of(*packages: str) -> str:

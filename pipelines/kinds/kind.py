@@ -76,6 +76,11 @@ class Kind(Protocol):
         return False
 
     @property
+    def counts_records(self) -> bool:
+        """Return whether the card states the numbers of documents and of unreadable records."""
+        return True
+
+    @property
     def weaknesses(self) -> Sequence[Weakness]:
         """Return the weaknesses of the guarantee that are known before a run."""
         return of_guarantee(self.cost, self.artefacts)

@@ -11,6 +11,9 @@ def resolve(spec: PublicTextsSpec, _: int = 1) -> Kind:
     """Prepare a release; raises InputError for an unusable spec or a missing package."""
     require_installed("dp_accounting", "flint", key="mechanism.kind", extra="public-texts")
     # This module imports optional packages.
+    from quietcorpus.pipelines.kinds.public_texts_users import UserTextsKind
     from quietcorpus.pipelines.kinds.public_texts_votes import PublicTextsKind
 
+    if spec.user is not None:
+        return UserTextsKind.resolve(spec)
     return PublicTextsKind.resolve(spec)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from quietcorpus.mechanisms.clipped_sum import STEPS
-from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Spending
+from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Spending, UserPrivacy
 from quietcorpus.mechanisms.votes import STANDS_OUT, Sums, Votes, shares
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card.weakness import Weakness, of_unchosen
@@ -45,42 +45,23 @@ class PublicTextsKind(Kind):
 
     passes = 1
     has_documents = False
-    # A document is a record, whatever is read of it.
-    unit_scope = ""
 
     @classmethod
     def resolve(cls, spec: PublicTextsSpec) -> PublicTextsKind:
-        """Find the pool and the encoder, and compute the noise.
+        """Compute the noise, and find the pool and the encoder.
 
-        Raises InputError if either cannot be used, or not with the other, for a budget that takes
-        too much noise, and for more votes or strata than the pool has room for.
+        Raises InputError for a budget that takes too much noise, and as `voting_by` does.
         """
-        source = PoolSource.resolve("mechanism.pool", spec.pool)
-        manifest = source.open().manifest
-        if manifest.provenance != "public":
-            raise InputError(
-                f"mechanism.pool: {spec.pool} was made from private data, and nothing here "
-                "accounts for that; build a pool from public texts"
-            )
-        if spec.nearest > manifest.texts:
-            raise InputError(
-                f"mechanism.nearest: {spec.nearest} is more than the pool's {manifest.texts} "
-                "texts; give less, or a larger pool"
-            )
-        strata = Strata(spec.strata.column, spec.strata.labels) if spec.strata else None
-        sums = manifest.texts * (len(strata.labels) if strata else 1)
-        if sums > MOST_SUMS:
-            raise InputError(
-                f"mechanism.strata.labels: with {manifest.texts:,} texts they make {sums:,} sums; "
-                f"give fewer labels, or a smaller pool, for at most {MOST_SUMS:,}"
-            )
-        encoder = EncoderSource.resolve("mechanism.encoder", spec.encoder)
-        encoder.check(manifest.encoder, "pool")
+        assert spec.epsilon is not None
         try:
             votes = Votes(spec.nearest, spec.epsilon, spec.delta)
         except ValueError as error:
             raise InputError(f"mechanism.epsilon: {error}") from None
-        return cls(spec, Voting(votes, source, manifest.texts, encoder, strata))
+        return cls(spec, voting_by(spec, votes))
+
+    @property
+    def unit_scope(self) -> str:
+        return ""  # a document is a record, whatever is read of it
 
     @property
     def computing(self) -> str:
@@ -102,28 +83,37 @@ class PublicTextsKind(Kind):
         ]
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
-        released = splits_of(pipeline, job) | "votes" >> ReleaseVotes(
-            job.corpus, self.voting, job.key, len(job.plan.splits), job.rejects
-        )
+        released = splits_of(pipeline, job) | "votes" >> self.release(job)
         files = released["votes"] | "write" >> beam.ParDo(
             WriteTables(job, partial(tables, self.voting))
         )
         refuse_repeated(released[TAG], job)
         (files, released[TALLIES]) | "run files" >> WriteRunFiles(job.staging, job.key)
 
+    def release(self, job: Job) -> beam.PTransform:
+        """Return the transform from splits to noisy sums."""
+        return ReleaseVotes(job.corpus, self.voting, job.key, len(job.plan.splits), job.rejects)
+
     def check(self, tally: Tally) -> None:
         """Accept any corpus: whether its documents voted is private."""
 
     @property
-    def cost(self) -> DocumentPrivacy:
+    def cost(self) -> DocumentPrivacy | UserPrivacy:
         return self.voting.votes.guarantee
+
+    @property
+    def limits(self) -> Sequence[str]:
+        """Return what a reader may learn, beyond what every kind of release reveals."""
+        return [_OF_DOCUMENTS, *NOT_PROTECTED]
 
     def shown(self, made: Sequence[Written], files: Sequence[Written]) -> Sequence[Weakness]:
         return of_unchosen(rows_of(files, layout.TEXTS), rows_of(files, layout.VOTES))
 
-    def account(self, files: Sequence[Written]) -> Account:
-        votes, total = self.voting.votes, self.cost
-        resolved: dict[str, Any] = {
+    @property
+    def resolved(self) -> dict[str, Any]:
+        """Return the card's fields on the mechanism, besides the spec's block."""
+        votes = self.voting.votes
+        return {
             "pool_texts": self.voting.texts,
             "vote": votes.weight,
             "norm": STEPS,
@@ -133,13 +123,48 @@ class PublicTextsKind(Kind):
             "encoder_software": self.voting.encoder.software,
             "software": self._software,
         }
-        return Account([Spending("votes", total)], total, resolved, _NOT_PROTECTED)
+
+    def account(self, files: Sequence[Written]) -> Account:
+        total = self.cost
+        return Account([Spending("votes", total)], total, self.resolved, self.limits)
 
 
-_NOT_PROTECTED = (
+def voting_by(spec: PublicTextsSpec, votes: Votes) -> Voting:
+    """Find the pool and the encoder; return the voting of documents by these votes.
+
+    Raises InputError if either cannot be used, or not with the other, and for more votes or strata
+    than the pool has room for.
+    """
+    source = PoolSource.resolve("mechanism.pool", spec.pool)
+    manifest = source.open().manifest
+    if manifest.provenance != "public":
+        raise InputError(
+            f"mechanism.pool: {spec.pool} was made from private data, and nothing here "
+            "accounts for that; build a pool from public texts"
+        )
+    if spec.nearest > manifest.texts:
+        raise InputError(
+            f"mechanism.nearest: {spec.nearest} is more than the pool's {manifest.texts} "
+            "texts; give less, or a larger pool"
+        )
+    strata = Strata(spec.strata.column, spec.strata.labels) if spec.strata else None
+    sums = manifest.texts * (len(strata.labels) if strata else 1)
+    if sums > MOST_SUMS:
+        raise InputError(
+            f"mechanism.strata.labels: with {manifest.texts:,} texts they make {sums:,} sums; "
+            f"give fewer labels, or a smaller pool, for at most {MOST_SUMS:,}"
+        )
+    encoder = EncoderSource.resolve("mechanism.encoder", spec.encoder)
+    encoder.check(manifest.encoder, "pool")
+    return Voting(votes, source, manifest.texts, encoder, strata)
+
+
+_OF_DOCUMENTS = (
     "what several documents of one person say together, or one document that the corpus holds "
     "twice: the unit is one document, and k of them are protected at k times epsilon only, with a "
-    "delta that grows faster than k",
+    "delta that grows faster than k"
+)
+NOT_PROTECTED = (
     "whether there is a release: a corpus without a document, with too many unreadable records, or "
     "with an identifier twice, makes none",
     "what is public: the pool's texts are released as they are, and may name people who are in "

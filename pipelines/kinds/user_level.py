@@ -67,7 +67,7 @@ class UserLevelKind(Kind):
 
     @property
     def unit_scope(self) -> str:
-        return f"users of the column {self.corpus.spec.user}"
+        return self.corpus.unit_scope
 
     @property
     def noise_decides(self) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from os import PathLike, fspath
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import pydantic
 from pydantic import BeforeValidator, Field, PlainSerializer
@@ -169,52 +169,49 @@ class MetricCap(_Cap):
         return Charge(own.epsilon) if (own.metric, own.per, cost.unit_scope) == mine else None
 
 
-class SentenceCap(_Cap):
+class _UnitCap(_Cap):
+    """A cap on the privacy of one unit, whose releases' costs add up as they are.
+
+    Attributes:
+        counted: the guarantee that the account counts.
+    """
+
+    if TYPE_CHECKING:
+        definition: str  # each class declares it
+    counted: ClassVar[type[SentencePrivacy | DocumentPrivacy | UserPrivacy]]
+
+    @property
+    def title(self) -> str:
+        """Return the account's name."""
+        return f"{self.definition}-level privacy"
+
+    def charge(self, cost: Cost) -> Charge | None:
+        """Return a release's charge to this account; None if the account does not count it."""
+        own = cost.guarantee
+        if not isinstance(own, self.counted):
+            return None
+        return Charge(own.epsilon, getattr(own, "delta", Fraction(0)))
+
+
+class SentenceCap(_UnitCap):
     """A cap on sentence-level privacy; the first release fixes which sentences are meant."""
 
     definition: Literal["sentence"]
-
-    @property
-    def title(self) -> str:
-        """Return the account's name."""
-        return "sentence-level privacy"
-
-    def charge(self, cost: Cost) -> Charge | None:
-        """Return a release's charge to this account; None if the account does not count it."""
-        own = cost.guarantee
-        return Charge(own.epsilon) if isinstance(own, SentencePrivacy) else None
+    counted = SentencePrivacy
 
 
-class DocumentCap(_Cap):
+class DocumentCap(_UnitCap):
     """A cap on document-level privacy."""
 
     definition: Literal["document"]
-
-    @property
-    def title(self) -> str:
-        """Return the account's name."""
-        return "document-level privacy"
-
-    def charge(self, cost: Cost) -> Charge | None:
-        """Return a release's charge to this account; None if the account does not count it."""
-        own = cost.guarantee
-        return Charge(own.epsilon, own.delta) if isinstance(own, DocumentPrivacy) else None
+    counted = DocumentPrivacy
 
 
-class UserCap(_Cap):
+class UserCap(_UnitCap):
     """A cap on user-level privacy; the first release fixes the column of the users."""
 
     definition: Literal["user"]
-
-    @property
-    def title(self) -> str:
-        """Return the account's name."""
-        return "user-level privacy"
-
-    def charge(self, cost: Cost) -> Charge | None:
-        """Return a release's charge to this account; None if the account does not count it."""
-        own = cost.guarantee
-        return Charge(own.epsilon, own.delta) if isinstance(own, UserPrivacy) else None
+    counted = UserPrivacy
 
 
 Cap = Annotated[

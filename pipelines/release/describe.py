@@ -37,32 +37,27 @@ def describe(
     guarantee is weak, which the card lists first.
     """
     account = kind.account(files)
+    # They would tell whether one document is there.
+    told = kind.counts_records and not isinstance(account.total, DocumentPrivacy)
     resolved = {name: _resolved(value) for name, value in account.resolved.items()}
     limits = [*weak, *_not_protected(spec, account)]
     return Card(
         release=spec.release,
         created=created,
         mechanism=class_of(spec.mechanism.kind).model_validate(stated(spec) | resolved),
-        guarantee=statements.guarantee(account.total, limits, kind.artefacts),
+        guarantee=statements.guarantee(account.total, limits, kind.artefacts, counted=told),
         budget=statements.budget(account.spendings, account.total, kind.artefacts),
         papers_figure=account.papers_figure,
         meaning=account.meaning,
         ledger=counted,
         artefacts=list(kind.artefacts),
-        counts=_counts(account, tally),
+        counts=card.Counts(documents=tally.documents, rejected=tally.rejected) if told else None,
         columns=list(kept(spec)),
         id_column=kept(spec).get("id"),
         files=[card.File(path=f.path, sha256=f.sha256, rows=f.rows) for f in files],
         readme_sha256="0" * 64,  # until the README is rendered, from the rest of this card
         software=software(),
     )
-
-
-def _counts(account: Account, tally: Tally) -> card.Counts | None:
-    """Return the numbers of records, unless they would tell whether one document is there."""
-    if isinstance(account.total, DocumentPrivacy):
-        return None
-    return card.Counts(documents=tally.documents, rejected=tally.rejected)
 
 
 def stated(spec: Spec) -> dict[str, Any]:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from fractions import Fraction
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from quietcorpus.mechanisms.guarantees import ceiling
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec
+from quietcorpus.pipelines.spec.users import (
+    MOST_USERS,
+    GroupBudgets,
+    budgets_key,
+    refuse_text,
+    require_one_budget,
+    user_columns,
+)
 from quietcorpus.pipelines.spec.values import (
     Column,
     Count,
@@ -20,7 +26,6 @@ from quietcorpus.pipelines.spec.values import (
     Tokenizer,
     at_most,
     of_key,
-    of_value,
     one_of,
 )
 from quietcorpus.pipelines.spec.vocabulary import UserVocabularySpec
@@ -28,8 +33,6 @@ from quietcorpus.pipelines.spec.vocabulary import UserVocabularySpec
 MOST_TOKENS = 10_000  # of a user: training holds all pairs of their words in memory
 MOST_DIMENSIONS = 1_024
 MOST_STEPS = 1_000_000
-MOST_USERS = 10**12
-MOST_GROUPS = 100  # each takes a second or so to solve for its rate or norm
 _SHARE = 10
 """The default lot: one user in this many is expected in a step."""
 
@@ -39,52 +42,6 @@ class EmbeddingMethod(StrEnum):
 
     SGD = "sgd"
     COOCCURRENCE = "cooccurrence"
-
-
-def _by_group(value: object) -> object:
-    if not isinstance(value, dict):
-        raise of_value("is not a mapping; give an epsilon for each GROUP")
-    if not 0 < len(value) <= MOST_GROUPS:
-        if value:
-            raise of_key("", f"has more than {MOST_GROUPS} groups; give fewer")
-        raise of_value("is not allowed; give at least one group")
-    return value
-
-
-class GroupBudgets(Strict):
-    """The budget of each group of users, by the group's name or by the numbers of a column."""
-
-    model_config = one_of("epsilon", "levels")
-
-    column: Annotated[Column, Field(description="the column that names a document's group")]
-    epsilon: Annotated[
-        Annotated[dict[str, Epsilon], BeforeValidator(_by_group)] | None,
-        Field(description="the budget of each group, by its name; others have no part"),
-    ] = None
-    levels: Annotated[
-        Annotated[list[Epsilon], Field(min_length=1, max_length=MOST_GROUPS)] | None,
-        Field(
-            description="public budgets, for a column of numbers: a user has the largest that is "
-            "not above any of the user's numbers"
-        ),
-    ] = None
-
-    @model_validator(mode="after")
-    def _one_kind(self) -> GroupBudgets:
-        if (self.epsilon is None) == (self.levels is None):
-            raise of_key(
-                "",
-                "give exactly one of `epsilon: {GROUP: NUMBER}`, for a column of names, and "
-                "`levels: [NUMBER, ...]`, for a column of numbers",
-            )
-        if self.levels and len({ceiling(level) for level in self.levels}) < len(self.levels):
-            raise of_key("levels", "two of them are the same in six digits; drop one")
-        return self
-
-    @property
-    def of_groups(self) -> dict[str, Fraction]:
-        """Return the budget of each group; a level's group is named by its number."""
-        return self.epsilon or {ceiling(level): level for level in self.levels or ()}
 
 
 class TrainingSpec(Strict):
@@ -178,12 +135,7 @@ class WordEmbeddingsSpec(MechanismSpec):
 
     @model_validator(mode="after")
     def _one_budget(self) -> WordEmbeddingsSpec:
-        if (self.epsilon is None) == (self.budgets is None):
-            raise of_key(
-                "",
-                "give exactly one of `epsilon`, which every user has, and `budgets: {column, "
-                "epsilon: {GROUP: NUMBER}}`",
-            )
+        require_one_budget(self.epsilon, self.budgets)
         return self
 
     @model_validator(mode="after")
@@ -232,16 +184,12 @@ class WordEmbeddingsSpec(MechanismSpec):
     @property
     def key(self) -> str:
         """Return the key of the budgets in this block."""
-        if self.budgets is None:
-            return "epsilon"
-        return "budgets.epsilon" if self.budgets.epsilon else "budgets.levels"
+        return budgets_key(self.budgets)
 
     @property
     def columns(self) -> list[tuple[str, str]]:
         """Return the columns that are read besides the text, each with its key."""
-        return [("mechanism.user", self.user)] + (
-            [("mechanism.budgets.column", self.budgets.column)] if self.budgets else []
-        )
+        return user_columns(self.user, self.budgets)
 
     @property
     def resumable(self) -> bool:
@@ -252,10 +200,7 @@ class WordEmbeddingsSpec(MechanismSpec):
         """Refuse kept columns, and a column of users or groups that is the text."""
         if keep:
             raise of_key("input.keep", "word embeddings have no rows of documents; drop it")
-        for key, column in self.columns:
-            if column == text:
-                named = "users" if key == "mechanism.user" else "their groups"
-                raise of_key(key, f"{column!r} is the text; name the column of {named}")
+        refuse_text(self.columns, text)
 
     def sources(self) -> Iterator[tuple[str, str]]:
         """Yield the public vocabulary, if there is one."""

@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec
+from quietcorpus.pipelines.spec.users import (
+    MOST_USERS,
+    GroupBudgets,
+    refuse_text,
+    require_one_budget,
+    user_columns,
+)
 from quietcorpus.pipelines.spec.values import (
     Column,
     Count,
@@ -18,6 +25,7 @@ from quietcorpus.pipelines.spec.values import (
     Strict,
     at_most,
     of_key,
+    one_of,
 )
 from quietcorpus.transforms.artefacts.encoder import PACKAGED
 
@@ -56,6 +64,8 @@ class StrataSpec(Strict):
 class PublicTextsSpec(MechanismSpec):
     """`kind: public-texts`."""
 
+    model_config = one_of("epsilon", "budgets")
+
     kind: Annotated[
         Literal["public-texts"],
         Field(description="release the public texts that documents are most like, with weights"),
@@ -63,8 +73,24 @@ class PublicTextsSpec(MechanismSpec):
     pool: Annotated[
         Location, Field(description="public texts, as `quietcorpus index build-pool` makes them")
     ]
-    epsilon: Annotated[Epsilon, Field(description="of one document, in all")]
-    delta: Annotated[Delta, Field(description="well below 1 / documents")]
+    user: Annotated[
+        Column | None,
+        Field(
+            description="the column that names a document's user: all documents of a user are "
+            "protected together, and not only each"
+        ),
+    ] = None
+    users: Annotated[
+        Count | None,
+        at_most(MOST_USERS, "about how many users there are: a public number"),
+    ] = None
+    epsilon: Annotated[
+        Epsilon | None, Field(description="of one document, or of every `user`, in all")
+    ] = None
+    budgets: Annotated[
+        GroupBudgets | None, Field(description="a privacy budget for each group of users")
+    ] = None
+    delta: Annotated[Delta, Field(description="well below 1 / documents, or 1 / `users`")]
     encoder: Annotated[
         str,
         Field(
@@ -79,18 +105,28 @@ class PublicTextsSpec(MechanismSpec):
     ] = None
     copies_columns: ClassVar[bool] = False
 
+    @model_validator(mode="after")
+    def _of_users(self) -> PublicTextsSpec:
+        if self.user is None:
+            for key, value in (("users", self.users), ("budgets", self.budgets)):
+                if value is not None:
+                    raise of_key(key, "is of users; name their column in `user`, or drop it")
+        elif self.users is None:
+            raise of_key("users", "missing; say about how many users there are, a public number")
+        require_one_budget(self.epsilon, self.budgets)
+        return self
+
     @property
     def columns(self) -> list[tuple[str, str]]:
-        """Return the column of the labels, with its key."""
-        return [("mechanism.strata.column", self.strata.column)] if self.strata else []
+        """Return the columns of users, of their groups and of labels, each with its key."""
+        users = user_columns(self.user, self.budgets) if self.user else []
+        return [*users, *([("mechanism.strata.column", self.strata.column)] if self.strata else [])]
 
     def check_columns(self, text: str, keep: Sequence[str]) -> None:
-        """Refuse kept columns, and a column of labels that is the text."""
+        """Refuse kept columns, and a column of users, groups or labels that is the text."""
         if keep:
             raise of_key("input.keep", "public texts have no rows of documents; drop it")
-        for key, column in self.columns:
-            if column == text:
-                raise of_key(key, f"{column!r} is the text; name the column of labels")
+        refuse_text(self.columns, text)
 
     def sources(self) -> Iterator[tuple[str, str]]:
         """Yield the manifest of the pool."""

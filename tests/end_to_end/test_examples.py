@@ -65,3 +65,4 @@ def test_the_example_of_public_texts_runs(prepared: Workspace) -> None:
     )
     assert built.returncode == 0, built.stderr
     run(prepared, "public-texts.yaml", "build/demo")
+    run(prepared, "public-texts-users.yaml", "build/demo")

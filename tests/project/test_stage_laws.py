@@ -36,6 +36,7 @@ from quietcorpus.mechanisms.bag_of_words import Accounting
 from quietcorpus.mechanisms.clipped_sum import ClippedSum
 from quietcorpus.mechanisms.deep_candidate import DeepCandidate, Utility
 from quietcorpus.mechanisms.encoding import Value, encode
+from quietcorpus.mechanisms.group_norms import GroupNorms
 from quietcorpus.mechanisms.histogram import Histogram, ThresholdedVocabulary
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 from quietcorpus.mechanisms.sampled_users import SampledUsers, Texts
@@ -43,6 +44,7 @@ from quietcorpus.mechanisms.skip_gram import SkipGram, negative_samples
 from quietcorpus.mechanisms.truncation import Box, NoisyMeans, Truncation
 from quietcorpus.mechanisms.user_training import Training
 from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
+from quietcorpus.mechanisms.user_votes import UserVotes
 from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.pipelines.kinds.training_workers import STAGE
 from quietcorpus.transforms import vocabulary
@@ -66,7 +68,9 @@ from quietcorpus.transforms.term_sums import bucketed
 from quietcorpus.transforms.users import user_vocabulary
 from quietcorpus.transforms.users.cooccurrence import Cooccurrences
 from quietcorpus.transforms.users.cooccurrence import _AddNoise as AddPairNoise
-from quietcorpus.transforms.users.users import Share, Users, _ReadShares
+from quietcorpus.transforms.users.sparse_sums import pack
+from quietcorpus.transforms.users.users import BoundedUsers, Share, Users, _ReadShares
+from quietcorpus.transforms.users.votes import UserVoting
 from quietcorpus.transforms.votes import Strata, Voting
 
 TABLE = Path(__file__).with_name("stage_laws.json")
@@ -74,7 +78,7 @@ ROOT = Path(quietcorpus.mechanisms.__file__).parents[1]
 KEY = ReleaseKey.derive(bytes(range(32)), "laws", b"corpus")
 TERMS = [f"w{letter}" for letter in "abcdefghijklmnop"]
 WORDS = Vocabulary(TERMS)
-USERS = Users("author", 50, "plan", ("free", "paid"))
+USERS = BoundedUsers("author", "plan", ("free", "paid"), tokens=50)
 SETTINGS = SkipGram(4, 2, 5, 1.0)
 PAIRS = Cooccurrences(2, (100, 512), ClippedSum(Fraction(3, 2)), USERS)
 TRAINING = Training(SETTINGS, ClippedSum(Fraction(2)), 3.0, 0.01)
@@ -184,7 +188,7 @@ def pair_noise(folder: Path) -> Any:
     add = AddPairNoise(PAIRS, lambda: KEY, str(folder))
     return [
         hashlib.sha256(b"".join(staged_content(file, KEY))).hexdigest()
-        for file in add.process((0, (*cells, (0,))), WORDS)
+        for file in add.process((0, (cells, (0,))), WORDS)
     ]
 
 
@@ -236,6 +240,24 @@ VOTING = Voting(
     EncoderSource("encoder", "none", "encoder-digest", "float32", "none"),
     Strata("label", ("a", "b")),
 )
+BUDGETS = {"free": Fraction(1), "paid": Fraction(2)}
+USER_VOTING = UserVoting(
+    **vars(VOTING),
+    users=Users("author", "plan", ("free", "paid")),
+    own=UserVotes(VOTING.votes, GroupNorms.solved(BUDGETS, VOTING.votes.delta)),
+)
+
+
+def clipped_votes() -> Any:
+    votes = pack((np.array([3, 20, 21]), np.array([7000, 900, 300])))
+    stream = USER_VOTING.clipping(KEY)
+    return [
+        own.tolist()
+        for group in range(2)
+        for own in USER_VOTING.clipped(b"u" * 16, (group, votes), stream)
+    ]
+
+
 WEIGHTS = UserVocabulary(9, Fraction(1), Fraction(1, 10**6))
 DRAWS: dict[str, Callable[[pytest.MonkeyPatch, Path], Any]] = {
     "vocabulary": lambda *_: selected(FREQUENCIES, {}),
@@ -264,6 +286,8 @@ DRAWS: dict[str, Callable[[pytest.MonkeyPatch, Path], Any]] = {
     "clipping": lambda *_: clipped_pairs(),
     "cooccurrences": lambda _, folder: pair_noise(folder),
     "votes": lambda *_: VOTING.release(np.arange(32).reshape(2, 16), KEY).tolist(),
+    "votes, of users": lambda *_: USER_VOTING.release(np.arange(32).reshape(2, 16), KEY).tolist(),
+    "votes of users": lambda *_: clipped_votes(),
     "training": lambda *_: trained(),
     "training run": lambda *_: training_run(),
     "shards": lambda *_: shards(),

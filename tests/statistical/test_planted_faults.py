@@ -28,6 +28,7 @@ import pytest
 import quietcorpus.mechanisms.brr
 import quietcorpus.mechanisms.histogram
 import quietcorpus.mechanisms.madlib
+import quietcorpus.mechanisms.user_votes
 import quietcorpus.pipelines.audit.embeddings
 import quietcorpus.transforms.privatizers.bags
 import quietcorpus.transforms.privatizers.words
@@ -47,6 +48,7 @@ from quietcorpus.mechanisms.deep_candidate import DeepCandidate, Utility
 from quietcorpus.mechanisms.exact import Bounds, Law, TwoSided
 from quietcorpus.mechanisms.exponential import Decay, ExponentialMechanism
 from quietcorpus.mechanisms.geometric import DenseNoise
+from quietcorpus.mechanisms.group_norms import GroupNorms
 from quietcorpus.mechanisms.guarantees import UserPrivacy
 from quietcorpus.mechanisms.histogram import Histogram, ThresholdedVocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
@@ -54,11 +56,13 @@ from quietcorpus.mechanisms.skip_gram import SkipGram
 from quietcorpus.mechanisms.truncation import Box, Truncation
 from quietcorpus.mechanisms.user_training import Training
 from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
+from quietcorpus.mechanisms.user_votes import UserVotes
 from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.pipelines.audit import bags as audit_bags
 from quietcorpus.pipelines.audit import embeddings, public_texts, sentences
 from quietcorpus.pipelines.audit import words as audit_words
 from quietcorpus.pipelines.audit.inputs import made_up_words
+from quietcorpus.pipelines.audit.users import of_accounting
 from quietcorpus.pipelines.audit.vocabulary import of_vocabulary
 from quietcorpus.pipelines.audit.word_noise import of_flips, of_noise
 from quietcorpus.pipelines.kinds.embeddings_users import UserCorpus
@@ -219,7 +223,7 @@ def users() -> Audits:
     stated = UserPrivacy(schedule.spent(schedule.groups[0], TAKEN), DELTA)
     step = training()
     return [
-        *embeddings.of_accounting(stated, {"": (RATE, step.mechanism.deviation / STEPS, TAKEN)}),
+        *of_accounting(stated, {"": (RATE, step.mechanism.deviation / STEPS, TAKEN)}),
         embeddings.of_sums(
             "a step's sums", ClippedSum(SIGMA), partial(embeddings.step_released, step)
         ),
@@ -228,6 +232,18 @@ def users() -> Audits:
 
 def voters() -> Audits:
     return public_texts.of_votes(Votes(5, Fraction(2), DELTA))
+
+
+TEAMS = {"tin": Fraction(1, 100), "silver": Fraction(1), "gold": Fraction(2)}
+NORMS = GroupNorms.solved(TEAMS, DELTA)
+PROMISED = UserPrivacy(max(NORMS.spent.values()), DELTA, tuple(NORMS.spent.items()))
+"""What the norms of three teams cost, before any fault."""
+
+
+def voting_users() -> Audits:
+    mechanism = Votes(5, max(TEAMS.values()), DELTA).noise
+    own = UserVotes(Votes(5, max(TEAMS.values()), DELTA), replace(NORMS, mechanism=mechanism))
+    return public_texts.of_user_votes(own, PROMISED)
 
 
 # The truncated exponential mechanism and naive Laplace noise, which are nobody's here.
@@ -288,7 +304,7 @@ CORRECT: dict[str, Callable[[], Audits]] = {
     for each in (
         *(bags, sparse, per_entry, histogram, selection, user_selection, madlib, in_lists),
         shared_epsilon,
-        *(brr, candidates, many_candidates, truncation, users, voters, tem, floats),
+        *(brr, candidates, many_candidates, truncation, users, voters, voting_users, tem, floats),
     )
 }
 
@@ -542,6 +558,23 @@ def noise_of_a_vote(patch: Patch) -> None:
     patch.setattr(Votes, "noise", ClippedSum(full.noise.noise_multiplier * share))
 
 
+def unclipped_users(patch: Patch) -> None:
+    """The votes of all documents of a user, as they are."""
+
+    def asked(values: np.ndarray, dither: np.ndarray, _: int) -> np.ndarray:
+        return np.floor(values * STEPS + (dither + 0.5) / 2**16).astype(np.int64)
+
+    patch.setattr(quietcorpus.mechanisms.user_votes, "clipped", asked)
+
+
+def one_norm(patch: Patch) -> None:
+    """The largest norm, whatever a user's budget."""
+    real = quietcorpus.mechanisms.user_votes.clipped
+    patch.setattr(
+        quietcorpus.mechanisms.user_votes, "clipped", lambda votes, dither, _: real(votes, dither)
+    )
+
+
 def one_step_stated(patch: Patch) -> None:
     """The cost of a single step, for all of them."""
     real = Schedule.spent
@@ -679,6 +712,30 @@ FAULTS: dict[str, tuple[Callable[[Patch], Audits], str]] = {
     "noise for a single text's vote": (
         of(voters, noise_of_a_vote),
         "votes, with and without a document",
+    ),
+    "users whose votes are not clipped, by their length": (
+        of(voting_users, unclipped_users),
+        "a user's votes: group gold",
+    ),
+    "users whose votes are not clipped, by draws": (
+        of(voting_users, unclipped_users),
+        "votes, with and without a user: group gold",
+    ),
+    "the largest norm for every budget, by length": (
+        of(voting_users, one_norm),
+        "a user's votes: group silver",
+    ),
+    "the largest norm for every budget, by draws": (
+        of(voting_users, one_norm),
+        "votes, with and without a user: group silver",
+    ),
+    "half of the noise on users' votes, by accounting": (
+        of(voting_users, half_vote_noise),
+        "accounting: group silver",
+    ),
+    "half of the noise on users' votes, by draws": (
+        of(voting_users, half_vote_noise),
+        "votes, with and without a user: group gold",
     ),
     "one step accounted for, of 40": (of(users, one_step_stated), "accounting"),
 }

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from public_pools import LETTERS, Letters
 from running import run
 
-from quietcorpus.indexes.pool import Pool
 from quietcorpus.mechanisms.clipped_sum import STEPS
 from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.mechanisms.keystream import ReleaseKey
@@ -32,21 +32,6 @@ EXACT = Votes(2, Fraction(10**6), Fraction(1, 2))
 """Of so much epsilon that the noise is a tenth of a document's norm."""
 
 
-class Letters:
-    """An encoder of texts by how often they have each of four letters."""
-
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
-        counts = [[text.count(letter) for letter in "wxyz"] for text in texts]
-        return np.array(counts, np.float32).reshape(len(texts), 4)
-
-
-POOL = Pool(
-    None,  # type: ignore[arg-type]
-    pa.array(["w", "x", "y", "z", "wx"], pa.large_string()),
-    on_grid(Letters().encode(["w", "x", "y", "z", "wx"])),
-)
-
-
 def voting(votes: Votes = EXACT, strata: Strata | None = None) -> Voting:
     encoder = EncoderSource("encoder", "none", "encoder-digest", "float32", "none")
     return Voting(votes, PoolSource("pool", "memory", "pool-digest"), 5, encoder, strata)
@@ -54,7 +39,7 @@ def voting(votes: Votes = EXACT, strata: Strata | None = None) -> Voting:
 
 @pytest.fixture(autouse=True)
 def opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PoolSource, "open", lambda _: POOL)
+    monkeypatch.setattr(PoolSource, "open", lambda _: LETTERS)
     monkeypatch.setattr(EncoderSource, "open", lambda _: Letters())
 
 
@@ -69,12 +54,12 @@ def test_documents_vote_in_the_stratum_of_their_label() -> None:
     # votes somewhere, strata by order of appearance.
     given = documents(["w", "x", "y", "z", "wwx", "z", "z", "z"], LABELS)
     weight = EXACT.weight
-    found = voting(strata=Strata("label", ("b", "a"))).sums(given, POOL, Letters())  # type: ignore[arg-type]
+    found = voting(strata=Strata("label", ("b", "a"))).sums(given, LETTERS, Letters())  # type: ignore[arg-type]
     # Nearest to "w" are itself and "wx", to "wwx" are "wx" and "w".
     assert (found / weight).tolist() == [[0, 1, 0, 0, 1], [2, 0, 0, 0, 2]]
-    whole = voting().sums(given, POOL, Letters())  # type: ignore[arg-type]
+    whole = voting().sums(given, LETTERS, Letters())  # type: ignore[arg-type]
     assert whole.sum() == 8 * 2 * weight
-    none = voting(strata=Strata("label", ("q",))).sums(given, POOL, Letters())  # type: ignore[arg-type]
+    none = voting(strata=Strata("label", ("q",))).sums(given, LETTERS, Letters())  # type: ignore[arg-type]
     assert not none.any()
 
 

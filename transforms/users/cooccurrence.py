@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import apache_beam as beam
@@ -12,13 +12,15 @@ import pyarrow as pa
 
 from quietcorpus.indexes import tokenizer
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.mechanisms.clipped_sum import ClippedSum, clipped
+from quietcorpus.mechanisms.clipped_sum import ClippedSum, clipped, dither
 from quietcorpus.mechanisms.cooccurrence import Cells, cells_of, contribution
 from quietcorpus.mechanisms.encoding import Value
-from quietcorpus.mechanisms.keystream import BLOCK_BYTES, ReleaseKey
+from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.errors import InputError, NoisyOutcome, redacted
-from quietcorpus.transforms.parts import Parts, doubled, joined
+from quietcorpus.transforms.parts import Parts, joined
 from quietcorpus.transforms.shards import Written, write_tables
+from quietcorpus.transforms.users.by_shard import each_once
+from quietcorpus.transforms.users.sparse_sums import Packed, Sums, pack, summed, unpack
 from quietcorpus.transforms.users.training_shards import shard_of
 from quietcorpus.transforms.users.users import Share, Users, words_of
 from quietcorpus.transforms.vocabulary import KeySource
@@ -30,8 +32,8 @@ MOST_WORDS = 20_000
 _CELLS_A_BLOCK = 1 << 21
 _CELLS_HELD = 1 << 22
 
-_Sparse = tuple[bytes, bytes, Parts]
-"""Distinct cells, ascending, and their sums, both int64; and the shards whose users they cover."""
+_Partial = tuple[Packed, Parts]
+"""Sums, and the shards whose users they cover."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +70,8 @@ class Cooccurrences:
         cells, values = contribution(texts, self.window, size)
         stream = key.stage("clipping", 1, **self.stage_parameters, words=size)
         address = stream.addresses(user.hex(), [share[0]], [b"".join(raw for _, raw in share[1])])
-        blocks = stream.blocks(address, -(-len(cells) * 2 // BLOCK_BYTES), lane=0)
-        dither = blocks.view("<u2")[0, : len(cells)]
-        whole = clipped(values, dither, self.most[share[0]])
+        bits = dither(stream, address, cells.shape, lane=0)
+        whole = clipped(values, bits, self.most[share[0]])
         return cells[whole != 0], whole[whole != 0].astype(np.int64)
 
 
@@ -124,10 +125,10 @@ def refuse_large(words: int, refusal: type[InputError] = InputError) -> None:
         )
 
 
-def _empty_blocks(_: None, vocabulary: Vocabulary) -> Iterator[tuple[int, _Sparse]]:
+def _empty_blocks(_: None, vocabulary: Vocabulary) -> Iterator[tuple[int, _Partial]]:
     refuse_large(len(vocabulary), NoisyOutcome)  # a public list was checked beforehand
     for number in range(-(-cells_of(len(vocabulary)) // _CELLS_A_BLOCK)):
-        yield number, (b"", b"", ())
+        yield number, ((b"", b""), ())
 
 
 class _CountPairs(beam.DoFn):
@@ -140,42 +141,27 @@ class _CountPairs(beam.DoFn):
     @redacted
     def process(
         self, shard: tuple[int, Iterable[tuple[bytes, Share]]], vocabulary: Vocabulary
-    ) -> Iterator[tuple[int, _Sparse]]:
+    ) -> Iterator[tuple[int, _Partial]]:
         key = self._key()
-        parts: list[tuple[Cells, npt.NDArray[np.int64]]] = []
+        parts: list[Sums] = []
         held, most = 0, _CELLS_HELD
-        seen: set[bytes] = set()
-        for user, share in shard[1]:
-            if user in seen:
-                raise doubled("a user")
-            seen.add(user)
+        for user, share in each_once(shard[1]):
             parts.append(self._counting.clipped(user, share, len(vocabulary), key))
             held += len(parts[-1][0])
             if held > most:
-                parts = [_summed(parts)]
+                parts = [summed(parts)]
                 held = len(parts[0][0])
                 most = max(_CELLS_HELD, 2 * held)  # or every further user would cause another sort
-        cells, sums = _summed(parts)
+        cells, sums = summed(parts)
         blocks = cells // _CELLS_A_BLOCK
         for number in np.unique(blocks):
             own = blocks == number
-            yield int(number), (cells[own].tobytes(), sums[own].tobytes(), (shard[0],))
+            yield int(number), (pack((cells[own], sums[own])), (shard[0],))
 
 
-def _summed(
-    parts: Sequence[tuple[Cells, npt.NDArray[np.int64]]],
-) -> tuple[Cells, npt.NDArray[np.int64]]:
-    cells, where = np.unique(np.concatenate([c for c, _ in parts]), return_inverse=True)
-    sums = np.zeros(len(cells), dtype=np.int64)
-    np.add.at(sums, where, np.concatenate([s for _, s in parts]))
-    return cells, sums
-
-
-def _added(parts: Iterable[_Sparse]) -> _Sparse:
+def _added(parts: Iterable[_Partial]) -> _Partial:
     listed = list(parts)
-    arrays = [(np.frombuffer(c, np.int64), np.frombuffer(s, np.int64)) for c, s, _ in listed]
-    cells, sums = _summed([(np.empty(0, np.int64), np.empty(0, np.int64)), *arrays])
-    return cells.tobytes(), sums.tobytes(), joined(own for _, _, own in listed)
+    return pack(summed(unpack(sums) for sums, _ in listed)), joined(own for _, own in listed)
 
 
 class _AddNoise(beam.DoFn):
@@ -187,12 +173,13 @@ class _AddNoise(beam.DoFn):
         self._staging = staging
 
     @redacted
-    def process(self, block: tuple[int, _Sparse], vocabulary: Vocabulary) -> Iterator[Written]:
-        number, (cells, counted, _) = block
+    def process(self, block: tuple[int, _Partial], vocabulary: Vocabulary) -> Iterator[Written]:
+        number, (packed, _) = block
+        cells, counted = unpack(packed)
         first = number * _CELLS_A_BLOCK
         size = min(_CELLS_A_BLOCK, cells_of(len(vocabulary)) - first)
         sums = np.zeros((1, size), dtype=np.int64)
-        sums[0, np.frombuffer(cells, np.int64) - first] = np.frombuffer(counted, np.int64)
+        sums[0, cells - first] = counted
         key = self._key()
         stream = key.stage(
             "cooccurrences",
@@ -201,7 +188,7 @@ class _AddNoise(beam.DoFn):
             vocabulary=vocabulary.digest,
             tokenizer=tokenizer.LAW,
         )
-        address = stream.addresses("block", [number], [cells + counted])
+        address = stream.addresses("block", [number], [b"".join(packed)])
         noisy = self._counting.mechanism.release(sums, stream, address)[0]
         table = pa.table([pa.array(noisy)], schema=_SCHEMA)
         path = f"{FOLDER}/block-{number:05d}.parquet"

@@ -19,12 +19,11 @@ from quietcorpus.mechanisms.keystream import Keystream
 from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
 from quietcorpus.transforms.errors import redacted
 from quietcorpus.transforms.metrics import Progress
-from quietcorpus.transforms.parts import doubled
 from quietcorpus.transforms.reading.documents import Corpus, Split
 from quietcorpus.transforms.reading.sources import read
 from quietcorpus.transforms.shards import TALLIES, Tally
 from quietcorpus.transforms.term_sums import TermSums, bucketed
-from quietcorpus.transforms.users.training_shards import shard_of
+from quietcorpus.transforms.users.by_shard import ByShard, each_once
 from quietcorpus.transforms.users.users import NO_BUDGET, Users
 from quietcorpus.transforms.vocabulary import KeySource, Threshold
 
@@ -62,21 +61,11 @@ class SelectUserVocabulary(beam.PTransform):
         words = splits | "words of users" >> beam.ParDo(
             _ReadWords(self._corpus, self._users, self._selection.words, self._key)
         ).with_outputs(TALLIES, main="words")
-        bounded = (
+        # `Threshold` requires every shard in its sums, even one without users.
+        weights = (
             words.words
             | "bound" >> beam.CombinePerKey(BoundWords(self._selection.words))
-            | "by shard" >> beam.Map(lambda user: (shard_of(user[0], count), user))
-        )
-        # `Threshold` requires every shard in its sums, even one without users.
-        shards = (
-            splits.pipeline
-            | "nobody" >> beam.Create(range(count))
-            | "shards" >> beam.Map(lambda number: (number, None))
-        )
-        weights = (
-            (bounded, shards)
-            | beam.Flatten()
-            | beam.GroupByKey()
+            | "users by shard" >> ByShard(count)
             | "weigh" >> beam.ParDo(_Weigh(self._selection))
         )
         threshold = Threshold(
@@ -186,11 +175,7 @@ class _Weigh(beam.DoFn):
     ) -> Iterator[tuple[int, TermSums]]:
         number, users = shard
         weights: dict[str, int] = defaultdict(int)
-        seen: set[bytes] = set()
-        for user, (group, words) in filter(None, users):
-            if user in seen:
-                raise doubled("a user")
-            seen.add(user)
+        for _, (group, words) in each_once(users):
             if group != NO_BUDGET and words:
                 weight = self._selection.weight(len(words))
                 for word in words:

@@ -10,7 +10,7 @@ import bisect
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 import apache_beam as beam
@@ -45,11 +45,10 @@ Share = tuple[int, list[Text]]
 
 @dataclass(frozen=True)
 class Users:
-    """The rules that tell users apart, and bound what each may contribute.
+    """The rules that tell users apart, and give each the group of its budget.
 
     Attributes:
         column: its values name the users; documents without one, or with "", contribute nothing.
-        tokens: the largest number of known words that a user contributes.
         group_column: its values name a user's group; None if all users are in one.
         groups: by rising budget. A user whose documents name several groups is in the first of
             them; a user with a document that names no group has no budget, and contributes nothing.
@@ -58,21 +57,23 @@ class Users:
     """
 
     column: str
-    tokens: int
     group_column: str | None = None
     groups: tuple[str, ...] = ("",)
     levels: tuple[Decimal, ...] = ()
 
     @property
     def stage_parameters(self) -> dict[str, Value]:
-        """Return how users are told apart and bounded, for the stages that depend on it."""
+        """Return how users are told apart, for the stages that depend on it."""
         return {
             "column": self.column,
-            "tokens": self.tokens,
             "group_column": self.group_column,
             "groups": self.groups,
             "levels": self.levels,
         }
+
+    def bounded(self, tokens: int) -> BoundedUsers:
+        """Return the same users, of whom at most so many known words count."""
+        return BoundedUsers(**vars(self), tokens=tokens)
 
     def digests(self, documents: Documents, key: ReleaseKey) -> list[bytes | None]:
         """Return the digests of a batch's users, 16 bytes each; None for a document without one."""
@@ -101,6 +102,22 @@ class Users:
         return bisect.bisect_right(self.levels, Decimal(value)) - 1
 
 
+@dataclass(frozen=True)
+class BoundedUsers(Users):
+    """Users whose text is bounded.
+
+    Attributes:
+        tokens: the largest number of known words that a user contributes.
+    """
+
+    tokens: int = field(kw_only=True)
+
+    @property
+    def stage_parameters(self) -> dict[str, Value]:
+        """Return how users are told apart and bounded, for the stages that depend on it."""
+        return {**super().stage_parameters, "tokens": self.tokens}
+
+
 def _strings(documents: Documents, column: str) -> list[str | None]:
     found: list[str | None] = documents.columns[column].cast(pa.large_string()).to_pylist()
     return found
@@ -115,7 +132,7 @@ class GatherUsers(beam.PTransform):
     def __init__(
         self,
         corpus: Corpus,
-        users: Users,
+        users: BoundedUsers,
         vocabulary: beam.pvalue.AsSingleton,
         key: KeySource,
         rejects: RejectLog,
@@ -142,7 +159,9 @@ class GatherUsers(beam.PTransform):
 class _ReadShares(beam.DoFn):
     """A DoFn from a split to (digest, `Share`) for each user, in parts if it has much text."""
 
-    def __init__(self, corpus: Corpus, users: Users, key: KeySource, rejects: RejectLog) -> None:
+    def __init__(
+        self, corpus: Corpus, users: BoundedUsers, key: KeySource, rejects: RejectLog
+    ) -> None:
         self._corpus = corpus
         self._users = users
         self._key = key

@@ -38,12 +38,15 @@ from quietcorpus.transforms.users.cooccurrence import (
     ReleaseCooccurrences,
     refuse_large,
 )
-from quietcorpus.transforms.users.users import Share, Users, words_of
+from quietcorpus.transforms.users.sparse_sums import pack, unpack
+from quietcorpus.transforms.users.users import BoundedUsers, Share, words_of
 
 ALPHA = 1e-6
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 SIZE = 2500  # 3,126,250 pairs: one block of 2^21, and about half of another
-COUNTING = Cooccurrences(5, (100, STEPS), ClippedSum(Fraction(1)), Users("user", 1_000))
+COUNTING = Cooccurrences(
+    5, (100, STEPS), ClippedSum(Fraction(1)), BoundedUsers("user", tokens=1_000)
+)
 Listed = list[tuple[bytes, Share]]
 
 
@@ -271,21 +274,22 @@ def test_sums_held_are_added_up_now_and_then(held: int, monkeypatch: pytest.Monk
     # sorted again for each (100 users of 300 pairs: 1.5 million cells, hours in a shard of 10,000).
     key, users = key_of(), users_of(100, 400)
     sorted_cells = 0
-    summed = module._summed
+    summed = module.summed
 
     def counted(parts: Any) -> Any:
         nonlocal sorted_cells
         sorted_cells += sum(len(cells) for cells, _ in parts)
         return summed(parts)
 
-    monkeypatch.setattr(module, "_summed", counted)
+    monkeypatch.setattr(module, "summed", counted)
     monkeypatch.setattr(module, "_CELLS_HELD", held)
     words = vocabulary_of(400)
     outputs = module._CountPairs(COUNTING, lambda: key).process((0, users), words)
-    ((block, (cells, sums, shards)),) = outputs
+    ((block, (sums, shards)),) = outputs
     assert (block, shards) == (0, (0,))
     found = np.zeros(cells_of(400), dtype=np.int64)
-    found[np.frombuffer(cells, np.int64)] = np.frombuffer(sums, np.int64)
+    cells, own = unpack(sums)
+    found[cells] = own
     np.testing.assert_array_equal(found, exact_sums(users, key, 400, COUNTING))
     total = sum(len(COUNTING.clipped(user, share, 400, key)[0]) for user, share in users)
     assert sorted_cells <= 5 * total
@@ -296,9 +300,9 @@ def test_what_the_engine_doubles_is_refused(tmp_path: Path) -> None:
     user = os.urandom(16), share_of(0, [1, 2, 3])
     with pytest.raises(Exception, match="the engine doubled a user"):
         released([user, user], key_of(), tmp_path)
-    part = module._summed([(np.array([3]), np.array([5]))])
-    of_shard = [(part[0].tobytes(), part[1].tobytes(), (number,)) for number in (0, 1, 1)]
-    assert module._added([module._added(of_shard[:1]), of_shard[1]])[2] == (0, 1)
+    part = pack((np.array([3]), np.array([5])))
+    of_shard = [(part, (number,)) for number in (0, 1, 1)]
+    assert module._added([module._added(of_shard[:1]), of_shard[1]])[1] == (0, 1)
     with pytest.raises(StageError, match="doubled"):
         module._added([module._added(of_shard[:2]), of_shard[2]])
 

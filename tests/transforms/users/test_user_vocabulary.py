@@ -27,12 +27,12 @@ from quietcorpus.transforms.reading.sources import plan
 from quietcorpus.transforms.term_sums import BUCKETS, AddTermSums
 from quietcorpus.transforms.users import user_vocabulary as module
 from quietcorpus.transforms.users.user_vocabulary import BoundWords, SelectUserVocabulary
-from quietcorpus.transforms.users.users import Users
+from quietcorpus.transforms.users.users import BoundedUsers
 
 COMMON = ["alpha", "beta", "delta", "gamma"]
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 SELECTION = UserVocabulary(6, Fraction(20), Fraction(1, 10**9))
-USERS = Users("by", 1000, "plan", ("least", "most"))
+USERS = BoundedUsers("by", "plan", ("least", "most"), tokens=1000)
 
 Row = tuple[str | None, str | None, str]
 """A user, a group and a text."""

@@ -27,6 +27,7 @@ from quietcorpus.transforms.shards import RejectLog
 from quietcorpus.transforms.users import users as module
 from quietcorpus.transforms.users.users import (
     NO_BUDGET,
+    BoundedUsers,
     BoundShare,
     GatherUsers,
     Share,
@@ -129,7 +130,7 @@ def batch(source: str = "file", **columns: Any) -> Documents:
 def test_users_are_told_apart_by_keyed_digests() -> None:
     # Kills: a digest of a part of the name, of the row or the file, of no key; one user of all who
     # have no name.
-    users, key = Users("by", 10), key_of()
+    users, key = Users("by"), key_of()
     names = ["anna", "anna ", "Anna", "", "bob", None, "anna", "\u00e4"]
     found = users.digests(batch(by=names), key)
     assert [name for name, digest in zip(names, found, strict=True) if digest is None] == ["", None]
@@ -144,25 +145,25 @@ def test_users_are_told_apart_by_keyed_digests() -> None:
 
 def test_users_of_other_types_are_compared_as_strings() -> None:
     # Numbers in one place and their digits in another are one user, who is bounded as one.
-    users, key = Users("by", 10), key_of()
+    users, key = Users("by"), key_of()
     numbers = users.digests(batch(by=pa.array([17, 4, None], pa.int64())), key)
     assert numbers == users.digests(batch(by=["17", "4", None]), key)
 
 
 def test_groups_by_name() -> None:
     # Kills: a group that is not listed, or none at all, with a listed one's budget.
-    users = Users("by", 10, "plan", ("least", "middle", "most"))
+    users = Users("by", "plan", ("least", "middle", "most"))
     given_groups = ["most", "least", None, "other", "", "Least", "middle"]
     found = users.numbers(batch(by=["x"] * 7, plan=given_groups))
     assert found == [2, 0, NO_BUDGET, NO_BUDGET, NO_BUDGET, NO_BUDGET, 1]
-    assert Users("by", 10).numbers(batch(by=["x", None])) == [0, 0]
+    assert Users("by").numbers(batch(by=["x", None])) == [0, 0]
     assert NO_BUDGET < 0
 
 
 def test_groups_by_level() -> None:
     # Kills: the nearest level, one above the number, a budget for what is no number, too little, or
     # a number to Python alone.
-    users = Users("by", 10, "plan", ("a", "b"), (Decimal("0.1"), Decimal(2)))
+    users = Users("by", "plan", ("a", "b"), (Decimal("0.1"), Decimal(2)))
     enough = {"0.1": 0, "1.9": 0, "2": 1, "1e999": 1, "+2.": 1}
     none = [
         "0.09999999999999999999",
@@ -220,7 +221,7 @@ def write(folder: Path, rows: Sequence[Row], files: int, row_group_size: int) ->
     return Corpus(str(folder / "*.parquet"), also=also)
 
 
-USERS = Users("by", 20, "plan", ("least", "most"))
+USERS = BoundedUsers("by", "plan", ("least", "most"), tokens=20)
 
 
 def gathered(
@@ -364,7 +365,7 @@ def test_no_name_leaves_the_reader(tmp_path: Path) -> None:
 def test_without_groups_every_user_is_of_one(tmp_path: Path) -> None:
     key, rows = key_of(), rows_of(np.random.default_rng())
     corpus = write(tmp_path / "corpus", rows, 1, 1000)
-    shares = shares_of(gathered(corpus, key, Users("by", 20)))
+    shares = shares_of(gathered(corpus, key, BoundedUsers("by", tokens=20)))
     named = {name for name, _, text in rows if name and known(text)}
     assert shares.keys() == set(USERS.digests(batch(by=sorted(named)), key))
     assert {number for number, _ in shares.values()} == {0}

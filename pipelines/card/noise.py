@@ -1,0 +1,55 @@
+"""The check that the noise which a card tells of costs no more than the card says."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
+
+from quietcorpus.pipelines.card.parameters import DocumentParameters, UserParameters
+from quietcorpus.transforms.errors import InputError
+
+_LOGGER = logging.getLogger("quietcorpus.verify")
+
+Course = tuple[str, Fraction, Fraction, int]
+"""A group's name, and its units' sampling rate, noise multiplier and number of steps."""
+
+
+def check_cost(
+    uri: str, stage: DocumentParameters | UserParameters, courses: Iterable[Course]
+) -> None:
+    """Check with the accountant what the courses of all groups cost.
+
+    Units that have no groups form one, of any name. Raises InputError for a card that says less,
+    that has other groups, or none, and for numbers that cannot be. `courses` may raise ValueError,
+    TypeError and ArithmeticError for those, as it is read from the card.
+    """
+    if importlib.util.find_spec("dp_accounting") is None:
+        _LOGGER.warning("epsilon is not computed again: dp-accounting is not installed")
+        return
+    from quietcorpus.mechanisms.accounting import epsilon_of
+
+    delta = Fraction(stage.delta_exact)
+    groups = stage.groups if isinstance(stage, UserParameters) else []
+    stated = {group.name: group.epsilon_exact for group in groups}
+    try:
+        found = {
+            name: epsilon_of(rate, noise, steps, delta) for name, rate, noise, steps in courses
+        }
+        agree = all(
+            found[name] <= Fraction(stated.get(name, stage.epsilon_exact)) for name in found
+        )
+    except (KeyError, TypeError, ValueError, ArithmeticError):
+        found, agree = {}, False
+    if not found or not agree or (stated and stated.keys() != found.keys()):
+        raise InputError(f"{uri}: budget: the noise that the card tells costs more than it says")
+
+
+def courses_of_norms(noise_multiplier: str, norms: Mapping[str, int]) -> Iterator[Course]:
+    """Yield the courses of groups whose users are clipped to these norms in one noisy sum."""
+    # The module imports optional packages.
+    from quietcorpus.mechanisms.clipped_sum import STEPS
+
+    for name, norm in norms.items():
+        yield name, Fraction(1), Fraction(noise_multiplier) * STEPS / max(norm, 1), int(norm > 0)

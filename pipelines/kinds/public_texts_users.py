@@ -1,0 +1,87 @@
+"""The job of `kind: public-texts` where all documents of a user are protected together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+
+from quietcorpus.mechanisms.guarantees import UserPrivacy
+from quietcorpus.mechanisms.user_votes import UserVotes
+from quietcorpus.mechanisms.votes import Votes
+from quietcorpus.pipelines.card.weakness import Weakness, of_guarantee, of_users
+from quietcorpus.pipelines.kinds.job import Job
+from quietcorpus.pipelines.kinds.public_texts_votes import (
+    NOT_PROTECTED,
+    PublicTextsKind,
+    voting_by,
+)
+from quietcorpus.pipelines.kinds.user_budgets import OF_NAMES, BudgetedUsers
+from quietcorpus.pipelines.spec.public_texts import PublicTextsSpec
+from quietcorpus.transforms.users.training_shards import shards_for
+from quietcorpus.transforms.users.votes import ReleaseUserVotes, UserVoting
+
+_PLACES = 1_000
+"""About how many texts a user votes for, where users are divided among workers."""
+
+
+@dataclass(frozen=True)
+class UserTextsKind(PublicTextsKind):
+    """The kind `public-texts` with users, whose norms are computed as well."""
+
+    users: BudgetedUsers
+    voting: UserVoting
+
+    @classmethod
+    def resolve(cls, spec: PublicTextsSpec) -> UserTextsKind:
+        """Compute the noise and the norms, and find the pool and the encoder.
+
+        Raises InputError for budgets that take too much noise, and as `voting_by` does.
+        """
+        users = BudgetedUsers(spec)
+        norms = users.norms()
+        votes = Votes(spec.nearest, max(users.budgets.values()), users.delta)
+        found = vars(voting_by(spec, votes))
+        own = UserVotes(votes, norms)
+        return cls(spec, UserVoting(**found, users=users.named_users, own=own), users)
+
+    @property
+    def counts_records(self) -> bool:
+        """Return that no numbers are stated: they would tell of one user's documents."""
+        return False
+
+    @property
+    def unit_scope(self) -> str:
+        return self.users.unit_scope
+
+    @property
+    def weaknesses(self) -> Sequence[Weakness]:
+        total, users = self.cost, self.spec.users
+        assert users is not None
+        return [*of_users(total.delta, users), *of_guarantee(total, self.artefacts)]
+
+    @property
+    def doubts(self) -> Sequence[str]:
+        return self.users.doubts_of_idle(self.voting.own.norms.idle)
+
+    def release(self, job: Job) -> beam.PTransform:
+        """Return the transform from splits to noisy sums over users."""
+        assert self.spec.users is not None
+        shards = shards_for(self.spec.users, _PLACES)
+        return ReleaseUserVotes(job.corpus, self.voting, job.key, shards, job.rejects)
+
+    @property
+    def cost(self) -> UserPrivacy:
+        return self.users.promise(self.voting.own.norms.spent)
+
+    @property
+    def limits(self) -> Sequence[str]:
+        """Return what a reader may learn, beyond what every kind of release reveals."""
+        return [*OF_NAMES, *self.users.of_budgets, *NOT_PROTECTED]
+
+    @property
+    def resolved(self) -> dict[str, Any]:
+        """Return the card's fields on the mechanism, besides the spec's block."""
+        return {**super().resolved, "norms": dict(self.voting.own.norms.most)}

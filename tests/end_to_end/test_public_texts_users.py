@@ -1,0 +1,427 @@
+"""Releases of public texts that protect users: what they hold and promise, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from apache_beam.runners.portability.fn_api_runner import fn_runner
+from canaries import CANARY, IDENTIFIER, IN_PROCESS, TWO_WORKERS, assert_unseen, needles_of
+from machine import MASTER_KEY, ROOT
+from public_pools import TOPICS, Texts, texts_on
+from retries import run_on, tables
+from tampering import card as card_change
+from tampering import refused
+
+import quietcorpus as qc
+from quietcorpus.indexes.pool import open_pool
+from quietcorpus.mechanisms.clipped_sum import STEPS
+from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.statements import budget, guarantee
+from quietcorpus.pipelines.card.verify import verify
+from quietcorpus.pipelines.ledger.book import Ledger
+from quietcorpus.pipelines.ledger.caps import Terms
+from quietcorpus.pipelines.spec.loading import load_spec
+from quietcorpus.transforms.errors import InputError
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+LAW = texts_on(["law"], 59, 2)
+LOUD = texts_on(["sport"], 113, 3)
+"""What one user writes; numbers of documents and users that stand nowhere else."""
+USERS = 1000
+OF_USERS = {"user": "author", "users": USERS, "epsilon": 8}
+BUDGETS = {"column": "team", "epsilon": {"gold": 8, "silver": 2}}
+OF_TEAMS = {"user": "author", "users": USERS, "epsilon": ..., "budgets": BUDGETS}
+LABELLED = {"strata": {"column": "team", "labels": ["gold", "silver"]}}
+INPUT = {"input": {"path": "input/corpus.parquet"}}
+
+
+def corpus(workspace: Workspace, **columns: Sequence[Any]) -> None:
+    """59 users with a document each, of two teams by turns, and one with 113; in several splits."""
+    own = [f"user-{number}" for number in range(59)] + ["loud"] * 113
+    teams = [("gold", "silver")[number % 2] for number in range(59)] + ["gold"] * 113
+    whole = {"text": [*LAW, *LOUD], "author": own, "team": teams} | columns
+    types = {name: pa.array(values, pa.string()) for name, values in whole.items()}
+    workspace.parquet(types, row_group_size=40)
+
+
+KINDS = {"users": OF_USERS, "teams": OF_TEAMS, "strata": OF_USERS | LABELLED}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def released(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    new_workspace: Callable[[Path], Workspace],
+    public_texts: Texts,
+) -> Workspace:
+    """A release for users, for users with budgets, or in strata, that nobody may change."""
+    made = new_workspace(tmp_path_factory.mktemp("users"))
+    corpus(made)
+    made.release_here(INPUT | public_texts(**KINDS[request.param]))
+    return made
+
+
+def test_a_loud_user_counts_for_one(released: Workspace, pool: Path) -> None:
+    # 59 users write on law, once each, and one writes twice as much on sport. Kills: documents that
+    # vote for themselves, texts of the corpus, texts that are altered on the way.
+    public = open_pool(str(pool)).texts.to_pylist()
+    rows = pq.read_table(released.output / "texts.parquet").to_pylist()
+    names = list(TOPICS)
+    assert rows
+    for row in rows:
+        assert row["text"].encode() == public[row["id"]].encode()
+        assert names[row["id"] // 8] == "law"
+    noisy = pq.read_table(released.output / "votes.parquet")["votes"].to_numpy().reshape(-1, 40)
+    deviation = float(Fraction(released.card()["mechanism"]["noise_multiplier"])) * STEPS
+    sport = noisy[:, 8 * names.index("sport") :][:, :8]
+    assert np.abs(sport).max() < STEPS + 7 * deviation
+
+
+def test_the_card_is_of_users_and_tells_no_number(released: Workspace) -> None:
+    # Kills: counts on the card or in the README, a promise of documents, a statement that excepts
+    # numbers which are not there.
+    made = verify(str(released.output))
+    assert made.counts is None
+    card = released.card()
+    jsonschema.validate(card, json.loads((ROOT / "docs/reference/release.schema.json").read_text()))
+    stated = card["guarantee"]
+    assert stated["definition"] == "user-level differential privacy"
+    assert stated["unit"] == "all documents of one user"
+    assert "numbers of documents" not in stated["statement"]
+    assert Fraction(stated["parameters"]["epsilon_exact"]) <= 8
+    assert any("under several names" in line for line in stated["not_protected"])
+    assert not any("the unit is one document" in line for line in stated["not_protected"])
+    mechanism = {name: own for name, own in card["mechanism"].items() if "software" not in name}
+    told = json.dumps([mechanism, stated, card["budget"]])
+    assert not re.search(r"\b(59|60|113|172)\b", told)
+    readme = (released.output / "README.md").read_text()
+    assert not re.search(r"\b(113|172)\b", readme.split("Artefacts:")[0])
+    assert "a user's together a norm of 512 at most" in readme
+    assert card["mechanism"]["users"] == USERS
+
+
+def test_budgets_are_on_the_card(released: Workspace) -> None:
+    # Kills: a group that is stated to have spent what another did, norms that nobody can check.
+    card = released.card()
+    groups = {g["name"]: g["epsilon"] for g in card["budget"]["total"]["groups"]}
+    norms = card["mechanism"]["norms"]
+    if "budgets" in card["mechanism"]:
+        assert 1.9 < groups["silver"] <= 2
+        assert 7.9 < groups["gold"] <= 8
+        assert 0 < norms["silver"] < norms["gold"] == STEPS
+        assert any("who has no budget" in line for line in card["guarantee"]["not_protected"])
+    else:
+        assert groups == {}
+        assert norms == {"": STEPS}
+
+
+def cheaper(content: dict[str, Any]) -> None:
+    """Have the card promise half of epsilon throughout, in words as in numbers."""
+    total = Card.model_validate(content).budget.total.guarantee
+    assert isinstance(total, UserPrivacy)
+    groups = tuple((name, own / 2) for name, own in total.groups)
+    promised = UserPrivacy(total.epsilon / 2, total.delta, groups)
+    artefacts = Card.model_validate(content).artefacts
+    spent = budget([Spending("votes", promised)], promised, artefacts)
+    content["budget"] = spent.model_dump(mode="json")
+    limits = content["guarantee"]["not_protected"]
+    part = guarantee(promised, limits, artefacts, counted=False)
+    content["guarantee"] = part.model_dump(mode="json")
+
+
+def longer(content: dict[str, Any]) -> None:
+    """Have the card say that users of each group may give a little more."""
+    norms = content["mechanism"]["norms"]
+    norms.update({name: norm + 1 for name, norm in norms.items()})
+
+
+COSTS = "the noise that the card tells costs more than it says"
+TAMPERED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
+    "counts": (
+        lambda card: card.update(counts={"documents": 172, "rejected": 0}),
+        "guarantee: its words are not the budget's",
+    ),
+    "half of epsilon": (cheaper, COSTS),
+    "a longer norm": (longer, COSTS),
+    "another group": (lambda card: card["mechanism"]["norms"].update(bronze=512), COSTS),
+    "no norms": (lambda card: card["mechanism"].pop("norms"), "mechanism.norms: they are of users"),
+    "longer votes": (lambda card: card["mechanism"].update(vote=512), COSTS),
+    "another threshold": (lambda card: card["mechanism"].update(least_votes=1), COSTS),
+    "no users": (
+        lambda card: card["mechanism"].pop("user"),
+        "mechanism: it does not give such a guarantee",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TAMPERED)
+def test_a_card_that_was_changed_is_refused(released: Workspace, tmp_path: Path, name: str) -> None:
+    # Kills: each check of the card's numbers.
+    copied = shutil.copytree(released.output, tmp_path / "release")
+    change, message = TAMPERED[name]
+    card_change(change)(copied)
+    assert message in refused(copied)
+
+
+def test_adding_a_user_changes_sums_by_one_vector(
+    workspace: Workspace, public_texts: Texts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The exact sums, as the noise meets them, with and without each of some users, from encoder to
+    # sum. Kills: an embedding or a search that depends on other users' documents, a norm for each
+    # label or split, a budget that is another's.
+    from quietcorpus.transforms.users.votes import UserVoting
+
+    met: list[np.ndarray] = []
+    real = UserVoting.release
+
+    def noted(self: UserVoting, sums: np.ndarray, key: ReleaseKey) -> np.ndarray:
+        met.append(sums)
+        return real(self, sums, key)
+
+    monkeypatch.setattr(UserVoting, "release", noted)
+    # Roundings are of a release: in one of one corpus, they are the same with and without a user.
+    monkeypatch.setattr(
+        "quietcorpus.transforms.reading.documents.Plan.corpus_digest", lambda *_: b"one corpus"
+    )
+    rows = [
+        {"text": text, "author": f"user-{n % 4}", "team": ("gold", "silver")[n % 2]}
+        for n, text in enumerate([*LAW[:12], *LOUD[:12], "", "a text of no topic " * 200])
+    ]
+
+    def sums(kept: Sequence[dict[str, str]], size: int, name: str) -> np.ndarray:
+        columns = {key: [row[key] for row in kept] for key in ("text", "author", "team")}
+        workspace.parquet(columns, row_group_size=size)
+        block = public_texts(**OF_TEAMS, **LABELLED)
+        workspace.release_here(INPUT | {"output": f"released/{name}"} | block)
+        return met.pop()
+
+    whole = sums(rows, 100, "whole")
+    np.testing.assert_array_equal(sums(rows[::-1], 3, "divided"), whole)
+    norms = workspace.card(workspace.output.with_name("whole"))["mechanism"]["norms"]
+    for user, team in (("user-0", "gold"), ("user-1", "silver")):
+        rest = [row for row in rows if row["author"] != user]
+        change = whole - sums(rest, 7, f"without-{user}")
+        squares = int((change**2).sum())
+        assert 0.9 * norms[team] ** 2 < squares <= norms[team] ** 2
+
+
+def test_repeated_bundles_do_not_matter(
+    workspace: Workspace, public_texts: Texts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Kills: votes that count once for each attempt, roundings or noise of an attempt's own.
+    monkeypatch.chdir(workspace.folder)
+    monkeypatch.setenv("QUIETCORPUS_MASTER_KEY", MASTER_KEY)
+    corpus(workspace)
+    spec = load_spec(str(workspace.spec(INPUT | public_texts(**OF_TEAMS))))
+    once = run_on(fn_runner.FnApiRunner(), spec, workspace.folder / "once")
+    twice = run_on(fn_runner.FnApiRunner(bundle_repeat=1), spec, workspace.folder / "twice")
+    assert once == twice
+    assert set(once) == {"texts.parquet", "votes.parquet"}
+
+
+@pytest.mark.slow
+def test_the_engine_does_not_matter(workspace: Workspace, public_texts: Texts) -> None:
+    # Kills: noise drawn by each worker, sums that depend on how many there are.
+    corpus(workspace)
+    made = []
+    for workers in "12":
+        changes = INPUT | {"output": f"released/{workers}"} | public_texts(**OF_TEAMS)
+        workspace.release(changes, "--workers", workers)
+        made.append(tables(workspace.output.with_name(workers)))
+    assert made[0] == made[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [IN_PROCESS, TWO_WORKERS], ids=["one", "two"])
+def test_a_release_tells_nothing_of_the_canary(
+    workspace: Workspace, public_texts: Texts, options: tuple[str, ...]
+) -> None:
+    # Kills: text, a user's name, a team or an id in a file, a log line or a staged sum.
+    texts = [*LAW[:25], CANARY, *LOUD[:25]]
+    cases = [IDENTIFIER if text is CANARY else str(i) for i, text in enumerate(texts)]
+    columns = {"text": texts, "case": cases, "author": [CANARY] * 51, "team": [CANARY] * 51}
+    workspace.parquet(columns, row_group_size=20)
+    changes = {"input": {"path": "input/corpus.parquet", "id": "case"}}
+    block = public_texts(**OF_USERS, **LABELLED | {"strata": {"column": "team", "labels": ["a"]}})
+    done = workspace.release(changes | block, *options)
+    assert "DEBUG" in done.stderr
+    assert_unseen(
+        needles_of(workspace), workspace.folder, workspace.input, done.stdout, done.stderr
+    )
+
+
+def test_the_ledger_charges_the_account_of_users(workspace: Workspace, public_texts: Texts) -> None:
+    # Kills: a charge to documents, a cap that is passed, a unit that is another column's.
+    corpus(workspace)
+    caps = [
+        {"definition": "user", "epsilon": 10, "delta": 1e-5},
+        {"definition": "document", "epsilon": 10, "delta": 1e-5},
+    ]
+    terms = Terms.model_validate({"corpus": str(workspace.input), "caps": caps})
+    place = Ledger.init(str(workspace.folder / "ledger"), terms).uri
+    workspace.release_here(INPUT | {"ledger": place} | public_texts(**OF_USERS))
+    first = workspace.card()
+    spent = qc.ledger.show(place)["accounts"]
+    by_title = {account["account"]: account for account in spent}
+    assert set(by_title) == {"user-level privacy", "document-level privacy"}, spent
+    charged = json.dumps(by_title["user-level privacy"])
+    assert first["budget"]["total"]["epsilon_exact"] in charged
+    again = {"release": "again", "output": "released/again", "ledger": place}
+    with pytest.raises(InputError, match=r"ledger: .*user-level privacy"):
+        workspace.release_here(INPUT | again | public_texts(**OF_USERS))
+    other = public_texts(**OF_USERS | {"user": "team", "epsilon": 1})
+    with pytest.raises(InputError, match="users of the column"):
+        workspace.release_here(INPUT | again | other)
+
+
+def refusal(workspace: Workspace, changes: dict[str, Any]) -> str:
+    with pytest.raises(InputError) as raised:
+        workspace.release_here(INPUT | changes)
+    found = str(raised.value).replace(f"{workspace.folder / 'spec.yaml'}: ", "")
+    assert "\n" not in found
+    workspace.assert_nothing_left()
+    return found
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "no such column of users": (
+        OF_USERS | {"user": "writer"},
+        "mechanism.user: {path} has no column 'writer'; it has 'text', 'author', 'team'",
+    ),
+    "the text for users": (
+        OF_USERS | {"user": "text"},
+        "mechanism.user: 'text' is the text; name the column of users",
+    ),
+    "no number of users": (
+        OF_USERS | {"users": ...},
+        "mechanism.users: missing; say about how many users there are, a public number",
+    ),
+    "a number of users, of documents": (
+        {"users": 9},
+        "mechanism.users: is of users; name their column in `user`, or drop it",
+    ),
+    "budgets of documents": (
+        {"budgets": BUDGETS, "epsilon": ...},
+        "mechanism.budgets: is of users; name their column in `user`, or drop it",
+    ),
+    "no budget": (
+        OF_USERS | {"epsilon": ...},
+        "mechanism: give exactly one of `epsilon`, which every user has, and `budgets: ",
+    ),
+    "no budget of documents": ({"epsilon": ...}, "mechanism: give exactly one of `epsilon`"),
+    "two budgets": (OF_USERS | {"budgets": BUDGETS}, "mechanism: give exactly one of `epsilon`"),
+    "no such column of groups": (
+        OF_TEAMS | {"budgets": BUDGETS | {"column": "tier"}},
+        "mechanism.budgets.column: {path} has no column 'tier'; ",
+    ),
+    "the text for groups": (
+        OF_TEAMS | {"budgets": BUDGETS | {"column": "text"}},
+        "mechanism.budgets.column: 'text' is the text; name the column of their groups",
+    ),
+    "a group without a budget": (
+        OF_TEAMS | {"budgets": BUDGETS | {"epsilon": {"gold": 0}}},
+        "mechanism.budgets.epsilon.gold: 0 is not allowed",
+    ),
+    "too little epsilon": (
+        OF_USERS | {"epsilon": 0.001},
+        "mechanism.epsilon: no noise multiplier up to 64 keeps one sum to epsilon 0.001",
+    ),
+    "too little epsilon for all groups": (
+        OF_TEAMS | {"budgets": BUDGETS | {"epsilon": {"gold": 0.001}}},
+        "mechanism.budgets.epsilon: no noise multiplier up to 64 keeps one sum",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_told_in_one_line(
+    workspace: Workspace, public_texts: Texts, name: str
+) -> None:
+    corpus(workspace)
+    block, message = BAD[name]
+    path = workspace.input / "corpus.parquet"
+    assert refusal(workspace, public_texts(**block)).startswith(message.format(path=path))
+
+
+@pytest.mark.parametrize("column", ["null", "list"])
+def test_a_column_that_names_nobody(workspace: Workspace, public_texts: Texts, column: str) -> None:
+    # Kills: documents of one user each, or all of one, where nobody says whose they are.
+    columns = {"null": pa.nulls(2), "list": pa.array([["a"], ["b"]])}
+    workspace.parquet({"text": ["a", "b"], "author": columns[column]})
+    message = refusal(workspace, public_texts(**OF_USERS))
+    assert message.startswith("mechanism.user: author in ")
+    assert "name a column of strings or numbers" in message
+
+
+def test_users_without_a_budget_are_left_out(workspace: Workspace, public_texts: Texts) -> None:
+    # The loudest have no budget, or no name: nothing of what they write stands out. A group whose
+    # budget buys nothing is named before the run. Kills: a budget for whoever states none.
+    own = [f"user-{number}" for number in range(59)] + [f"more-{n}" for n in range(113)]
+    teams = ["gold"] * 59 + ["bronze", None, "silver"] * 37 + ["bronze"] * 2
+    corpus(workspace, author=own, team=teams)
+    budgets = {"column": "team", "epsilon": {"gold": 8, "silver": 1e-6}}
+    changes = INPUT | public_texts(**OF_TEAMS | {"budgets": budgets})
+    workspace.release_here(changes)
+    rows = pq.read_table(workspace.output / "texts.parquet").to_pylist()
+    assert rows
+    assert {list(TOPICS)[row["id"] // 8] for row in rows} == {"law"}
+    groups = workspace.card()["guarantee"]["parameters"]["groups"]
+    assert {g["name"]: g["epsilon_exact"] for g in groups}["silver"] == "0"
+
+
+def test_a_corpus_of_nobody_is_released_as_noise(workspace: Workspace, public_texts: Texts) -> None:
+    # Kills: an error, or a table less, that tells that there is nobody.
+    corpus(workspace, author=[None] * 172)
+    workspace.release_here(INPUT | public_texts(**OF_USERS))
+    verify(str(workspace.output))
+    noisy = pq.read_table(workspace.output / "votes.parquet")["votes"].to_numpy()
+    deviation = float(Fraction(workspace.card()["mechanism"]["noise_multiplier"])) * STEPS
+    assert 0 < np.abs(noisy).max() < 7 * deviation
+
+
+def test_a_large_delta_is_warned_of(workspace: Workspace, public_texts: Texts) -> None:
+    # Kills: a delta that protects nobody, judged by the threshold of documents alone.
+    corpus(workspace)
+    workspace.release_here(INPUT | public_texts(**OF_USERS | {"delta": 2e-3}))
+    first = workspace.card()["guarantee"]["not_protected"][0]
+    assert first.startswith("any one of about 1,000 users with certainty: delta, 0.002, is not ")
+
+
+def test_an_audit_runs_and_can_fail(
+    workspace: Workspace, public_texts: Texts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Kills: an audit of documents in place of users, or of the largest group alone.
+    from quietcorpus.mechanisms import user_votes
+
+    corpus(workspace)
+    monkeypatch.chdir(workspace.folder)
+    spec = str(workspace.spec(INPUT | public_texts(**OF_TEAMS)))
+    found = qc.audit(spec)
+    assert found["passed"]
+    names = [one["name"] for one in found["audits"]]
+    assert names == [
+        f"{name}: group {group}"
+        for name in ("a user's votes", "accounting", "votes, with and without a user")
+        for group in ("silver", "gold")
+    ]
+    real = user_votes.clipped
+    monkeypatch.setattr(user_votes, "clipped", lambda votes, bits, _: real(votes, bits))
+    wrong = {one["name"]: one["verdict"] for one in qc.audit(spec)["audits"]}
+    assert wrong["a user's votes: group silver"] == "failed"
+    assert wrong["votes, with and without a user: group silver"] == "failed"
+    assert wrong["a user's votes: group gold"] == "passed"

@@ -1,0 +1,190 @@
+"""The votes of a corpus's users for the texts of a public pool, released once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import apache_beam as beam
+import numpy as np
+
+from quietcorpus.indexes.pool import Pool
+from quietcorpus.mechanisms.clipped_sum import dither
+from quietcorpus.mechanisms.encoding import Value
+from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
+from quietcorpus.mechanisms.user_votes import UserVotes
+from quietcorpus.transforms.array_sums import AddCounts, PartialSum
+from quietcorpus.transforms.artefacts.encoder import Encoder
+from quietcorpus.transforms.errors import redacted
+from quietcorpus.transforms.metrics import Progress
+from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
+from quietcorpus.transforms.reading.identifiers import TAG, Identifiers
+from quietcorpus.transforms.reading.sources import read
+from quietcorpus.transforms.shards import TALLIES, RejectLog, Seen, Tally
+from quietcorpus.transforms.users.by_shard import ByShard, each_once
+from quietcorpus.transforms.users.sparse_sums import Packed, Sums, pack, summed, unpack
+from quietcorpus.transforms.users.users import NO_BUDGET, Users
+from quietcorpus.transforms.vocabulary import KeySource
+from quietcorpus.transforms.votes import AT_ONCE, AddNoise, Voting
+
+_VOTES_HELD = 1 << 22
+_NOBODY = np.iinfo(np.int32).max, pack(summed([]))
+
+Share = tuple[int, Packed]
+"""A user's votes: the number of the user's group, and their sums by place."""
+
+
+@dataclass(frozen=True)
+class UserVoting(Voting):
+    """The parameters of users' votes and of their noise.
+
+    Attributes:
+        users: how users and their groups are told apart.
+        own: the mechanism, whose documents' votes are `votes`.
+    """
+
+    users: Users = field(kw_only=True)
+    own: UserVotes = field(kw_only=True)
+
+    @property
+    def stage_parameters(self) -> dict[str, Value]:
+        """Return all that the noisy sums depend on besides the documents."""
+        users = self.users.stage_parameters
+        return {**super().stage_parameters, **self.own.stage_parameters, "users": users}
+
+    def votes_of_users(
+        self, documents: Documents, pool: Pool, encoder: Encoder, key: ReleaseKey
+    ) -> Iterator[tuple[bytes, int, Sums]]:
+        """Yield each document's user, group and votes, which depend on that document alone.
+
+        A document without a user is left out. One that has no part in the release, without a
+        listed label or a budget, has no votes; but its group counts.
+        """
+        users, groups = self.users.digests(documents, key), self.users.numbers(documents)
+        strata = self.strata_of(documents)
+        has_part = [
+            user is not None and group != NO_BUDGET
+            for user, group in zip(users, groups, strict=True)
+        ]
+        voters = np.flatnonzero((strata >= 0) & has_part)
+        items = self.items(documents, voters, pool, encoder)
+        places = self.votes.places(items, strata[voters], self.shape)
+        votes = np.full_like(places, self.votes.weight)
+        ballots = dict(zip(voters.tolist(), zip(places, votes, strict=True), strict=True))
+        nothing = places[:0].ravel(), votes[:0].ravel()
+        for row, (user, group) in enumerate(zip(users, groups, strict=True)):
+            if user is not None:
+                yield user, group, ballots.get(row, nothing)
+
+    def clipping(self, key: ReleaseKey) -> Keystream:
+        """Return the stream that rounds users' votes."""
+        return key.stage("votes of users", 1, **self.stage_parameters)
+
+    def clipped(self, user: bytes, share: Share, stream: Keystream) -> Sums:
+        """Clip a user's votes; return their places and whole numbers."""
+        group, packed = share
+        places, votes = unpack(packed)
+        address = stream.addresses(user.hex(), [group], [b"".join(packed)])
+        return places, self.own.clipped(votes, group, dither(stream, address, votes.shape, lane=0))
+
+
+class ReleaseUserVotes(beam.PTransform):
+    """A PTransform from splits to tagged `votes` (one int64 array), `tallies`, `identifiers`.
+
+    A split that is read twice doubles votes before they are clipped, so it is users who must occur
+    only once.
+    """
+
+    def __init__(
+        self, corpus: Corpus, voting: UserVoting, key: KeySource, shards: int, rejects: RejectLog
+    ) -> None:
+        """Configure the release; users are divided into `shards` parts, by their digests."""
+        super().__init__()
+        self._corpus = corpus
+        self._voting = voting
+        self._key = key
+        self._shards = shards
+        self._rejects = rejects
+
+    def expand(self, splits: beam.PCollection[Split]) -> dict[str, beam.PCollection]:
+        counted = splits | "vote" >> beam.ParDo(
+            _ReadVotes(self._corpus, self._voting, self._key, self._rejects)
+        ).with_outputs(TALLIES, TAG, main="shares")
+        votes = (
+            counted.shares
+            | "of a user" >> beam.CombinePerKey(joined)
+            | "with a budget" >> beam.Filter(lambda user: user[1][0] != NO_BUDGET)
+            | "users by shard" >> ByShard(self._shards)
+            | "clip" >> beam.ParDo(_ClipVotes(self._voting, self._key))
+            | "over all users" >> beam.CombineGlobally(AddCounts()).without_defaults()
+            | "noise" >> beam.ParDo(AddNoise(self._voting, self._key, self._shards))
+        )
+        return {"votes": votes, TALLIES: counted[TALLIES], TAG: counted[TAG]}
+
+
+def joined(shares: Iterable[Share]) -> Share:
+    """Add up the votes of one user; of several groups, the first counts."""
+    listed = [_NOBODY, *shares]
+    sums = summed(unpack(packed) for _, packed in listed)
+    return min(group for group, _ in listed), pack(sums)
+
+
+class _ReadVotes(beam.DoFn):
+    """A DoFn from a split to (digest, `Share`) for each user, in parts if there are many votes."""
+
+    def __init__(
+        self, corpus: Corpus, voting: UserVoting, key: KeySource, rejects: RejectLog
+    ) -> None:
+        self._corpus = corpus
+        self._voting = voting
+        self._key = key
+        self._rejects = rejects
+        self._progress = Progress("votes")
+
+    @redacted
+    def process(self, split: Split) -> Iterator[object]:
+        pool, encoder = self._voting.pool.open(), self._voting.encoder.open()
+        key = self._key()
+        seen = Seen(Identifiers(self._corpus.id, key, split.number), Tally.of_pass("votes", split))
+        found: dict[bytes, list[Share]] = defaultdict(list)
+        held = 0
+        for documents in read(split, self._corpus):
+            for part in documents.parts(AT_ONCE):
+                for user, group, votes in self._voting.votes_of_users(part, pool, encoder, key):
+                    found[user].append((group, pack(votes)))
+                    held += 1 + len(votes[0])
+                self._progress.count(part, 0)
+            self._progress.count_rejects(documents)
+            seen.add(documents)
+            if held > _VOTES_HELD:
+                yield from _each(found)
+                found.clear()
+                held = 0
+        self._rejects.write(seen.rejects, split.name)
+        yield from _each(found)
+        yield from seen.outputs()
+
+
+def _each(found: dict[bytes, list[Share]]) -> Iterator[tuple[bytes, Share]]:
+    return ((user, joined(shares)) for user, shares in found.items())
+
+
+class _ClipVotes(beam.DoFn):
+    """A DoFn that adds up the clipped votes of a shard's users; they stay inside the pipeline."""
+
+    def __init__(self, voting: UserVoting, key: KeySource) -> None:
+        self._voting = voting
+        self._key = key
+
+    @redacted
+    def process(
+        self, shard: tuple[int, Iterable[tuple[bytes, Share] | None]]
+    ) -> Iterator[PartialSum]:
+        number, users = shard
+        stream = self._voting.clipping(self._key())
+        sums = np.zeros(self._voting.shape, dtype=np.int64)
+        for user, share in each_once(users):
+            places, whole = self._voting.clipped(user, share, stream)
+            sums.ravel()[places] += whole  # distinct places
+        yield sums, (number,)
