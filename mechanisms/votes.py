@@ -120,12 +120,12 @@ class Votes:
         return found
 
 
-def shares(noisy: Sums, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
-    """Return each chosen item's share of its stratum's chosen votes, float64; others have 0.
+def weights(noisy: Sums, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+    """Return each chosen sum over the mean of all of them, float64; others have 0.
 
-    The chosen items must have votes above zero.
+    The chosen sums must be above zero. Their weights are 1 on average, as those of documents
+    without any are: a loss that adds up weighted terms stays in proportion to a penalty beside it.
     """
     votes = np.where(chosen, noisy, 0)
-    totals = np.maximum(1, votes.sum(axis=1, keepdims=True))
-    found: npt.NDArray[np.float64] = votes / totals
+    found: npt.NDArray[np.float64] = votes * chosen.sum() / max(1, votes.sum())
     return found

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from quietcorpus.indexes.lsa import Lsa
 from quietcorpus.indexes.pool import Pool
 from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.mechanisms.encoding import Value
@@ -17,7 +18,7 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.votes import Sums, Votes
 from quietcorpus.transforms.array_sums import AddCounts, PartialSum
 from quietcorpus.transforms.artefacts.encoder import Encoder, EncoderSource
-from quietcorpus.transforms.artefacts.pool import PoolSource
+from quietcorpus.transforms.artefacts.pool import CarriedEncoder, PoolSource
 from quietcorpus.transforms.errors import redacted
 from quietcorpus.transforms.metrics import Progress
 from quietcorpus.transforms.parts import require_all
@@ -64,7 +65,7 @@ class Voting:
     votes: Votes
     pool: PoolSource
     texts: int
-    encoder: EncoderSource
+    encoder: EncoderSource | CarriedEncoder
     strata: Strata | None = None
 
     @property
@@ -83,16 +84,21 @@ class Voting:
             "strata": {"column": strata.column, "labels": strata.labels} if strata else None,
         }
 
-    def sums(self, documents: Documents, pool: Pool, encoder: Encoder) -> Sums:
-        """Add up the votes of some documents, each of which depends on that document alone."""
+    def sums(self, documents: Documents, pool: Pool, encoder: Encoder | Lsa) -> Sums:
+        """Add up the votes of some documents, each of which depends on that document alone.
+
+        A document whose embedding is zero is near nothing, and does not vote.
+        """
         if self.strata is None:
             strata = np.zeros(len(documents.rows), dtype=np.int64)
         else:
             strata = self.strata.numbers(documents)
         voters = np.flatnonzero(strata >= 0)
         texts = documents.texts.take(pa.array(voters)).to_pylist()
-        items = pool.nearest(on_grid(encoder.encode(texts)), self.votes.nearest)
-        return self.votes.sums(items, strata[voters], self.shape)
+        vectors = on_grid(encoder.encode(texts))
+        somewhere = vectors.any(axis=1)
+        items = pool.nearest(vectors[somewhere], self.votes.nearest)
+        return self.votes.sums(items, strata[voters][somewhere], self.shape)
 
     def release(self, sums: Sums, key: ReleaseKey) -> Sums:
         """Release the noisy sums of a corpus, from the exact ones."""

@@ -50,13 +50,11 @@ class PublicTextsMechanism(Mechanism):
     @property
     def files(self) -> Mapping[str, FileFormat]:
         """Return the formats of the texts and of the votes."""
-        label, by, own = (
-            (("label",), ", by `label`", " of that label") if self.strata else ((), "", "")
-        )
+        label, by = (("label",), ", by `label`") if self.strata else ((), "")
         return {
             layout.TEXTS: FileFormat(
                 f"the public texts that stand out of the noise{by}: `id` is their number in the "
-                f"pool, and `weight` their share of the votes of all texts here{own}",
+                "pool, and `weight` their votes over the mean of all rows here",
                 ("id", *label, "text", "weight"),
             ),
             layout.VOTES: FileFormat(
@@ -126,13 +124,12 @@ def _check_texts(output: str, mechanism: PublicTextsMechanism) -> None:
         raise InputError(f"{output}/{layout.VOTES}: not a row for each text of the pool")
     noisy = votes["votes"].to_numpy().reshape(shape)
     chosen = noisy >= mechanism.least_votes
-    totals = np.where(chosen, noisy, 0).sum(axis=1, keepdims=True)
-    weights = (noisy / np.maximum(1, totals))[chosen]
+    weights = noisy[chosen] * chosen.sum() / max(1, noisy[chosen].sum())
     if _places(texts, mechanism) != _listed(chosen, labels) or not np.array_equal(
         texts["weight"].to_numpy(), weights
     ):
         raise InputError(
-            f"{output}/{layout.TEXTS}: not the texts whose votes stand out, with their shares"
+            f"{output}/{layout.TEXTS}: not the texts whose votes stand out, with their weights"
         )
 
 
