@@ -121,11 +121,14 @@ class Votes:
 
 
 def weights(noisy: Sums, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
-    """Return each chosen sum over the mean of all of them, float64; others have 0.
+    """Return the weight of each chosen sum among those of its stratum, float64; others have 0.
 
-    The chosen sums must be above zero. Their weights are 1 on average, as those of documents
-    without any are: a loss that adds up weighted terms stays in proportion to a penalty beside it.
+    The chosen sums must be above zero. All strata that have any weigh the same. Weights are 1 on
+    average, as those of documents without any are: a loss that adds up weighted terms stays in
+    proportion to a penalty beside it.
     """
     votes = np.where(chosen, noisy, 0)
-    found: npt.NDArray[np.float64] = votes * chosen.sum() / max(1, votes.sum())
+    totals = votes.sum(axis=1, keepdims=True)
+    each = chosen.sum() / max(1, chosen.any(axis=1).sum())
+    found: npt.NDArray[np.float64] = votes / np.maximum(1, totals) * each
     return found

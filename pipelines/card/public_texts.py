@@ -50,11 +50,13 @@ class PublicTextsMechanism(Mechanism):
     @property
     def files(self) -> Mapping[str, FileFormat]:
         """Return the formats of the texts and of the votes."""
-        label, by = (("label",), ", by `label`") if self.strata else ((), "")
+        label, by, own = (
+            (("label",), ", by `label`", " of that label") if self.strata else ((), "", "")
+        )
         return {
             layout.TEXTS: FileFormat(
                 f"the public texts that stand out of the noise{by}: `id` is their number in the "
-                "pool, and `weight` their votes over the mean of all rows here",
+                f"pool, and `weight`, of mean 1, goes by their share of the votes{own}",
                 ("id", *label, "text", "weight"),
             ),
             layout.VOTES: FileFormat(
@@ -124,7 +126,9 @@ def _check_texts(output: str, mechanism: PublicTextsMechanism) -> None:
         raise InputError(f"{output}/{layout.VOTES}: not a row for each text of the pool")
     noisy = votes["votes"].to_numpy().reshape(shape)
     chosen = noisy >= mechanism.least_votes
-    weights = noisy[chosen] * chosen.sum() / max(1, noisy[chosen].sum())
+    totals = np.where(chosen, noisy, 0).sum(axis=1, keepdims=True)
+    each = chosen.sum() / max(1, chosen.any(axis=1).sum())
+    weights = (noisy / np.maximum(1, totals) * each)[chosen]
     if _places(texts, mechanism) != _listed(chosen, labels) or not np.array_equal(
         texts["weight"].to_numpy(), weights
     ):

@@ -90,12 +90,21 @@ def test_every_released_text_is_in_the_pool(released: Workspace, pool: Path) -> 
 
 def test_the_topics_of_the_corpus_are_found(released: Workspace) -> None:
     # Of two topics, 61 documents at epsilon 8. Kills: votes for the farthest, strata mixed up.
-    names = list(TOPICS)
     strata = "strata" in released.card()["mechanism"]
-    for row in pq.read_table(released.output / "texts.parquet").to_pylist():
-        topic = names[row["id"] // 8]
-        assert topic in FOUND
-        assert not strata or topic == FOUND["ab".index(row["label"])]
+    for label, topics in (("a", FOUND[:1]), ("b", FOUND[1:])) if strata else ((None, FOUND),):
+        assert share_of(released, topics, label) > 0.9
+
+
+def share_of(made: Workspace, topics: list[str], label: str | None) -> float:
+    """Return the share that texts on some topics have of a label's weight.
+
+    One text in 741 stands out by noise alone, at the threshold: a twentieth of a text's votes.
+    """
+    rows = pq.read_table(made.output / "texts.parquet").to_pylist()
+    own = [row for row in rows if row.get("label") == label]
+    words = " ".join(TOPICS[topic] for topic in topics).split()
+    on_topic = [row["weight"] for row in own if row["text"].split()[0] in words]
+    return float(sum(on_topic) / sum(row["weight"] for row in own))
 
 
 def test_votes_are_the_exact_ones_and_noise(released: Workspace, pool: Path) -> None:
@@ -203,7 +212,8 @@ def test_a_pool_that_carries_its_encoder_needs_no_other(
     assert len(rows) > 8
     for row in rows:
         assert row["text"].encode() == public[row["id"]].encode()
-        assert row["text"].split()[0] in TOPICS[FOUND["ab".index(row["label"])]].split()
+    for label, topic in zip("ab", FOUND, strict=True):
+        assert share_of(workspace, [topic], label) > 0.9
     card = verify(str(workspace.output))
     pooled, encoder = card.artefacts
     assert (encoder.uri, encoder.digest) == ("lsa", found.manifest.encoder["sha256"])

@@ -168,7 +168,7 @@ def test_what_stands_out_is_three_deviations_above_nothing() -> None:
     assert chosen.tolist() == [[False, True, True, False], [False] * 4]
     assert weights(noisy, chosen).tolist() == [[0, 0.5, 1.5, 0], [0, 0, 0, 0]]
     assert not weights(noisy, noisy > 9 * least).any()
-    # Over all strata: the label of more documents keeps more of the weight.
-    both = np.array([[least, 4 * least], [least, 0]])
-    assert weights(both, both > 0).tolist() == [[0.5, 2.0], [0.5, 0.0]]
+    # Kills: a label that a classifier forgets, for it has fewer texts or votes.
+    both = np.array([[least, 3 * least], [4 * least, 0], [0, 0]])
+    assert weights(both, both > 0).tolist() == [[0.375, 1.125], [1.5, 0], [0, 0]]
     assert 740 < 1 / stats.norm.sf(STANDS_OUT) < 742
