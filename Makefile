@@ -6,13 +6,15 @@ BIN := $(VENV)/bin
 install = $(if $(UV),$(UV) pip install --quiet --compile-bytecode --python $(1)/bin/python,\
 	$(1)/bin/python -m pip install --quiet --disable-pip-version-check)
 FETCH = $(call install,$(VENV)) --no-deps --upgrade --target
-BENCH_CORPUS ?= ../shared/data/cfpb_complaints.parquet
-BENCH_REVIEWS ?= ../shared/data/imdb_reviews.parquet
-BENCH_COMMITS ?= ../shared/data/commit_messages.parquet
+BENCH_DATA ?= ../shared/data
+BENCH_CORPUS ?= $(BENCH_DATA)/cfpb_complaints.parquet
+BENCH_REVIEWS ?= $(BENCH_DATA)/imdb_reviews.parquet
+BENCH_COMMITS ?= $(BENCH_DATA)/commit_messages.parquet
 
 .PHONY: help demo demo-words test test-slow check docs links bench utility utility-words clean
 .PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release airflow
-.PHONY: azurite vnu chromium clusters faults races soak utility-embeddings reconstruction release-dry large-index
+.PHONY: azurite vnu chromium clusters faults races soak utility-embeddings utility-public reconstruction release-dry
+.PHONY: large-index
 
 help:
 	@echo "make demo     a real corpus becomes a release"
@@ -30,6 +32,7 @@ help:
 	@echo "make faults   what breaking things does to a release (an hour); make soak: a million documents"
 	@echo "make utility  the paper's comparison on a labelled corpus (an hour)"
 	@echo "make utility-words  the same for text, word by word (an hour)"
+	@echo "make utility-public  what a classifier learns from public texts (half an hour)"
 	@echo "make reconstruction  what reconstruction adds to bags of words (two hours)"
 
 # One environment; each stamp says which extras are in it.
@@ -199,6 +202,9 @@ reconstruction: $(VENV)/.bench
 utility-words: demo-words $(VENV)/.bench
 	$(BIN)/python benchmarks/utility_words.py --reviews $(BENCH_REVIEWS) \
 		--index build/demo-words/index --output build/utility
+
+utility-public: $(VENV)/.bench
+	$(BIN)/python benchmarks/utility_public.py --data $(BENCH_DATA) --folder build/utility-public
 
 # Word embeddings at several epsilons: hours.
 utility-embeddings: $(VENV)/.bench $(VECTORS)

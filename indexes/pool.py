@@ -5,6 +5,9 @@ texts.arrow       an Arrow file with the column `text`, large_string, m rows
 vectors.npy       float32 (m, d): each text's embedding, scaled to one length and rounded to whole
                   numbers
 
+A pool may carry the encoder that was made of its texts; then its files are there too (see
+`quietcorpus.indexes.lsa`).
+
 Products of whole-number vectors so short are whole numbers below 2^24, which float32 holds exactly
 in any order of additions. So the nearest texts of a vector are the same on every machine and in
 whatever company it is searched for: votes must depend on their own document alone.
@@ -21,9 +24,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from quietcorpus.indexes import folder
+from quietcorpus.indexes import folder, lsa
 from quietcorpus.indexes.faiss_library import faiss
 from quietcorpus.indexes.folder import MANIFEST, ArtefactError
+from quietcorpus.indexes.lsa import Lsa
+from quietcorpus.indexes.tokenizer import DESCRIPTION
 
 VERSION = 1
 FORMAT = "quietcorpus-pool"
@@ -47,11 +52,12 @@ class PoolManifest:
             private; releases refuse the latter.
         guarantee: always None for public ones.
         source: the documents, as `pattern` and `documents`, the number of them.
-        encoder: `name`, `sha256` and `dimensions`.
+        encoder: `name`, `sha256` and `dimensions`; of one that the pool carries, also the
+            `tokenizer`.
         texts: the number of texts, m.
         left_out: how many documents were `empty`, `equal` to an earlier one but for case, spacing
             and compatible characters, or `near` an earlier one by their embeddings.
-        near: the cosine from which on a document is near another.
+        near: the cosine from which on a document is near another; None if none was sought.
         builder: the software that made the pool.
         files: path, bytes and sha256 of each.
         version: the version of this format.
@@ -63,7 +69,7 @@ class PoolManifest:
     encoder: Mapping[str, Any]
     texts: int
     left_out: Mapping[str, int]
-    near: float
+    near: float | None
     builder: str
     files: tuple[Mapping[str, Any], ...] = ()
     version: int = VERSION
@@ -75,13 +81,18 @@ class PoolManifest:
     def lines(self) -> list[str]:
         """Describe the pool in lines for people."""
         empty, equal, near = (self.left_out[name] for name in ("empty", "equal", "near"))
+        joined = f", {near:,} near one (cosine {self.near:g} or more)" if self.near else ""
         return [
             f"texts         {self.texts:,} of {self.source['documents']:,} documents; left out: "
-            f"{empty:,} empty, {equal:,} equal to another, {near:,} near one (cosine "
-            f"{self.near:g} or more)",
+            f"{empty:,} empty, {equal:,} equal to another{joined}",
             f"encoder       {self.encoder['name']}, {self.encoder['dimensions']} dimensions, "
             f"sha256 {self.encoder['sha256'][:12]}",
         ]
+
+    @property
+    def carries_encoder(self) -> bool:
+        """Return whether the encoder of texts is among the pool's files."""
+        return "tokenizer" in self.encoder
 
     @classmethod
     def read(cls, path: str, digest: str | None = None) -> PoolManifest:
@@ -93,22 +104,28 @@ class PoolManifest:
         """Parse a manifest; raise ArtefactError if it is damaged, newer, or without provenance."""
         keys = {field.name for field in fields(cls)}
         content = folder.parse(text, FORMAT, (VERSION,), keys, noun="a pool", source="texts")
-        folder.check_listed(content["files"], FILES)
+        folder.check_listed(content["files"], FILES + lsa.FILES, optional=lsa.FILES)
         folder.check_possible(content, "pool has", _is_possible)
         return cls(**content | {"files": tuple(content["files"])})
 
 
 def _is_possible(content: Mapping[str, Any]) -> bool:
-    return folder.is_encoded(content, "texts") and content["texts"] <= MOST_TEXTS
+    files = len(FILES) + len(lsa.FILES) * ("tokenizer" in content["encoder"])
+    return (
+        folder.is_encoded(content, "texts")
+        and content["texts"] <= MOST_TEXTS
+        and len(content["files"]) == files
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """A pool, whose texts and vectors may be mapped from its files."""
+    """A pool, mapped from its files, and the encoder if it carries one."""
 
     manifest: PoolManifest
     texts: pa.LargeStringArray
     vectors: npt.NDArray[np.float32]
+    encoder: Lsa | None = None
 
     def nearest(self, queries: npt.NDArray[np.float32], count: int) -> npt.NDArray[np.int64]:
         """Find the numbers of the `count` texts of the largest product, int64 (n, count).
@@ -144,7 +161,11 @@ def save(path: str, pool: Pool) -> PoolManifest:
     np.save(f"{path}/{VECTORS}", pool.vectors)
     with pa.OSFile(f"{path}/{TEXTS}", "wb") as sink, pa.ipc.new_file(sink, _SCHEMA) as writer:
         writer.write_table(pa.table([pool.texts], schema=_SCHEMA))
-    complete = replace(pool.manifest, files=folder.described(path, FILES))
+    files: tuple[str, ...] = FILES
+    if pool.encoder is not None:
+        lsa.save(path, pool.encoder)
+        files += lsa.FILES
+    complete = replace(pool.manifest, files=folder.described(path, files))
     with open(f"{path}/{MANIFEST}", "w", encoding="utf-8") as stream:
         stream.write(complete.to_json())
     return complete
@@ -157,6 +178,7 @@ def open_pool(path: str, digest: str | None = None) -> Pool:
     try:
         vectors = np.load(f"{path}/{VECTORS}", mmap_mode="r", allow_pickle=False)
         table = pa.ipc.open_file(pa.memory_map(f"{path}/{TEXTS}")).read_all()
+        encoder = lsa.mapped(path) if manifest.carries_encoder else None
         fits = (
             table.schema == _SCHEMA
             and (len(table), table["text"].null_count) == (manifest.texts, 0)
@@ -171,7 +193,12 @@ def open_pool(path: str, digest: str | None = None) -> Pool:
         raise ArtefactError(
             f"holds files of other sizes or values than its {MANIFEST} says; build it again"
         )
-    return Pool(manifest, table["text"].combine_chunks(), vectors)
+    if encoder is not None and encoder.description != manifest.encoder:
+        raise ArtefactError(
+            "carries an encoder that reads texts by another tokeniser than this machine's, "
+            f"{DESCRIPTION}, or is not the one that its {MANIFEST} describes; build it again"
+        )
+    return Pool(manifest, table["text"].combine_chunks(), vectors, encoder)
 
 
 def _are_short_and_whole(vectors: npt.NDArray[np.float32]) -> bool:

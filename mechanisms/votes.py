@@ -132,12 +132,15 @@ class Votes:
         return found
 
 
-def shares(noisy: Sums, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
-    """Return each chosen item's share of its stratum's chosen votes, float64; others have 0.
+def weights(noisy: Sums, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+    """Return the weight of each chosen sum among those of its stratum, float64; others have 0.
 
-    The chosen items must have votes above zero.
+    The chosen sums must be above zero. All strata that have any weigh the same. Weights are 1 on
+    average, as those of documents without any are: a loss that adds up weighted terms stays in
+    proportion to a penalty beside it.
     """
     votes = np.where(chosen, noisy, 0)
-    totals = np.maximum(1, votes.sum(axis=1, keepdims=True))
-    found: npt.NDArray[np.float64] = votes / totals
+    totals = votes.sum(axis=1, keepdims=True)
+    each = chosen.sum() / max(1, chosen.any(axis=1).sum())
+    found: npt.NDArray[np.float64] = votes / np.maximum(1, totals) * each
     return found

@@ -662,7 +662,8 @@ def build_pool(
         output: an empty place for the pool.
         provenance: of the documents and of the encoder's training data; it must be public.
         text: the column of the text.
-        encoder: a folder, or the name, of a sentence-transformers model.
+        encoder: a folder, or the name, of a sentence-transformers model, or `lsa`: one by the
+            texts' own words, which the pool carries.
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
 
     Raises:

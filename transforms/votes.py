@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from quietcorpus.indexes.lsa import Lsa
 from quietcorpus.indexes.pool import Pool
 from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.mechanisms.encoding import Value
@@ -17,7 +18,7 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.votes import Sums, Votes
 from quietcorpus.transforms.array_sums import AddCounts, PartialSum
 from quietcorpus.transforms.artefacts.encoder import Encoder, EncoderSource
-from quietcorpus.transforms.artefacts.pool import PoolSource
+from quietcorpus.transforms.artefacts.pool import CarriedEncoder, PoolSource
 from quietcorpus.transforms.errors import redacted
 from quietcorpus.transforms.metrics import Progress
 from quietcorpus.transforms.parts import require_all
@@ -64,7 +65,7 @@ class Voting:
     votes: Votes
     pool: PoolSource
     texts: int
-    encoder: EncoderSource
+    encoder: EncoderSource | CarriedEncoder
     strata: Strata | None = None
 
     @property
@@ -83,11 +84,10 @@ class Voting:
             "strata": {"column": strata.column, "labels": strata.labels} if strata else None,
         }
 
-    def sums(self, documents: Documents, pool: Pool, encoder: Encoder) -> Sums:
+    def sums(self, documents: Documents, pool: Pool, encoder: Encoder | Lsa) -> Sums:
         """Add up the votes of some documents, each of which depends on that document alone."""
         strata = self.strata_of(documents)
-        voters = np.flatnonzero(strata >= 0)
-        items = self.items(documents, voters, pool, encoder)
+        voters, items = self.ballots(documents, np.flatnonzero(strata >= 0), pool, encoder)
         return self.votes.sums(items, strata[voters], self.shape)
 
     def strata_of(self, documents: Documents) -> npt.NDArray[np.int64]:
@@ -96,12 +96,22 @@ class Voting:
             return np.zeros(len(documents.rows), dtype=np.int64)
         return self.strata.numbers(documents)
 
-    def items(
-        self, documents: Documents, voters: npt.NDArray[np.int64], pool: Pool, encoder: Encoder
-    ) -> npt.NDArray[np.int64]:
-        """Return the texts that the documents of these numbers vote for, int64 (n, nearest)."""
-        texts = documents.texts.take(pa.array(voters)).to_pylist()
-        return pool.nearest(on_grid(encoder.encode(texts)), self.votes.nearest)
+    def ballots(
+        self,
+        documents: Documents,
+        among: npt.NDArray[np.int64],
+        pool: Pool,
+        encoder: Encoder | Lsa,
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return those of the documents of these numbers that vote, and the texts they vote for.
+
+        A document whose embedding is zero is near nothing, and does not vote. The numbers are
+        int64 (n,), and the texts' numbers int64 (n, nearest).
+        """
+        texts = documents.texts.take(pa.array(among)).to_pylist()
+        vectors = on_grid(encoder.encode(texts))
+        somewhere = vectors.any(axis=1)
+        return among[somewhere], pool.nearest(vectors[somewhere], self.votes.nearest)
 
     def release(self, sums: Sums, key: ReleaseKey) -> Sums:
         """Release the noisy sums of a corpus, from the exact ones."""

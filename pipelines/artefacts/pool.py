@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from quietcorpus.indexes import lsa
 from quietcorpus.indexes.folder import MANIFEST
+from quietcorpus.indexes.lsa import Lsa
 from quietcorpus.indexes.pool import MOST_TEXTS, Pool, PoolManifest, save
 from quietcorpus.mechanisms.deep_candidate import UNIT, on_grid
 from quietcorpus.pipelines.artefacts.public_documents import texts
@@ -39,7 +42,8 @@ def build(
             "learnt; build it from public documents, with an encoder of public data"
         )
     Output(output).require_writable()
-    found = EncoderSource.resolve("encoder", encoder)
+    # A model that cannot be had is told before the documents are read.
+    model = EncoderSource.resolve("encoder", encoder) if encoder != lsa.NAME else None
     documents = [one for own in texts(Corpus(source, text)) for one in own.to_pylist()]
     listed, empty = _distinct(documents)
     if not listed:
@@ -49,29 +53,51 @@ def build(
             f"source: {source} has {len(listed):,} different texts; give at most {MOST_TEXTS:,}, "
             "such as a sample"
         )
-    vectors = on_grid(_encoded(found.open(), listed, progress=progress))
-    kept = apart(vectors)
+    opened = _fitted(source, listed) if model is None else model.open()
+    vectors = on_grid(_encoded(opened, listed, progress=progress))
+    # In a small pool, the carried encoder has all texts on a subject near each other.
+    kept = apart(vectors) if model else list(range(len(listed)))
     manifest = PoolManifest(
         provenance="public",
         guarantee=None,
         source={"pattern": places.without_folders(source), "documents": len(documents)},
-        encoder={
-            "name": places.without_folders(found.name),
-            "sha256": found.digest,
-            "dimensions": vectors.shape[1],
-        },
+        encoder=_described(opened, model),
         texts=len(kept),
         left_out={
             "empty": empty,
             "equal": len(documents) - empty - len(listed),
             "near": len(listed) - len(kept),
         },
-        near=NEAR,
+        near=NEAR if model else None,
         builder=f"quietcorpus {quietcorpus_version()}",
     )
     chosen = pa.array([listed[number] for number in kept], pa.large_string())
     with Output(output).folder(last=MANIFEST) as folder:
-        return save(folder, Pool(manifest, chosen, vectors[kept]))
+        own = opened if isinstance(opened, Lsa) else None
+        return save(folder, Pool(manifest, chosen, vectors[kept], own))
+
+
+def _fitted(source: str, listed: Sequence[str]) -> Lsa:
+    """Make the encoder that a pool of these texts carries; raises InputError for too few."""
+    try:
+        return lsa.fit(pa.array(listed, pa.large_string()))
+    except lsa.TooFewTexts as error:
+        raise InputError(
+            f"source: {source} is too small for the encoder {lsa.NAME}: {error}; give more "
+            "documents, or another encoder"
+        ) from None
+
+
+def _described(opened: Encoder | Lsa, model: EncoderSource | None) -> Mapping[str, Any]:
+    """Return what the pool's manifest says of the encoder."""
+    if isinstance(opened, Lsa):
+        return opened.description
+    assert model is not None
+    return {
+        "name": places.without_folders(model.name),
+        "sha256": model.digest,
+        "dimensions": opened.dimensions,
+    }
 
 
 def _distinct(documents: Sequence[str]) -> tuple[list[str], int]:
@@ -87,7 +113,9 @@ def _distinct(documents: Sequence[str]) -> tuple[list[str], int]:
     return list(first.values()), empty
 
 
-def _encoded(encoder: Encoder, listed: Sequence[str], *, progress: bool) -> npt.NDArray[np.float32]:
+def _encoded(
+    encoder: Encoder | Lsa, listed: Sequence[str], *, progress: bool
+) -> npt.NDArray[np.float32]:
     """Return the embedding of every text, float32 (n, d), of its beginning if it is long."""
     starts = range(0, len(listed), _CHUNK)
 

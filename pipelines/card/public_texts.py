@@ -58,7 +58,7 @@ class PublicTextsMechanism(Mechanism):
         return {
             layout.TEXTS: FileFormat(
                 f"the public texts that stand out of the noise{by}: `id` is their number in the "
-                f"pool, and `weight` their share of the votes of all texts here{own}",
+                f"pool, and `weight`, of mean 1, goes by their share of the votes{own}",
                 ("id", *label, "text", "weight"),
             ),
             layout.VOTES: FileFormat(
@@ -132,12 +132,13 @@ def _check_texts(output: str, mechanism: PublicTextsMechanism) -> None:
     noisy = votes["votes"].to_numpy().reshape(shape)
     chosen = noisy >= mechanism.least_votes
     totals = np.where(chosen, noisy, 0).sum(axis=1, keepdims=True)
-    weights = (noisy / np.maximum(1, totals))[chosen]
+    each = chosen.sum() / max(1, chosen.any(axis=1).sum())
+    weights = (noisy / np.maximum(1, totals) * each)[chosen]
     if _places(texts, mechanism) != _listed(chosen, labels) or not np.array_equal(
         texts["weight"].to_numpy(), weights
     ):
         raise InputError(
-            f"{output}/{layout.TEXTS}: not the texts whose votes stand out, with their shares"
+            f"{output}/{layout.TEXTS}: not the texts whose votes stand out, with their weights"
         )
 
 

@@ -158,7 +158,13 @@ def build_candidates(source: str, output: str, **given: Any) -> Iterator[str]:
     "The provenance of the texts and of the encoder's training data; it must be public."
 )
 @text_option
-@_encoder_option
+@click.option(
+    "--encoder",
+    default="all-MiniLM-L6-v2",
+    show_default=True,
+    help="A folder, or the name, of a sentence-transformers model, or lsa: one by the texts' own "
+    "words, which the pool carries.",
+)
 @quiet_option
 def build_pool(source: str, output: str, **given: Any) -> Iterator[str]:
     """Make a pool of the public texts at SOURCE, for `kind: public-texts`.

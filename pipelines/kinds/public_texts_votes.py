@@ -12,9 +12,10 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
+from quietcorpus.indexes.pool import PoolManifest
 from quietcorpus.mechanisms.clipped_sum import STEPS
 from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Spending, UserPrivacy
-from quietcorpus.mechanisms.votes import STANDS_OUT, Sums, Votes, shares
+from quietcorpus.mechanisms.votes import STANDS_OUT, Sums, Votes, weights
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card.weakness import Weakness, of_unchosen
 from quietcorpus.pipelines.kinds.embeddings_users import versions_of
@@ -25,8 +26,8 @@ from quietcorpus.pipelines.kinds.tables import Tables, WriteTables
 from quietcorpus.pipelines.spec.public_texts import PublicTextsSpec
 from quietcorpus.pipelines.storage import layout, places
 from quietcorpus.pipelines.storage.files import rows_of
-from quietcorpus.transforms.artefacts.encoder import EncoderSource
-from quietcorpus.transforms.artefacts.pool import PoolSource
+from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
+from quietcorpus.transforms.artefacts.pool import CarriedEncoder, PoolSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.identifiers import TAG
 from quietcorpus.transforms.shards import TALLIES, Tally, Written
@@ -119,6 +120,7 @@ class PublicTextsKind(Kind):
             "norm": STEPS,
             "noise_multiplier": str(votes.noise.noise_multiplier),
             "least_votes": math.ceil(STANDS_OUT * votes.noise.deviation),
+            "encoder": places.without_folders(self.voting.encoder.name),
             "encoder_precision": self.voting.encoder.arithmetic,
             "encoder_software": self.voting.encoder.software,
             "software": self._software,
@@ -154,9 +156,25 @@ def voting_by(spec: PublicTextsSpec, votes: Votes) -> Voting:
             f"mechanism.strata.labels: with {manifest.texts:,} texts they make {sums:,} sums; "
             f"give fewer labels, or a smaller pool, for at most {MOST_SUMS:,}"
         )
-    encoder = EncoderSource.resolve("mechanism.encoder", spec.encoder)
-    encoder.check(manifest.encoder, "pool")
+    encoder = _encoder(spec.encoder, source, manifest)
     return Voting(votes, source, manifest.texts, encoder, strata)
+
+
+def _encoder(
+    name: str | None, pool: PoolSource, manifest: PoolManifest
+) -> EncoderSource | CarriedEncoder:
+    """Find the encoder of a pool; raises InputError if the spec names another one."""
+    if manifest.carries_encoder:
+        carried = CarriedEncoder(pool, manifest.encoder["name"], manifest.encoder["sha256"])
+        if name not in (None, carried.name):
+            raise InputError(
+                f"mechanism.encoder: {name} is not the encoder of {pool.uri}, which carries its "
+                "own; drop the key, or build a pool with this one"
+            )
+        return carried
+    found = EncoderSource.resolve("mechanism.encoder", name or PACKAGED)
+    found.check(manifest.encoder, "pool")
+    return found
 
 
 _OF_DOCUMENTS = (
@@ -184,7 +202,7 @@ def tables(voting: Voting, noisy: Sums, _: None = None) -> Tables:
     texts = voting.pool.open().texts
     columns = _places(voting, chosen)
     columns["text"] = texts.take(columns["id"])
-    columns["weight"] = pa.array(shares(noisy, chosen)[chosen])
+    columns["weight"] = pa.array(weights(noisy, chosen)[chosen])
     yield layout.TEXTS, pa.table(columns)
     yield layout.VOTES, pa.table(_places(voting, every) | {"votes": pa.array(noisy.ravel())})
 

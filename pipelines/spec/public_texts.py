@@ -92,11 +92,12 @@ class PublicTextsSpec(MechanismSpec):
     ] = None
     delta: Annotated[Delta, Field(description="well below 1 / documents, or 1 / `users`")]
     encoder: Annotated[
-        str,
+        Annotated[str, Field(min_length=1)] | None,
         Field(
-            min_length=1, description="a sentence-transformers model, by name or path; the pool's"
+            description="the pool's; left out, the one that the pool carries, or "
+            f"{PACKAGED}; else a sentence-transformers model, by name or path"
         ),
-    ] = PACKAGED
+    ] = None
     nearest: Annotated[
         Count, at_most(MOST_NEAREST, "how many texts of the pool a document votes for")
     ] = 20

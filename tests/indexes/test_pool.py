@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from manifests import PRIVATE, digest_of, edit
 
+from quietcorpus.indexes import lsa, tokenizer
 from quietcorpus.indexes.folder import ArtefactError
 from quietcorpus.indexes.pool import MOST_TEXTS, Pool, PoolManifest, open_pool, save
 
@@ -85,6 +86,65 @@ def test_a_spoiled_manifest_is_refused(folder: Path, name: str) -> None:
     edit(folder, change)
     with pytest.raises(ArtefactError, match=message) as caught:
         open_pool(str(folder))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.fixture
+def carrying(tmp_path: Path) -> Path:
+    """A pool that carries its encoder."""
+    folder = tmp_path / "carrying"
+    folder.mkdir()
+    texts = pa.array(["one word", "another word", "one other"] * 5, pa.large_string())
+    encoder = lsa.fit(texts)
+    vectors = encoder.encode(texts.to_pylist()[:3]) // 2**9
+    made = manifest(3, vectors.shape[1], encoder=encoder.description)
+    save(str(folder), Pool(made, texts[:3], vectors, encoder))
+    return folder
+
+
+def test_a_pool_carries_its_encoder(carrying: Path) -> None:
+    # Kills: an encoder that is lost, or whose files are not in the pool's digest.
+    found = open_pool(str(carrying), digest_of(carrying))
+    assert found.manifest.carries_encoder
+    assert found.encoder is not None
+    assert found.encoder.vocabulary.terms.to_pylist() == ["another", "one", "other", "word"]
+    assert {file["path"] for file in found.manifest.files} == {
+        "texts.arrow",
+        "vectors.npy",
+        "terms.arrow",
+        "word_vectors.npy",
+    }
+
+
+@pytest.mark.parametrize("name", ["terms.arrow", "word_vectors.npy"])
+def test_a_damaged_encoder_is_refused(carrying: Path, name: str) -> None:
+    content = bytearray((carrying / name).read_bytes())
+    content[-1] ^= 1
+    (carrying / name).write_bytes(content)
+    with pytest.raises(ArtefactError, match=f"is damaged: {name}"):
+        open_pool(str(carrying))
+
+
+OTHER_ENCODERS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
+    "not named": (lambda c: c["encoder"].pop("tokenizer"), "values that no pool has"),
+    "half of it": (lambda c: c["files"].pop(), "values that no pool has"),
+    "none of it": (lambda c: c.update(files=c["files"][:2]), "values that no pool has"),
+    "of another digest": (lambda c: c["encoder"].update(sha256="1" * 64), "is not the one that"),
+    "of another Unicode": (
+        lambda c: c["encoder"]["tokenizer"].update(unicode="1.0.0"),
+        "carries an encoder that reads texts by another tokeniser than this machine's",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_ENCODERS)
+def test_an_encoder_that_is_not_the_pools_is_refused(carrying: Path, name: str) -> None:
+    # Workers whose tokeniser differs would give a document other votes.
+    assert tokenizer.LAW["unicode"] != "1.0.0"
+    change, message = OTHER_ENCODERS[name]
+    edit(carrying, change)
+    with pytest.raises(ArtefactError, match=message) as caught:
+        open_pool(str(carrying))
     assert "\n" not in str(caught.value)
 
 

@@ -18,7 +18,7 @@ from running import run
 from quietcorpus.mechanisms.clipped_sum import STEPS
 from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.votes import Votes, shares
+from quietcorpus.mechanisms.votes import Votes, weights
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.artefacts.pool import PoolSource
 from quietcorpus.transforms.errors import StageError
@@ -61,6 +61,13 @@ def test_documents_vote_in_the_stratum_of_their_label() -> None:
     assert whole.sum() == 8 * 2 * weight
     none = voting(strata=Strata("label", ("q",))).sums(given, LETTERS, Letters())  # type: ignore[arg-type]
     assert not none.any()
+
+
+def test_a_document_of_no_direction_votes_for_nothing() -> None:
+    # Kills: votes for the first texts of the pool, by ties, of every document without a known word.
+    given = documents(["q", "w", "", "q"], ["a", "a", "a", "b"])
+    found = voting(strata=Strata("label", ("a", "b"))).sums(given, LETTERS, Letters())  # type: ignore[arg-type]
+    assert (found / EXACT.weight).tolist() == [[1, 0, 0, 0, 1], [0] * 5]
 
 
 def test_labels_of_other_types_are_their_text() -> None:
@@ -164,6 +171,6 @@ def test_without_signal_weights_are_flat() -> None:
     noisy = votes.release(sums, ReleaseKey.fresh().stage("votes", 1))
     chosen = votes.stand_out(noisy)
     assert chosen.all()
-    weights = shares(noisy, chosen)[0]
+    found = weights(noisy, chosen)[0]
     spread = np.hypot(np.sqrt(400), float(votes.noise.deviation) / votes.weight)
-    assert np.abs(weights - 1 / 50).max() < 6 * spread / (400 * 50)
+    assert np.abs(found - 1).max() < 6 * spread / 400

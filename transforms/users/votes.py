@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import apache_beam as beam
 import numpy as np
 
+from quietcorpus.indexes.lsa import Lsa
 from quietcorpus.indexes.pool import Pool
 from quietcorpus.mechanisms.clipped_sum import dither
 from quietcorpus.mechanisms.encoding import Value
@@ -54,7 +55,7 @@ class UserVoting(Voting):
         return {**super().stage_parameters, **self.own.stage_parameters, "users": users}
 
     def votes_of_users(
-        self, documents: Documents, pool: Pool, encoder: Encoder, key: ReleaseKey
+        self, documents: Documents, pool: Pool, encoder: Encoder | Lsa, key: ReleaseKey
     ) -> Iterator[tuple[bytes, int, Sums]]:
         """Yield each document's user, group and votes, which depend on that document alone.
 
@@ -67,8 +68,9 @@ class UserVoting(Voting):
             user is not None and group != NO_BUDGET
             for user, group in zip(users, groups, strict=True)
         ]
-        voters = np.flatnonzero((strata >= 0) & has_part)
-        items = self.items(documents, voters, pool, encoder)
+        voters, items = self.ballots(
+            documents, np.flatnonzero((strata >= 0) & has_part), pool, encoder
+        )
         places = self.votes.places(items, strata[voters], self.shape)
         votes = np.full_like(places, self.votes.weight)
         ballots = dict(zip(voters.tolist(), zip(places, votes, strict=True), strict=True))

@@ -6,10 +6,13 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from encoders import make_small
+from public_pools import TOPICS, texts_on
 
 import quietcorpus as qc
+from quietcorpus.indexes import lsa
 from quietcorpus.indexes.pool import open_pool
 from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.pipelines.artefacts import pool as job
@@ -51,6 +54,39 @@ def test_equal_texts_are_joined_and_empty_ones_left_out(tmp_path: Path, encoder:
     expected = on_grid(source.open().encode(found.texts.to_pylist()))
     np.testing.assert_array_equal(found.vectors, expected)
     assert made.encoder["sha256"] == source.digest
+
+
+def test_a_pool_of_the_encoder_lsa_carries_it(tmp_path: Path) -> None:
+    # Kills: an encoder of other texts than the pool's, one that is not saved, vectors that are not
+    # the encoder's, texts that are joined because they are on one subject.
+    given = [*texts_on(list(TOPICS), 10, 1), "", texts_on(list(TOPICS), 1, 1)[0].upper()]
+    source = write(tmp_path, given)
+    made = qc.build_pool(source, tmp_path / "pool", provenance="public", encoder="lsa")
+    found = open_pool(str(tmp_path / "pool"))
+    assert found.encoder is not None
+    assert made.encoder == found.encoder.description
+    assert made.encoder["name"] == "lsa"
+    assert found.texts.to_pylist() == given[:50]
+    assert made.left_out == {"empty": 1, "equal": 1, "near": 0}
+    assert made.lines()[0] == (
+        "texts         50 of 52 documents; left out: 1 empty, 1 equal to another"
+    )
+    again = lsa.fit(pa.array(given[:50], pa.large_string()))
+    assert again.description == made.encoder
+    expected = on_grid(found.encoder.encode(found.texts.to_pylist()))
+    np.testing.assert_array_equal(found.vectors, expected)
+    with pytest.raises(qc.InputError) as caught:
+        qc.build_pool(
+            write(tmp_path, ["few texts", "are here"], "few.jsonl"),
+            tmp_path / "none",
+            provenance="public",
+            encoder="lsa",
+        )
+    assert str(caught.value) == (
+        f"source: {tmp_path}/few.jsonl is too small for the encoder lsa: an analysis takes two "
+        "terms or more, each in 5 texts; give more documents, or another encoder"
+    )
+    assert not (tmp_path / "none").exists()
 
 
 def test_near_texts_are_joined_to_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
