@@ -16,6 +16,7 @@ training, whose noise is bound to every byte of the software.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -26,7 +27,7 @@ from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -41,13 +42,20 @@ from quietcorpus.indexes.recoder import WIDTHS, Recoder
 from quietcorpus.indexes.sentences import NAME
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.deep_candidate import on_grid
+from quietcorpus.mechanisms.encoding import Value
+from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 from quietcorpus.pipelines.engine.engine import Engine
+from quietcorpus.pipelines.kinds.embeddings_trained import TrainedEmbeddingsKind
+from quietcorpus.pipelines.kinds.prepare import prepare
 from quietcorpus.pipelines.release.release import release
 from quietcorpus.pipelines.spec.loading import load_spec
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.reading.documents import Plan
 
 TABLE = Path(__file__).with_name("release_bytes.json")
+LAWS = Path(__file__).with_name("stage_laws.json")
+WITHOUT_NOISE = {("shards", 1), ("claim", 1)}
+"""Stages of all kinds, by which documents are spread over files, and runs told apart."""
 LIBRARIES = ("cryptography", "numba", "numpy", "pyarrow", "scipy", "sentencex")
 HERE = "/proc/self/cwd"
 """A path of the corpus that is the same in every folder: noise is bound to a document's place."""
@@ -157,19 +165,45 @@ def fixed(folder: Path) -> Iterator[None]:
         yield
 
 
-def digests(name: str) -> dict[str, str]:
-    """Make a release in this folder; the SHA-256 of its files but the card's two."""
+class Made(NamedTuple):
+    """A release: the SHA-256 of its files but the card's two, and what it was drawn from.
+
+    Attributes:
+        digests: by the path.
+        stages: the name and the version of every stage that was opened.
+        laws: what the kind says of them.
+    """
+
+    digests: dict[str, str]
+    stages: set[tuple[str, int]]
+    laws: Mapping[str, int] | None
+
+
+@functools.cache
+def made(name: str) -> Made:
+    """Make a release in this folder."""
     block = {"kind": name.split(",", maxsplit=1)[0], **KINDS[name]}
     spec = {"release": "golden", "input": {"path": f"{HERE}/corpus.parquet"}, "mechanism": block}
     Path("spec.yaml").write_text(json.dumps(spec | {"output": f"{HERE}/out-{name}"}))
-    release(load_spec("spec.yaml"), Engine([], 1), lambda: None)
+    stages: set[tuple[str, int]] = set()
+    own = ReleaseKey.stage
+
+    def recorded(key: ReleaseKey, stage: str, version: int, /, **parameters: Value) -> Keystream:
+        stages.add((stage, version))
+        return own(key, stage, version, **parameters)
+
+    loaded = load_spec("spec.yaml")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ReleaseKey, "stage", recorded)
+        release(loaded, Engine([], 1), lambda: None)
     out = Path(f"out-{name}")
     files = {str(path.relative_to(out)): path for path in out.rglob("*") if path.is_file()}
-    return {
+    digests = {
         path: hashlib.sha256(file.read_bytes()).hexdigest()
         for path, file in sorted(files.items())
         if path in PINNED.get(name, files) and path not in ("release.json", "README.md")
     }
+    return Made(digests, stages, prepare(loaded).laws)
 
 
 def installed() -> dict[str, str]:
@@ -198,12 +232,30 @@ def test_the_bytes_of_a_release_are_as_the_versions_say(
     # Kills: a draw, an order of rows, a table or an encoding that changes with no version raised.
     if installed() != known["libraries"]:
         pytest.skip(f"written with other libraries: {known['libraries']}")
-    assert digests(name) == known["releases"][name], (
+    assert made(name).digests == known["releases"][name], (
         f"a release of {name!r} has other bytes. If its values changed, raise the version of the "
         "stage that draws them, where it is opened and in the kind's `laws`, and write "
         "stage_laws.json anew; if only their order or encoding changed, nothing is raised. Either "
         "way write release_bytes.json anew, and say in the changelog what changed (Privacy)"
     )
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("name", KINDS)
+def test_a_kind_names_every_law_of_its_noise(name: str) -> None:
+    # Kills: a stage that a kind draws from and does not name, or names by an older version: another
+    # law's run then finishes what this one's has begun to publish, and two draws are told as one.
+    stages, laws = made(name).stages, made(name).laws
+    assert laws is not None
+    assert stages - WITHOUT_NOISE <= set(laws.items())
+    known = json.loads(LAWS.read_text())
+    versions = {(stage.split(",")[0], law["version"]) for stage, law in known.items()}
+    assert set(laws.items()) <= versions
+
+
+def test_a_training_can_be_finished_by_no_other_version() -> None:
+    # Kills: a training that names its stages, whose noise another version draws independently.
+    assert TrainedEmbeddingsKind.laws is None
 
 
 def test_the_libraries_are_those_that_are_installed_here(known: Mapping[str, Any]) -> None:
@@ -223,7 +275,7 @@ def main(table: Path) -> None:
     """Write the table anew."""
     table = table.resolve()
     with TemporaryDirectory() as folder, fixed(Path(folder)):
-        releases = {name: digests(name) for name in KINDS}
+        releases = {name: made(name).digests for name in KINDS}
     content = {"libraries": installed(), "releases": releases}
     table.write_text(json.dumps(content, indent=2) + os.linesep)
 
