@@ -31,6 +31,7 @@ MASTER_KEY = "the master key"
 _VERSION = 2
 _ATTEMPTS = 16
 _WITHDRAWN = "withdrawn"  # the `run` of a claim of version 1 that is withdrawn
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}")  # it is shown in one line
 _PATH = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)*")
 _SHARD = re.compile(r"(data/part-)\d+(-of-\d+\.parquet)")
 _SHARDS = re.compile(r"data/part-\*-of-\d+\.parquet")
@@ -114,7 +115,9 @@ class Claim:
         claim = cls(**fields | {"stagings": tuple(fields["stagings"])})
         own = [is_staging(staging, output) for staging in claim.stagings]
         files = [_PATH.fullmatch(path) or _SHARDS.fullmatch(path) for path in claim.published]
-        if claim.version not in (1, _VERSION) or not own or not all([*own, *files]):
+        named = [_NAME.fullmatch(claim.run.release), _NAME.fullmatch(claim.run.software or "0")]
+        known = claim.version in (1, _VERSION) and isinstance(claim.run.asked, dict)
+        if not known or not own or not all([*own, *files, *named, claim.beats + 1]):
             raise ValueError
         return claim
 
@@ -154,7 +157,8 @@ def read(output: str) -> tuple[Claim, str] | None:
         return Claim.parse(found[0], output), found[1]
     except (ValueError, TypeError, KeyError, AttributeError):
         raise InputError(
-            f"output: {uri} is not a claim that this version knows; delete it"
+            f"output: {uri} is not a claim that this version knows; free the output with the "
+            "version that wrote it, or delete it"
         ) from None
 
 

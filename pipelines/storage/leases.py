@@ -89,6 +89,10 @@ class Lease:
         while not self._ended.wait(BEAT_SECONDS):
             try:
                 if not self._rewrite():
+                    if not self._ended.is_set():
+                        _LOGGER.warning(
+                            "the claim on %s is lost: nothing will be published", self._output
+                        )
                     return
                 warned = False
             except Exception:  # every object store's client has its own

@@ -28,12 +28,12 @@ def release_claim(output: str, reason: str) -> list[str]:
     """
     if not reason.strip():
         raise InputError("reason: is empty; say why the claim may be released")
-    if storage.exists(f"{output}/{layout.CARD}"):
-        raise _complete(output)
     if is_local(output):
         _release_local(output)
         _LOGGER.info("deleted what runs that died have left beside %s: %s", output, reason)
         return []
+    if storage.exists(f"{output}/{layout.CARD}"):
+        raise _complete(output)
     found = claims.read(output)
     if found is None:
         raise InputError(f"output: no run has a claim on {output}; there is nothing to release")
@@ -92,5 +92,5 @@ def _release(claim: Claim, version: str, output: str) -> None:
 
 def _complete(output: str) -> InputError:
     return InputError(
-        f"output: {output} holds a release; repeat its run with `if_exists=ok`, which tidies up"
+        f"output: {output} holds a release; `quietcorpus release --if-exists=ok` tidies up after it"
     )

@@ -313,4 +313,4 @@ quietcorpus.pipelines.storage.publishing.Claimed._create = fails
 def test_a_damaged_claim_is_named(remote: Workspace, s3: S3Server) -> None:
     s3.client().put_object(Bucket=BUCKET, Key=CLAIM, Body=json.dumps({"run": 1}).encode())
     message = remote.error_of(remote.run("release", "spec.yaml"))
-    assert f"s3://{BUCKET}/{CLAIM} is not a claim that this version knows; delete it" in message
+    assert f"s3://{BUCKET}/{CLAIM} is not a claim that this version knows; free" in message

@@ -211,3 +211,17 @@ def test_a_forged_claim_names_no_other_files(output: str, path: str) -> None:
     stores.replace(claim_of(output), forged.content, version)
     with pytest.raises(InputError, match="is not a claim that this version knows"):
         claims.read(output)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"release": "a\nb"}, {"software": "\x1b[2J"}, {"asked": ["x"]}, {"release": None}],
+    ids=str,
+)
+def test_a_forged_claim_is_shown_in_no_error(output: str, fields: dict[str, Any]) -> None:
+    # Kills: a claim that writes lines, or a terminal's commands, into the log of who reads it.
+    forged = replace(take(output, OLD), run=replace(OLD, **fields))
+    (_, version) = claims.read(output) or ("", "")
+    stores.replace(claim_of(output), forged.content, version)
+    with pytest.raises(InputError, match="is not a claim that this version knows"):
+        take(output, NEW)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from s3_server import BUCKET, S3Server
 
-from quietcorpus.pipelines.storage import claims, leases
+from quietcorpus.pipelines.storage import claims, leases, releasing
 from quietcorpus.pipelines.storage.claims import Run, take
 from quietcorpus.pipelines.storage.leases import Lease
 from quietcorpus.pipelines.storage.releasing import release_claim
@@ -94,15 +94,21 @@ def test_a_run_that_wakes_up_publishes_nothing(output: str, s3: S3Server) -> Non
     assert s3.keys("claims/") == []
 
 
-def test_a_withdrawn_claim_is_released(output: str, s3: S3Server) -> None:
-    # Kills: an undo that was cut short and that wedges the output for ever.
+def test_a_withdrawn_claim_is_released(
+    output: str, s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Kills: an undo that was cut short and that wedges the output for ever; and one that wakes up
+    # and deletes beside the command, under the same claim.
     lease = Lease(output, take(output, RUN))
     lease.change(published=("README.md",))
     assert lease.withdraw()
     lease.end()
     put(s3, "claims/out/README.md")
     time.sleep(STALE_SECONDS + 1.1)
+    stood = []
+    monkeypatch.setattr(releasing, "abort_uploads_of", lambda _: stood.append(lease.stands))
     assert release_claim(output, REASON) == []
+    assert stood == [False]
     assert s3.keys("claims/") == []
 
 
@@ -124,7 +130,7 @@ def test_a_release_is_never_deleted(output: str, s3: S3Server) -> None:
     died(output, "README.md", "release.json")
     put(s3, "claims/out/README.md", "claims/out/release.json")
     before = s3.keys("claims/")
-    with pytest.raises(InputError, match="holds a release; repeat its run with `if_exists=ok`"):
+    with pytest.raises(InputError, match="holds a release; `quietcorpus release --if-exists=ok`"):
         release_claim(output, REASON)
     assert s3.keys("claims/") == before
 
