@@ -23,6 +23,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from s3_server import BUCKET, S3Server
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.pipelines.storage.claims import Run
 from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.transforms.shards import data_file, write_tables
 
@@ -63,7 +64,7 @@ def measure(place: str, output: str, table: pa.Table) -> None:
 def release(output: str, table: pa.Table, *, sealed: bool) -> tuple[float, float]:
     """Return the seconds to stage and to publish a release."""
     key = ReleaseKey(os.urandom(32)) if sealed else None
-    with Output(output).staging("sealing", os.urandom(16).hex(), key) as place:
+    with Output(output).staging(Run("sealing", os.urandom(16).hex()), key) as place:
         begun = time.perf_counter()
         files = [
             write_tables([table], table.schema, data_file(number, FILES), place.staging, key)

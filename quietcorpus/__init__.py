@@ -25,6 +25,7 @@ from quietcorpus.api import (
     evaluate,
     reconstruct,
     release,
+    release_claim,
     search_report,
     verify,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "ledger",
     "reconstruct",
     "release",
+    "release_claim",
     "search_report",
     "verify",
 ]

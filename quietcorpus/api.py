@@ -113,6 +113,31 @@ def release(
 
 
 @process_restored()
+def release_claim(output: Place, reason: str) -> list[str]:
+    """Free an output from a run that died and that nobody will repeat; return what is left there.
+
+    What the run has staged, uploaded and published without its card is deleted. The files that are
+    left are of no run that this version knows. A ledger gives nothing back by that: see
+    `quietcorpus.ledger.release_reservation`.
+
+    Args:
+        output: the place where the release was to be.
+        reason: kept in the log.
+
+    Raises:
+        InputError: there is nothing to release, or a release.
+        Unavailable: the run is alive, or gave a sign of life less than 15 minutes ago.
+    """
+    from quietcorpus.pipelines.storage import reachable, releasing
+    from quietcorpus.pipelines.storage.stores import is_supported
+
+    uri = absolute(output)
+    if is_supported(uri):
+        reachable.require([reachable.Need("output", uri, verb) for verb in ("list", "write")])
+    return releasing.release_claim(uri, reason)
+
+
+@process_restored()
 def verify(release: Place, *, ledger: Place | None = None) -> Card:
     """Check every file of a release against its card, and refuse files that it does not list.
 

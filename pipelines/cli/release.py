@@ -1,4 +1,4 @@
-"""`quietcorpus release`, `quietcorpus verify` and `quietcorpus reconstruct`."""
+"""`quietcorpus release`, `release-claim`, `verify` and `reconstruct`."""
 
 from __future__ import annotations
 
@@ -111,6 +111,26 @@ def release(spec: str, **given: Any) -> Iterator[str]:
     note = " (complete already; nothing was done)" if existed else ""
     yield f"release   {load_spec(spec).output}{note}"
     yield from _lines(card)
+
+
+@command(
+    "release-claim",
+    short_help="Free an output from a run that died.",
+    note="; the claim was not released",
+)
+@click.argument("output")
+@click.option("--reason", required=True, help="The reason, which the log keeps.")
+def release_claim(output: str, reason: str) -> Iterator[str]:
+    """Free OUTPUT from a run that died and that nobody will repeat.
+
+    What the run has staged, uploaded and published without its release.json is deleted, and then
+    its claim. That is refused while the run is alive: until it gave no sign of life for 15 minutes,
+    or on a local disk while its process runs. A run of an earlier version may give none while it
+    is alive: stop it first. A reservation in a ledger is not given back.
+    """
+    left = api.release_claim(output, reason)
+    yield f"released  {output}"
+    yield from (f"left      {uri}: of no run that is known; see whose it is" for uri in left)
 
 
 @command(short_help="Check a release against its card.")

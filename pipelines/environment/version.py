@@ -10,7 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 _PACKAGES = ("evaluation", "indexes", "mechanisms", "pipelines", "transforms")
-_DEPENDENCIES = ("apache-beam", "cryptography", "numba", "numpy", "pyarrow", "scipy")
+_LIBRARIES = ("cryptography", "numba", "numpy", "pyarrow", "scipy")
+_DEPENDENCIES = ("apache-beam", *_LIBRARIES)
 
 
 def quietcorpus_version() -> str:
@@ -25,6 +26,11 @@ def software() -> dict[str, str]:
     """Return the name and the version of each part that runs."""
     parts = {name: version(name) for name in _DEPENDENCIES}
     return {"quietcorpus": quietcorpus_version(), "python": platform.python_version()} | parts
+
+
+def libraries() -> dict[str, str]:
+    """Return the versions of what every kind of release reads and computes with."""
+    return {"python": platform.python_version()} | {name: version(name) for name in _LIBRARIES}
 
 
 @functools.cache

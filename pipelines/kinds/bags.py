@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from types import MappingProxyType
 
 import apache_beam as beam
 import pyarrow as pa
@@ -38,6 +39,7 @@ class BagOfWordsKind(Kind):
     embedding: FileSource | None
 
     computing = ""
+    laws = MappingProxyType({"vocabulary": 1, "histogram": 1, "compression": 1, "documents": 1})
     unit_scope = UNIT_SCOPE
     has_documents = True
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import apache_beam as beam
 import numpy as np
@@ -47,6 +48,16 @@ class CountedEmbeddingsKind(UserLevelKind):
     norms: GroupNorms
 
     least_on_noise = _LEAST_ON_NOISE
+    laws = MappingProxyType(
+        {
+            "users": 1,
+            "words of users": 1,
+            "vocabulary": 1,
+            "texts of users": 1,
+            "clipping": 1,
+            "cooccurrences": 1,
+        }
+    )
 
     @classmethod
     def resolve(cls, spec: WordEmbeddingsSpec) -> CountedEmbeddingsKind:

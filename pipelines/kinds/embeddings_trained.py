@@ -47,6 +47,7 @@ class TrainedEmbeddingsKind(UserLevelKind):
     lot: int
 
     least_on_noise = _LEAST_ON_NOISE
+    laws = None  # its noise is bound to every byte of the software
 
     @classmethod
     def resolve(cls, spec: WordEmbeddingsSpec, workers: int) -> TrainedEmbeddingsKind:

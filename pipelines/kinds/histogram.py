@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import apache_beam as beam
 
@@ -31,6 +32,7 @@ class HistogramKind(Kind):
     vocabulary: VocabularyStep
 
     computing = ""
+    laws = MappingProxyType({"vocabulary": 1, "histogram": 1})
     unit_scope = UNIT_SCOPE
     has_documents = False
 

@@ -62,6 +62,15 @@ class Kind(Protocol):
         """Return the artefacts that the release uses."""
 
     @property
+    def laws(self) -> Mapping[str, int] | None:
+        """Return the version of the law of every stage that a run may open.
+
+        None if that does not say which noise it draws: then no other version of the software may
+        finish a release that this one has begun to publish.
+        """
+        return None
+
+    @property
     def cost(self) -> Guarantee:
         """Return the total cost of a run; raises InputError if it is not known before the run."""
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import apache_beam as beam
@@ -45,6 +46,7 @@ class PublicTextsKind(Kind):
     voting: Voting
 
     passes = 1
+    laws = MappingProxyType({"votes": 1})
     has_documents = False
 
     @classmethod

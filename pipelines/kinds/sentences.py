@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import apache_beam as beam
@@ -39,6 +40,7 @@ class SentencesKind(Kind):
     guarantee: SentencePrivacy
 
     passes = 1
+    laws = MappingProxyType({"sentences": 1})
     has_documents = True
 
     @classmethod

@@ -36,6 +36,7 @@ class EmbeddedWordsKind(Kind):
     words: WordsKind
 
     passes = 1
+    laws = WordsKind.laws
     has_documents = True
 
     @classmethod

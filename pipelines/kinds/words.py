@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 import apache_beam as beam
@@ -46,6 +47,7 @@ class WordsKind(Kind):
 
     passes = 1
     computing = ""
+    laws = MappingProxyType({"words": 1})
     has_documents = True
 
     @classmethod

@@ -51,7 +51,7 @@ def _difference(found: Reservation, request: Request) -> tuple[str, str]:
         return "at another cost", ""
     return (
         "by another spec or under another master key, or, as its noise decides whether there is a "
-        "release, of other documents",
+        "release, of other documents or by other software",
         "",
     )
 

@@ -18,13 +18,18 @@ from quietcorpus.pipelines.card import readme
 from quietcorpus.pipelines.card.model import Card, Reconstruction
 from quietcorpus.pipelines.card.model import File as CardFile
 from quietcorpus.pipelines.engine.parallel import Backend
-from quietcorpus.pipelines.environment.version import environment_digest, software
+from quietcorpus.pipelines.environment.version import (
+    environment_digest,
+    quietcorpus_version,
+    software,
+)
 from quietcorpus.pipelines.reconstruct.documents import documents
 from quietcorpus.pipelines.reconstruct.fit import PASSES, Fitted, SavedFactors, fit
 from quietcorpus.pipelines.reconstruct.noisy_release import NoisyRelease
 from quietcorpus.pipelines.reconstruct.part import FilePart
 from quietcorpus.pipelines.reconstruct.workers import Workers, workers
 from quietcorpus.pipelines.storage import layout
+from quietcorpus.pipelines.storage.claims import Run
 from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.pipelines.storage.places import inside
 from quietcorpus.pipelines.terminal.progress import Display
@@ -68,7 +73,7 @@ def reconstruct(
     run = hashlib.sha256(f"{source.digest} {factors} {environment_digest()}".encode()).hexdigest()
     mine = partial(scratch, f"reconstruct-{run[:32]}")
     with (
-        place.staging(source.card.release, run[:32]) as staged,
+        place.staging(_run(source, factors, run)) as staged,
         _locked(mine(), path) as folder,
         Display("reconstructing", source.documents * _STEPS, "steps", bar=progress) as display,
         workers(backend, source, mine, display.advance) as crew,
@@ -88,6 +93,12 @@ def reconstruct(
             pass
         shutil.rmtree(folder, ignore_errors=True)
     return card
+
+
+def _run(source: NoisyRelease, factors: int, identity: str) -> Run:
+    """Return the run as a claim tells it; what it makes costs nothing, by whatever software."""
+    asked = {"the release": source.digest, "the number of factors": f"{factors}"}
+    return Run(source.card.release, identity, "", asked, quietcorpus_version())
 
 
 @contextmanager

@@ -1,11 +1,21 @@
-"""The identity of a run: two runs of one identity make the same bytes."""
+"""The identity of a run: two runs of one identity make the same bytes.
+
+A ledger asks for the identity, which holds every byte of the software: what is told of a release's
+noise, it is told once. A claim on an output says only who may write there, and asks for less.
+"""
 
 from __future__ import annotations
 
+from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.environment.version import environment_digest
+from quietcorpus.pipelines.environment.version import (
+    environment_digest,
+    libraries,
+    quietcorpus_version,
+)
 from quietcorpus.pipelines.kinds.kind import Kind, asked
 from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.pipelines.storage.claims import MASTER_KEY, Run
 from quietcorpus.transforms.reading.documents import Plan
 
 
@@ -19,4 +29,38 @@ def identity(spec: Spec, plan: Plan, kind: Kind, key: ReleaseKey) -> str:
         corpus=plan.corpus_digest(spec.corpus),
         environment=environment_digest(),
         computing=kind.computing,
+    )
+
+
+def run(spec: Spec, plan: Plan, kind: Kind, key: ReleaseKey) -> Run:
+    """Return the run as a claim on the output tells it; without the key, it reveals nothing.
+
+    Its digests are of one key for all corpora of a master key, or none could say that it is the
+    corpus that differs.
+    """
+    naming, place = key.naming(), {"release": spec.release, "output": spec.output}
+    corpus = plan.corpus_digest(spec.corpus)
+    # A later version adds keys to a spec, and fields to artefacts: what was not said is left out.
+    words = spec.model_dump(exclude_defaults=True)
+    artefacts = [one.model_dump(exclude_defaults=True) for one in kind.artefacts]
+    parts: dict[str, Value] = {
+        MASTER_KEY: "",
+        "the spec": words,
+        "the artefacts": artefacts,
+        "the corpus": corpus,
+    }
+    law = naming.digest(
+        claim="law",
+        **asked(spec, kind),
+        corpus=corpus,
+        stages=environment_digest() if kind.laws is None else {"shards": 1, **kind.laws},
+        libraries=libraries(),
+        computing=kind.computing,
+    )
+    return Run(
+        spec.release,
+        identity(spec, plan, kind, key),
+        law,
+        {name: naming.digest(claim=name, **place, asked=part) for name, part in parts.items()},
+        quietcorpus_version(),
     )

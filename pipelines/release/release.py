@@ -27,7 +27,7 @@ from quietcorpus.pipelines.ledger.holding import HeldReservation, foresee, hold
 from quietcorpus.pipelines.release import existing, kept_columns
 from quietcorpus.pipelines.release.comparison import identifiers, identify
 from quietcorpus.pipelines.release.describe import describe
-from quietcorpus.pipelines.release.identity import identity
+from quietcorpus.pipelines.release.identity import run as run_of
 from quietcorpus.pipelines.release.summary import Step
 from quietcorpus.pipelines.release.tallies import (
     check_files,
@@ -81,8 +81,8 @@ def release(
     with master_key(local=engine.local) as master:
         corpus = planned.corpus_digest(spec.corpus)
         key = ReleaseKey.derive(master, spec.release, corpus)
-        run = identity(spec, planned, kind, key)
-        held = None if engine.dry else hold(spec, kind, key, run)
+        run = run_of(spec, planned, kind, key)
+        held = None if engine.dry else hold(spec, kind, key, run.identity)
         shards = make_shards(planned.splits, key.stage("shards", 1))
         source = WorkerKey(spec.release, corpus, key.fingerprint)
 
@@ -101,7 +101,7 @@ def release(
         # A dry run claims nothing, since this very release may be under way; it ends in `run`.
         if engine.dry:
             make(job_in(f"{spec.output}.dry-run"))
-        with Output(spec.output).staging(spec.release, run, key) as place:
+        with Output(spec.output).staging(run, key) as place:
             job = job_in(place.staging)
             if held and kind.noise_decides and held.compares_first:
                 on_step("comparing ids")

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from http.client import NOT_FOUND
 from typing import Any, Protocol
 
 from apache_beam.options.pipeline_options import PipelineOptions
 
 Versioned = tuple[bytes, str]
 """An object's content, and the version that a conditional write names."""
+Aged = tuple[str, float]
+"""The version of an object, and the seconds since it was written, by the store's own clock."""
 
 
 class Stream(Protocol):
@@ -30,6 +35,9 @@ class StoredObject(Protocol):
 
     def read(self) -> Versioned | None:
         """Read the object, or return None if there is none."""
+
+    def age(self) -> Aged | None:
+        """Return the version and its age, or None if there is none; no clock of ours is asked."""
 
     def peek(self) -> None:
         """Read the object's first byte."""
@@ -86,6 +94,15 @@ class _S3:
         except self._client.exceptions.NoSuchKey:
             return None
         return found["Body"].read(), found["ETag"]
+
+    def age(self) -> Aged | None:
+        try:
+            found = self._client.get_object(**self._name)
+        except self._client.exceptions.NoSuchKey:
+            return None
+        found["Body"].close()
+        headers = found["ResponseMetadata"]["HTTPHeaders"]
+        return found["ETag"], _seconds(found["LastModified"], headers)
 
     def peek(self) -> None:
         self._client.get_object(**self._name, Range="bytes=0-0")["Body"].read()
@@ -148,6 +165,17 @@ class _GoogleCloud:
         content = blob.download_as_bytes(if_generation_match=blob.generation)
         return content, str(blob.generation)
 
+    def age(self) -> Aged | None:
+        # No public call of the client returns a response's headers.
+        url = self._client._connection.build_api_url(self._bucket.blob(self._name).path)
+        response = self._client._http.request("GET", url)
+        if response.status_code == NOT_FOUND:
+            return None
+        response.raise_for_status()
+        found = response.json()
+        written = datetime.fromisoformat(found["updated"])
+        return str(found["generation"]), _seconds(written, response.headers)
+
     def peek(self) -> None:
         self._bucket.blob(self._name).download_as_bytes(start=0, end=0)
 
@@ -201,6 +229,20 @@ class _Azure:
                 return None
             raise
 
+    def age(self) -> Aged | None:
+        from azure.core.exceptions import ResourceNotFoundError
+
+        headers: dict[str, str] = {}
+        try:
+            found = self._blob.get_blob_properties(
+                raw_response_hook=lambda answer: headers.update(answer.http_response.headers)
+            )
+        except ResourceNotFoundError as error:
+            if error.error_code == "BlobNotFound":
+                return None
+            raise
+        return found.etag, _seconds(found.last_modified, headers)
+
     def peek(self) -> None:
         self._blob.download_blob(offset=0, length=1).readall()
 
@@ -237,6 +279,17 @@ class _Azure:
 
     def abort_uploads(self, chosen: Callable[[str], bool]) -> None:
         """Do nothing: the store discards uncommitted blocks after a week."""
+
+
+def _seconds(written: datetime, headers: Mapping[str, str]) -> float:
+    """Return the age of an object at the time of a response; 0 if the response does not say it."""
+    said = {name.lower(): value for name, value in headers.items()}.get("date")
+    if said is None:
+        return 0.0
+    now = parsedate_to_datetime(said)
+    if written.tzinfo is None:  # an emulator leaves out that it is UTC
+        written = written.replace(tzinfo=UTC)
+    return (now - written).total_seconds()
 
 
 STORES: dict[str, Callable[[str, PipelineOptions], StoredObject]] = {

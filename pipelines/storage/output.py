@@ -119,9 +119,9 @@ class Output:
 
     @contextmanager
     def staging(
-        self, release: str, run: str, key: ReleaseKey | None = None
+        self, run: claims.Run, key: ReleaseKey | None = None
     ) -> Iterator[publishing.Staging]:
-        """Open a staging area for a release, and delete it afterwards.
+        """Open a staging area for a run's release, and delete it afterwards.
 
         `key` unseals what is staged there, if anything is sealed. Raises Unavailable if another run
         has the output's claim, and InputError if the claim cannot be read.
@@ -130,7 +130,7 @@ class Output:
             with staging_area(self.uri) as staging:
                 yield publishing.Folder(self.uri, staging, key)
             return
-        claimed = publishing.Claimed(self.uri, claims.take(self.uri, release, run), key)
+        claimed = publishing.Claimed(self.uri, claims.take(self.uri, run), key)
         try:
             claimed.begin()
             yield claimed
@@ -146,7 +146,7 @@ class Output:
             return
         try:
             found = claims.read(self.uri)
-            if found is not None and found[0].release == release:
+            if found is not None and found[0].run.release == release:
                 claims.drop(self.uri, found[0])
                 _LOGGER.info(
                     "deleted the claim of the run that was cut short after it had published"

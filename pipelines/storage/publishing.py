@@ -15,6 +15,7 @@ from typing import Protocol
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.storage import claims, layout, stores
 from quietcorpus.pipelines.storage import files as storage
+from quietcorpus.pipelines.storage.leases import Lease
 from quietcorpus.pipelines.storage.staging import abort_uploads_of, stagings_of
 from quietcorpus.transforms.errors import ClaimHeld, InputError, StageError
 from quietcorpus.transforms.shards import Written, staged_content
@@ -83,7 +84,7 @@ class Claimed:
 
     def __init__(self, output: str, claim: claims.Claim, key: ReleaseKey | None) -> None:
         self._output = output
-        self._claim = claim
+        self._lease = Lease(output, claim)
         self._key = key
         # Whether the claim may be dropped: not while files at the output may be part of an
         # unfinished release, such as those of a run that was taken over.
@@ -93,34 +94,26 @@ class Claimed:
 
     def begin(self) -> None:
         """Tidy up after the runs that this one takes over."""
-        if self._claim.stagings[:-1]:
+        stagings = self._lease.claim.stagings
+        if stagings[:-1]:
             _LOGGER.info("taking over an earlier run of this release, which was cut short")
-        for staging in self._claim.stagings[:-1]:
+        for staging in stagings[:-1]:
             storage.delete_folder(staging)
         # Every writer here has a claim: an area that no claim names belongs to a run that nobody
         # continues.
         orphans = stagings_of(self._output)
-        found = claims.read(self._output)
-        if found is not None and found[0] == self._claim:
+        if self._lease.stands:
             abort_uploads_of(self._output)
-            for staging in orphans - set(self._claim.stagings):
+            for staging in orphans - set(stagings):
                 _LOGGER.info("deleting %s, which a run that was cut short has left", staging)
                 storage.delete_folder(staging)
 
-    def require(self) -> None:
-        """Raise ClaimHeld unless the claim still stands."""
-        if claims.version_of(self._output, self._claim) is None:
-            raise ClaimHeld(
-                f"output: the claim on {self._output} was taken over by another run of this "
-                "release, or deleted; wait for the other run, or run again"
-            )
-
     def blame_takeover(self) -> None:
         """Raise ClaimHeld if the claim is lost: the run's own error then follows from that."""
-        if self._claim.run == claims.WITHDRAWN:
+        if self._lease.claim.withdrawn:
             return
         try:
-            self.require()
+            self._lease.require()
         except ClaimHeld:
             raise
         except Exception:  # the store is gone too; the run's own error says more
@@ -129,16 +122,19 @@ class Claimed:
     def publish(
         self, files: Sequence[Written], texts: dict[str, str], on_publishing: Callable[[], None]
     ) -> None:
-        self.require()
         names = [*(file.path for file in files), *texts]
+        self._lease.require()
         self._refuse_strangers(names)
+        # Before anything is there: whoever finds the claim must know what may be.
+        before = self._lease.claim.published
+        self._lease.change(published=claims.patterns([*before, *names]))
         card = texts[layout.CARD]
         try:
             _place(files, self._upload, self._key)
             for name, text in texts.items():
                 if name != layout.CARD:
                     self._create(name, text)
-            self.require()
+            self._lease.require()
         except BaseException:
             self._undo(names)
             raise
@@ -154,7 +150,7 @@ class Claimed:
         self._settled = True
 
     def _upload(self, file: Written, content: Iterator[bytes]) -> None:
-        self.require()  # a run that was suspended may have lost its claim
+        self._lease.require()  # a run that was suspended may have lost its claim
         stores.upload(f"{self._output}/{file.path}", content)
 
     def _create(self, name: str, text: str) -> None:
@@ -167,16 +163,18 @@ class Claimed:
         """Tidy up; the claim stays while files at the output may be part of a release."""
         try:
             if self._settled or not storage.listed(f"{self._output}/**", 1):
-                claims.drop(self._output, self._claim)
+                self._lease.drop()
             else:
                 storage.delete_folder(self.staging)
         except Exception:  # the run's own error, if there is one, is what the operator must see
             uri = claims.claim_of(self._output)
             _LOGGER.warning("%s could not be deleted; run again, or delete it", uri)
+        finally:
+            self._lease.end()
 
     def _refuse_strangers(self, names: Sequence[str]) -> None:
         """Raise InputError for a file at the output that no run taken over may have published."""
-        resumed = len(self._claim.stagings) > 1
+        resumed = len(self._lease.claim.stagings) > 1
         allowed = {f"{self._output}/{name}" for name in names if resumed and name != layout.CARD}
         for path in storage.listed(f"{self._output}/**"):
             if path not in allowed:
@@ -185,9 +183,7 @@ class Claimed:
     def _undo(self, names: Sequence[str]) -> None:
         """Delete what was published; if that fails, the claim stays for the run's repetition."""
         self._settled = False
-        withdrawn = claims.withdraw(self._output, self._claim)
-        if withdrawn is not None:
-            self._claim = withdrawn
+        if self._lease.withdraw():
             storage.delete([name for name in names if name != layout.CARD], self._output)
             self._settled = True
 

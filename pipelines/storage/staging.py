@@ -49,7 +49,7 @@ def staging_area(output: str) -> Iterator[str]:
         finally:
             delete_folder(staging)
         return
-    _delete_abandoned(output)
+    delete_abandoned(output)
     with _locked(output) as staging:
         try:
             yield staging
@@ -71,13 +71,20 @@ def _locked(output: str) -> Iterator[str]:
                 return
 
 
-def _delete_abandoned(output: str) -> None:
-    """Delete the local staging areas for an output whose launchers are gone."""
+def delete_abandoned(output: str) -> tuple[list[str], list[str]]:
+    """Delete the local staging areas for an output whose launchers are gone.
+
+    Returns them, and those that stay: their launchers hold them, or they are another user's.
+    """
     folder, name = posixpath.split(output)
+    deleted: list[str] = []
+    held: list[str] = []
     for found in glob.glob(f"{glob.escape(folder)}/.{glob.escape(name)}.staging-*"):
         if is_staging(found, output):
-            with suppress(OSError):  # it is held, went meanwhile, or is another user's
+            with suppress(OSError):
                 _delete_if_abandoned(found)
+            (held if os.path.exists(found) else deleted).append(found)
+    return deleted, held
 
 
 def _delete_if_abandoned(staging: str) -> None:

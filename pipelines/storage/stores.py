@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from quietcorpus.pipelines.storage.clients import STORES, StoredObject, Versioned
+from quietcorpus.pipelines.storage.clients import STORES, Aged, StoredObject, Versioned
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.outages import status_of
 
@@ -56,6 +56,11 @@ def create_exclusively(uri: str, content: bytes) -> bool:
 def read(uri: str) -> Versioned | None:
     """Read an object's content and version, or return None if there is none."""
     return stored(uri).read()
+
+
+def age(uri: str) -> Aged | None:
+    """Return an object's version and its age in seconds, by the store's clock; None without one."""
+    return stored(uri).age()
 
 
 def names(folder: str) -> list[str]:

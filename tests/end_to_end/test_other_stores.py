@@ -39,6 +39,21 @@ with ThreadPoolExecutor(16) as pool:
 print(won, read(sys.argv[1])[0].decode())
 """
 
+AGES = """
+import sys, time
+from quietcorpus.pipelines.storage.stores import age, create_exclusively, read, replace
+uri = sys.argv[1]
+assert age(uri) is None
+create_exclusively(uri, b"1")
+time.sleep(4)
+version, old = age(uri)
+assert version == read(uri)[1]
+assert replace(uri, b"2", version)
+renewed, young = age(uri)
+assert renewed != version
+print(old, young)
+"""
+
 
 @pytest.fixture(scope="module", params=STORES)
 def store(
@@ -224,3 +239,21 @@ def test_of_sixteen_creators_one_wins(store: Store) -> None:
     assert done.returncode == 0, done.stderr
     won, content = done.stdout.strip().rsplit(maxsplit=1)
     assert won == f"[{content}]"
+
+
+def test_the_age_of_an_object(remote: Workspace, store: Store) -> None:
+    # Kills: an age that a store does not tell, or tells of the first version, or of no zone of its
+    # own: a run that is alive is then taken for dead, or one that died for alive.
+    done = subprocess.run(
+        [sys.executable, "-c", AGES, f"{store.root}/aged"],
+        cwd=remote.folder,
+        env=remote.environment | {"TZ": "Asia/Tokyo"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    old, young = map(float, done.stdout.split())
+    assert 3 <= old < 30
+    assert -1 <= young < 3
