@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import apache_beam as beam
@@ -33,6 +34,8 @@ class UserTextsKind(PublicTextsKind):
 
     users: BudgetedUsers
     voting: UserVoting
+
+    laws = MappingProxyType({"users": 1, "votes of users": 1, **PublicTextsKind.laws})
 
     @classmethod
     def resolve(cls, spec: PublicTextsSpec) -> UserTextsKind:

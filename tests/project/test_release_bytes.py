@@ -85,6 +85,10 @@ KINDS: dict[str, dict[str, Any]] = {
     "public-texts": {
         **{"pool": "pool", "epsilon": 20, "delta": 1e-3, "nearest": 2, "encoder": "hashed"},
     },
+    "public-texts, users": {
+        **{"pool": "pool", "epsilon": 20, "delta": 1e-3, "nearest": 2, "encoder": "hashed"},
+        **{"user": "author", "users": 120},
+    },
     "word-embeddings": {
         **{"method": "cooccurrence", "user": "author", "users": 120, "epsilon": 60},
         **{"delta": 1e-3, "vocabulary": {"private": {"epsilon": 20, "delta": 1e-4, "words": 5}}},
