@@ -76,13 +76,16 @@ def test_every_released_text_is_in_the_pool(released: Workspace, pool: Path) -> 
 
 
 def test_the_topics_of_the_corpus_are_found(released: Workspace) -> None:
-    # Of two topics, 61 documents at epsilon 8. Kills: votes for the farthest, strata mixed up.
-    names = list(TOPICS)
+    # Of two topics, 61 documents at epsilon 8. A topic has some 50,000 votes. Of 40 texts that
+    # nobody votes for, one in 741 stands out all the same, with 1,100: nine of them, which would
+    # take a sixth, do with a chance below 1e-9. Kills: votes for the farthest, strata mixed up.
+    rows = pq.read_table(released.output / "texts.parquet").to_pylist()
     strata = "strata" in released.card()["mechanism"]
-    for row in pq.read_table(released.output / "texts.parquet").to_pylist():
-        topic = names[row["id"] // 8]
-        assert topic in FOUND
-        assert not strata or topic == FOUND["ab".index(row["label"])]
+    for number, label in enumerate("ab" if strata else [None]):
+        expected = FOUND[number : number + 1] if strata else FOUND
+        own = [row for row in rows if row.get("label") == label]
+        weights = [row["weight"] for row in own if list(TOPICS)[row["id"] // 8] in expected]
+        assert sum(weights) > 5 / 6
 
 
 def test_votes_are_the_exact_ones_and_noise(released: Workspace, pool: Path) -> None:
