@@ -205,7 +205,9 @@ def _up(value: float) -> str:
 
 def _shown(value: object) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{key}: {_shown(inner)}" for key, inner in value.items())
+        # Users without budgets of their own form one group, which has no name.
+        named = ((f"{key}: " if key else "", _shown(inner)) for key, inner in value.items())
+        return ", ".join(key + inner for key, inner in named)
     if isinstance(value, list):
         return "; ".join(map(_shown, value))
     return str(value)

@@ -33,9 +33,11 @@ def prepared(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Workspace
 
 
 def run(workspace: Workspace, name: str, folder: str) -> None:
+    releases = workspace.folder / folder / "releases"
+    before = set(releases.glob("*"))
     done = workspace.run("release", str(EXAMPLES / name))
     assert done.returncode == 0, done.stderr
-    (output,) = (workspace.folder / folder / "releases").iterdir()
+    (output,) = set(releases.iterdir()) - before
     assert workspace.run("verify", str(output)).returncode == 0
 
 
