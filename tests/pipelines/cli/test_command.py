@@ -18,7 +18,7 @@ from quietcorpus.transforms.errors import InputError, StageError
 
 @pytest.fixture(autouse=True)
 def same_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(module, "configure_logging", lambda level: None)
+    monkeypatch.setattr(module, "configure_logging", lambda level, form: None)
     before = signal.getsignal(signal.SIGTERM)
     yield
     signal.signal(signal.SIGTERM, before)
