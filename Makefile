@@ -205,6 +205,7 @@ utility-words: demo-words $(VENV)/.bench
 
 utility-public: $(VENV)/.bench
 	$(BIN)/python benchmarks/utility_public.py --data $(BENCH_DATA) --folder build/utility-public
+	$(BIN)/python benchmarks/utility_public_users.py --data $(BENCH_DATA) --folder build/utility-public
 
 # Word embeddings at several epsilons: hours.
 utility-embeddings: $(VENV)/.bench $(VECTORS)

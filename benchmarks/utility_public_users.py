@@ -138,7 +138,8 @@ def main() -> None:
         flush=True,
     )
     known = set(column(source, "text")[:public])
-    vectors = pool.vectors / np.linalg.norm(pool.vectors, axis=1, keepdims=True)
+    lengths = np.linalg.norm(pool.vectors, axis=1, keepdims=True)
+    vectors = pool.vectors / np.maximum(1, lengths)  # some texts have no term
     measures = Measures(
         np.array([text in known for text in pool.texts.to_pylist()]),
         KMeans(CLUSTERS, n_init=1, random_state=0).fit_predict(vectors),

@@ -16,7 +16,7 @@ from typing import Protocol
 from quietcorpus.transforms.errors import Unavailable
 
 _BEAT_SECONDS = 30.0
-_LOOK_SECONDS = 1.0
+_LOOK_SECONDS = 5.0  # Flink is asked twice each time
 _LOGGER = logging.getLogger("quietcorpus.progress")
 
 
