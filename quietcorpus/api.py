@@ -95,7 +95,7 @@ def release(
     with recorded(place) as run, kept(deadline) as lift:
         described = as_spec(spec)
         run.describe(described)
-        engine = Engine(tuple(beam_options), workers, worker_timeout)
+        engine = Engine(tuple(beam_options), workers, worker_timeout, described.release)
         needs.check(described)
         card = existing.complete(described) if if_exists == "ok" else None
         if card is not None:

@@ -62,12 +62,17 @@ class Engine:
     """The engine that runs pipelines, as Beam's options say."""
 
     def __init__(
-        self, arguments: Sequence[str], workers: int, worker_timeout: float = WORKER_TIMEOUT
+        self,
+        arguments: Sequence[str],
+        workers: int,
+        worker_timeout: float = WORKER_TIMEOUT,
+        name: str | None = None,
     ) -> None:
         """Take Beam's own options as `arguments`; raises InputError for one unknown to Beam.
 
         `workers` is the number of the local engine's processes, and `worker_timeout` the time in
-        minutes that a job on a cluster may be without any worker.
+        minutes that a job on a cluster may be without any worker. `name` is the name of the job on
+        the pages of Spark and Flink, unless `arguments` give one.
         """
         self._options = _parse(arguments)
         FileSystems.set_options(self._options)  # object stores are read before a pipeline exists
@@ -86,6 +91,9 @@ class Engine:
                 "--template_location: nobody would publish what a template's job makes; drop it"
             )
         clusters.prepare(self._options)
+        if name and clusters.runner_name(self._options) in ("spark", "flink"):
+            cloud = self._options.view_as(GoogleCloudOptions)  # Beam's option for all runners
+            cloud.job_name = cloud.job_name or name
 
     @property
     def local(self) -> bool:

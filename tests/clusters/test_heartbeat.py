@@ -53,7 +53,8 @@ def beyond_loopback(pids: list[int]) -> list[str]:
 @pytest.mark.parametrize("cluster", ["spark", "flink"], indirect=True)
 def test_a_job_whose_workers_are_killed(workspace: Workspace, cluster: Cluster) -> None:
     """Kills: a launcher that says nothing of tasks, workers and losses, or waits for ever; servers
-    of Beam's, Spark's or Flink's that other machines reach, and can run code on.
+    of Beam's, Spark's or Flink's that other machines reach, and can run code on; a job of which the
+    cluster's pages do not say whose it is.
     """
     # Beam leaves what it would ship to workers, none of it ours, in the temporary folder.
     (spool := workspace.folder / "spool").mkdir()
@@ -78,6 +79,7 @@ def test_a_job_whose_workers_are_killed(workspace: Workspace, cluster: Cluster) 
             begun = rf"the job runs; .*\d+ of \d+ tasks; 2 {workers}"
             wait_until(lambda: told(begun), PATIENCE_SECONDS)
             assert beyond_loopback([*cluster.pids(), launcher.pid]) == []
+            assert re.search(r"\btest_[0-9a-f]{8}-", cluster.pages())  # the release's id
             kill_workers(cluster)
             if cluster.name == "spark":  # Flink may end the job before it counts them out
                 wait_until(lambda: told(rf"0 {workers}, 2 lost"), PATIENCE_SECONDS)
