@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from quietcorpus.indexes.pool import Pool, PoolManifest, save
 from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
+from quietcorpus.transforms.errors import InputError
+
+if TYPE_CHECKING:
+    from conftest import Workspace
 
 TOPICS = {
     "food": "soup bread cheese apple butter dinner kitchen salad rice fish",
@@ -21,6 +26,30 @@ TOPICS = {
     "space": "planet rocket orbit moon star galaxy telescope astronaut comet mars",
     "money": "bank loan credit interest market stock trade price profit tax",
 }
+
+
+INPUT = {"input": {"path": "input/corpus.parquet"}}
+
+
+def share_of(rows: Sequence[dict[str, Any]], topics: Sequence[str], label: str | None) -> float:
+    """Return the share that texts on some topics have of the weight, of one label if not None.
+
+    One text in 741 stands out by noise alone, at the threshold.
+    """
+    own = [row for row in rows if row.get("label") == label]
+    words = " ".join(TOPICS[topic] for topic in topics).split()
+    on_topic = [row["weight"] for row in own if row["text"].split()[0] in words]
+    return float(sum(on_topic) / sum(row["weight"] for row in own))
+
+
+def refusal(workspace: Workspace, changes: dict[str, Any]) -> str:
+    """Return the one line by which a release of the workspace's corpus is refused."""
+    with pytest.raises(InputError) as raised:
+        workspace.release_here(INPUT | changes)
+    found = str(raised.value).replace(f"{workspace.folder / 'spec.yaml'}: ", "")
+    assert "\n" not in found
+    workspace.assert_nothing_left()
+    return found
 
 
 class Letters:

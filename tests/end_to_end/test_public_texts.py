@@ -18,7 +18,7 @@ from apache_beam.runners.portability.fn_api_runner import fn_runner
 from canaries import CANARY, IDENTIFIER, IN_PROCESS, TWO_WORKERS, assert_unseen, needles_of
 from machine import MASTER_KEY, ROOT
 from manifests import PRIVATE, digest_of, edit
-from public_pools import TOPICS, Texts, make_pool, texts_on
+from public_pools import INPUT, TOPICS, Texts, make_pool, refusal, share_of, texts_on
 from retries import run_on, tables
 from tampering import card as card_change
 from tampering import edit_card, refused, rewrite
@@ -33,7 +33,6 @@ from quietcorpus.pipelines.card.statements import budget, guarantee
 from quietcorpus.pipelines.card.verify import verify
 from quietcorpus.pipelines.spec.loading import load_spec
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
-from quietcorpus.transforms.errors import InputError
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -47,9 +46,6 @@ def corpus(workspace: Workspace, name: str = "corpus.parquet", rows: int = 30) -
     """Documents in several splits, the first topic's under the label a, the other's under b."""
     labels = ["a"] * 61 + ["b"] * 60 + ["unlisted"]
     workspace.parquet({"text": DOCUMENTS, "kind": labels}, name, row_group_size=rows)
-
-
-INPUT = {"input": {"path": "input/corpus.parquet"}}
 
 
 @pytest.fixture(scope="module", params=["one", "strata"])
@@ -90,21 +86,10 @@ def test_every_released_text_is_in_the_pool(released: Workspace, pool: Path) -> 
 
 def test_the_topics_of_the_corpus_are_found(released: Workspace) -> None:
     # Of two topics, 61 documents at epsilon 8. Kills: votes for the farthest, strata mixed up.
+    rows = pq.read_table(released.output / "texts.parquet").to_pylist()
     strata = "strata" in released.card()["mechanism"]
     for label, topics in (("a", FOUND[:1]), ("b", FOUND[1:])) if strata else ((None, FOUND),):
-        assert share_of(released, topics, label) > 0.9
-
-
-def share_of(made: Workspace, topics: list[str], label: str | None) -> float:
-    """Return the share that texts on some topics have of a label's weight.
-
-    One text in 741 stands out by noise alone, at the threshold: a twentieth of a text's votes.
-    """
-    rows = pq.read_table(made.output / "texts.parquet").to_pylist()
-    own = [row for row in rows if row.get("label") == label]
-    words = " ".join(TOPICS[topic] for topic in topics).split()
-    on_topic = [row["weight"] for row in own if row["text"].split()[0] in words]
-    return float(sum(on_topic) / sum(row["weight"] for row in own))
+        assert share_of(rows, topics, label) > 0.9
 
 
 def test_votes_are_the_exact_ones_and_noise(released: Workspace, pool: Path) -> None:
@@ -213,7 +198,7 @@ def test_a_pool_that_carries_its_encoder_needs_no_other(
     for row in rows:
         assert row["text"].encode() == public[row["id"]].encode()
     for label, topic in zip("ab", FOUND, strict=True):
-        assert share_of(workspace, [topic], label) > 0.9
+        assert share_of(rows, [topic], label) > 0.9
     card = verify(str(workspace.output))
     pooled, encoder = card.artefacts
     assert (encoder.uri, encoder.digest) == ("lsa", found.manifest.encoder["sha256"])
@@ -289,15 +274,6 @@ def test_two_of_five_topics_are_found_at_epsilon_1(
         shares[list(TOPICS)[row["id"] // 40]] += row["weight"] / len(rows)
     assert all(0.4 < shares[topic] < 0.6 for topic in FOUND), shares
     assert sum(shares[topic] for topic in FOUND) > 0.95
-
-
-def refusal(workspace: Workspace, changes: dict[str, Any]) -> str:
-    with pytest.raises(InputError) as raised:
-        workspace.release_here(INPUT | changes)
-    found = str(raised.value).replace(f"{workspace.folder / 'spec.yaml'}: ", "")
-    assert "\n" not in found
-    workspace.assert_nothing_left()
-    return found
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {

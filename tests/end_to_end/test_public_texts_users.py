@@ -18,7 +18,7 @@ import pytest
 from apache_beam.runners.portability.fn_api_runner import fn_runner
 from canaries import CANARY, IDENTIFIER, IN_PROCESS, TWO_WORKERS, assert_unseen, needles_of
 from machine import MASTER_KEY, ROOT
-from public_pools import TOPICS, Texts, texts_on
+from public_pools import INPUT, TOPICS, Texts, refusal, share_of, texts_on
 from retries import run_on, tables
 from tampering import card as card_change
 from tampering import refused
@@ -41,13 +41,12 @@ if TYPE_CHECKING:
 
 LAW = texts_on(["law"], 59, 2)
 LOUD = texts_on(["sport"], 113, 3)
-"""What one user writes; numbers of documents and users that stand nowhere else."""
+"""The texts of one user; these numbers of documents and users stand nowhere else."""
 USERS = 1000
 OF_USERS = {"user": "author", "users": USERS, "epsilon": 8}
 BUDGETS = {"column": "team", "epsilon": {"gold": 8, "silver": 2}}
 OF_TEAMS = {"user": "author", "users": USERS, "epsilon": ..., "budgets": BUDGETS}
 LABELLED = {"strata": {"column": "team", "labels": ["gold", "silver"]}}
-INPUT = {"input": {"path": "input/corpus.parquet"}}
 
 
 def corpus(workspace: Workspace, **columns: Sequence[Any]) -> None:
@@ -57,17 +56,6 @@ def corpus(workspace: Workspace, **columns: Sequence[Any]) -> None:
     whole = {"text": [*LAW, *LOUD], "author": own, "team": teams} | columns
     types = {name: pa.array(values, pa.string()) for name, values in whole.items()}
     workspace.parquet(types, row_group_size=40)
-
-
-def share_of(topic: str, rows: Sequence[dict[str, Any]], label: str | None = None) -> float:
-    """A topic's share of the weights, of one label if there are any.
-
-    Of 40 texts that nobody votes for, one in 741 stands out all the same. With some 25,000 votes of
-    a topic in a stratum, five of them, at 1,100 each, would take a fifth: a chance below 1e-7.
-    """
-    own = [row for row in rows if row.get("label") == label]
-    found = [row["weight"] for row in own if list(TOPICS)[row["id"] // 8] == topic]
-    return float(sum(found))
 
 
 KINDS = {"users": OF_USERS, "teams": OF_TEAMS, "strata": OF_USERS | LABELLED}
@@ -89,7 +77,9 @@ def released(
 
 def test_a_loud_user_counts_for_one(released: Workspace, pool: Path) -> None:
     # 59 users write on law, once each, and one writes twice as much on sport. Kills: documents that
-    # vote for themselves, texts of the corpus, texts that are altered on the way.
+    # vote for themselves, texts of the corpus, texts that are altered on the way. With some 25,000
+    # votes of a topic in a stratum, five texts by noise alone, at 1,100 each, would take a fifth of
+    # the weight: a chance below 1e-7.
     public = open_pool(str(pool)).texts.to_pylist()
     rows = pq.read_table(released.output / "texts.parquet").to_pylist()
     names = list(TOPICS)
@@ -97,7 +87,7 @@ def test_a_loud_user_counts_for_one(released: Workspace, pool: Path) -> None:
         assert row["text"].encode() == public[row["id"]].encode()
     strata = "strata" in released.card()["mechanism"]
     for label in ("gold", "silver") if strata else (None,):
-        assert share_of("law", rows, label) > 0.8
+        assert share_of(rows, ["law"], label) > 0.8
     noisy = pq.read_table(released.output / "votes.parquet")["votes"].to_numpy().reshape(-1, 40)
     deviation = float(Fraction(released.card()["mechanism"]["noise_multiplier"])) * STEPS
     sport = noisy[:, 8 * names.index("sport") :][:, :8]
@@ -301,15 +291,6 @@ def test_the_ledger_charges_the_account_of_users(workspace: Workspace, public_te
         workspace.release_here(INPUT | again | other)
 
 
-def refusal(workspace: Workspace, changes: dict[str, Any]) -> str:
-    with pytest.raises(InputError) as raised:
-        workspace.release_here(INPUT | changes)
-    found = str(raised.value).replace(f"{workspace.folder / 'spec.yaml'}: ", "")
-    assert "\n" not in found
-    workspace.assert_nothing_left()
-    return found
-
-
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no such column of users": (
         OF_USERS | {"user": "writer"},
@@ -390,7 +371,7 @@ def test_users_without_a_budget_are_left_out(workspace: Workspace, public_texts:
     changes = INPUT | public_texts(**OF_TEAMS | {"budgets": budgets})
     workspace.release_here(changes)
     rows = pq.read_table(workspace.output / "texts.parquet").to_pylist()
-    assert share_of("law", rows) > 0.8
+    assert share_of(rows, ["law"], None) > 0.8
     groups = workspace.card()["guarantee"]["parameters"]["groups"]
     assert {g["name"]: g["epsilon_exact"] for g in groups}["silver"] == "0"
 
