@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import scripts
+from claimed import CLAIM, OUTPUT, PREFIX, moved_to_store
 from machine import OTHER_KEY
 from s3_server import BUCKET
+from scripts import HALF_PUBLISHED, IN_THE_MIDDLE, KILLED
 
 if TYPE_CHECKING:
     from s3_server import S3Server
@@ -23,32 +25,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 ROUNDS = 6
-OUTPUT = f"s3://{BUCKET}/claimed/out"
-PREFIX = "claimed/out/"
-CLAIM = "claimed/.out.claim"
-SPEC = {
-    "input": {"path": f"s3://{BUCKET}/in/*.parquet"},
-    "output": OUTPUT,
-    "mechanism.vocabulary": {"public": f"s3://{BUCKET}/vocabulary.txt"},
-}
-
-# Runs the command, and kills it where it calls a function with an argument that holds a word.
-KILLED = """
-import importlib, os, signal, sys
-module, name, word = sys.argv[1:4]
-del sys.argv[1:4]
-from quietcorpus.pipelines.cli.main import main
-place = importlib.import_module(module)
-original = getattr(place, name)
-def fatal(*arguments, **options):
-    if word in repr(arguments):
-        os.kill(os.getpid(), signal.SIGKILL)
-    return original(*arguments, **options)
-setattr(place, name, fatal)
-main()
-"""
-IN_THE_MIDDLE = ("quietcorpus.pipelines.release.release", "read_run_files", "staging")
-COPIED = ("quietcorpus.pipelines.storage.stores", "create_exclusively", "out/README.md")
+SECONDS = 120
+killed = partial(scripts.killed, seconds=SECONDS)
 UPLOADING = ("quietcorpus.transforms.shards", "SealedSink", "data/part-")
 TEXTS_WRITTEN = ("quietcorpus.pipelines.storage.stores", "create_exclusively", "out/release.json")
 PUBLISHED = ("quietcorpus.pipelines.storage.claims", "drop", "claimed")
@@ -56,35 +34,7 @@ PUBLISHED = ("quietcorpus.pipelines.storage.claims", "drop", "claimed")
 
 @pytest.fixture
 def remote(workspace: Workspace, s3: S3Server) -> Workspace:
-    """A workspace with a corpus of two shards in the store, and nothing else there."""
-    s3.empty()
-    client = s3.client()
-    workspace.environment |= s3.environment
-    path = workspace.parquet({"text": ["quiet world"] * 6000}, row_group_size=3000)
-    client.upload_file(str(path), BUCKET, "in/corpus.parquet")
-    client.upload_file(str(workspace.folder / "vocabulary.txt"), BUCKET, "vocabulary.txt")
-    workspace.spec(SPEC)
-    return workspace
-
-
-def disturbed(
-    remote: Workspace, place: tuple[str, str, str], script: str
-) -> subprocess.CompletedProcess[str]:
-    """A release that a script meddles with where it calls a function with a word."""
-    return subprocess.run(
-        [sys.executable, "-c", script, *place, "release", "spec.yaml"],
-        cwd=remote.folder,
-        env=remote.environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-
-
-def killed(remote: Workspace, place: tuple[str, str, str], script: str = KILLED) -> None:
-    done = disturbed(remote, place, script)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    return moved_to_store(workspace, s3)
 
 
 def contents(s3: S3Server) -> dict[str, bytes]:
@@ -170,7 +120,7 @@ def test_of_two_equal_runs_both_may_end_well(
 
 def test_a_killed_run_is_repeated_by_itself_alone(remote: Workspace, s3: S3Server) -> None:
     """Kills: an identity that leaves out the key; staging areas that are never deleted."""
-    killed(remote, IN_THE_MIDDLE)
+    killed(remote, KILLED, *IN_THE_MIDDLE)
     claim = s3.read(CLAIM)
     assert remote.environment["QUIETCORPUS_MASTER_KEY"].encode() not in claim
     # Another key; and none at all, which is the key of a run that nothing can repeat.
@@ -191,7 +141,7 @@ def test_what_a_killed_run_has_uploaded_goes(remote: Workspace, s3: S3Server) ->
     """Kills: parts that stay in the bucket, and are billed, for ever: a run that was killed in a
     worker, one that nobody knows any more, a launcher that copied a large file; and other outputs'
     parts that go with them."""
-    killed(remote, UPLOADING)
+    killed(remote, KILLED, *UPLOADING)
     (left,) = uploads(s3)
     assert left.startswith("claimed/.out.staging-")
     own = ["claimed/.out.staging-0123456789ab/data/x", f"{PREFIX}data/part-00000-of-00002.parquet"]
@@ -204,12 +154,12 @@ def test_what_a_killed_run_has_uploaded_goes(remote: Workspace, s3: S3Server) ->
     assert uploads(s3) == sorted(others)
 
 
-@pytest.mark.parametrize("place", [COPIED, TEXTS_WRITTEN])
+@pytest.mark.parametrize("place", [HALF_PUBLISHED, TEXTS_WRITTEN])
 def test_a_run_that_died_while_it_published(
     remote: Workspace, s3: S3Server, place: tuple[str, str, str]
 ) -> None:
     """Kills: a repetition with other bytes, or that takes its own files for a stranger's."""
-    killed(remote, place)
+    killed(remote, KILLED, *place)
     left = contents(s3)
     assert f"{PREFIX}data/part-00001-of-00002.parquet" in left
     assert (f"{PREFIX}README.md" in left) == (place == TEXTS_WRITTEN)
@@ -221,7 +171,7 @@ def test_a_run_that_died_while_it_published(
 
 def test_a_stranger_among_what_a_crash_left(remote: Workspace, s3: S3Server) -> None:
     """Kills: a takeover that publishes among files it does not know."""
-    killed(remote, COPIED)
+    killed(remote, KILLED, *HALF_PUBLISHED)
     s3.client().put_object(Bucket=BUCKET, Key="claimed/out/stranger", Body=b"x")
     message = remote.error_of(remote.run("release", "spec.yaml"))
     assert f"{OUTPUT}/stranger appeared meanwhile" in message
@@ -234,7 +184,7 @@ def test_a_stranger_among_what_a_crash_left(remote: Workspace, s3: S3Server) -> 
 
 def test_an_altered_corpus_is_another_run(remote: Workspace, s3: S3Server) -> None:
     """Kills: an identity of the spec alone."""
-    killed(remote, IN_THE_MIDDLE)
+    killed(remote, KILLED, *IN_THE_MIDDLE)
     path = remote.parquet({"text": ["quiet hello"] * 6000}, row_group_size=3000)
     s3.client().upload_file(str(path), BUCKET, "in/corpus.parquet")
     message = remote.error_of(remote.run("release", "spec.yaml"), code=1)
@@ -245,7 +195,7 @@ def test_an_altered_corpus_is_another_run(remote: Workspace, s3: S3Server) -> No
 
 def test_a_run_that_died_after_publishing(remote: Workspace, s3: S3Server) -> None:
     """Kills: an --if-exists=ok that does not tidy, or needs the input or the key."""
-    killed(remote, PUBLISHED)
+    killed(remote, KILLED, *PUBLISHED)
     released = contents(s3)
     assert CLAIM in s3.keys("claimed/")
     message = remote.error_of(remote.run("release", "spec.yaml"))
@@ -268,7 +218,9 @@ def test_a_claim_that_is_lost_publishes_nothing(remote: Workspace, s3: S3Server)
         "os.kill(os.getpid(), signal.SIGKILL)",
         f"import boto3; boto3.client('s3').delete_object(Bucket={BUCKET!r}, Key={CLAIM!r})",
     )
-    done = disturbed(remote, IN_THE_MIDDLE, script)
+    done = scripts.run_script(
+        remote, script, *IN_THE_MIDDLE, "release", "spec.yaml", seconds=SECONDS
+    )
     assert done.returncode == 1
     message = done.stderr.splitlines()[-1]
     assert "was taken over by another run of this release, or deleted" in message
@@ -277,7 +229,7 @@ def test_a_claim_that_is_lost_publishes_nothing(remote: Workspace, s3: S3Server)
 
 def test_a_forged_claim_deletes_nothing(remote: Workspace, s3: S3Server) -> None:
     """Kills: a takeover that believes what a claim says is to be deleted."""
-    killed(remote, IN_THE_MIDDLE)
+    killed(remote, KILLED, *IN_THE_MIDDLE)
     claim = json.loads(s3.read(CLAIM))
     for forged in (f"s3://{BUCKET}/in", f"{claim['stagings'][0]}/../../in", OUTPUT):
         body = json.dumps(claim | {"stagings": [forged, *claim["stagings"]]}).encode()
@@ -295,7 +247,7 @@ def test_what_is_published_is_undone_under_a_claim_of_its_own(
 ) -> None:
     """Kills: an undo beside which the run's own repetition may publish the same files."""
     # The run fails once its files are copied, and is killed when it has begun to undo that.
-    killed(remote, UNDOING, KILLED.replace("original = getattr", FAILING + "original = getattr"))
+    killed(remote, KILLED.replace("original = getattr", FAILING + "original = getattr"), *UNDOING)
     assert json.loads(s3.read(CLAIM))["withdrawn"] is True
     message = remote.error_of(remote.run("release", "spec.yaml"), code=1)
     assert "is being written by another run, of release test; its last sign of life" in message

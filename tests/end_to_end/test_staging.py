@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from s3_server import BUCKET
+from scripts import killed, run_script
 
 if TYPE_CHECKING:
     from s3_server import S3Server
@@ -33,20 +31,6 @@ BAGS = {
 READABLE = (b"PAR1", b"quiet", b"world", b"island", b'"sha256"', b"rows", b"mechanism")
 
 
-def killed(workspace: Workspace, changes: Mapping[str, Any]) -> None:
-    workspace.spec(changes)
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, "release", "spec.yaml"],
-        cwd=workspace.folder,
-        env=workspace.environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr
-
-
 def assert_unreadable(files: Mapping[str, bytes]) -> None:
     staged = {name: content for name, content in files.items() if not name.endswith(".lock")}
     assert len(staged) >= 3  # the manifest, the rows and the vocabulary
@@ -63,7 +47,8 @@ def test_a_killed_launcher_leaves_nothing_to_read(
     # a folder that stays beside the output for ever.
     workspace.json_lines([TEXT] * 50)
     changes = BAGS if kind == "bags" else words(epsilon=50)
-    killed(workspace, changes)
+    workspace.spec(changes)
+    killed(workspace, KILLED)
     beside = workspace.output.parent
     left = [path for path in beside.rglob("*") if path.is_file()]
     assert_unreadable({path.name: path.read_bytes() for path in left} | {"a": b"", "b": b""})
@@ -80,7 +65,8 @@ def test_a_launcher_killed_on_a_store(workspace: Workspace, s3: S3Server) -> Non
     workspace.environment |= s3.environment
     workspace.json_lines([TEXT] * 50)
     changes = BAGS | {"output": f"s3://{BUCKET}/staged/out"}
-    killed(workspace, changes)
+    workspace.spec(changes)
+    killed(workspace, KILLED)
     keys = s3.keys("staged/.out.staging-")
     assert_unreadable({key: s3.read(key) for key in keys})
     assert len(keys) >= 4
@@ -121,20 +107,13 @@ def test_what_one_run_has_staged_no_other_publishes(what: str, workspace: Worksp
     # area, and has no key, puts what it left into the place of a run's at epsilon 1. Kills: a seal
     # by the release's key alone, under which any run's files are as good as any other's.
     workspace.json_lines([TEXT] * 50)
-    killed(workspace, BAGS | {"mechanism.epsilon": 40})
+    workspace.spec(BAGS | {"mechanism.epsilon": 40})
+    killed(workspace, KILLED)
     (left,) = workspace.output.parent.glob(".out.staging-*")
     theirs = workspace.folder / "theirs"
     left.rename(theirs)
     workspace.spec(BAGS | {"mechanism.epsilon": 1})
-    done = subprocess.run(
-        [sys.executable, "-c", f"WHAT = {what!r}{SWAPPED}", str(theirs), "release", "spec.yaml"],
-        cwd=workspace.folder,
-        env=workspace.environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = run_script(workspace, f"WHAT = {what!r}{SWAPPED}", str(theirs), "release", "spec.yaml")
     assert "the staged file was changed on its way" in workspace.error_of(done, code=1)
 
 
@@ -157,13 +136,5 @@ def test_a_corpus_that_changes_while_it_is_read_is_not_released(workspace: Works
     # as one, whose releases share the noise of all that did not change.
     workspace.json_lines([TEXT] * 50)
     workspace.spec(BAGS)
-    done = subprocess.run(
-        [sys.executable, "-c", ALTERED, "release", "spec.yaml"],
-        cwd=workspace.folder,
-        env=workspace.environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = run_script(workspace, ALTERED, "release", "spec.yaml")
     assert "were changed, added or deleted while they were read" in workspace.error_of(done, code=1)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import shutil
-import signal
-import subprocess
-import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
+from claimed import OUTPUT, PREFIX, SPEC, moved_to_store
 from machine import ROOT
 from s3_server import BUCKET
+from scripts import HALF_PUBLISHED, IN_THE_MIDDLE, KILLED, killed
 
 if TYPE_CHECKING:
     from s3_server import S3Server
@@ -20,32 +19,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-OUTPUT = f"s3://{BUCKET}/claimed/out"
-PREFIX = "claimed/out/"
-CLAIM = "claimed/.out.claim"
 STALE_SECONDS = 3
-ON_S3: dict[str, Any] = {
-    "input": {"path": f"s3://{BUCKET}/in/*.parquet"},
-    "output": OUTPUT,
-    "mechanism.vocabulary": {"public": f"s3://{BUCKET}/vocabulary.txt"},
-}
-# Runs the command, and kills it where it calls a function with an argument that holds a word.
-KILLED = """
-import importlib, os, signal, sys
-module, name, word = sys.argv[1:4]
-del sys.argv[1:4]
-from quietcorpus.pipelines.cli.main import main
-place = importlib.import_module(module)
-original = getattr(place, name)
-def fatal(*arguments, **options):
-    if word in repr(arguments):
-        os.kill(os.getpid(), signal.SIGKILL)
-    return original(*arguments, **options)
-setattr(place, name, fatal)
-main()
-"""
-IN_THE_MIDDLE = ("quietcorpus.pipelines.release.release", "read_run_files", "staging")
-HALF_PUBLISHED = ("quietcorpus.pipelines.storage.stores", "create_exclusively", "out/README.md")
 COMMENT = (
     "pipelines/storage/places.py",
     "from __future__",
@@ -58,19 +32,6 @@ STALE = (
 )
 LAW = ("pipelines/kinds/bags.py", '"documents": 1', '"documents": 2')
 """Changes of the software: a file, what is in it, and what a later version has there."""
-
-
-def killed(workspace: Workspace, place: tuple[str, str, str]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, *place, "release", "spec.yaml"],
-        cwd=workspace.folder,
-        env=workspace.environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr
 
 
 def upgraded(workspace: Workspace, *changes: tuple[str, str, str]) -> dict[str, str | None]:
@@ -92,15 +53,7 @@ def upgraded(workspace: Workspace, *changes: tuple[str, str, str]) -> dict[str, 
 
 @pytest.fixture
 def remote(workspace: Workspace, s3: S3Server) -> Workspace:
-    """A workspace with a corpus of two shards in the store, and nothing else there."""
-    s3.empty()
-    client = s3.client()
-    workspace.environment |= s3.environment
-    path = workspace.parquet({"text": ["quiet world"] * 6000}, row_group_size=3000)
-    client.upload_file(str(path), BUCKET, "in/corpus.parquet")
-    client.upload_file(str(workspace.folder / "vocabulary.txt"), BUCKET, "vocabulary.txt")
-    workspace.spec(ON_S3)
-    return workspace
+    return moved_to_store(workspace, s3)
 
 
 def assert_released(remote: Workspace, s3: S3Server) -> None:
@@ -110,10 +63,17 @@ def assert_released(remote: Workspace, s3: S3Server) -> None:
     assert s3.uploads("claimed/") == []
 
 
+def assert_retried(remote: Workspace, s3: S3Server, later: dict[str, str | None]) -> None:
+    """A retry by a later version makes the release."""
+    done = remote.run("release", "spec.yaml", environment=later, fresh=True)
+    assert done.returncode == 0, done.stderr
+    assert_released(remote, s3)
+
+
 def test_a_later_version_retries_what_an_earlier_one_began(remote: Workspace, s3: S3Server) -> None:
     # Kills: a claim that is for ever another run's once a comment was changed; one that is taken
     # while its run may be alive; and staging areas that stay.
-    killed(remote, IN_THE_MIDDLE)
+    killed(remote, KILLED, *IN_THE_MIDDLE)
     later = upgraded(remote, COMMENT)
     message = remote.error_of(
         remote.run("release", "spec.yaml", environment=later, fresh=True), code=1
@@ -122,16 +82,14 @@ def test_a_later_version_retries_what_an_earlier_one_began(remote: Workspace, s3
     assert "run again after 15 minutes without one; nothing was published" in message
     time.sleep(STALE_SECONDS)
     later = upgraded(remote, COMMENT, STALE)
-    done = remote.run("release", "spec.yaml", environment=later, fresh=True)
-    assert done.returncode == 0, done.stderr
-    assert_released(remote, s3)
+    assert_retried(remote, s3, later)
 
 
 def test_a_later_version_finishes_what_was_published_by_the_same_law(
     remote: Workspace, s3: S3Server
 ) -> None:
     # Kills: a second draw of what a reader may have seen, and files that no card lists.
-    killed(remote, HALF_PUBLISHED)
+    killed(remote, KILLED, *HALF_PUBLISHED)
     left = {key: s3.read(key) for key in s3.keys(PREFIX)}
     assert len(left) >= 2
     time.sleep(STALE_SECONDS)
@@ -141,15 +99,13 @@ def test_a_later_version_finishes_what_was_published_by_the_same_law(
     )
     assert f"give `quietcorpus release-claim {OUTPUT} --reason ...`" in message
     later = upgraded(remote, STALE, COMMENT)
-    done = remote.run("release", "spec.yaml", environment=later, fresh=True)
-    assert done.returncode == 0, done.stderr
-    assert_released(remote, s3)
+    assert_retried(remote, s3, later)
     assert {key: s3.read(key) for key in left} == left
 
 
 def test_a_claim_of_another_law_is_released_by_hand(remote: Workspace, s3: S3Server) -> None:
     # Kills: a wedge that only the deletion of an object that no document describes can end.
-    killed(remote, HALF_PUBLISHED)
+    killed(remote, KILLED, *HALF_PUBLISHED)
     command = ("release-claim", OUTPUT, "--reason", "of an earlier version")
     message = remote.error_of(remote.run(*command), code=1)
     assert "gave a sign of life" in message
@@ -159,9 +115,7 @@ def test_a_claim_of_another_law_is_released_by_hand(remote: Workspace, s3: S3Ser
     done = remote.run(*command, environment=later, fresh=True)
     assert (done.returncode, done.stdout) == (0, f"released  {OUTPUT}\n"), done.stderr
     assert s3.keys("claimed/") == []
-    done = remote.run("release", "spec.yaml", environment=later, fresh=True)
-    assert done.returncode == 0, done.stderr
-    assert_released(remote, s3)
+    assert_retried(remote, s3, later)
 
 
 def test_a_ledger_lets_no_later_version_finish_what_is_committed(
@@ -175,8 +129,8 @@ def test_a_ledger_lets_no_later_version_finish_what_is_committed(
     )
     done = remote.run("ledger", "init", f"s3://{BUCKET}/ledger", "caps.yaml")
     assert done.returncode == 0, done.stderr
-    remote.spec(ON_S3 | {"ledger": f"s3://{BUCKET}/ledger"})
-    killed(remote, HALF_PUBLISHED)
+    remote.spec(SPEC | {"ledger": f"s3://{BUCKET}/ledger"})
+    killed(remote, KILLED, *HALF_PUBLISHED)
     left = {key: s3.read(key) for key in s3.keys(PREFIX)}
     time.sleep(STALE_SECONDS)
     later = upgraded(remote, STALE, COMMENT)

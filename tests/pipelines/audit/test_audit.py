@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from scripts import run_script
 
 from quietcorpus.pipelines.audit.audit import audit, lines, refuse
 from quietcorpus.pipelines.spec.loading import load_spec
@@ -37,15 +38,7 @@ quietcorpus.mechanisms.histogram.DenseNoise = lambda rate, size: DenseNoise(4 * 
 def command_with(
     fault: str, workspace: Workspace, *arguments: str
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", fault + COMMAND, *arguments],
-        cwd=workspace.folder,
-        env=workspace.environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    return run_script(workspace, fault + COMMAND, *arguments)
 
 
 def spec_of(workspace: Workspace, block: dict[str, Any]) -> str:
