@@ -125,22 +125,12 @@ class Votes:
         addresses = stream.addresses("votes", range(len(rows)), rows)
         return self.noise.release(sums, stream, addresses)
 
+    @property
+    def least(self) -> int:
+        """Return the least noisy sum that stands out of the noise."""
+        return math.ceil(STANDS_OUT * self.noise.deviation)
+
     def stand_out(self, noisy: Sums) -> npt.NDArray[np.bool_]:
         """Tell which items stand out of the noise, bool of the same shape."""
-        least = math.ceil(STANDS_OUT * self.noise.deviation)
-        found: npt.NDArray[np.bool_] = noisy >= least
+        found: npt.NDArray[np.bool_] = noisy >= self.least
         return found
-
-
-def weights(noisy: Sums, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
-    """Return the weight of each chosen sum among those of its stratum, float64; others have 0.
-
-    The chosen sums must be above zero. All strata that have any weigh the same. Weights are 1 on
-    average, as those of documents without any are: a loss that adds up weighted terms stays in
-    proportion to a penalty beside it.
-    """
-    votes = np.where(chosen, noisy, 0)
-    totals = votes.sum(axis=1, keepdims=True)
-    each = chosen.sum() / max(1, chosen.any(axis=1).sum())
-    found: npt.NDArray[np.float64] = votes / np.maximum(1, totals) * each
-    return found

@@ -28,7 +28,7 @@ from quietcorpus.transforms.reading.sources import read
 from quietcorpus.transforms.shards import TALLIES, RejectLog, Seen, Tally
 from quietcorpus.transforms.vocabulary import KeySource
 
-AT_ONCE = 128  # documents; fewer would leave more of the encoder's batches half empty
+_AT_ONCE = 128  # documents; fewer would leave more of the encoder's batches half empty
 
 
 @dataclass(frozen=True)
@@ -122,14 +122,14 @@ class ReleaseVotes(beam.PTransform):
     """A PTransform from splits to tagged `votes` (one int64 array), `tallies`, `identifiers`."""
 
     def __init__(
-        self, corpus: Corpus, voting: Voting, key: KeySource, splits: int, rejects: RejectLog
+        self, corpus: Corpus, voting: Voting, key: KeySource, parts: int, rejects: RejectLog
     ) -> None:
-        """Configure the release; noise is added once, to the sum over all `splits` splits."""
+        """Configure the release; noise is added once, to the sum over all `parts` splits."""
         super().__init__()
         self._corpus = corpus
         self._voting = voting
         self._key = key
-        self._splits = splits
+        self._parts = parts
         self._rejects = rejects
 
     def expand(self, splits: beam.PCollection[Split]) -> dict[str, beam.PCollection]:
@@ -139,37 +139,57 @@ class ReleaseVotes(beam.PTransform):
         votes = (
             counted.sums
             | "over the corpus" >> beam.CombineGlobally(AddCounts()).without_defaults()
-            | "noise" >> beam.ParDo(AddNoise(self._voting, self._key, self._splits))
+            | "noise" >> beam.ParDo(AddNoise(self._voting, self._key, self._parts))
         )
         return {"votes": votes, TALLIES: counted[TALLIES], TAG: counted[TAG]}
 
 
-class _CountVotes(beam.DoFn):
-    """A DoFn that adds up one split's votes exactly; the sums stay inside the pipeline."""
+class ReadVoters(beam.DoFn):
+    """A DoFn from a split to what `votes` makes of its documents, and to the account of the split.
+
+    Attributes:
+        voting: the parameters of votes.
+        key: gives the release key.
+    """
 
     def __init__(self, corpus: Corpus, voting: Voting, key: KeySource, rejects: RejectLog) -> None:
+        self.voting = voting
+        self.key = key
         self._corpus = corpus
-        self._voting = voting
-        self._key = key
         self._rejects = rejects
         self._progress = Progress("votes")
 
     @redacted
     def process(self, split: Split) -> Iterator[object]:
-        pool, encoder = self._voting.pool.open(), self._voting.encoder.open()
-        sums = np.zeros(self._voting.shape, dtype=np.int64)
-        seen = Seen(
-            Identifiers(self._corpus.id, self._key(), split.number), Tally.of_pass("votes", split)
-        )
+        identifiers = Identifiers(self._corpus.id, self.key(), split.number)
+        seen = Seen(identifiers, Tally.of_pass("votes", split))
+        yield from self.votes(self._parts(split, seen), split)
+        yield from seen.outputs()
+
+    def votes(self, parts: Iterator[Documents], split: Split) -> Iterator[object]:
+        """Yield the votes of a split's documents, which come a few at a time."""
+        raise NotImplementedError
+
+    def _parts(self, split: Split, seen: Seen) -> Iterator[Documents]:
+        """Yield the documents, account for them, and write the log of those that are unreadable."""
         for documents in read(split, self._corpus):
-            for part in documents.parts(AT_ONCE):
-                sums += self._voting.sums(part, pool, encoder)
+            for part in documents.parts(_AT_ONCE):
+                yield part
                 self._progress.count(part, 0)
             self._progress.count_rejects(documents)
             seen.add(documents)
         self._rejects.write(seen.rejects, split.name)
+
+
+class _CountVotes(ReadVoters):
+    """A DoFn that adds up one split's votes exactly; the sums stay inside the pipeline."""
+
+    def votes(self, parts: Iterator[Documents], split: Split) -> Iterator[PartialSum]:
+        pool, encoder = self.voting.pool.open(), self.voting.encoder.open()
+        sums = np.zeros(self.voting.shape, dtype=np.int64)
+        for part in parts:
+            sums += self.voting.sums(part, pool, encoder)
         yield sums, (split.number,)
-        yield from seen.outputs()
 
 
 class AddNoise(beam.DoFn):

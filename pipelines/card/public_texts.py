@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from quietcorpus.mechanisms.vote_weights import weights
 from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.noise import Course, check_cost, courses_of_norms
@@ -131,11 +132,8 @@ def _check_texts(output: str, mechanism: PublicTextsMechanism) -> None:
         raise InputError(f"{output}/{layout.VOTES}: not a row for each text of the pool")
     noisy = votes["votes"].to_numpy().reshape(shape)
     chosen = noisy >= mechanism.least_votes
-    totals = np.where(chosen, noisy, 0).sum(axis=1, keepdims=True)
-    each = chosen.sum() / max(1, chosen.any(axis=1).sum())
-    weights = (noisy / np.maximum(1, totals) * each)[chosen]
     if _places(texts, mechanism) != _listed(chosen, labels) or not np.array_equal(
-        texts["weight"].to_numpy(), weights
+        texts["weight"].to_numpy(), weights(noisy, chosen)[chosen]
     ):
         raise InputError(
             f"{output}/{layout.TEXTS}: not the texts whose votes stand out, with their weights"

@@ -44,7 +44,6 @@ _LEAST_ON_NOISE = 1_000
 class CountedEmbeddingsKind(UserLevelKind):
     """The kind `word-embeddings` by `method: cooccurrence`, with its noise and norms computed."""
 
-    counting: Cooccurrences
     norms: GroupNorms
 
     least_on_noise = _LEAST_ON_NOISE
@@ -64,17 +63,14 @@ class CountedEmbeddingsKind(UserLevelKind):
         """Compute noise and norms; raises InputError for an unusable vocabulary or budget."""
         corpus = UserCorpus.resolve(spec)
         refuse_large(corpus.size or 0)
-        norms = corpus.norms()
-        most = tuple(norms.most.values())
-        counting = Cooccurrences(spec.window, most, norms.mechanism, corpus.users)
-        made = cls(corpus, counting, norms)
+        made = cls(corpus, corpus.norms())
         made.refuse_few()
         return made
 
     @property
     def on_noise(self) -> float:
         """Return the users per standard deviation of the noise, in units of one user's share."""
-        return float(self.corpus.spec.users / self.counting.mechanism.noise_multiplier)
+        return float(self.corpus.spec.users / self.norms.mechanism.noise_multiplier)
 
     @property
     def doubts(self) -> Sequence[str]:
@@ -86,9 +82,11 @@ class CountedEmbeddingsKind(UserLevelKind):
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
         """Add the job to a pipeline, without the factorisation, which is the launcher's."""
+        most, window = tuple(self.norms.most.values()), self.corpus.spec.window
+        counting = Cooccurrences(window, most, self.norms.mechanism, self.corpus.users)
         words, gathered = self.corpus.gathered(pipeline, job)
         files = gathered["shares"] | "cooccurrences" >> ReleaseCooccurrences(
-            self.counting, words, self.corpus.shards, job.key, job.staging
+            counting, words, self.corpus.shards, job.key, job.staging
         )
         self.corpus.write(pipeline, job, words, gathered, files)
 
@@ -100,7 +98,7 @@ class CountedEmbeddingsKind(UserLevelKind):
         counts = np.concatenate([staged_table(f, key)["count"].to_numpy() for f in blocks])
         if len(counts) != cells_of(len(words)):
             raise StageError("the engine lost or doubled a block of counts; run again")
-        deviation = float(self.counting.mechanism.deviation)
+        deviation = float(self.norms.mechanism.deviation)
         found = factorise(counts, deviation, len(words), self.corpus.spec.dimensions)
         dimensions = self.corpus.spec.dimensions
         if found.supported.sum() < 2:
@@ -129,7 +127,7 @@ class CountedEmbeddingsKind(UserLevelKind):
         total = compose(spendings)
         resolved = {
             "vocabulary_size": storage.rows_of(files, TABLE),
-            "noise_multiplier": str(self.counting.mechanism.noise_multiplier),
+            "noise_multiplier": str(self.norms.mechanism.noise_multiplier),
             "norms": dict(self.norms.most),
             "software": self.computing,
         }

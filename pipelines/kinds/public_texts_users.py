@@ -10,7 +10,6 @@ from typing import Any
 import apache_beam as beam
 
 from quietcorpus.mechanisms.guarantees import UserPrivacy
-from quietcorpus.mechanisms.user_votes import UserVotes
 from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.pipelines.card.weakness import Weakness, of_guarantee, of_users
 from quietcorpus.pipelines.kinds.job import Job
@@ -47,8 +46,7 @@ class UserTextsKind(PublicTextsKind):
         norms = users.norms()
         votes = Votes(spec.nearest, max(users.budgets.values()), users.delta)
         found = vars(voting_by(spec, votes))
-        own = UserVotes(votes, norms)
-        return cls(spec, UserVoting(**found, users=users.named_users, own=own), users)
+        return cls(spec, UserVoting(**found, users=users.named_users, norms=norms), users)
 
     @property
     def counts_records(self) -> bool:
@@ -67,7 +65,7 @@ class UserTextsKind(PublicTextsKind):
 
     @property
     def doubts(self) -> Sequence[str]:
-        return self.users.doubts_of_idle(self.voting.own.norms.idle)
+        return self.users.doubts_of_idle(self.voting.norms.idle)
 
     def release(self, job: Job) -> beam.PTransform:
         """Return the transform from splits to noisy sums over users."""
@@ -77,7 +75,7 @@ class UserTextsKind(PublicTextsKind):
 
     @property
     def cost(self) -> UserPrivacy:
-        return self.users.promise(self.voting.own.norms.spent)
+        return self.users.promise(self.voting.norms.spent)
 
     @property
     def limits(self) -> Sequence[str]:
@@ -87,4 +85,4 @@ class UserTextsKind(PublicTextsKind):
     @property
     def resolved(self) -> dict[str, Any]:
         """Return the card's fields on the mechanism, besides the spec's block."""
-        return {**super().resolved, "norms": dict(self.voting.own.norms.most)}
+        return {**super().resolved, "norms": dict(self.voting.norms.most)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +15,8 @@ import pyarrow as pa
 from quietcorpus.indexes.pool import PoolManifest
 from quietcorpus.mechanisms.clipped_sum import STEPS
 from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Spending, UserPrivacy
-from quietcorpus.mechanisms.votes import STANDS_OUT, Sums, Votes, weights
+from quietcorpus.mechanisms.vote_weights import weights
+from quietcorpus.mechanisms.votes import Sums, Votes
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card.weakness import Weakness, of_unchosen
 from quietcorpus.pipelines.kinds.embeddings_users import versions_of
@@ -121,7 +121,7 @@ class PublicTextsKind(Kind):
             "vote": votes.weight,
             "norm": STEPS,
             "noise_multiplier": str(votes.noise.noise_multiplier),
-            "least_votes": math.ceil(STANDS_OUT * votes.noise.deviation),
+            "least_votes": votes.least,
             "encoder": places.without_folders(self.voting.encoder.name),
             "encoder_precision": self.voting.encoder.arithmetic,
             "encoder_software": self.voting.encoder.software,

@@ -19,7 +19,7 @@ OF_NAMES = (
     "what a person writes under several names: each name is a user of its own",
     "what other users write about a person",
 )
-"""What a reader may learn, since a column of the corpus says who is a user."""
+"""The limits of a guarantee for users whom a column of the corpus names."""
 
 
 class UserSpec(Protocol):

@@ -17,7 +17,7 @@ from scipy import stats
 from quietcorpus.mechanisms.clipped_sum import STEPS
 from quietcorpus.mechanisms.guarantees import DocumentPrivacy
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.votes import STANDS_OUT, Votes, weights
+from quietcorpus.mechanisms.votes import STANDS_OUT, Votes
 
 EPSILON, DELTA = Fraction(1), Fraction(1, 10**6)
 
@@ -160,15 +160,10 @@ def test_noise_is_of_the_sums_and_of_their_stratum() -> None:
 
 
 def test_what_stands_out_is_three_deviations_above_nothing() -> None:
-    # Kills: a threshold on another scale, > for >=, weights that are not 1 on average.
+    # Kills: a threshold on another scale, > for >=.
     votes = Votes(4, EPSILON, DELTA)
     least = math.ceil(3 * votes.noise.deviation)
     noisy = np.array([[least - 1, least, 3 * least, -9 * least], [0, 0, 0, 0]])
     chosen = votes.stand_out(noisy)
     assert chosen.tolist() == [[False, True, True, False], [False] * 4]
-    assert weights(noisy, chosen).tolist() == [[0, 0.5, 1.5, 0], [0, 0, 0, 0]]
-    assert not weights(noisy, noisy > 9 * least).any()
-    # Kills: a label that a classifier forgets, for it has fewer texts or votes.
-    both = np.array([[least, 3 * least], [4 * least, 0], [0, 0]])
-    assert weights(both, both > 0).tolist() == [[0.375, 1.125], [1.5, 0], [0, 0]]
     assert 740 < 1 / stats.norm.sf(STANDS_OUT) < 742

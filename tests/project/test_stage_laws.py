@@ -44,7 +44,6 @@ from quietcorpus.mechanisms.skip_gram import SkipGram, negative_samples
 from quietcorpus.mechanisms.truncation import Box, NoisyMeans, Truncation
 from quietcorpus.mechanisms.user_training import Training
 from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
-from quietcorpus.mechanisms.user_votes import UserVotes
 from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.pipelines.kinds.training_workers import STAGE
 from quietcorpus.transforms import vocabulary
@@ -244,7 +243,7 @@ BUDGETS = {"free": Fraction(1), "paid": Fraction(2)}
 USER_VOTING = UserVoting(
     **vars(VOTING),
     users=Users("author", "plan", ("free", "paid")),
-    own=UserVotes(VOTING.votes, GroupNorms.solved(BUDGETS, VOTING.votes.delta)),
+    norms=GroupNorms.solved(BUDGETS, VOTING.votes.delta),
 )
 
 

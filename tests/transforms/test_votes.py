@@ -18,7 +18,8 @@ from running import run
 from quietcorpus.mechanisms.clipped_sum import STEPS
 from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.votes import Votes, weights
+from quietcorpus.mechanisms.vote_weights import weights
+from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.artefacts.pool import PoolSource
 from quietcorpus.transforms.errors import StageError

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import apache_beam as beam
 import numpy as np
@@ -13,21 +14,20 @@ from quietcorpus.indexes.lsa import Lsa
 from quietcorpus.indexes.pool import Pool
 from quietcorpus.mechanisms.clipped_sum import dither
 from quietcorpus.mechanisms.encoding import Value
+from quietcorpus.mechanisms.group_norms import GroupNorms
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 from quietcorpus.mechanisms.user_votes import UserVotes
 from quietcorpus.transforms.array_sums import AddCounts, PartialSum
 from quietcorpus.transforms.artefacts.encoder import Encoder
 from quietcorpus.transforms.errors import redacted
-from quietcorpus.transforms.metrics import Progress
-from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
-from quietcorpus.transforms.reading.identifiers import TAG, Identifiers
-from quietcorpus.transforms.reading.sources import read
-from quietcorpus.transforms.shards import TALLIES, RejectLog, Seen, Tally
+from quietcorpus.transforms.reading.documents import Documents, Split
+from quietcorpus.transforms.reading.identifiers import TAG
+from quietcorpus.transforms.shards import TALLIES
 from quietcorpus.transforms.users.by_shard import ByShard, each_once
 from quietcorpus.transforms.users.sparse_sums import Packed, Sums, pack, summed, unpack
 from quietcorpus.transforms.users.users import NO_BUDGET, Users
 from quietcorpus.transforms.vocabulary import KeySource
-from quietcorpus.transforms.votes import AT_ONCE, AddNoise, Voting
+from quietcorpus.transforms.votes import AddNoise, ReadVoters, ReleaseVotes, Voting
 
 _VOTES_HELD = 1 << 22
 _NOBODY = np.iinfo(np.int32).max, pack(summed([]))
@@ -42,11 +42,21 @@ class UserVoting(Voting):
 
     Attributes:
         users: how users and their groups are told apart.
-        own: the mechanism, whose documents' votes are `votes`.
+        norms: the norm of each group of users, at the noise of `votes`.
+
+    Raises ValueError as `UserVotes` does.
     """
 
     users: Users = field(kw_only=True)
-    own: UserVotes = field(kw_only=True)
+    norms: GroupNorms = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        self.own  # noqa: B018
+
+    @cached_property
+    def own(self) -> UserVotes:
+        """Return the mechanism."""
+        return UserVotes(self.votes, self.norms)
 
     @property
     def stage_parameters(self) -> dict[str, Value]:
@@ -91,23 +101,14 @@ class UserVoting(Voting):
         return places, self.own.clipped(votes, group, dither(stream, address, votes.shape, lane=0))
 
 
-class ReleaseUserVotes(beam.PTransform):
+class ReleaseUserVotes(ReleaseVotes):
     """A PTransform from splits to tagged `votes` (one int64 array), `tallies`, `identifiers`.
 
-    A split that is read twice doubles votes before they are clipped, so it is users who must occur
-    only once.
+    Its `parts` are those that users are divided into, by their digests. A split that is read twice
+    doubles votes before they are clipped, so it is users who must occur only once.
     """
 
-    def __init__(
-        self, corpus: Corpus, voting: UserVoting, key: KeySource, shards: int, rejects: RejectLog
-    ) -> None:
-        """Configure the release; users are divided into `shards` parts, by their digests."""
-        super().__init__()
-        self._corpus = corpus
-        self._voting = voting
-        self._key = key
-        self._shards = shards
-        self._rejects = rejects
+    _voting: UserVoting
 
     def expand(self, splits: beam.PCollection[Split]) -> dict[str, beam.PCollection]:
         counted = splits | "vote" >> beam.ParDo(
@@ -117,10 +118,10 @@ class ReleaseUserVotes(beam.PTransform):
             counted.shares
             | "of a user" >> beam.CombinePerKey(joined)
             | "with a budget" >> beam.Filter(lambda user: user[1][0] != NO_BUDGET)
-            | "users by shard" >> ByShard(self._shards)
+            | "users by shard" >> ByShard(self._parts)
             | "clip" >> beam.ParDo(_ClipVotes(self._voting, self._key))
             | "over all users" >> beam.CombineGlobally(AddCounts()).without_defaults()
-            | "noise" >> beam.ParDo(AddNoise(self._voting, self._key, self._shards))
+            | "noise" >> beam.ParDo(AddNoise(self._voting, self._key, self._parts))
         )
         return {"votes": votes, TALLIES: counted[TALLIES], TAG: counted[TAG]}
 
@@ -132,40 +133,24 @@ def joined(shares: Iterable[Share]) -> Share:
     return min(group for group, _ in listed), pack(sums)
 
 
-class _ReadVotes(beam.DoFn):
+class _ReadVotes(ReadVoters):
     """A DoFn from a split to (digest, `Share`) for each user, in parts if there are many votes."""
 
-    def __init__(
-        self, corpus: Corpus, voting: UserVoting, key: KeySource, rejects: RejectLog
-    ) -> None:
-        self._corpus = corpus
-        self._voting = voting
-        self._key = key
-        self._rejects = rejects
-        self._progress = Progress("votes")
+    voting: UserVoting
 
-    @redacted
-    def process(self, split: Split) -> Iterator[object]:
-        pool, encoder = self._voting.pool.open(), self._voting.encoder.open()
-        key = self._key()
-        seen = Seen(Identifiers(self._corpus.id, key, split.number), Tally.of_pass("votes", split))
+    def votes(self, parts: Iterator[Documents], split: Split) -> Iterator[tuple[bytes, Share]]:
+        pool, encoder, key = self.voting.pool.open(), self.voting.encoder.open(), self.key()
         found: dict[bytes, list[Share]] = defaultdict(list)
         held = 0
-        for documents in read(split, self._corpus):
-            for part in documents.parts(AT_ONCE):
-                for user, group, votes in self._voting.votes_of_users(part, pool, encoder, key):
-                    found[user].append((group, pack(votes)))
-                    held += 1 + len(votes[0])
-                self._progress.count(part, 0)
-            self._progress.count_rejects(documents)
-            seen.add(documents)
+        for part in parts:
+            for user, group, votes in self.voting.votes_of_users(part, pool, encoder, key):
+                found[user].append((group, pack(votes)))
+                held += 1 + len(votes[0])
             if held > _VOTES_HELD:
                 yield from _each(found)
                 found.clear()
                 held = 0
-        self._rejects.write(seen.rejects, split.name)
         yield from _each(found)
-        yield from seen.outputs()
 
 
 def _each(found: dict[bytes, list[Share]]) -> Iterator[tuple[bytes, Share]]:

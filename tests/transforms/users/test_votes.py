@@ -22,7 +22,6 @@ from running import run
 from quietcorpus.mechanisms.clipped_sum import STEPS
 from quietcorpus.mechanisms.group_norms import GroupNorms
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.user_votes import UserVotes
 from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.artefacts.pool import PoolSource
@@ -59,7 +58,7 @@ def voting(
         EncoderSource("encoder", "none", "encoder-digest", "float32", "none"),
         strata,
         users=users or plans,
-        own=UserVotes(votes, GroupNorms.solved(budgets, DELTA)),
+        norms=GroupNorms.solved(budgets, DELTA),
     )
 
 
@@ -342,7 +341,7 @@ def test_votes_held_are_handed_over_now_and_then(
     own, key = voting(PLANS, nearest=2), ReleaseKey.fresh()
     expected = exact(records, tmp_path, monkeypatch, own, key)
     monkeypatch.setattr(module, "_VOTES_HELD", 0)
-    monkeypatch.setattr(module, "AT_ONCE", 7)
+    monkeypatch.setattr("quietcorpus.transforms.votes._AT_ONCE", 7)
     np.testing.assert_array_equal(exact(records, tmp_path, monkeypatch, own, key), expected)
 
 
