@@ -1,4 +1,4 @@
-"""What public texts, weighted by private votes, teach a classifier of film reviews.
+"""Measures of a classifier of film reviews that learns from public texts, by private votes.
 
 25,000 reviews are private; a document's stratum is its sentiment. The pools are 10,000 other
 reviews, the same with 20,000 complaints and commit messages, and these 20,000 alone. A logistic
@@ -36,7 +36,8 @@ import quietcorpus as qc
 from quietcorpus.indexes.pool import Pool, open_pool
 from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.votes import Sums, Votes, weights
+from quietcorpus.mechanisms.vote_weights import weights
+from quietcorpus.mechanisms.votes import Sums, Votes
 
 LABELS = ("neg", "pos")
 POOLED, MIXED_IN = 10_000, 20_000
@@ -131,6 +132,18 @@ class Classifier:
         )
 
 
+def nearest_of(pool: Pool, texts: list[str], count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers of the texts that vote, and the `count` texts nearest to each."""
+    assert pool.encoder is not None
+    voters, parts = [], []
+    for first in range(0, len(texts), AT_ONCE):
+        vectors = on_grid(pool.encoder.encode(texts[first : first + AT_ONCE]))
+        somewhere = vectors.any(axis=1)
+        voters.append(first + np.flatnonzero(somewhere))
+        parts.append(pool.nearest(vectors[somewhere], count).astype(np.int32))
+    return np.concatenate(voters), np.concatenate(parts)
+
+
 class Election:
     """A pool, the texts that private documents find nearest in it, and a classifier."""
 
@@ -146,19 +159,12 @@ class Election:
         kept = folder / f"nearest-{name}.npy"
         if not kept.exists():
             start = time.monotonic()
-            np.save(kept, self._nearest(private.texts))
+            voters, found = nearest_of(self.pool, private.texts, max(OTHER_NEAREST))
+            assert len(voters) == len(private.texts)
+            np.save(kept, found)
             print(f"pool {name}: votes found in {time.monotonic() - start:.0f} s", flush=True)
         self.nearest = np.load(kept, mmap_mode="r")
         self.classifier = Classifier(self.pool.texts.to_pylist(), tested)
-
-    def _nearest(self, texts: list[str]) -> np.ndarray:
-        assert self.pool.encoder is not None
-        parts = []
-        for start in range(0, len(texts), AT_ONCE):
-            vectors = on_grid(self.pool.encoder.encode(texts[start : start + AT_ONCE]))
-            assert vectors.any(axis=1).all()
-            parts.append(self.pool.nearest(vectors, max(OTHER_NEAREST)).astype(np.int32))
-        return np.concatenate(parts)
 
     def sums(self, votes: Votes) -> Sums:
         """Count the votes exactly."""
@@ -319,15 +325,21 @@ def report(found: dict[str, list[float]]) -> None:
             print(f"{name}: {interval(own)}")
 
 
-def main() -> None:
-    """Measure what is not measured yet, and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def places(description: str | None) -> tuple[Path, Path]:
+    """Return the folder of the three corpora, and that of what is made, from the command line."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--data", required=True, type=Path, help="a folder: the three corpora")
     parser.add_argument("--folder", required=True, type=Path)
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
-    scores = Scores(given.folder / "scores.json")
-    measure(*prepare(given.data, given.folder), given.folder, scores)
+    return given.data, given.folder
+
+
+def main() -> None:
+    """Measure what is not measured yet, and print the tables."""
+    data, folder = places(__doc__)
+    scores = Scores(folder / "scores.json")
+    measure(*prepare(data, folder), folder, scores)
     report(scores.found)
 
 

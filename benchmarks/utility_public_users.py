@@ -1,4 +1,4 @@
-"""What public texts tell of a corpus whose users are protected: commit messages of 2,669 authors.
+"""Measures of public texts by the votes of protected users: commit messages of 2,669 authors.
 
 The pool is 12,844 messages that are not private, 10,000 film reviews and 7,156 complaints; all
 other messages are private, and all of an author's together are the unit. Measured are the share of
@@ -11,7 +11,6 @@ votes, their clipping and the noise are the product's own.
 
 from __future__ import annotations
 
-import argparse
 import time
 from fractions import Fraction
 from pathlib import Path
@@ -21,14 +20,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from sklearn.cluster import KMeans
-from utility_public import AT_ONCE, DRAWS, EPSILONS, MIXED_IN, POOLED, column, interval, released
+from utility_public import (
+    DRAWS,
+    EPSILONS,
+    MIXED_IN,
+    POOLED,
+    column,
+    interval,
+    nearest_of,
+    places,
+    released,
+)
 
 import quietcorpus as qc
-from quietcorpus.indexes.pool import Pool, open_pool
-from quietcorpus.mechanisms.deep_candidate import on_grid
+from quietcorpus.indexes.pool import open_pool
 from quietcorpus.mechanisms.group_norms import GroupNorms
 from quietcorpus.mechanisms.user_votes import UserVotes
-from quietcorpus.mechanisms.votes import Votes, weights
+from quietcorpus.mechanisms.vote_weights import weights
+from quietcorpus.mechanisms.votes import Votes
 
 DELTA = Fraction(1, 10**5)  # below 1 / authors by a factor of 37
 NEAREST = 20, 100, 500
@@ -66,18 +75,6 @@ def votes_of_authors(
         bits = generator.integers(1 << 16, size=len(places), dtype=np.uint16)
         sums[places] += own.clipped(counts.astype(np.int64) * votes.weight, 0, bits)
     return sums[None]
-
-
-def nearest_of(pool: Pool, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers of the texts that vote, and the pool's texts nearest to each."""
-    assert pool.encoder is not None
-    voters, parts = [], []
-    for first in range(0, len(texts), AT_ONCE):
-        vectors = on_grid(pool.encoder.encode(texts[first : first + AT_ONCE]))
-        somewhere = vectors.any(axis=1)
-        voters.append(first + np.flatnonzero(somewhere))
-        parts.append(pool.nearest(vectors[somewhere], max(NEAREST)).astype(np.int32))
-    return np.concatenate(voters), np.concatenate(parts)
 
 
 class Measures(NamedTuple):
@@ -119,18 +116,14 @@ def report(votes: Votes, exact: np.ndarray, measures: Measures) -> None:
 
 def main() -> None:
     """Measure, and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", required=True, type=Path, help="a folder: the three corpora")
-    parser.add_argument("--folder", required=True, type=Path)
-    given = parser.parse_args()
-    given.folder.mkdir(parents=True, exist_ok=True)
-    messages, names, public = prepare(given.data, given.folder)
-    place, source = given.folder / "pool-commits", given.folder / "commits.parquet"
+    data, folder = places(__doc__)
+    messages, names, public = prepare(data, folder)
+    place, source = folder / "pool-commits", folder / "commits.parquet"
     if not place.exists():
         qc.build_pool(source, place, provenance="public", encoder="lsa")
     pool = open_pool(str(place))
     start = time.monotonic()
-    voters, nearest = nearest_of(pool, messages)
+    voters, nearest = nearest_of(pool, messages, max(NEAREST))
     authors = np.unique(names, return_inverse=True)[1]
     print(
         f"{len(voters):,} of {len(messages):,} messages of {authors.max() + 1:,} authors vote, in "

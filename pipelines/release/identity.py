@@ -19,27 +19,15 @@ from quietcorpus.pipelines.storage.claims import MASTER_KEY, Run
 from quietcorpus.transforms.reading.documents import Plan
 
 
-def identity(spec: Spec, plan: Plan, kind: Kind, key: ReleaseKey) -> str:
-    """Return a digest of all that a release's bytes depend on.
-
-    It reveals nothing without the key, which is bound to the corpus.
-    """
-    return key.stage("claim", 1).digest(
-        **asked(spec, kind),
-        corpus=plan.corpus_digest(spec.corpus),
-        environment=environment_digest(),
-        computing=kind.computing,
-    )
-
-
 def run(spec: Spec, plan: Plan, kind: Kind, key: ReleaseKey) -> Run:
     """Return the run as a claim on the output tells it; without the key, it reveals nothing.
 
-    Its digests are of one key for all corpora of a master key, or none could say that it is the
-    corpus that differs.
+    The key of its identity is bound to the corpus. Its other digests are of one key for all corpora
+    of a master key, or none could say that it is the corpus that differs.
     """
     naming, place = key.naming(), {"release": spec.release, "output": spec.output}
     corpus = plan.corpus_digest(spec.corpus)
+    whole = asked(spec, kind) | {"corpus": corpus, "computing": kind.computing}
     # A later version adds keys to a spec, and fields to artefacts: what was not said is left out.
     words = spec.model_dump(exclude_defaults=True)
     artefacts = [one.model_dump(exclude_defaults=True) for one in kind.artefacts]
@@ -51,15 +39,13 @@ def run(spec: Spec, plan: Plan, kind: Kind, key: ReleaseKey) -> Run:
     }
     law = naming.digest(
         claim="law",
-        **asked(spec, kind),
-        corpus=corpus,
+        **whole,
         stages=environment_digest() if kind.laws is None else {"shards": 1, **kind.laws},
         libraries=libraries(),
-        computing=kind.computing,
     )
     return Run(
         spec.release,
-        identity(spec, plan, kind, key),
+        key.stage("claim", 1).digest(**whole, environment=environment_digest()),
         law,
         {name: naming.digest(claim=name, **place, asked=part) for name, part in parts.items()},
         quietcorpus_version(),

@@ -41,7 +41,8 @@ from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout, places
 from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.pipelines.storage.publishing import Staging
-from quietcorpus.pipelines.terminal.progress import Observer, shards_written
+from quietcorpus.pipelines.storage.staging import shards_written
+from quietcorpus.pipelines.terminal.progress import Observer
 from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError
 from quietcorpus.transforms.parts import doubled
 from quietcorpus.transforms.reading.sources import plan

@@ -108,7 +108,6 @@ class Recorder:
         self._card: Card | None = None
         self._card_sha256: str | None = None
         self._outcome: Outcome = "failed"
-        self._publishing = False
         self._steps: dict[Step, float] = {}
         self._step: Step | None = None
         self.step("preparing")
@@ -135,7 +134,6 @@ class Recorder:
         """Return a function that notes that the release may exist from now on."""
 
         def noted() -> None:
-            self._publishing = True
             self.step("publishing")
             on_publishing()
 
@@ -201,7 +199,7 @@ class Recorder:
             return self._outcome
         if isinstance(error, GraphIsValid):
             return "valid"
-        if self._publishing:
+        if self._step == "publishing":
             return "unknown"
         if isinstance(error, KeyboardInterrupt):
             return "interrupted"

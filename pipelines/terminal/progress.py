@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
-from apache_beam.io.filesystems import FileSystems
 from tqdm.auto import tqdm  # a widget in a notebook
 
 _TELL_EVERY_SECONDS = 10.0
@@ -141,11 +140,3 @@ class Observer(Display):
 
     def _sum(self, counter: str) -> int:
         return sum(v for name, v in self._totals.items() if name.endswith(f"/{counter}"))
-
-
-def shards_written(staging: str, shards: int) -> str:
-    """Say how many shards are written; raises what the store raises."""
-    (found,) = FileSystems.match([f"{staging}/data/part-*"])
-    # A shard that was tried twice has two files.
-    paths = {metadata.path.rpartition(".")[0] for metadata in found.metadata_list}
-    return f"{len(paths)} of {shards} shards are written"

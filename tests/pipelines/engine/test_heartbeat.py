@@ -38,7 +38,7 @@ NONE, TWO = Sight(0, 0, ""), Sight(2, 0, "stage 1.0: 3 of 8 tasks")
 
 
 def job(cluster: Seen | None, seconds: float, written: Callable[[], str] = str) -> bool:
-    """Whether a job of so many seconds was cancelled; it fails if it was."""
+    """Run a job of so many seconds; return whether it was cancelled, in which case it fails."""
     cancelled = threading.Event()
     with attended(cluster, cancelled.set, written, PATIENCE):
         if cancelled.wait(seconds):

@@ -16,7 +16,7 @@ from quietcorpus.pipelines.kinds.kind import Kind
 from quietcorpus.pipelines.kinds.prepare import prepare
 from quietcorpus.pipelines.kinds.sentences import SentencesKind
 from quietcorpus.pipelines.release import identity as identities
-from quietcorpus.pipelines.release.identity import identity, run
+from quietcorpus.pipelines.release.identity import run
 from quietcorpus.pipelines.spec.loading import load_spec
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.pipelines.storage.claims import MASTER_KEY, Run
@@ -38,7 +38,7 @@ def test_what_encodes_is_part_of_a_runs_identity(
     def identity_with(**encoder: str) -> str:
         parameters = replace(kind.parameters, encoder=replace(kind.parameters.encoder, **encoder))
         other = replace(kind, parameters=parameters)
-        return identity(spec, Plan([], pa.schema([])), other, key)
+        return run(spec, Plan([], pa.schema([])), other, key).identity
 
     own = {"precision": "float32", "software": "torch 2"}
     assert identity_with(**own) == identity_with(**own)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 
 import pytest
 
@@ -62,13 +61,3 @@ def test_counters_are_added_up(
         "releasing: 30 of 60 documents",
     ]
     assert caplog.messages[-1].endswith("1,070 tokens")
-
-
-def test_shards_are_counted_once_each(tmp_path: Path) -> None:
-    # Kills: a shard that was tried twice counted twice.
-    (tmp_path / "data").mkdir()
-    for name in ("part-00000-of-00003.parquet.ab", "part-00000-of-00003.parquet.cd"):
-        (tmp_path / "data" / name).touch()
-    assert progress.shards_written(str(tmp_path), 3) == "1 of 3 shards are written"
-    (tmp_path / "data" / "part-00002-of-00003.parquet.ef").touch()
-    assert progress.shards_written(str(tmp_path), 3) == "2 of 3 shards are written"
