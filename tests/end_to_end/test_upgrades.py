@@ -144,7 +144,7 @@ def test_a_ledger_lets_no_later_version_finish_what_is_committed(
 def test_a_local_folder_needs_no_patience(workspace: Workspace) -> None:
     # Kills: a staging area of an earlier version that stays, or that stops a later one.
     workspace.spec()
-    killed(workspace, IN_THE_MIDDLE)
+    killed(workspace, KILLED, *IN_THE_MIDDLE)
     assert len(workspace.leftovers()) == 1
     later = upgraded(workspace, COMMENT)
     done = workspace.run("release", "spec.yaml", environment=later, fresh=True)
@@ -156,7 +156,7 @@ def test_a_local_folder_needs_no_patience(workspace: Workspace) -> None:
 def test_a_killed_run_beside_a_local_folder_is_released_by_hand(workspace: Workspace) -> None:
     # Kills: what a run that nobody repeats leaves for ever.
     workspace.spec()
-    killed(workspace, IN_THE_MIDDLE)
+    killed(workspace, KILLED, *IN_THE_MIDDLE)
     command = ("release-claim", "released/out", "--reason", "nobody needs it")
     done = workspace.run(*command)
     assert (done.returncode, done.stdout) == (0, "released  released/out\n"), done.stderr
