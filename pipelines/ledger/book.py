@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import random
-import time
-from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from quietcorpus.pipelines.card.parameters import parameters
 from quietcorpus.pipelines.ledger import refusals
 from quietcorpus.pipelines.ledger.caps import Terms
-from quietcorpus.pipelines.ledger.journal import Damaged, Journal
+from quietcorpus.pipelines.ledger.chain import Chain, Draft
+from quietcorpus.pipelines.ledger.journal import Damaged
 from quietcorpus.pipelines.ledger.partitions import Partitions
 from quietcorpus.pipelines.ledger.records import (
     AnyRecord,
@@ -21,32 +17,21 @@ from quietcorpus.pipelines.ledger.records import (
     Commit,
     Refusal,
     Reservation,
-    Unreadable,
     digest,
-    make,
-    new_nonce,
     parse,
 )
 from quietcorpus.pipelines.ledger.request import Request
-from quietcorpus.pipelines.ledger.state import Impossible, State
+from quietcorpus.pipelines.ledger.state import State
 from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage import layout, places
+from quietcorpus.pipelines.storage import layout
 from quietcorpus.pipelines.storage.places import inside, root
-from quietcorpus.transforms.errors import InputError, StageError, Unavailable
-
-Draft = dict[str, Any]
-"""The fields of a record, without its number, the previous digest, the time and the nonce."""
+from quietcorpus.transforms.errors import InputError, StageError
 
 _ANY_KEY = "0" * 16  # in a plan, before any partition has a key
-_ATTEMPTS = 1000
-_LONGEST_PAUSES = (0.05, 1.0)
-"""In seconds: on a disk, and in an object store, which answers more slowly."""
-_SKEW = timedelta(minutes=5)
-"""The clocks of several machines are assumed to differ by less."""
 
 
 class Ledger:
-    """The records at a place, and the state that they add up to.
+    """The budgets at a place, as its records have them.
 
     Every method raises InputError for what a person can mend, which includes a damaged ledger, and
     Unavailable if other writers never pause. Nothing is written to a ledger that is not in order.
@@ -54,18 +39,25 @@ class Ledger:
 
     def __init__(self, uri: str) -> None:
         self.uri = uri
-        self.state = State()
-        self.records: list[AnyRecord] = []
-        self._journal = Journal(uri)
+        self._chain = Chain(uri)
         self._partitions = Partitions(uri)
         self._foreseen = 0
-        self._longest_pause = _LONGEST_PAUSES[not places.is_local(uri)]
+
+    @property
+    def state(self) -> State:
+        """Return the state after all records that are read so far."""
+        return self._chain.state
+
+    @property
+    def records(self) -> list[AnyRecord]:
+        """Return the records that are read so far, in order."""
+        return self._chain.records
 
     @classmethod
     def open(cls, uri: str) -> Ledger:
         """Open an existing ledger."""
         ledger = cls(uri)
-        ledger._load()
+        ledger._chain.load()
         if not ledger.records:
             raise InputError(
                 f"ledger: {uri} holds no ledger; open one with `quietcorpus ledger init`"
@@ -81,7 +73,7 @@ class Ledger:
             )
         storage.probe("ledger", uri)
         ledger = cls(uri)
-        ledger._load()
+        ledger._chain.load()
         draft = {"record": "opening", "corpus": terms.corpus, "caps": terms.model_dump()["caps"]}
 
         def opened(state: State) -> Draft:
@@ -91,7 +83,7 @@ class Ledger:
                 )
             return draft
 
-        ledger._append(opened)
+        ledger._chain.append(opened)
         return ledger
 
     def reserve(self, request: Request) -> Reservation:
@@ -101,7 +93,7 @@ class Ledger:
             found = state.of_release(request.release)
             return self._asked(request) if found is None else self._resumed(state, found, request)
 
-        found = self._append(decide)
+        found = self._chain.append(decide)
         assert isinstance(found, Reservation)
         return found
 
@@ -114,7 +106,7 @@ class Ledger:
         self._foreseen += 1
         request = self._keyed(request)
         number = len(self.records) + self._foreseen
-        record = parse(self._complete(self._asked(request) | {"number": number}))
+        record = parse(self._chain.complete(self._asked(request) | {"number": number}))
         assert isinstance(record, Reservation)
         self.state.add(record)
         return record.charges
@@ -177,7 +169,7 @@ class Ledger:
             ids = self._keep(state, reservation, identifiers, compared)
             return {"record": "comparison", "reservation": number, "identifiers_sha256": ids}
 
-        self._append(decide)
+        self._chain.append(decide)
 
     def commit(
         self,
@@ -226,7 +218,7 @@ class Ledger:
                 raise InputError(refusals.other_bytes(reservation.release))
             return before
 
-        found = self._append(decide)
+        found = self._chain.append(decide)
         assert isinstance(found, Commit)
         return found
 
@@ -257,7 +249,7 @@ class Ledger:
                 "documents": documents,
             }
 
-        found = self._append(decide)
+        found = self._chain.append(decide)
         assert isinstance(found, Refusal | Commit)
         return found
 
@@ -292,7 +284,7 @@ class Ledger:
                 )
             return {"record": "cancellation", "reservation": found.number, "reason": reason}
 
-        found = self._append(decide)
+        found = self._chain.append(decide)
         assert isinstance(found, Cancellation)
         return found
 
@@ -302,7 +294,7 @@ class Ledger:
             for number, digest_of_ids in self.state.documents.items():
                 self._partitions.read(number, digest_of_ids)
         except Damaged as error:
-            raise self._damage(error) from None
+            raise self._chain.damage(error) from None
 
     def _held(self, state: State, reservation: Reservation) -> Reservation:
         """Return a reservation, or raise InputError if it was given back."""
@@ -354,74 +346,3 @@ class Ledger:
             committed = found.number in state.commits
             raise InputError(refusals.another_run(found, request, committed=committed))
         return found
-
-    def _load(self) -> None:
-        try:
-            self._journal.load()
-            for content in self._journal.contents:
-                self._take(content)
-        except Damaged as error:
-            raise self._damage(error) from None
-
-    def _take(self, content: bytes) -> AnyRecord:
-        """Add one more record to the state; raises Damaged if it is not the next one."""
-        number = len(self.records)
-        try:
-            record = parse(content)
-            before = digest(self._journal.contents[number - 1]) if number else None
-            if (record.number, record.previous) != (number, before):
-                raise Impossible("it does not follow the record before it")
-            if number and record.created < self.records[-1].created:
-                raise Impossible("it is older than the record before it")
-            self.state.add(record)
-        except (Unreadable, Impossible) as error:
-            raise Damaged(f"record {number}: {error}") from None
-        self.records.append(record)
-        return record
-
-    def _append(self, decide: Callable[[State], Any]) -> AnyRecord:
-        """Append the draft that `decide` returns for the state, or return its existing record.
-
-        If another writer is first, `decide` is called again on the new state.
-        """
-        try:
-            for attempt in range(_ATTEMPTS):
-                decided = decide(self.state)
-                if isinstance(decided, AnyRecord):
-                    return decided
-                content = self._complete(decided)
-                if self._journal.append(content):
-                    return self._take(content)
-                pause = min(self._longest_pause, 0.001 * 2 ** min(attempt, 10))
-                time.sleep(random.uniform(0, pause))  # noqa: S311 - a pause
-                for added in self._journal.follow():
-                    self._take(added)
-        except Damaged as error:
-            raise self._damage(error) from None
-        raise Unavailable(f"ledger: {self.uri} changes again and again; run again later")
-
-    def _complete(self, draft: Draft) -> bytes:
-        """Return the bytes of the next record."""
-        now = datetime.now(UTC)
-        if self.records:
-            last = self.records[-1].created
-            if now < last - _SKEW:
-                raise InputError(
-                    f"ledger: the clock says {now:%Y-%m-%d %H:%M} UTC, before the last record's "
-                    f"{last:%Y-%m-%d %H:%M}: one of the two is wrong; set this clock, or wait"
-                )
-            now = max(now, last)  # records stay in order, whatever their writers' clocks say
-        contents = self._journal.contents
-        common = {
-            "number": len(self.records),
-            "previous": digest(contents[-1]) if contents else None,
-            "created": now,
-            "nonce": new_nonce(),
-        }
-        return make(common | draft)
-
-    def _damage(self, error: Damaged) -> InputError:
-        return InputError(
-            f"ledger: {self.uri} is damaged: {error}; nothing is spent from it until it is mended: "
-            "see `quietcorpus ledger verify`"
-        )

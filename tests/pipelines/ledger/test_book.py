@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from quietcorpus.mechanisms.guarantees import LimitedPrecision, SentencePrivacy
-from quietcorpus.pipelines.ledger import book, tables
+from quietcorpus.pipelines.ledger import chain, tables
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.caps import Charge, Cost, Terms
 from quietcorpus.pipelines.ledger.disjoint import Partition, Sort
@@ -412,7 +412,7 @@ class Clock(datetime):
 def test_a_clock_that_runs_backwards(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Kills: times that decrease, a skew that is refused, a clock that is far off and is taken,
     # a comparison with the first record.
-    monkeypatch.setattr(book, "datetime", Clock)
+    monkeypatch.setattr(chain, "datetime", Clock)
     start = datetime.now(UTC) + timedelta(days=1)
     steps = [(0, 0), (10, 10), (5.01, 10), (9.99, 10), (10, 10), (20, 20), (15, 20)]
     for number, (minutes, written) in enumerate(steps):

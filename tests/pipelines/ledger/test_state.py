@@ -484,7 +484,7 @@ def reservation(
 
 def ledger_of(state: State) -> Ledger:
     ledger = Ledger("/nowhere")
-    ledger.state = state
+    ledger._chain.state = state
     return ledger
 
 

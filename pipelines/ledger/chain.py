@@ -1,0 +1,124 @@
+"""The chain of a ledger's records, to which several writers add, one at a time."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from quietcorpus.pipelines.ledger.journal import Damaged, Journal
+from quietcorpus.pipelines.ledger.records import (
+    AnyRecord,
+    Unreadable,
+    digest,
+    make,
+    new_nonce,
+    parse,
+)
+from quietcorpus.pipelines.ledger.state import Impossible, State
+from quietcorpus.pipelines.storage import places
+from quietcorpus.transforms.errors import InputError, Unavailable
+
+Draft = dict[str, Any]
+"""The fields of a record, without its number, the previous digest, the time and the nonce."""
+
+_ATTEMPTS = 1000
+_LONGEST_PAUSES = (0.05, 1.0)
+"""In seconds: on a disk, and in an object store, which answers more slowly."""
+_SKEW = timedelta(minutes=5)
+"""The clocks of several machines are assumed to differ by less."""
+
+
+class Chain:
+    """The records at a place, and the state that they add up to.
+
+    Every method raises InputError for what a person can mend, which includes a damaged ledger, and
+    Unavailable if other writers never pause. Nothing is written to a ledger that is not in order.
+
+    Attributes:
+        uri: the place.
+        state: the state after all records that are read so far.
+        records: these records, in order.
+    """
+
+    def __init__(self, uri: str) -> None:
+        self.uri = uri
+        self.state = State()
+        self.records: list[AnyRecord] = []
+        self._journal = Journal(uri)
+        self._longest_pause = _LONGEST_PAUSES[not places.is_local(uri)]
+
+    def load(self) -> None:
+        """Read all records."""
+        try:
+            self._journal.load()
+            for content in self._journal.contents:
+                self._take(content)
+        except Damaged as error:
+            raise self.damage(error) from None
+
+    def append(self, decide: Callable[[State], Any]) -> AnyRecord:
+        """Append the draft that `decide` returns for the state, or return its existing record.
+
+        If another writer is first, `decide` is called again on the new state.
+        """
+        try:
+            for attempt in range(_ATTEMPTS):
+                decided = decide(self.state)
+                if isinstance(decided, AnyRecord):
+                    return decided
+                content = self.complete(decided)
+                if self._journal.append(content):
+                    return self._take(content)
+                pause = min(self._longest_pause, 0.001 * 2 ** min(attempt, 10))
+                time.sleep(random.uniform(0, pause))  # noqa: S311 - a pause
+                for added in self._journal.follow():
+                    self._take(added)
+        except Damaged as error:
+            raise self.damage(error) from None
+        raise Unavailable(f"ledger: {self.uri} changes again and again; run again later")
+
+    def complete(self, draft: Draft) -> bytes:
+        """Return the bytes of the next record."""
+        now = datetime.now(UTC)
+        if self.records:
+            last = self.records[-1].created
+            if now < last - _SKEW:
+                raise InputError(
+                    f"ledger: the clock says {now:%Y-%m-%d %H:%M} UTC, before the last record's "
+                    f"{last:%Y-%m-%d %H:%M}: one of the two is wrong; set this clock, or wait"
+                )
+            now = max(now, last)  # records stay in order, whatever their writers' clocks say
+        contents = self._journal.contents
+        common = {
+            "number": len(self.records),
+            "previous": digest(contents[-1]) if contents else None,
+            "created": now,
+            "nonce": new_nonce(),
+        }
+        return make(common | draft)
+
+    def damage(self, error: Damaged) -> InputError:
+        """Return the error for a person, of damage that was found."""
+        return InputError(
+            f"ledger: {self.uri} is damaged: {error}; nothing is spent from it until it is mended: "
+            "see `quietcorpus ledger verify`"
+        )
+
+    def _take(self, content: bytes) -> AnyRecord:
+        """Add one more record to the state; raises Damaged if it is not the next one."""
+        number = len(self.records)
+        try:
+            record = parse(content)
+            before = digest(self._journal.contents[number - 1]) if number else None
+            if (record.number, record.previous) != (number, before):
+                raise Impossible("it does not follow the record before it")
+            if number and record.created < self.records[-1].created:
+                raise Impossible("it is older than the record before it")
+            self.state.add(record)
+        except (Unreadable, Impossible) as error:
+            raise Damaged(f"record {number}: {error}") from None
+        self.records.append(record)
+        return record
