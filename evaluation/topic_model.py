@@ -22,7 +22,7 @@ _DEVIATION = 2.0
 """The deviation of the logarithm of a term's share of a topic."""
 
 
-class Drawn(NamedTuple):
+class DrawnTopics(NamedTuple):
     """Documents, and the topics that they were drawn from.
 
     Attributes:
@@ -40,7 +40,7 @@ def draw(
     length: float,
     topics: int,
     generator: np.random.Generator,
-) -> Drawn:
+) -> DrawnTopics:
     """Draw documents whose terms have, on average, the frequencies of `weights`.
 
     A document's shares of topics are Dirichlet of 0.1 each; its length is Poisson around an
@@ -66,4 +66,4 @@ def draw(
     ones = np.ones(len(of), np.int32)
     counts = sp.csr_array((ones, (of, term)), shape=(documents, len(weights)))
     counts.sum_duplicates()
-    return Drawn(counts, laws)
+    return DrawnTopics(counts, laws)

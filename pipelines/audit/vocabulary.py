@@ -101,7 +101,7 @@ def term_of_any(
     return (2 * drawn + chosen)[:, None]
 
 
-class Selection(Protocol):
+class Selector(Protocol):
     """A mechanism that selects terms by their frequencies or other weights."""
 
     def select(
@@ -111,16 +111,14 @@ class Selection(Protocol):
 
 
 def terms_selected(
-    selection: Selection, terms: int, weight: int, count: int
+    selection: Selector, terms: int, weight: int, count: int
 ) -> npt.NDArray[np.int64]:
     """Select among `terms` terms of one weight, `count` times: int64 (count, terms)."""
     chosen = _selected(selection, [weight] * (count * terms))
     return chosen.astype(np.int64).reshape(count, terms)
 
 
-def any_selected(
-    selection: Selection, terms: int, weight: int, count: int
-) -> npt.NDArray[np.bool_]:
+def any_selected(selection: Selector, terms: int, weight: int, count: int) -> npt.NDArray[np.bool_]:
     """Return whether any of `terms` terms of one weight is selected: bool (count,)."""
     found: npt.NDArray[np.bool_] = terms_selected(selection, terms, weight, count).sum(axis=1) > 0
     return found
@@ -157,7 +155,7 @@ def _tail(selection: ThresholdedVocabulary, least: int) -> Fraction:
     return upper_tail(selection.noise.law, least, _TAIL_BITS)
 
 
-def _selected(selection: Selection, weights: Sequence[int]) -> npt.NDArray[np.bool_]:
+def _selected(selection: Selector, weights: Sequence[int]) -> npt.NDArray[np.bool_]:
     """Return whether each term of these weights is selected, under a fresh key: bool (n,)."""
     names = [number.to_bytes(8, "little") for number in range(len(weights))]
     return selection.select(names, weights, stage())

@@ -32,7 +32,7 @@ _LEAST_DOCUMENTS = 100
 Counts = npt.NDArray[np.int64]
 
 
-class Documents(Protocol):
+class DocumentSource(Protocol):
     """The source of a run's documents.
 
     Attributes:
@@ -98,7 +98,7 @@ class PublicTexts:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnDocuments:
     """Documents from a topic model around a histogram, drawn anew for every run.
 
     Attributes:
@@ -116,7 +116,7 @@ class Drawn:
     meant = "for topics around this histogram; how like them yours are, it does not say"
 
     @classmethod
-    def of(cls, path: str, documents: int | None, seed: int) -> Drawn:
+    def of(cls, path: str, documents: int | None, seed: int) -> DrawnDocuments:
         """Read the weights of a release; raises InputError for one that has none."""
         card = verify(path)
         place = f"{absolute(path)}/{layout.VOCABULARY}"
@@ -153,7 +153,7 @@ def documents_of(
     text: str,
     documents: int | None,
     seed: int,
-) -> Documents:
+) -> DocumentSource:
     """Return public documents, or draws around a histogram; raises InputError for both or neither.
 
     Places are absolute.
@@ -161,7 +161,7 @@ def documents_of(
     if histogram is not None:
         if source is not None or vocabulary is not None:
             raise InputError("histogram: stands in place of `source` and `vocabulary`; leave them")
-        return Drawn.of(histogram, documents, seed)
+        return DrawnDocuments.of(histogram, documents, seed)
     if source is None or vocabulary is None:
         raise InputError("source: give public documents and a `vocabulary`, or a `histogram`")
     words = load(FileSource.resolve("vocabulary", vocabulary))

@@ -26,7 +26,7 @@ from quietcorpus.indexes.compression import Method, bins_of
 from quietcorpus.mechanisms.decompression import Decompression
 from quietcorpus.mechanisms.factors import Prior
 from quietcorpus.mechanisms.noisy_counts import decay_of
-from quietcorpus.pipelines.calibrate.bag_documents import TOPICS, Documents
+from quietcorpus.pipelines.calibrate.bag_documents import TOPICS, DocumentSource
 from quietcorpus.pipelines.reconstruct.documents import drawn, stretch_of
 from quietcorpus.pipelines.reconstruct.fit import SavedFactors, fit
 from quietcorpus.pipelines.reconstruct.workers import workers
@@ -103,7 +103,9 @@ class Calibrated(NamedTuple):
     outcomes: list[Recovery]
 
 
-def calibrate(documents: Documents, settings: SimulationSettings, *, progress: bool) -> Calibrated:
+def calibrate(
+    documents: DocumentSource, settings: SimulationSettings, *, progress: bool
+) -> Calibrated:
     """Try every map at every epsilon; raises InputError if no map is possible."""
     maps = settings.maps(documents.terms)
     shape = len(settings.epsilons), len(maps), settings.runs

@@ -142,7 +142,7 @@ class Commit(_Record):
     )
 
 
-class Comparison(_Record):
+class ComparedIds(_Record):
     """The ids of a partition, found in no other one, before its noise is drawn."""
 
     record: Literal["comparison"] = "comparison"
@@ -171,7 +171,7 @@ class Refusal(_Record):
     )
 
 
-AnyRecord = Opening | Reservation | Comparison | Commit | Cancellation | Refusal
+AnyRecord = Opening | Reservation | ComparedIds | Commit | Cancellation | Refusal
 _RECORD: TypeAdapter[AnyRecord] = TypeAdapter(Annotated[AnyRecord, Field(discriminator="record")])
 
 

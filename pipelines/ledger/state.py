@@ -14,7 +14,7 @@ from quietcorpus.pipelines.ledger.records import (
     Cancellation,
     Charged,
     Commit,
-    Comparison,
+    ComparedIds,
     Opening,
     Refusal,
     Reservation,
@@ -65,7 +65,7 @@ class State:
                 self.opening = record
             case Reservation():
                 self._reserve(record)
-            case Comparison():
+            case ComparedIds():
                 self._compare(record)
             case Commit():
                 self._commit(record)
@@ -209,7 +209,7 @@ class State:
         self.reservations[record.number] = self.by_release[record.release] = record
         self.spend(charges, record.part, record.whose)
 
-    def _compare(self, record: Comparison) -> None:
+    def _compare(self, record: ComparedIds) -> None:
         number = record.reservation
         if self._open(number).disjoint != "compared" or number in self.documents:
             raise Impossible("its reservation has no ids to compare, or they are compared already")

@@ -15,7 +15,7 @@ from quietcorpus.pipelines.ledger.records import (
     AnyRecord,
     Cancellation,
     Commit,
-    Comparison,
+    ComparedIds,
     Opening,
     Refusal,
     Reservation,
@@ -159,7 +159,7 @@ def _event(ledger: Ledger, record: AnyRecord) -> dict[str, Any]:
             }
         case Commit():
             says = f"release.json {record.card_sha256[:12]}"
-        case Comparison():
+        case ComparedIds():
             says = "its ids are in no other partition"
         case Cancellation():
             says = record.reason

@@ -22,8 +22,8 @@ from quietcorpus.transforms.errors import InputError
 BATCH = 1024
 
 
-class File(Protocol):
-    """A data file."""
+class Rows(Protocol):
+    """A data file, of which the number of rows matters."""
 
     @property
     def rows(self) -> int: ...
@@ -38,7 +38,7 @@ class Source(Protocol):
     """
 
     @property
-    def files(self) -> Sequence[File]: ...
+    def files(self) -> Sequence[Rows]: ...
 
     @property
     def size(self) -> int: ...

@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from quietcorpus.mechanisms.factors import Prior
 from quietcorpus.pipelines.card import readme
-from quietcorpus.pipelines.card.model import Card, Reconstruction
-from quietcorpus.pipelines.card.model import File as CardFile
+from quietcorpus.pipelines.card.model import Card, File, Reconstruction
 from quietcorpus.pipelines.engine.parallel import Backend
 from quietcorpus.pipelines.environment.version import (
     environment_digest,
@@ -141,7 +140,7 @@ def _card(source: NoisyRelease, files: list[Written], created: str, found: Fitte
             "created": created,
             "mechanism": source.mechanism.model_copy(update={"include": None}),
             "reconstruction": made,
-            "files": [CardFile(path=f.path, sha256=f.sha256, rows=f.rows) for f in files],
+            "files": [File(path=f.path, sha256=f.sha256, rows=f.rows) for f in files],
             "software": software(),
         }
     )

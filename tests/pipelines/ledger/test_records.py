@@ -26,7 +26,7 @@ from quietcorpus.pipelines.ledger.disjoint import Partition, Sort
 from quietcorpus.pipelines.ledger.records import (
     Cancellation,
     Commit,
-    Comparison,
+    ComparedIds,
     Opening,
     Refusal,
     Reservation,
@@ -83,7 +83,7 @@ def edited(content: bytes, **fields: Any) -> bytes:
 
 def test_a_record_is_its_bytes(contents: list[bytes]) -> None:
     # Kills: a field that is lost, rounded or rewritten on the way, another order of fields.
-    kinds = [Opening, *[Reservation] * 5, Commit, Cancellation, Refusal, Reservation, Comparison]
+    kinds = [Opening, *[Reservation] * 5, Commit, Cancellation, Refusal, Reservation, ComparedIds]
     assert [type(parse(content)) for content in contents] == kinds
     for number, content in enumerate(contents):
         record = parse(content)
@@ -100,7 +100,7 @@ def test_a_record_is_its_bytes(contents: list[bytes]) -> None:
     assert cancelled.reason == "a trial, \u00fc\u4e2d"
     assert isinstance(refused, Refusal)
     assert (refused.reservation, refused.identity) == (3, "c" * 32)
-    assert isinstance(compared, Comparison)
+    assert isinstance(compared, ComparedIds)
     assert compared.identifiers_sha256 == hashlib.sha256(b"\0" * 16).hexdigest()
 
 

@@ -37,7 +37,7 @@ from quietcorpus.pipelines.ledger.records import (
     Cancellation,
     Charged,
     Commit,
-    Comparison,
+    ComparedIds,
     Opening,
     Refusal,
     Reservation,
@@ -637,8 +637,8 @@ def test_ids_are_compared_once_and_stay_the_same() -> None:
     state.add(reservation(state, 2, bag(1), Partition("b", IDS)))
     state.add(reservation(state, 3, bag(1)))
 
-    def compared(of: int) -> Comparison:
-        return Comparison(**common(4), reservation=of, identifiers_sha256="0" * 64)
+    def compared(of: int) -> ComparedIds:
+        return ComparedIds(**common(4), reservation=of, identifiers_sha256="0" * 64)
 
     state.add(compared(1))
     state.add(Refusal(**common(5), reservation=2, identity="0" * 32))
@@ -660,7 +660,7 @@ def test_a_refusal_may_tell_of_other_documents_than_those_compared() -> None:
     state = opened(ONE)
     for number, name in enumerate("ab", 1):
         state.add(reservation(state, number, bag(2), Partition(name, IDS)))
-        ids = Comparison(**common(4), reservation=number, identifiers_sha256=f"{number}" * 64)
+        ids = ComparedIds(**common(4), reservation=number, identifiers_sha256=f"{number}" * 64)
         state.add(ids)
         state.add(
             Refusal(
