@@ -68,7 +68,8 @@ def verify(place: Place) -> list[CheckedRelease]:
 def plan(specs: Sequence[Place]) -> list[dict[str, Any]]:
     """Compute what the releases of some specs, in this order, would cost their ledgers.
 
-    Nothing is reserved. `refused` says why a release would be refused.
+    Nothing is reserved. `refused` says why a release would be refused, and `capped` whether a cap
+    is the reason.
     """
     from quietcorpus.pipelines.ledger.plan import plan as foresee
 

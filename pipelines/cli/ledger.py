@@ -97,15 +97,19 @@ def verify(place: str, as_json: bool) -> Iterator[str]:
 def plan(specs: tuple[str, ...], as_json: bool) -> Iterator[str]:
     """Compute what the releases of SPECS, in this order, would cost their ledgers.
 
-    Nothing is reserved. The exit code is 2 if one of them would be refused.
+    Nothing is reserved. The exit code is 3 if caps alone would refuse some of them, and 2 if
+    anything else would refuse one.
     """
     found = api.plan(specs)
     yield from _json_or(plan_lines(found), found, as_json=as_json)
-    from quietcorpus.transforms.errors import InputError
+    from quietcorpus.transforms.errors import CapReached, InputError
 
-    refused = [one["release"] for one in found if one["refused"]]
+    refused = [one for one in found if one["refused"]]
     if refused:
-        raise InputError(f"ledger: {', '.join(refused)} would be refused")
+        names = ", ".join(one["release"] for one in refused)
+        if all(one["capped"] for one in refused):
+            raise CapReached(f"ledger: {names} would pass a cap")
+        raise InputError(f"ledger: {names} would be refused")
 
 
 @_command(

@@ -11,7 +11,7 @@ from quietcorpus.pipelines.kinds.prepare import prepare
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.holding import request
 from quietcorpus.pipelines.spec.loading import load_spec
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import CapReached, InputError
 
 
 def plan(paths: Sequence[str]) -> list[dict[str, Any]]:
@@ -19,7 +19,8 @@ def plan(paths: Sequence[str]) -> list[dict[str, Any]]:
 
     Nothing is written. A release that the ledger knows by its id costs nothing more. Raises
     InputError for a spec without a ledger, and for anything that is wrong with a spec. If the
-    ledger would refuse the release, `refused` gives the reason, such as a cap that it would pass.
+    ledger would refuse the release, `refused` gives the reason, and `capped` is true if that is a
+    cap which it would pass.
     """
     ledgers: dict[str, Ledger] = {}
     names: dict[str, str] = {}
@@ -45,13 +46,14 @@ def _planned(path: str, ledgers: dict[str, Ledger], names: dict[str, str]) -> di
         "known": known is not None,
         "accounts": [],
         "refused": None,
+        "capped": False,
     }
     if known is not None:
         return found
     try:
         charges = ledger.foresee(asked)
     except InputError as error:
-        return found | {"refused": str(error)}
+        return found | {"refused": str(error), "capped": isinstance(error, CapReached)}
     return found | {"accounts": [_afterwards(ledger, one.account) for one in charges]}
 
 
