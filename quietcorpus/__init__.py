@@ -6,6 +6,13 @@
     print(card.guarantee.statement)
 
 Importing this package loads neither Beam nor NumPy: each function loads them when it is called.
+
+The functions are the commands of the command line. They print nothing, configure no logging and
+never end the process: they return results, and raise `InputError` for anything that a person can
+mend. Log records come from loggers below `quietcorpus`. While a function runs, the environment may
+hold a fresh master key and the retry settings of object stores' clients. At its end, the settings
+of the process that it changed are restored; the guide of the Python API lists them, and what is not
+restored. Errors of other libraries pass unchanged, and their messages may quote private text.
 """
 
 from __future__ import annotations
@@ -14,21 +21,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from quietcorpus import ledger
-from quietcorpus.api import (
-    audit,
-    build_candidates,
-    build_index,
-    build_pool,
+from quietcorpus.artefacts import build_candidates, build_index, build_pool
+from quietcorpus.calibration import (
     calibrate_bags,
     calibrate_sentences,
     calibrate_words,
-    evaluate,
-    reconstruct,
-    release,
-    release_claim,
     search_report,
-    verify,
 )
+from quietcorpus.evidence import audit, evaluate
+from quietcorpus.releases import reconstruct, release, release_claim, verify
 from quietcorpus.transforms.errors import CapReached, InputError, StageError, Unavailable
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from quietcorpus import api
+import quietcorpus as qc
 from quietcorpus.pipelines.cli.command import command
 
 
@@ -45,7 +45,7 @@ def audit(spec: str, **given: Any) -> Iterator[str]:
       quietcorpus audit spec.yaml
       quietcorpus audit spec.yaml --draws 1000000 --output audited
     """
-    content = api.audit(spec, **given)
+    content = qc.audit(spec, **given)
     from quietcorpus.pipelines.audit.audit import lines, refuse
 
     yield from lines(content)

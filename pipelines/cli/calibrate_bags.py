@@ -7,7 +7,8 @@ from typing import Any, get_args
 
 import click
 
-from quietcorpus import api
+import quietcorpus as qc
+from quietcorpus.calibration import TriedMap
 from quietcorpus.pipelines.cli.command import command
 from quietcorpus.pipelines.cli.options import (
     Number,
@@ -56,7 +57,7 @@ class _Bins(click.ParamType):
     multiple=True,
     default=["frequency"],
     show_default=True,
-    type=click.Choice(get_args(api.TriedMap)),
+    type=click.Choice(get_args(TriedMap)),
     help="A map to try; may be given again. `none` has a bin for every term.",
 )
 @text_option
@@ -95,4 +96,4 @@ def calibrate_bags(source: str | None, **given: Any) -> Iterator[str]:
     """
     from quietcorpus.pipelines.calibrate.bags import lines
 
-    yield from lines(api.calibrate_bags(source, **given))
+    yield from lines(qc.calibrate_bags(source, **given))

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from quietcorpus import api
+import quietcorpus as qc
 from quietcorpus.pipelines.cli.command import command
 from quietcorpus.pipelines.cli.options import Numbers, seed_option, text_option
 
@@ -44,4 +44,4 @@ def calibrate_sentences(candidates: str, source: str, **given: Any) -> Iterator[
     """
     from quietcorpus.pipelines.calibrate.sentences import lines
 
-    yield from lines(api.calibrate_sentences(candidates, source, **given))
+    yield from lines(qc.calibrate_sentences(candidates, source, **given))

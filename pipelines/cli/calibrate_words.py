@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from quietcorpus import api
+import quietcorpus as qc
 from quietcorpus.pipelines.cli.command import command
 from quietcorpus.pipelines.cli.options import (
     Number,
@@ -121,4 +121,4 @@ def calibrate_words(index: str, output: str, **given: Any) -> Iterator[str]:
     """
     from quietcorpus.pipelines.calibrate.words_report import lines
 
-    yield from lines(api.calibrate_words(index, output, **given))
+    yield from lines(qc.calibrate_words(index, output, **given))

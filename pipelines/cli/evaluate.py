@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from quietcorpus import api
+import quietcorpus as qc
 from quietcorpus.evaluation.verdict import first_draw, of_everything
 from quietcorpus.pipelines.cli.command import command
 from quietcorpus.pipelines.cli.options import quiet_option, seed_option
@@ -74,7 +74,7 @@ def evaluate(release: str, sweep: Sequence[str], **given: Any) -> Iterator[str]:
     """
     from quietcorpus.pipelines.evaluate.sweep import parsed
 
-    content = api.evaluate(release, sweep=parsed(sweep), **given)
+    content = qc.evaluate(release, sweep=parsed(sweep), **given)
     yield from lines(content)
     yield f"report    {given['output']}/evaluation.html"
     if content["audits"]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from quietcorpus import api
+import quietcorpus as qc
 from quietcorpus.pipelines.cli.command import command
 from quietcorpus.pipelines.cli.options import (
     Numbers,
@@ -67,7 +67,7 @@ def build(source: str, output: str, **given: Any) -> Iterator[str]:
     the engine faiss-ivf. Words that the tokeniser never
     yields (capitals, digits, punctuation, phrases) are left out.
     """
-    api.build_index(source, output, **given)
+    qc.build_index(source, output, **given)
     yield f"index         {output}"
     yield from _shown(output, [])
 
@@ -141,7 +141,7 @@ def build_candidates(source: str, output: str, **given: Any) -> Iterator[str]:
     are encoded, and the recoder is trained, on Ray: on the cluster that RAY_ADDRESS names, else on
     this machine.
     """
-    manifest = api.build_candidates(source, output, **given)
+    manifest = qc.build_candidates(source, output, **given)
     yield f"candidates    {output}"
     yield from manifest.lines()
 
@@ -173,7 +173,7 @@ def build_pool(source: str, output: str, **given: Any) -> Iterator[str]:
     an object store. Each document is a text, up to 100,000 of them; empty ones are left out, and so
     are those that an earlier one equals or nearly equals.
     """
-    manifest = api.build_pool(source, output, **given)
+    manifest = qc.build_pool(source, output, **given)
     yield f"pool          {output}"
     yield from manifest.lines()
 
@@ -250,7 +250,7 @@ def search_report(place: str, **given: Any) -> Iterator[str]:
     """
     from quietcorpus.pipelines.calibrate.search_report import lines
 
-    yield from lines(api.search_report(place, **given))
+    yield from lines(qc.search_report(place, **given))
 
 
 def _shown(uri: str, words: list[str]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quietcorpus import api
+import quietcorpus as qc
 from quietcorpus.pipelines.cli.command import command, on_failure
 from quietcorpus.pipelines.cli.options import engine_option, quiet_option
 
@@ -104,7 +104,7 @@ def release(spec: str, **given: Any) -> Iterator[str]:
         on_failure("; the release may be published: run again, with --if-exists=ok")
 
     try:
-        card = api.release(spec, on_publishing=published, **given)
+        card = qc.release(spec, on_publishing=published, **given)
     except GraphIsValid:
         yield "graph     valid; nothing was run, and nothing was published"
         return
@@ -128,7 +128,7 @@ def release_claim(output: str, reason: str) -> Iterator[str]:
     or on a local disk while its process runs. A run of an earlier version may give none while it
     is alive: stop it first. A reservation in a ledger is not given back.
     """
-    left = api.release_claim(output, reason)
+    left = qc.release_claim(output, reason)
     yield f"released  {output}"
     yield from (f"left      {uri}: of no run that is known; see whose it is" for uri in left)
 
@@ -142,7 +142,7 @@ def verify(path: str, place: str | None) -> Iterator[str]:
     Every file's digest, row count and columns are compared with release.json, and release.json with
     its schema. Files that it does not list are refused. The exit code is 0 if everything matches.
     """
-    card = api.verify(path, ledger=place)
+    card = qc.verify(path, ledger=place)
     yield f"verified  {path}: {len(card.files)} files are as release.json says"
     yield from _lines(card)
 
@@ -170,7 +170,7 @@ def reconstruct(path: str, output: str, **given: Any) -> Iterator[str]:
     needs no corpus and no key, and costs no further budget. A stopped run goes on where it was.
     """
     published = "; the release may be published: see whether `quietcorpus verify` finds it"
-    card = api.reconstruct(path, output, on_publishing=partial(on_failure, published), **given)
+    card = qc.reconstruct(path, output, on_publishing=partial(on_failure, published), **given)
     yield f"release   {output}"
     yield from _lines(card)
 

@@ -1,0 +1,165 @@
+"""Artefacts that releases are made with, of public data: word indexes, candidates, pools."""
+
+from __future__ import annotations
+
+from os import fspath
+from typing import TYPE_CHECKING, Literal
+
+from quietcorpus.arguments import (
+    flags,
+    one_of,
+    whole,
+)
+from quietcorpus.places import Place, process_restored
+
+if TYPE_CHECKING:
+    from quietcorpus.indexes.candidates import CandidatesManifest
+    from quietcorpus.indexes.pool import PoolManifest
+    from quietcorpus.indexes.word_index import IndexManifest
+
+
+@process_restored()
+def build_index(
+    source: Place,
+    output: Place,
+    *,
+    provenance: Literal["public", "private"],
+    guarantee: Place | None = None,
+    bits: int = 256,
+    only: Literal["codes"] | None = None,
+    seed: int = 1,
+    words: Place | None = None,
+    search: str | None = None,
+) -> IndexManifest:
+    """Make a word index of word vectors, for `kind: words`.
+
+    Args:
+        source: word2vec text or binary, GloVe text, gensim KeyedVectors, NumPy's arrays, or FAISS's
+            indexes Flat and IVF,Flat by Euclidean distance.
+        output: an empty place for the index.
+        provenance: whether the vectors were made from public data alone.
+        guarantee: for private vectors: JSON with the guarantee under which they were made.
+        bits: the length of a code; a multiple of 64.
+        only: `codes` for an index without vectors, which is small and for the mechanism brr alone.
+        seed: the seed of the codes' and lists' training.
+        words: the words of a `.faiss` or `.npy` file, one a line; by default, the `.txt` beside it.
+        search: inverted lists for the engine `faiss-ivf`, as in `ivf:lists=4096`.
+
+    Raises:
+        InputError: anything that a person can mend.
+    """
+    one_of("provenance", provenance, ("public", "private"))
+    whole(0, seed=seed)
+    if only is not None:
+        one_of("only", only, ("codes",))
+    from quietcorpus.pipelines.artefacts import word_index as job
+
+    return job.build(
+        fspath(source),
+        fspath(output),
+        provenance=provenance,
+        guarantee=None if guarantee is None else fspath(guarantee),
+        bits=bits,
+        seed=seed,
+        only=only,
+        words=None if words is None else fspath(words),
+        search=search,
+    )
+
+
+@process_restored()
+def build_candidates(
+    source: Place,
+    output: Place,
+    *,
+    provenance: Literal["public"],
+    text: str = "text",
+    encoder: str = "all-MiniLM-L6-v2",
+    language: str = "en",
+    candidates: int = 5_000,
+    clusters: int = 50,
+    projections: int = 100,
+    least_sentences: int = 8,
+    most_sentences: int = 64,
+    seed: int = 1,
+    progress: bool = False,
+) -> CandidatesManifest:
+    """Make candidates of public documents, for `kind: sentence-embeddings`, on Ray.
+
+    Args:
+        source: a file, a glob or a folder of Parquet, JSON Lines, CSV or text.
+        output: an empty place for the candidates.
+        provenance: of the documents and of the encoder's training data; it must be public.
+        text: the column of the text.
+        encoder: a folder, or the name, of a sentence-transformers model.
+        language: the language of the text, as a code.
+        candidates: the number of candidates.
+        clusters: the number of clusters of the documents' content.
+        projections: the number of directions along which releases may measure depth.
+        least_sentences: the fewest sentences of a document that is used.
+        most_sentences: the number of sentences used of a document, from its beginning.
+        seed: the seed of all choices.
+        progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
+
+    Raises:
+        InputError: anything that a person can mend.
+    """
+    flags(progress=progress)
+    whole(candidates=candidates, least_sentences=least_sentences)
+    whole(2, clusters=clusters)
+    whole(1, 1000, projections=projections, most_sentences=most_sentences)
+    whole(0, seed=seed)
+    from quietcorpus.pipelines.artefacts import candidates as job
+
+    return job.build(
+        fspath(source),
+        fspath(output),
+        text=text,
+        provenance=provenance,
+        encoder=encoder,
+        language=language,
+        candidates=candidates,
+        clusters=clusters,
+        projections=projections,
+        least_sentences=least_sentences,
+        most_sentences=most_sentences,
+        seed=seed,
+        progress=progress,
+    )
+
+
+@process_restored()
+def build_pool(
+    source: Place,
+    output: Place,
+    *,
+    provenance: Literal["public"],
+    text: str = "text",
+    encoder: str = "all-MiniLM-L6-v2",
+    progress: bool = False,
+) -> PoolManifest:
+    """Make a pool of public texts, for `kind: public-texts`, in this process.
+
+    Args:
+        source: a file, a glob or a folder of Parquet, JSON Lines, CSV or text.
+        output: an empty place for the pool.
+        provenance: of the documents and of the encoder's training data; it must be public.
+        text: the column of the text.
+        encoder: a folder, or the name, of a sentence-transformers model, or `lsa`: one by the
+            texts' own words, which the pool carries.
+        progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
+
+    Raises:
+        InputError: anything that a person can mend.
+    """
+    flags(progress=progress)
+    from quietcorpus.pipelines.artefacts import pool as job
+
+    return job.build(
+        fspath(source),
+        fspath(output),
+        text=text,
+        provenance=provenance,
+        encoder=encoder,
+        progress=progress,
+    )

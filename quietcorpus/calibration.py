@@ -1,0 +1,279 @@
+"""Calibration: what a mechanism and its budget mean, before anything is released."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import fspath
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+from quietcorpus.arguments import (
+    Number,
+    between_0_and_1,
+    exact,
+    exact_numbers,
+    flags,
+    one_of,
+    whole,
+)
+from quietcorpus.places import Place, absolute, process_restored
+
+if TYPE_CHECKING:
+    from quietcorpus.pipelines.calibrate.bags import Calibrated
+    from quietcorpus.pipelines.calibrate.sentences import CalibratedUtility
+
+TriedMap: TypeAlias = Literal["frequency", "random", "none"]
+"""A compression map that `calibrate_bags` can try."""
+
+
+@process_restored()
+def calibrate_words(
+    index: Place,
+    output: Place,
+    *,
+    mechanism: Literal["madlib", "brr"],
+    epsilons: Sequence[Number],
+    words: int | None = 10_000,
+    draws: int = 1000,
+    weights: Place | None = None,
+    eta: Number = "0.05",
+    unchanged_at_most: Number | None = None,
+    set_size_at_least: int | None = None,
+    share: Number = "0.95",
+    confidence: float = 0.95,
+    seed: int = 1,
+    engine: Literal["local", "ray"] = "local",
+    workers: int | None = None,
+    progress: bool = False,
+    search: str | None = None,
+) -> dict[str, Any]:
+    """Measure the effect of a mechanism on an index's words, before anything is released.
+
+    Args:
+        index: a word index.
+        output: an empty place for the results.
+        mechanism: the mechanism to measure.
+        epsilons: the grid of values, each per unit of distance.
+        words: the number of words to measure; None for all.
+        draws: the number of draws for each word and epsilon.
+        weights: Parquet of term and weight, by which words are drawn; it must be public.
+        eta: the share of a word's outputs that S_w may leave out: S_w holds 1 - eta of them.
+        unchanged_at_most: solve for epsilon: N_w is at most this.
+        set_size_at_least: solve for epsilon: S_w is at least this.
+        share: the share of the words for which this must hold.
+        confidence: the confidence of the solution.
+        seed: equal seeds give equal numbers.
+        engine: threads, or Ray.
+        workers: the number of threads or processes here; None for one per processor.
+        progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
+        search: the engine that a release would use, as in `faiss-ivf:probes=32`; None for exact.
+
+    Returns:
+        The content of `calibration.json`.
+
+    Raises:
+        InputError: anything that a person can mend.
+    """
+    one_of("mechanism", mechanism, ("madlib", "brr"))
+    one_of("engine", engine, ("local", "ray"))
+    flags(progress=progress)
+    whole(words=words, workers=workers)
+    whole(1, 1_000_000, draws=draws)
+    whole(2, set_size_at_least=set_size_at_least)
+    whole(0, seed=seed)
+    between_0_and_1(confidence=confidence)
+    from quietcorpus.evaluation.demands import demanded
+    from quietcorpus.indexes.search import EXACT
+    from quietcorpus.pipelines.calibrate import words as job
+    from quietcorpus.pipelines.calibrate.words_report import WordSettings
+    from quietcorpus.transforms.artefacts.word_index import IndexSource
+    from quietcorpus.transforms.privatizers.words import WordMechanism, parts_read
+
+    grid, exact_eta, exact_share = exact_numbers(epsilons), exact(eta), exact(share)
+    unchanged = None if unchanged_at_most is None else exact(unchanged_at_most)
+    chosen = WordMechanism(mechanism)
+    searching = EXACT if search is None else job.read_search("search", search)
+    parts = parts_read(chosen, searching)
+    opened = IndexSource.resolve("index", absolute(index)).open(*parts)
+    given = None
+    if weights is not None:
+        given = job.read_weights("weights", fspath(weights), opened.vocabulary)
+    settings = WordSettings(
+        mechanism=chosen,
+        epsilons=grid,
+        words=words,
+        draws=draws,
+        eta=exact_eta,
+        seed=seed,
+        weights=given,
+        demands=demanded(unchanged, set_size_at_least, exact_share),
+        confidence=confidence,
+        search=searching,
+    )
+    return job.calibrate(
+        opened, absolute(output), settings, backend=engine, workers=workers, progress=progress
+    )
+
+
+@process_restored()
+def calibrate_bags(
+    source: Place | None = None,
+    *,
+    vocabulary: Place | None = None,
+    histogram: Place | None = None,
+    epsilons: Sequence[Number],
+    bins: Sequence[int] = (100, 200, 400, 800, 1600),
+    maps: Sequence[TriedMap] = ("frequency",),
+    text: str = "text",
+    documents: int | None = None,
+    histogram_epsilon: Number = "0.5",
+    runs: int = 5,
+    seed: int = 1,
+    progress: bool = False,
+) -> Calibrated:
+    """Find the map and number of bins that serve a budget best, for `reconstruct`.
+
+    Args:
+        source: public documents.
+        vocabulary: the vocabulary of the planned release: text with a term a line, or Parquet.
+        histogram: in place of both: a release whose vocabulary has weights.
+        epsilons: the documents' epsilons, divided by N.
+        bins: numbers of bins to try; those above the number of words are left out.
+        maps: the maps to try; `none` has a bin for every term.
+        text: the column of the text.
+        documents: the number of documents that will be released; None for all there are. All of
+            them, times the number of bins, must fit in memory.
+        histogram_epsilon: the histogram's epsilon, also divided by N.
+        runs: the number of runs, each with fresh noise.
+        seed: the seed of the noise.
+        progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
+
+    Raises:
+        InputError: anything that a person can mend.
+    """
+    for name in maps:
+        one_of("maps", name, get_args(TriedMap))
+    flags(progress=progress)
+    for number in bins:
+        whole(bins=number)
+    whole(documents=documents)
+    whole(2, runs=runs)
+    whole(0, seed=seed)
+    from quietcorpus.indexes.compression import Method
+    from quietcorpus.pipelines.calibrate import bags as job
+    from quietcorpus.pipelines.calibrate.bag_documents import documents_of
+    from quietcorpus.transforms.installed import require_installed
+
+    require_installed("tomotopy", extra="evaluate")
+    settings = job.SimulationSettings(
+        epsilons=exact_numbers(epsilons),
+        bins=tuple(sorted(set(bins))),
+        methods=[Method(name) for name in maps],
+        histogram_epsilon=exact(histogram_epsilon),
+        runs=runs,
+        seed=seed,
+    )
+    given = documents_of(
+        None if source is None else absolute(source),
+        None if vocabulary is None else absolute(vocabulary),
+        None if histogram is None else fspath(histogram),
+        text=text,
+        documents=documents,
+        seed=seed,
+    )
+    return job.calibrate(given, settings, progress=progress)
+
+
+@process_restored()
+def calibrate_sentences(
+    candidates: Place,
+    source: Place,
+    *,
+    epsilons: Sequence[Number],
+    text: str = "text",
+    encoder: str = "all-MiniLM-L6-v2",
+    documents: int = 200,
+    seed: int = 1,
+) -> list[CalibratedUtility]:
+    """Measure how well candidates represent public documents that they were not made of.
+
+    Args:
+        candidates: the candidates' place.
+        source: public documents.
+        epsilons: the epsilons of a sentence.
+        text: the column of the text.
+        encoder: the candidates' own: a folder, or the name, of a sentence-transformers model.
+        documents: the number of documents to use.
+        seed: the seed of the choice of documents.
+
+    Returns:
+        An exact expectation for every epsilon, utility and number of projections.
+
+    Raises:
+        InputError: anything that a person can mend.
+    """
+    whole(documents=documents)
+    whole(0, seed=seed)
+    from quietcorpus.pipelines.calibrate import sentences as job
+    from quietcorpus.transforms.artefacts.candidates import CandidatesSource
+    from quietcorpus.transforms.artefacts.encoder import EncoderSource
+    from quietcorpus.transforms.reading.documents import Corpus
+
+    return job.calibrate(
+        CandidatesSource.resolve("candidates", absolute(candidates)),
+        EncoderSource.resolve("encoder", encoder),
+        Corpus(absolute(source), text),
+        exact_numbers(epsilons),
+        documents=documents,
+        seed=seed,
+    )
+
+
+@process_restored()
+def search_report(
+    index: Place,
+    *,
+    epsilons: Sequence[Number],
+    output: Place | None = None,
+    probes: Sequence[int] | None = None,
+    queries: int = 2048,
+    words: int = 64,
+    draws: int = 256,
+    seed: int = 1,
+    progress: bool = False,
+) -> dict[str, Any]:
+    """Compare the engines that find the words of noisy vectors: recall, speed, N_w and S_w.
+
+    Args:
+        index: a word index with vectors; with inverted lists, to see the engine `faiss-ivf`.
+        epsilons: the grid of values, each per unit of distance.
+        output: an empty place for the results, if they are to be kept.
+        probes: the numbers of lists to search; None for some that are common.
+        queries: the number of noisy vectors on which recall and speed are measured.
+        words: the number of words whose N_w and S_w are estimated.
+        draws: the number of draws for each of them.
+        seed: equal seeds give equal numbers, except speeds.
+        progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
+
+    Returns:
+        The content of `search-report.json`.
+
+    Raises:
+        InputError: anything that a person can mend.
+    """
+    flags(progress=progress)
+    whole(queries=queries, words=words)
+    whole(2, draws=draws)
+    whole(0, seed=seed)
+    given = None if probes is None else tuple(probes)
+    for number in given or ():
+        whole(probes=number)
+    from quietcorpus.pipelines.calibrate import search_report as job
+    from quietcorpus.transforms.artefacts.word_index import IndexSource
+
+    settings = job.ReportSettings(exact_numbers(epsilons), given, queries, words, draws, seed)
+    place = None if output is None else absolute(output)
+    source = IndexSource.resolve("index", absolute(index))
+    opened = source.open("vectors")
+    if "search" in opened.manifest.parts:
+        opened = source.open("vectors", "search")
+    return job.report(opened, place, settings, progress=progress)

@@ -1,0 +1,122 @@
+"""Evidence on a release: audits of its mechanisms, and its utility and loss in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from quietcorpus.arguments import (
+    between_0_and_1,
+    flags,
+    whole,
+)
+from quietcorpus.places import Place, absolute, process_restored
+
+if TYPE_CHECKING:
+    from quietcorpus.pipelines.spec.spec import Spec
+
+
+@process_restored()
+def audit(
+    spec: Place | Mapping[str, Any] | Spec,
+    *,
+    output: Place | None = None,
+    draws: int = 100_000,
+    confidence: float = 0.9999,
+) -> dict[str, Any]:
+    """Compare the privacy loss of a spec's mechanisms with their guarantees. No corpus is read.
+
+    Args:
+        spec: a YAML file, its content, or a checked spec.
+        output: an empty place for `audit.json`; None writes nothing.
+        draws: the number of draws for each input, in the audits that draw.
+        confidence: the probability that correct mechanisms pass all audits together.
+
+    Returns:
+        The content of `audit.json`: `passed`, and one of `audits` for each mechanism.
+
+    Raises:
+        InputError: anything that a person can mend.
+    """
+    whole(100, 100_000_000, draws=draws)
+    between_0_and_1(confidence=confidence)
+    from quietcorpus.pipelines.audit.audit import audit as job
+    from quietcorpus.pipelines.spec.loading import as_spec
+
+    place = None if output is None else absolute(output)
+    return job(as_spec(spec), place, draws=draws, confidence=confidence)
+
+
+@process_restored()
+def evaluate(
+    release: Place,
+    *,
+    against: Place,
+    output: Place,
+    spec: Place | None = None,
+    text: str | None = None,
+    id: str | None = None,
+    label: str | None = None,
+    user: str | None = None,
+    documents: int = 5_000,
+    draws: int | None = None,
+    sweep: Mapping[str, Sequence[object]] | None = None,
+    seed: int = 1,
+    workers: int = 1,
+    audits: bool = True,
+    progress: bool = False,
+) -> dict[str, Any]:
+    """Measure the utility and the privacy loss of a release, against its private corpus.
+
+    The report is not protected: keep it where the corpus is kept. A call that was interrupted can
+    be repeated and continues where it stopped.
+
+    Args:
+        release: the release's place.
+        against: the corpus: a path, a glob or a URI.
+        output: a place for the report, inside the trust boundary.
+        spec: the file that describes the release, for further draws, attacks and sweeps.
+        text: the corpus's column of texts; by default the spec's, or `text`.
+        id: the corpus's column of ids; by default the spec's, if there is one.
+        label: the corpus's column of classes, for classifiers to learn.
+        user: the corpus's column of authors, for attacks to infer.
+        documents: the largest number of documents to sample.
+        draws: the number of draws of every setting; the release is one draw of its own setting. By
+            default 3 with a spec, and 1 without.
+        sweep: values of keys of the mechanism, such as `{"epsilon": [1, 2, 5]}`; several keys make
+            a grid.
+        seed: the seed of the sample.
+        workers: the number of processes on this machine, by Ray.
+        audits: whether to audit the spec as well.
+        progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
+
+    Returns:
+        The content of `evaluation.json`.
+
+    Raises:
+        InputError: anything that a person can mend.
+    """
+    flags(audits=audits, progress=progress)
+    whole(50, documents=documents)
+    whole(draws=draws, workers=workers)
+    whole(0, seed=seed)
+    from quietcorpus.pipelines.evaluate import evaluate as job
+    from quietcorpus.pipelines.evaluate.comparison import Comparison
+    from quietcorpus.pipelines.evaluate.sweep import grid
+
+    job.require()
+    comparison = Comparison.of(
+        absolute(release),
+        absolute(against),
+        None if spec is None else absolute(spec),
+        text=text,
+        id_=id,
+        label=label,
+        user=user,
+        documents=documents,
+        seed=seed,
+    )
+    effort = job.Effort.of(
+        comparison, draws, grid(sweep or {}), workers, audit=audits, progress=progress
+    )
+    return job.evaluate(comparison, absolute(output), effort)

@@ -1,0 +1,186 @@
+"""Releases: how they are made, freed from a run that died, verified and reconstructed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from os import fspath
+from typing import TYPE_CHECKING, Any, Literal
+
+from quietcorpus.arguments import (
+    above_zero,
+    flags,
+    one_of,
+    whole,
+)
+from quietcorpus.places import Place, absolute, process_restored
+
+if TYPE_CHECKING:
+    from quietcorpus.pipelines.card.model import Card
+    from quietcorpus.pipelines.spec.spec import Spec
+
+
+@process_restored()
+def release(
+    spec: Place | Mapping[str, Any] | Spec,
+    *,
+    workers: int = 1,
+    beam_options: Iterable[str] = (),
+    if_exists: Literal["refuse", "ok"] = "refuse",
+    strict: bool = False,
+    progress: bool = False,
+    on_publishing: Callable[[], None] | None = None,
+    summary: Place | None = None,
+    deadline: float | None = None,
+    worker_timeout: float = 10.0,
+) -> Card:
+    """Make the release that a spec describes, and publish it once it is complete.
+
+    Args:
+        spec: a YAML file, its content, or a checked spec.
+        workers: the number of processes on this machine.
+        beam_options: Beam's own options, in the form that its command line takes, for any other
+            engine, such as `["--runner=DataflowRunner", "--project=..."]`.
+        if_exists: `ok` returns the card of a complete release of the same id, mechanism and columns
+            that is already at the output; its input is not compared.
+        strict: refuse a guarantee that means little, and anything else that a run warns of before
+            it begins.
+        progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
+        on_publishing: called just before publication; afterwards the release may exist. An error
+            before it leaves nothing published. When `release` returns a card, `on_publishing` was
+            called if and only if that call made the release.
+        summary: a place outside the output for a summary of this run, however it ends: how, why,
+            and at what cost. It replaces the summary of an earlier run.
+        deadline: minutes until publication, after which the run is interrupted and raises
+            `Unavailable`; for the main thread alone.
+        worker_timeout: minutes that a job on a cluster waits for a first worker, or for another
+            one once all are lost, before it raises `Unavailable`.
+
+    Returns:
+        The card, with the content of `release.json`.
+
+    Raises:
+        InputError: anything that a person can mend.
+        StageError: a failure of a worker or an engine; `Unavailable` where another try may help.
+        GraphIsValid: `beam_options` ask for a dry run, and the job's graph is valid.
+    """
+    one_of("if_exists", if_exists, ("refuse", "ok"))
+    flags(strict=strict, progress=progress)
+    above_zero(deadline=deadline, worker_timeout=worker_timeout)
+    from quietcorpus.pipelines.engine.engine import Engine
+    from quietcorpus.pipelines.engine.interruption import deadline as kept
+    from quietcorpus.pipelines.release import existing, needs
+    from quietcorpus.pipelines.release.release import release as make
+    from quietcorpus.pipelines.release.summary import recorded
+    from quietcorpus.pipelines.spec.loading import as_spec
+
+    place = None if summary is None else absolute(summary)
+    with recorded(place) as run, kept(deadline) as lift:
+        described = as_spec(spec)
+        run.describe(described)
+        engine = Engine(tuple(beam_options), workers, worker_timeout, described.release)
+        needs.check(described)
+        card = existing.complete(described) if if_exists == "ok" else None
+        if card is not None:
+            run.existed(card, described.output)
+            return card
+
+        def publishes() -> None:
+            lift()
+            (on_publishing or _nothing)()
+
+        begins = run.publishing(publishes)
+        card = make(described, engine, begins, on_step=run.step, progress=progress, strict=strict)
+        run.published(card)
+        return card
+
+
+@process_restored()
+def release_claim(output: Place, reason: str) -> list[str]:
+    """Free an output from a run that died and that nobody will repeat; return what is left there.
+
+    What the run has staged, uploaded and published without its card is deleted. The files that are
+    left are of no run that this version knows. A ledger gives nothing back by that: see
+    `quietcorpus.ledger.release_reservation`.
+
+    Args:
+        output: the place where the release was to be.
+        reason: kept in the log.
+
+    Raises:
+        InputError: there is nothing to release, or a release.
+        Unavailable: the run is alive, or gave a sign of life less than 15 minutes ago.
+    """
+    from quietcorpus.pipelines.storage import reachable, releasing
+    from quietcorpus.pipelines.storage.stores import is_supported
+
+    uri = absolute(output)
+    if is_supported(uri):
+        reachable.require([reachable.Need("output", uri, verb) for verb in ("list", "write")])
+    return releasing.release_claim(uri, reason)
+
+
+@process_restored()
+def verify(release: Place, *, ledger: Place | None = None) -> Card:
+    """Check every file of a release against its card, and refuse files that it does not list.
+
+    Args:
+        release: the release's place.
+        ledger: a ledger that must count the release, as the card states.
+
+    Raises:
+        InputError: something differs from the card.
+    """
+    from quietcorpus.pipelines.card.verify import verify as check
+
+    card = check(fspath(release))
+    if ledger is not None:
+        from quietcorpus.pipelines.ledger.check import verify_counted
+
+        verify_counted(fspath(release), card, fspath(ledger))
+    return card
+
+
+@process_restored()
+def reconstruct(
+    release: Place,
+    output: Place,
+    *,
+    factors: int = 30,
+    engine: Literal["local", "ray"] = "local",
+    progress: bool = False,
+    on_publishing: Callable[[], None] | None = None,
+) -> Card:
+    """Make a better release from a bag of words that was made with `include: [bins]`.
+
+    The result is a function of that release alone: it needs no corpus and no key, and costs
+    nothing. A call that was interrupted can be repeated and continues where it stopped.
+
+    Args:
+        release: the release's place.
+        output: the place for the new release.
+        factors: the number of topics of the model; take more where there is less noise.
+        engine: threads, or Ray: the cluster of RAY_ADDRESS, else one on this machine.
+        progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
+        on_publishing: called just before publication; afterwards the new release may exist.
+
+    Raises:
+        InputError: anything that a person can mend.
+        StageError: a worker ended.
+    """
+    one_of("engine", engine, ("local", "ray"))
+    flags(progress=progress)
+    whole(factors=factors)
+    from quietcorpus.pipelines.reconstruct.reconstruct import reconstruct as make
+
+    return make(
+        fspath(release),
+        absolute(output),
+        factors,
+        on_publishing or _nothing,
+        backend=engine,
+        progress=progress,
+    )
+
+
+def _nothing() -> None:
+    """Do nothing."""

@@ -1,0 +1,21 @@
+"""The content of a small spec, for calls of the API in a workspace's folder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def spec_of(**changes: Any) -> dict[str, Any]:
+    """A release of bags of words, with these keys in place of its own."""
+    return {
+        "release": "test",
+        "input": {"path": "input/corpus.jsonl"},
+        "output": "released/out",
+        "mechanism": {
+            "kind": "bag-of-words",
+            "precision": 2,
+            "epsilon": 4,
+            "vocabulary": {"public": "vocabulary.txt"},
+            "compression": {"method": "none"},
+        },
+    } | changes
