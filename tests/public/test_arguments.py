@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,8 +13,6 @@ from quietcorpus.arguments import exact as exactly
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
-
-PAGE = Path(__file__).parents[2] / "docs" / "guides" / "python.md"
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,6 @@ from quietcorpus.pipelines.artefacts.candidates import _silent_ray_data
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
-PAGE = Path(__file__).parents[2] / "docs" / "guides" / "python.md"
-
 
 @pytest.mark.slow
 def test_what_calls_leave_behind(workspace: Workspace) -> None:
