@@ -28,11 +28,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from scipy import stats
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import f1_score
 
 import quietcorpus as qc
+from quietcorpus.evaluation import classification
+from quietcorpus.evaluation.text_classifier import TextClassifier
 from quietcorpus.indexes.pool import Pool, open_pool
 from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.mechanisms.keystream import ReleaseKey
@@ -103,21 +102,15 @@ def prepare(data: Path, folder: Path) -> tuple[Reviews, Reviews, Reviews]:
 
 
 class Classifier:
-    """Features of some texts and of the tested reviews, from words of the former."""
+    """A classifier of the tested reviews that learns from some texts."""
 
     def __init__(self, texts: list[str], tested: Reviews) -> None:
-        features = TfidfVectorizer(sublinear_tf=True, min_df=3)
-        self._own = features.fit_transform(texts)
-        self._tested, self._labels = features.transform(tested.texts), tested.labels
+        self._learnt, self._labels = TextClassifier(texts, tested.texts), tested.labels
 
     def score(self, rows: np.ndarray, labels: np.ndarray, given: np.ndarray | None) -> float:
         """Return macro-F1 of what is learnt from these rows, with labels and weights."""
-        if len(np.unique(labels)) < 2:
-            found = np.zeros(len(self._labels))
-        else:
-            model = LogisticRegression(max_iter=1_000)
-            found = model.fit(self._own[rows], labels, given).predict(self._tested)
-        return float(f1_score(self._labels, found, average="macro"))
+        predicted = self._learnt.predicted(rows, labels, given)
+        return classification.scores(self._labels, predicted).f1
 
     def as_released(self, sums: Sums, chosen: np.ndarray) -> float:
         """Train on the rows of `texts.parquet`: text, label and weight."""

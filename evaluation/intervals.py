@@ -102,6 +102,44 @@ def of_auc(value: float, members: int, others: int, confidence: float) -> tuple[
     return float(low), float(high)
 
 
+def of_power(
+    members: npt.NDArray[np.float64],
+    others: npt.NDArray[np.float64],
+    rate: Fraction,
+    confidence: float,
+) -> Estimate:
+    """Estimate the share of members' scores above a threshold that `rate` of others' exceed.
+
+    The value is that of the lowest threshold which at most this share of the given others exceed;
+    the threshold is one of their scores. The interval covers the uncertainty of the threshold, too:
+    its low end is a bound (Clopper and Pearson) on the share above the threshold that is surely
+    exceeded by no more of all others, its high end on that above one surely exceeded by no fewer.
+    Each of the four statements errs with at most a quarter of 1 - confidence, if scores are
+    independent within either kind. Few others decide nothing: with 0 and 1 for its ends, the
+    interval says so.
+
+    Args:
+        members, others: float64 scores, one or more of either.
+        rate: the false positive rate, between 0 and 1.
+        confidence: the confidence of the interval, such as 0.95.
+    """
+    level, size = (1 - confidence) / 4, len(others)
+    falling = np.sort(others)[::-1]
+    value = float((members > falling[math.floor(rate * size)]).mean())
+    # Above the (k + 1)-th largest of n scores lies at most the share `rate` of their law, except
+    # with the probability that Binomial(n, rate) is at most k.
+    strict = most_allowed(size, rate, level)
+    low, high = 0.0, 1.0
+    if strict >= 0:
+        above = int((members > falling[strict]).sum())
+        low = share_at_least(above, len(members), level)
+    loose = size - 1 - most_allowed(size, 1 - rate, level)
+    if loose < size:
+        below = int((members < falling[loose]).sum())
+        high = 1 - share_at_least(below, len(members), level)
+    return value, low, high
+
+
 def of_difference(one: Estimate, other: Estimate) -> tuple[float, float]:
     """Compute an interval for `one` less `other`, from an interval of each (Zou and Donner 2008).
 

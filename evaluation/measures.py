@@ -166,6 +166,15 @@ MEASURES: dict[str, Measure] = {
         "The harmonic mean of precision and recall of a class: the mean over classes.",
         "higher",
     ),
+    "frechet": Measure(
+        "utility",
+        "Fréchet distance from the private documents",
+        "Between the embeddings (by the pool's encoder, of length 1) of released texts, by their "
+        "weights, and of half of the sampled documents: 0 for the same mean and covariance. The "
+        "original is the other half of these documents. With labels, it is the mean over labels.",
+        "lower",
+        most=math.inf,
+    ),
     "membership": Measure(
         "attack",
         "Membership inference: AUC",
@@ -187,6 +196,27 @@ MEASURES: dict[str, Measure] = {
         says="Which of {tried:,} users took part in trainings like the release's, on a quarter of "
         "the sampled users each, is told with an AUC of {release} (noise alone: {noise}).",
         unit="auc",
+    ),
+    "vote-membership": Measure(
+        "attack",
+        "Membership of voters: AUC",
+        "Whether a document (or a user, where users are protected) voted, by how many more noisy "
+        "votes its texts have than is to be expected. It is tried on votes of a quarter of the "
+        "sampled documents or users, under the release's noise: all other votes, which an attacker "
+        "may know, would cancel. .5 is guessing.",
+        "lower",
+        says="Which of {tried:,} documents or users voted is told with an AUC of {release} (noise "
+        "alone: {noise}).",
+        unit="auc",
+    ),
+    "vote-power": Measure(
+        "attack",
+        "Membership of voters: found at 1 % false alarms",
+        "Share of those who voted that the same attack finds if it takes 1 % of those who did not "
+        "for voters. What the guarantee allows is the most that any attack could find.",
+        "lower",
+        says="Of {tried:,} documents or users, {release} of those who voted are found where 1 % of "
+        "the others are taken for voters (noise alone: {noise}).",
     ),
     "linkage": Measure(
         "attack",

@@ -7,6 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from quietcorpus.evaluation.intervals import (
     mean_over_blocks,
     of_auc,
     of_difference,
+    of_power,
     of_share,
     over_draws,
 )
@@ -27,6 +29,8 @@ from quietcorpus.evaluation.measures import MEASURES
 _PLACE = ("measure", "group", "setting")
 CONFIDENCE = 0.95
 """The confidence of every interval."""
+RATE = Fraction(1, 100)
+"""The share of others that an attack on membership may take for members."""
 
 Setting = tuple[tuple[str, str], ...]
 """Keys of the spec's mechanism block and their values, as a sweep sets them; () for the spec's."""
@@ -79,13 +83,21 @@ def share_found(
     return Observation(measure, subject, float(found.mean()), group, low, high, len(found))
 
 
-def membership_found(subject: str, found: Membership, of: str = "documents") -> Observation:
-    """Return how well members are told from others; for `users`, in trainings made for this."""
+def membership_found(
+    subject: str, found: Membership, measure: str = "membership", *, fresh: bool = False
+) -> Observation:
+    """Return how well members are told from others; `fresh` if what was attacked is no release."""
     members = int(found.members.sum())
     low, high = of_auc(found.auc, members, len(found.members) - members, CONFIDENCE)
-    of_users = of == "users"
-    name = "user-membership" if of_users else "membership"
-    return Observation(name, subject, found.auc, "", low, high, len(found.members), fresh=of_users)
+    tried = len(found.members)
+    return Observation(measure, subject, found.auc, "", low, high, tried, fresh=fresh)
+
+
+def power_found(subject: str, found: Membership, measure: str) -> Observation:
+    """Return the share of members found at `RATE` false alarms, in what was made for this."""
+    members, others = found.scores[found.members], found.scores[~found.members]
+    value, low, high = of_power(members, others, RATE, CONFIDENCE)
+    return Observation(measure, subject, value, "", low, high, len(found.members), fresh=True)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ making a release no evaluation.
 from __future__ import annotations
 
 import pkgutil
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 _PIPELINES = "quietcorpus.pipelines"
@@ -58,7 +58,7 @@ _KINDS = {
     "words": KindParts.of_module("words", "Words", "text"),
     "sentence-embeddings": KindParts.of_module("sentences", "Sentences", "candidate", "embedding"),
     "word-embeddings": KindParts.of_module("embeddings", "WordEmbeddings"),
-    "public-texts": replace(KindParts.of_module("public_texts", "PublicTexts"), study=None),
+    "public-texts": KindParts.of_module("public_texts", "PublicTexts"),
 }
 
 

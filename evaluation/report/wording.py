@@ -15,6 +15,9 @@ _SUBJECTS = {
     "noise": "noise alone",
     "laplace": "Laplace noise",
     "geometric": "geometric noise",
+    "exact": "votes without noise",
+    "pool": "the pool as it is",
+    "guarantee": "what the guarantee allows",
 }
 _BETTER = {
     ("utility", "higher"): "Higher is better.",

@@ -77,6 +77,7 @@ class Comparison:
             id_ or (given.id if given else None),
             label,
             user or getattr(described and described.mechanism, "user", None),
+            tuple(described.mechanism.columns) if described else (),
         )
         made = cls(release, against, spec, columns, documents, seed)
         kind = made.card.mechanism.kind
@@ -116,7 +117,8 @@ class Comparison:
     @cached_property
     def own(self) -> Draw:
         """Return the release itself as a draw; raises InputError for another corpus."""
-        if self.card.documents != self.sample.of:
+        # A card without counts tells of no corpus how many documents it has.
+        if self.card.counts is not None and self.card.documents != self.sample.of:
             raise InputError(
                 f"against: the corpus has {self.sample.of:,} documents and the release "
                 f"{self.card.documents:,}; give the corpus that the release was made of"
@@ -137,7 +139,8 @@ class Comparison:
         if self.spec is not None:
             user = getattr(self.described.mechanism, "user", self.columns.user)
             if user != self.columns.user:
-                raise InputError(f"user: the release protects the users of {user!r}; leave it out")
+                protected = "documents" if user is None else f"the users of {user!r}"
+                raise InputError(f"user: the release protects {protected}; leave it out")
         self._check_columns()
         _ = self.own
 

@@ -24,18 +24,24 @@ _Values = dict[str, str | None]
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a corpus that an evaluation needs."""
+    """The columns of a corpus that an evaluation needs.
+
+    Attributes:
+        text, id, label, user: by their purpose.
+        read: those that the mechanism reads besides the text, each with the spec's key.
+    """
 
     text: str = "text"
     id: str | None = None
     label: str | None = None
     user: str | None = None
+    read: tuple[tuple[str, str], ...] = ()
 
     def corpus(self, pattern: str) -> Corpus:
         """Return the corpus to read, with these columns."""
         named = (("id", self.id), ("label", self.label), ("user", self.user))
         also = tuple((key, name) for key, name in named if name is not None)
-        return Corpus(pattern, self.text, also=also)
+        return Corpus(pattern, self.text, also=also + self.read)
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,7 @@ class Sample:
     """A uniform sample of a corpus's documents, in their order.
 
     Attributes:
-        documents: the texts, numbered from zero.
+        documents: the texts, numbered from zero, with the columns that the mechanism reads.
         of: the number of documents in the corpus.
         source: the corpus.
         ids, labels, users: (n,) each; None without such a column.
@@ -62,11 +68,14 @@ class Sample:
     def counts_of_all(self, vocabulary: Vocabulary) -> npt.NDArray[np.int64]:
         """Count each term's occurrences in the whole corpus, int64 (V,)."""
         found = np.zeros(len(vocabulary), np.int64)
-        for part in plan(self.source).splits:
-            for documents in read(part, self.source):
-                _, terms = vocabulary.look_up(tokenize(documents.texts))
-                found += np.bincount(terms, minlength=len(vocabulary))
+        for documents in self.all_documents():
+            _, terms = vocabulary.look_up(tokenize(documents.texts))
+            found += np.bincount(terms, minlength=len(vocabulary))
         return found
+
+    def all_documents(self) -> Iterator[Documents]:
+        """Read the whole corpus, batch by batch."""
+        return _batches(self.source)
 
 
 def sample(pattern: str, columns: Columns, most: int, seed: int) -> Sample:
@@ -87,12 +96,14 @@ def sample(pattern: str, columns: Columns, most: int, seed: int) -> Sample:
         raise InputError(said.replace("input.text:", "text:", 1)) from None
     records = [record for _, _, record in sorted(kept, key=lambda item: item[1])]
     texts = [text for text, _ in records]
-    documents = Documents(
-        "", np.arange(len(texts)), pa.array(texts, pa.large_string()), pa.table({})
-    )
 
     def column(name: str | None) -> Strings | None:
         return None if name is None else strings(values[name] for _, values in records)
+
+    also = {name: pa.array(column(name), pa.large_string()) for _, name in columns.read}
+    documents = Documents(
+        "", np.arange(len(texts)), pa.array(texts, pa.large_string()), pa.table(also)
+    )
 
     of = next(number)
     source = columns.corpus(pattern)
@@ -104,12 +115,16 @@ def strings(values: Iterable[str | None]) -> Strings:
     return np.array(list(values), dtype=np.object_)
 
 
-def _records(corpus: Corpus) -> Iterator[tuple[str, _Values]]:
+def _batches(corpus: Corpus) -> Iterator[Documents]:
     for split in plan(corpus).splits:
-        for documents in read(split, corpus):
-            columns = {
-                name: documents.columns[name].cast(pa.large_string()).to_pylist()
-                for name in corpus.columns
-            }
-            for row, text in enumerate(documents.texts.to_pylist()):
-                yield text, {name: values[row] for name, values in columns.items()}
+        yield from read(split, corpus)
+
+
+def _records(corpus: Corpus) -> Iterator[tuple[str, _Values]]:
+    for documents in _batches(corpus):
+        columns = {
+            name: documents.columns[name].cast(pa.large_string()).to_pylist()
+            for name in corpus.columns
+        }
+        for row, text in enumerate(documents.texts.to_pylist()):
+            yield text, {name: values[row] for name, values in columns.items()}

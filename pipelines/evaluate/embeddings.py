@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from quietcorpus.evaluation.attacks.membership import Membership
 from quietcorpus.evaluation.attacks.user_membership import Pairs, Scores, UserAttack, fits
 from quietcorpus.evaluation.embeddings import map_char, map_word, nearest, similarity
 from quietcorpus.evaluation.features import counted
@@ -101,7 +102,7 @@ class WordEmbeddingsStudy(Study):
         yield from self._scored(self._trained(2 * number + 1), "original", number)
         if self._attackable:
             found = self._attack(self._learnt_of, number).on_target()
-            yield membership_found("original", found, "users")
+            yield _membership("original", found)
 
     def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
         """Yield the measures of a draw."""
@@ -110,8 +111,8 @@ class WordEmbeddingsStudy(Study):
             with suppress(_TooFew):
                 attack = self._attack(lambda users: self._released_of(users, draw.law), number)
                 on_target, on_strangers = attack.on_target(), attack.on_strangers()
-                yield membership_found("release", on_target, "users")
-                yield membership_found("noise", on_strangers, "users")
+                yield _membership("release", on_target)
+                yield _membership("noise", on_strangers)
 
     @property
     def _attackable(self) -> bool:
@@ -188,6 +189,10 @@ class WordEmbeddingsStudy(Study):
             if word in found:
                 vectors[place] = found[word]
         return vectors
+
+
+def _membership(subject: str, found: Membership) -> Observation:
+    return membership_found(subject, found, "user-membership", fresh=True)
 
 
 def _documents_of(sample: Sample) -> list[Numbers]:

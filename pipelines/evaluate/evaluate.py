@@ -197,7 +197,7 @@ def _content(
             "cost": total_cost(card.budget.total),
             "statement": card.guarantee.statement,
             "not_protected": card.guarantee.not_protected,
-            "documents": card.documents,
+            "documents": card.documents if card.counts else None,
         },
         "corpus": {
             "documents": len(sample),

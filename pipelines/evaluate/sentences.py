@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +16,7 @@ from quietcorpus.indexes.sentences import split
 from quietcorpus.mechanisms.deep_candidate import DeepCandidate
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.evaluate.draws import Draw, drawn
+from quietcorpus.pipelines.evaluate.encoders import Remembering
 from quietcorpus.pipelines.evaluate.study import (
     Studied,
     Study,
@@ -29,7 +30,6 @@ from quietcorpus.pipelines.kinds.sentences import SentencesKind
 from quietcorpus.pipelines.kinds.sentences_by_words import EmbeddedWordsKind
 from quietcorpus.pipelines.spec.sentences import SentencesSpec
 from quietcorpus.pipelines.spec.spec import Spec
-from quietcorpus.transforms.artefacts.encoder import Encoder
 from quietcorpus.transforms.privatizers.rows import Privatizer
 from quietcorpus.transforms.privatizers.sentences import (
     SentencePrivatizer,
@@ -51,7 +51,7 @@ class SentencesStudy(Study):
         self._kind = _prepared(spec)
         self._candidates = _candidates(self._kind)
         source = self._kind.parameters.encoder
-        self._encoder = _Remembering(source.open())
+        self._encoder = Remembering(source.open())
         assert isinstance(spec.mechanism, SentencesSpec)
         most, language = spec.mechanism.most_sentences, self._candidates.manifest.language
         found = split(sample.documents.texts.to_pylist(), most, language)
@@ -119,26 +119,6 @@ class SentencesStudy(Study):
         logs -= top + np.log(np.exp(logs - top).sum(axis=1, keepdims=True))
         chosen = draw.rows["candidate"].to_numpy()
         return lambda numbers: logs[:, chosen[numbers]].T
-
-
-class _Remembering(Encoder):
-    """An encoder that encodes every sentence once."""
-
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
-        self._known: dict[str, npt.NDArray[np.float32]] = {}
-
-    def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
-        new = list(dict.fromkeys(one for one in sentences if one not in self._known))
-        if new:
-            self._known |= zip(new, self._encoder.encode(new), strict=True)
-        if not sentences:
-            return np.empty((0, self.dimensions), np.float32)
-        return np.stack([self._known[one] for one in sentences])
-
-    @property
-    def dimensions(self) -> int:
-        return self._encoder.dimensions
 
 
 def _prepared(spec: Spec) -> SentencesKind | EmbeddedWordsKind:

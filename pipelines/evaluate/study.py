@@ -15,7 +15,7 @@ from quietcorpus.evaluation.attacks.membership import membership
 from quietcorpus.evaluation.classification import Scores, out_of_fold, posteriors, scores
 from quietcorpus.evaluation.results import Observation, membership_found, share_found
 from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.evaluate.corpus import Sample, Strings
+from quietcorpus.pipelines.evaluate.corpus import Columns, Sample, Strings
 from quietcorpus.pipelines.evaluate.draws import Draw
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.transforms.errors import InputError
@@ -45,6 +45,10 @@ class Studied(Protocol):
     @property
     def sample(self) -> Sample:
         """Return the sampled documents, from which all draws are made."""
+
+    @property
+    def columns(self) -> Columns:
+        """Return the columns of the corpus."""
 
     @property
     def described(self) -> Spec:

@@ -90,7 +90,9 @@ def _difference(card: Card, spec: Spec) -> str | None:
     block = json.loads(json.dumps(stated(spec)))
     found = card.mechanism.model_dump(mode="json", exclude_none=True)
     for name in [*type(spec.mechanism).model_fields, *block]:
-        if not _agrees(found, name, block.get(name)):
+        # What was found from the artefacts differs only if these do.
+        left_out = name in spec.mechanism.found and block.get(name) is None
+        if not left_out and not _agrees(found, name, block.get(name)):
             return f"other mechanism.{name}"
     return None
 

@@ -23,11 +23,14 @@ class MechanismSpec(Strict):
 
     Attributes:
         copies_columns: whether the columns of `input.keep` and `input.id` reach the release.
+        found: the keys whose values are found from the artefacts where they are left out, and
+            which the card then states.
     """
 
     if TYPE_CHECKING:
         kind: str  # each block declares it, at a place of its own among the keys
     copies_columns: ClassVar[bool] = True
+    found: ClassVar[frozenset[str]] = frozenset()
 
     @property
     def resumable(self) -> bool:

@@ -105,6 +105,7 @@ class PublicTextsSpec(MechanismSpec):
         StrataSpec | None, Field(description="count the documents of each label apart")
     ] = None
     copies_columns: ClassVar[bool] = False
+    found: ClassVar[frozenset[str]] = frozenset({"encoder"})
 
     @model_validator(mode="after")
     def _of_users(self) -> PublicTextsSpec:

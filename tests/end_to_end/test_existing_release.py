@@ -5,6 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from public_pools import INPUT, Texts
+
+from quietcorpus.pipelines.card.verify import verify
+from quietcorpus.pipelines.release.existing import complete
+from quietcorpus.pipelines.spec.loading import load_spec
+from quietcorpus.transforms.errors import InputError
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -78,3 +84,17 @@ def test_what_the_card_does_not_tell_is_compared_too(workspace: Workspace) -> No
     done = workspace.run("release", str(workspace.spec(dear)), "--if-exists=ok")
     assert done.returncode == 2
     assert f"holds a release that lacks data/{data.name}; delete it and run again" in done.stderr
+
+
+def test_what_was_found_from_the_artefacts_is_no_difference(
+    workspace: Workspace, public_texts: Texts
+) -> None:
+    # The card names the encoder; the spec need not. Kills: a release that its own spec does not
+    # accept. Control: a spec that names another one.
+    workspace.parquet({"text": ["court judge"] * 30})
+    workspace.release_here(INPUT | public_texts())
+    card = verify(str(workspace.output))
+    assert complete(load_spec(str(workspace.folder / "spec.yaml"))) == card
+    spec = load_spec(str(workspace.folder / "spec.yaml"), {"mechanism.encoder": "another"})
+    with pytest.raises(InputError, match=r"holds another release \(other mechanism.encoder\)"):
+        complete(spec)

@@ -14,6 +14,7 @@ from quietcorpus.evaluation.intervals import (
     most_allowed,
     of_auc,
     of_difference,
+    of_power,
     of_share,
     over_draws,
     share_at_least,
@@ -138,6 +139,43 @@ def test_a_difference_of_equals_is_seldom_taken_for_one() -> None:
     assert wrong <= stats.binom.isf(1e-7, 4_000, 0.05)
     low, _ = of_difference((17 / 300, *of_share(17, 300, 0.95)), (0, *of_share(0, 300, 0.95)))
     assert low > 0
+
+
+def test_power_by_hand() -> None:
+    # 200 others score 0 to 199: above 197 lie two of them, 1 %. Kills: a threshold that one more
+    # exceeds, members that are counted at it.
+    others = np.arange(200.0)
+    members = np.array([197.0, 197.5, 198.5, 250, 0])
+    value, low, high = of_power(members, others, Fraction(1, 100), 0.95)
+    assert value == 3 / 5
+    assert low <= value <= high
+    # Whoever has no score above another is not found; ties are no success.
+    assert of_power(others, np.full(200, 500.0), Fraction(1, 100), 0.95)[0] == 0
+    assert of_power(np.full(9, 5.0), np.full(200, 5.0), Fraction(1, 100), 0.95)[0] == 0
+
+
+def test_few_others_tell_nothing_of_power() -> None:
+    # 1 % of all others may well exceed the largest of 50. Kills: a threshold that is taken as
+    # given, an index beyond the scores.
+    assert of_power(np.full(500, 99.0), np.arange(50.0), Fraction(1, 100), 0.95) == (1, 0, 1)
+    assert of_power(np.full(500, 99.0), np.arange(1.0), Fraction(1, 100), 0.95) == (1, 0, 1)
+
+
+def test_the_interval_of_power_covers_its_threshold_too() -> None:
+    # Members are one deviation up: of 1 % false alarms, Phi(z - 1 ...) = .0924 are found. 1,000
+    # intervals of 95 % miss at most Binomial(1,000, .05) times, and more with a chance of 1e-6.
+    # Control: the interval of the share at the observed threshold misses far more often.
+    truth = float(stats.norm.sf(stats.norm.isf(0.01) - 1))
+    generator = np.random.default_rng()
+    missed = naive = 0
+    for _ in range(1_000):
+        members, others = generator.normal(1, 1, 400), generator.normal(0, 1, 400)
+        value, low, high = of_power(members, others, Fraction(1, 100), 0.95)
+        missed += not low <= truth <= high
+        ends = of_share(round(value * 400), 400, 0.95)
+        naive += not ends[0] <= truth <= ends[1]
+    most = stats.binom.isf(1e-6, 1_000, 0.05)
+    assert missed <= most < naive
 
 
 def test_blocks_of_one_size_give_students_interval_of_their_means() -> None:

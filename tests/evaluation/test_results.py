@@ -125,7 +125,8 @@ def test_shares_and_areas_have_the_intervals_of_their_documents() -> None:
     assert area.value == pytest.approx(5.5 / 6)
     assert (area.low, area.high, area.tried) == (*of_auc(area.value, 2, 3, 0.95), 5)
     assert (area.measure, area.fresh) == ("membership", False)
-    users = results.membership_found("noise", Membership(members, np.arange(5.0)), "users")
+    other = Membership(members, np.arange(5.0))
+    users = results.membership_found("noise", other, "user-membership", fresh=True)
     assert (users.measure, users.fresh) == ("user-membership", True)
 
 

@@ -208,15 +208,11 @@ def test_a_name_is_taken_once() -> None:
         registry.register("bag-of-words", PARTS)
 
 
-NOT_YET = {("public-texts", "study")}
-"""Parts that a kind of ours lacks, and that its guide says are not there."""
-
-
 @pytest.mark.parametrize("kind", registry.names())
 def test_every_part_of_a_kind_is_there(kind: str) -> None:
     # Kills: a part that was moved, which nothing but its use would show.
     for part in fields(KindParts):
-        if part.name != "columns" and (kind, part.name) not in NOT_YET:
+        if part.name != "columns":
             assert callable(registry.part(kind, part.name))
 
 

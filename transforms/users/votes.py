@@ -89,6 +89,22 @@ class UserVoting(Voting):
             if user is not None:
                 yield user, group, ballots.get(row, nothing)
 
+    def shares(
+        self, parts: Iterable[Documents], pool: Pool, encoder: Encoder | Lsa, key: ReleaseKey
+    ) -> Iterator[tuple[bytes, Share]]:
+        """Yield the votes of each user of some documents, in several shares if there are many."""
+        found: dict[bytes, list[Share]] = defaultdict(list)
+        held = 0
+        for part in parts:
+            for user, group, votes in self.votes_of_users(part, pool, encoder, key):
+                found[user].append((group, pack(votes)))
+                held += 1 + len(votes[0])
+            if held > _VOTES_HELD:
+                yield from _each(found)
+                found.clear()
+                held = 0
+        yield from _each(found)
+
     def clipping(self, key: ReleaseKey) -> Keystream:
         """Return the stream that rounds users' votes."""
         return key.stage("votes of users", 1, **self.stage_parameters)
@@ -139,18 +155,8 @@ class _ReadVotes(ReadVoters):
     voting: UserVoting
 
     def votes(self, parts: Iterator[Documents], split: Split) -> Iterator[tuple[bytes, Share]]:
-        pool, encoder, key = self.voting.pool.open(), self.voting.encoder.open(), self.key()
-        found: dict[bytes, list[Share]] = defaultdict(list)
-        held = 0
-        for part in parts:
-            for user, group, votes in self.voting.votes_of_users(part, pool, encoder, key):
-                found[user].append((group, pack(votes)))
-                held += 1 + len(votes[0])
-            if held > _VOTES_HELD:
-                yield from _each(found)
-                found.clear()
-                held = 0
-        yield from _each(found)
+        pool, encoder = self.voting.pool.open(), self.voting.encoder.open()
+        yield from self.voting.shares(parts, pool, encoder, self.key())
 
 
 def _each(found: dict[bytes, list[Share]]) -> Iterator[tuple[bytes, Share]]:

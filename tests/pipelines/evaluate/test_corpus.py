@@ -53,6 +53,20 @@ def test_all_documents_in_their_order_with_their_columns(corpus: str) -> None:
     assert found.documents.rows.tolist() == list(range(CORPUS))
 
 
+def test_what_the_mechanism_reads_comes_with_the_texts(corpus: str) -> None:
+    # Kills: columns of other documents, and the sample alone for the whole corpus.
+    read = (("mechanism.strata.column", "stars"), ("mechanism.user", "key"))
+    found = sample(corpus, Columns(user="key", read=read), 9, 1)
+    expected = [(f"k{n}", None if n % 7 == 0 else str(n % 3)) for n in numbers_of(found)]
+    columns = found.documents.columns
+    assert list(zip(*(columns[name].to_pylist() for name in ("key", "stars")), strict=True)) == (
+        expected
+    )
+    batches = list(found.all_documents())
+    assert sum(len(batch.rows) for batch in batches) == CORPUS
+    assert {name for batch in batches for name in batch.columns.column_names} == {"key", "stars"}
+
+
 def test_a_sample_is_uniform(corpus: str) -> None:
     # Each of 400 samples holds 15 of 60 documents: a document is in Binomial(400, 1/4) of them.
     # 60 assertions. Kills: the first documents, or the last ones, being taken more often.

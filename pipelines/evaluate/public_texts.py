@@ -1,0 +1,279 @@
+"""The study of public texts: what a classifier learns from them, how they lie, and who voted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import scipy.sparse as sp
+
+from quietcorpus.evaluation.attacks.membership import Membership, allowed_power
+from quietcorpus.evaluation.attacks.user_membership import UserAttack
+from quietcorpus.evaluation.classification import scores
+from quietcorpus.evaluation.features import split
+from quietcorpus.evaluation.frechet import Moments, frechet_distance
+from quietcorpus.evaluation.results import RATE, Observation, membership_found, power_found
+from quietcorpus.evaluation.text_classifier import TextClassifier
+from quietcorpus.mechanisms.deep_candidate import on_grid
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.vote_weights import weights
+from quietcorpus.mechanisms.votes import Sums
+from quietcorpus.pipelines.evaluate.draws import Draw
+from quietcorpus.pipelines.evaluate.encoders import Remembering
+from quietcorpus.pipelines.evaluate.exact_votes import exact_sums, votes_of_units
+from quietcorpus.pipelines.evaluate.study import LEAST_OF_CLASS, Studied, Study, classified
+from quietcorpus.pipelines.kinds.prepare import prepare
+from quietcorpus.pipelines.kinds.public_texts_users import UserTextsKind
+from quietcorpus.pipelines.kinds.public_texts_votes import PublicTextsKind
+from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.pipelines.storage import files as storage
+from quietcorpus.pipelines.storage.layout import VOTES
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.users.votes import UserVoting
+from quietcorpus.transforms.votes import Voting
+
+_SHADOWS = 16
+"""Trials that tell the attacker which votes to expect; their noise adds a sixteenth."""
+_LEAST_UNITS = 20
+
+Chosen = npt.NDArray[np.bool_]
+Weights = npt.NDArray[np.float64]
+
+
+class PublicTextsStudy(Study):
+    """The study of the released texts by their weights, against the sampled documents.
+
+    A redraw adds fresh noise to the exact votes of the whole corpus.
+    """
+
+    swept = frozenset({"epsilon", "delta", "nearest"})
+    of_documents = False
+    of_authors = False  # a user may have a single document
+
+    def __init__(self, studied: Studied) -> None:
+        spec = studied.described
+        self._sample = sample = studied.sample
+        self._kind = _prepared(spec)
+        voting = self._kind.voting
+        self._pool = voting.pool.open()
+        self._encoder = Remembering(voting.encoder.open())
+        self._sums: dict[tuple[object, ...], Sums] = {}
+        self._votes: dict[tuple[object, ...], sp.csr_array] = {}
+        votes = storage.read_table(f"{studied.release}/{VOTES}").select(["votes"])
+        self.own = Draw(votes, placed=True, labels=None, law=self._kind)
+        self._texts: list[str] = sample.documents.texts.to_pylist()
+        self._strata = voting.strata_of(sample.documents)
+        vectors = on_grid(self._encoder.encode(self._texts))
+        self._voters = np.flatnonzero((self._strata >= 0) & vectors.any(axis=1))
+        self._vectors, self._points = _unit(vectors[self._voters]), _unit(self._pool.vectors)
+        self._tested, self._classes = self._labelled(studied.columns.label)
+        voters = "users" if isinstance(self._kind, UserTextsKind) else "documents"
+        self.notes = [
+            "The classifier (TF-IDF of words, logistic regression) learns from the released texts "
+            "by their labels and weights, and is tested on a third of the sampled documents as "
+            "they are. The original is learnt from the other two thirds. Votes are of the whole "
+            "corpus, tested documents included: the guarantee bounds what one of them changes. "
+            "The pool as it is has random labels.",
+            "Distances and attacks are of the documents that vote: those of a listed label, if "
+            "there are labels, of which the encoder knows a word. Fresh draws, and votes without "
+            "noise, are of the whole corpus.",
+            f"Membership is attacked if the sample has {_LEAST_UNITS} {voters} or more that vote. "
+            f"The attack's threshold is one that {float(RATE):.0%} of those exceed who did not "
+            "vote, and intervals cover its uncertainty. Votes without noise show what the noise "
+            "hides. What the guarantee allows is computed from epsilon and delta (of groups with "
+            "budgets, the largest): nothing exceeds it but by chance, whatever an attacker knows.",
+        ]
+
+    def redraw(self, spec: Spec) -> Draw:
+        """Draw fresh noise for the votes of the whole corpus."""
+        kind = _prepared(spec)
+        noisy = kind.voting.release(self._exact(kind.voting), ReleaseKey.fresh())
+        rows = pa.table({"votes": noisy.ravel()})
+        return Draw(rows, placed=True, labels=None, law=kind)
+
+    def references(self, number: int) -> Iterator[Observation]:
+        """Yield the measures of private texts, of votes without noise and of the pool as it is."""
+        exact = self._exact(self._kind.voting)
+        yield from self._measured(exact, exact > 0, "exact", number)
+        yield from self._of_the_pool(number)
+        yield from self._of_originals(number)
+        attack = self._attack(self._kind.voting, number, noise=False)
+        if attack is not None:
+            yield from _membership("exact", attack.on_target())
+
+    def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
+        """Yield the measures of a draw."""
+        kind: PublicTextsKind = draw.law
+        noisy = draw.rows["votes"].to_numpy().reshape(kind.voting.shape)
+        chosen = kind.voting.votes.stand_out(noisy)
+        yield from self._measured(noisy, chosen, "release", number)
+        attack = self._attack(kind.voting, number, noise=True)
+        if attack is not None:
+            yield from _membership("release", attack.on_target())
+            yield from _membership("noise", attack.on_strangers())
+            cost = kind.cost
+            allowed = allowed_power(float(cost.epsilon), float(cost.delta), float(RATE))
+            yield Observation("vote-power", "guarantee", allowed)
+
+    def _exact(self, voting: Voting) -> Sums:
+        """Return the exact sums over the whole corpus, which is read once for each kind of vote."""
+        law = _law(voting)
+        if law not in self._sums:
+            encoder = voting.encoder.open()  # the whole corpus is not remembered
+            documents = self._sample.all_documents()
+            self._sums[law] = exact_sums(voting, documents, self._pool, encoder)
+        return self._sums[law]
+
+    def _labelled(self, label: str | None) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return the documents to classify, and the numbers of their labels; none without labels.
+
+        Raises InputError for labels that the release does not have.
+        """
+        strata = self._kind.voting.strata
+        if label is None:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        if strata is None or strata.column != label:
+            has = f"those of {strata.column!r} alone" if strata else "none"
+            raise InputError(
+                f"label: released texts have no labels by {label!r} (they have {has}); leave it out"
+            )
+        sizes = np.bincount(self._strata[self._strata >= 0], minlength=len(strata.labels))
+        large = np.flatnonzero(sizes >= LEAST_OF_CLASS)
+        if len(large) < 2:
+            raise InputError(
+                f"label: fewer than two of the release's labels have {LEAST_OF_CLASS} documents or "
+                f"more among {len(self._strata):,}; leave it out"
+            )
+        rows = np.flatnonzero(np.isin(self._strata, large))
+        return rows, self._strata[rows]
+
+    @cached_property
+    def _classifier(self) -> TextClassifier:
+        tested = [self._texts[row] for row in self._tested]
+        return TextClassifier(self._pool.texts.to_pylist(), tested)
+
+    def _measured(
+        self, sums: Sums, chosen: Chosen, subject: str, number: int
+    ) -> Iterator[Observation]:
+        given = weights(sums, chosen)
+        labels, rows = np.nonzero(chosen)
+        yield from self._classified(rows, labels, given[chosen], subject, number)
+        yield Observation("frechet", subject, self._distance(given, number))
+
+    def _of_the_pool(self, number: int) -> Iterator[Observation]:
+        size, strata = len(self._points), self._kind.voting.shape[0]
+        guesses = np.random.default_rng([number, 2]).integers(strata, size=size)
+        yield from self._classified(np.arange(size), guesses, None, "pool", number)
+        every = np.ones((strata, size))
+        yield Observation("frechet", "pool", self._distance(every, number))
+
+    def _of_originals(self, number: int) -> Iterator[Observation]:
+        if len(self._tested):
+            known, test = split(self._classes, number)
+            texts = [self._texts[row] for row in self._tested]
+            learnt = TextClassifier([texts[row] for row in known], [texts[row] for row in test])
+            predicted = learnt.predicted(np.arange(len(known)), self._classes[known])
+            yield from classified(scores(self._classes[test], predicted), "original")
+        yield Observation("frechet", "original", self._distance(None, number))
+
+    def _classified(
+        self,
+        rows: npt.NDArray[np.int64],
+        labels: npt.NDArray[np.int64],
+        given: Weights | None,
+        subject: str,
+        number: int,
+    ) -> Iterator[Observation]:
+        if len(self._tested):
+            _, test = split(self._classes, number)
+            predicted = self._classifier.predicted(rows, labels, given)
+            yield from classified(scores(self._classes[test], predicted[test]), subject)
+
+    def _distance(self, given: Weights | None, number: int) -> float:
+        """Return the distance of weighted texts, (strata, texts), from half of the documents.
+
+        None stands for the other half. NaN if there are too few documents, or no texts for some
+        that there are.
+        """
+        order = np.random.default_rng([number, 1]).permutation(len(self._voters))
+        found = []
+        for stratum in range(self._kind.voting.shape[0]):
+            own = order[self._strata[self._voters[order]] == stratum]
+            halves = own[::2], own[1::2]
+            if len(own) < LEAST_OF_CLASS:
+                continue
+            if any(not self._shares[half].any() for half in halves):
+                return float("nan")
+            target, other = (Moments.of(self._vectors[h], self._shares[h]) for h in halves)
+            if given is not None:
+                if not given[stratum].any():
+                    return float("nan")
+                other = Moments.of(self._points, given[stratum])
+            found.append(frechet_distance(other, target))
+        return float(np.mean(found)) if found else float("nan")
+
+    @cached_property
+    def _shares(self) -> Weights:
+        """Return the weights of the documents that vote: all of a user's together weigh one."""
+        users = self._sample.users if isinstance(self._kind, UserTextsKind) else None
+        if users is None:
+            return np.ones(len(self._voters))
+        names = [user or "" for user in users[self._voters]]
+        _, numbers, sizes = np.unique(names, return_inverse=True, return_counts=True)
+        return np.where([name != "" for name in names], 1 / sizes[numbers], 0.0)
+
+    def _units(self, voting: Voting) -> sp.csr_array:
+        """Return the votes of the sampled documents, or of the users by these alone."""
+        law = _law(voting)
+        if law not in self._votes:
+            batches = [self._sample.documents]
+            self._votes[law] = votes_of_units(voting, batches, self._pool, self._encoder)
+        return self._votes[law]
+
+    def _attack(self, voting: Voting, number: int, *, noise: bool) -> UserAttack | None:
+        """Prepare the attack on votes like the release's, or on exact ones; None on too few.
+
+        The score of a unit is the product of its own votes, scaled to length 1, with the sums.
+        """
+        units = self._units(voting)
+        if units.shape[0] < _LEAST_UNITS:
+            return None
+        lengths = np.sqrt(np.asarray(units.multiply(units).sum(axis=1)).ravel())
+
+        def fit(trained: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+            sums = np.asarray(units[trained].sum(axis=0)).reshape(voting.shape)
+            if noise:
+                sums = voting.release(sums, ReleaseKey.fresh())
+            found: npt.NDArray[np.float64] = (units @ sums.ravel()) / lengths
+            return found
+
+        # Seeded by the number alone, so that the same units take part under every setting.
+        generator = np.random.default_rng([number, 3])
+        return UserAttack(fit, units.shape[0], _SHADOWS, generator)
+
+
+def _membership(subject: str, found: Membership) -> Iterator[Observation]:
+    yield membership_found(subject, found, "vote-membership", fresh=True)
+    yield power_found(subject, found, "vote-power")
+
+
+def _prepared(spec: Spec) -> PublicTextsKind:
+    kind = prepare(spec)
+    assert isinstance(kind, PublicTextsKind)
+    return kind
+
+
+def _law(voting: Voting) -> tuple[object, ...]:
+    """Return what exact votes depend on, of all that a sweep may change."""
+    norms = tuple(voting.norms.most.values()) if isinstance(voting, UserVoting) else ()
+    return voting.votes.nearest, norms
+
+
+def _unit(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Scale vectors to length 1; a vector of zeros stays as it is."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    found: npt.NDArray[np.float32] = vectors / np.maximum(1, lengths)  # of whole numbers
+    return found
