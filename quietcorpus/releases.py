@@ -69,8 +69,8 @@ def release(
     from quietcorpus.pipelines.engine.engine import Engine
     from quietcorpus.pipelines.engine.interruption import deadline as kept
     from quietcorpus.pipelines.release import existing, needs
+    from quietcorpus.pipelines.release.recorder import recorded
     from quietcorpus.pipelines.release.release import release as make
-    from quietcorpus.pipelines.release.summary import recorded
     from quietcorpus.pipelines.spec.loading import as_spec
 
     place = None if summary is None else absolute(summary)

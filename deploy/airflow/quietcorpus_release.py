@@ -8,17 +8,22 @@ the command's log lines into its own. docs/guides/schedules.md says how to set i
   quietcorpus_options, more options of the command, Beam's among them;
   quietcorpus_key_connection, a connection whose password is the master key.
 - Environment of the DAG processor and the workers: QUIETCORPUS_SCHEDULE (default @daily),
-  QUIETCORPUS_TIMEZONE (default UTC), QUIETCORPUS_START_DATE (default: no catch-up).
+  QUIETCORPUS_TIMEZONE (default UTC), QUIETCORPUS_START_DATE (default: no catch-up),
+  QUIETCORPUS_DEADLINE (minutes of a try until it publishes, default 720), QUIETCORPUS_NOTIFIER
+  (module.name of a callback or a notifier of Airflow's, for failures and for the ledger's caps).
 - Environment of the workers: QUIETCORPUS_MASTER_KEY or QUIETCORPUS_MASTER_KEY_FILE; a connection
   takes the place of either.
 """
 
 from __future__ import annotations
 
+import copy
+import importlib
 import json
 import os
 import shlex
 import tempfile
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -27,13 +32,47 @@ import jinja2
 import pendulum
 import yaml
 from airflow.providers.standard.hooks.subprocess import SubprocessHook
-from airflow.sdk import DAG, BaseHook, BaseOperator, CronDataIntervalTimetable
+from airflow.sdk import (
+    DAG,
+    Asset,
+    AssetAlias,
+    BaseHook,
+    BaseOperator,
+    CronDataIntervalTimetable,
+)
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+DAG_ID = "quietcorpus_release"
 KEY, KEY_FILE = "QUIETCORPUS_MASTER_KEY", "QUIETCORPUS_MASTER_KEY_FILE"
 SCHEDULE = os.environ.get("QUIETCORPUS_SCHEDULE", "@daily")
 TIMEZONE = os.environ.get("QUIETCORPUS_TIMEZONE", "UTC")
 START_DATE = os.environ.get("QUIETCORPUS_START_DATE")
+DEADLINE_MINUTES = float(os.environ.get("QUIETCORPUS_DEADLINE", "720"))
+RETRIES, LONGEST_DELAY = 3, timedelta(hours=1)
+# The command ends itself at its deadline, unless it publishes by then, or hangs.
+LONGEST_TRY = timedelta(minutes=DEADLINE_MINUTES) + timedelta(hours=1)
+ALERT_SHARE = 0.8
+
+
+def notifier() -> Any:
+    """Return what QUIETCORPUS_NOTIFIER names, if it names anything."""
+    module, _, name = os.environ.get("QUIETCORPUS_NOTIFIER", "").rpartition(".")
+    return getattr(importlib.import_module(module), name) if module else None
+
+
+NOTIFIER = notifier()  # here, so that a wrong name is an error of the DAG, and not of an alert
+
+
+def notify(context: Mapping[str, Any], alert: str) -> None:
+    """Give an alert to the notifier, if there is one, as `quietcorpus_alert` of the context."""
+    if NOTIFIER is not None:
+        # A notifier of Airflow's renders its own templates in place.
+        copy.copy(NOTIFIER)({**context, "quietcorpus_alert": alert})
+
+
+def on_failure(context: Mapping[str, Any]) -> None:
+    """Alert to a task that is not tried again."""
+    notify(context, f"{DAG_ID}, {context['run_id']}: {context.get('exception')}")
 
 
 def values(start: pendulum.DateTime, end: pendulum.DateTime) -> dict[str, Any]:
@@ -79,20 +118,51 @@ class QuietcorpusRelease(BaseOperator):
             file.write(spec)
             file.flush()
             command = [self.command, "release", file.name, "--if-exists=ok", "--quiet"]
-            command += ["--summary", told.name]
+            command += ["--summary", told.name, "--deadline", f"{DEADLINE_MINUTES:g}"]
             folder = str(Path(self.template).resolve().parent)
             code = self.hook.run_command(
                 [*command, *shlex.split(self.options)], env=self.environment(), cwd=folder
             ).exit_code
             summary = Path(told.name).read_text(encoding="utf-8")
         self.log.info("summary: %s", summary)
-        if code == 2:
-            raise AirflowFailException("refused; the last line of the command's log says why")
         if code == 3:
             raise AirflowFailException("the ledger's cap is reached: the schedule ends here")
-        if code != 0:
+        if code == 1 or code < 0 or code > 128:  # a failure that may pass, or a signal
             raise AirflowException(f"exit code {code}; a retry makes the same release")
-        return json.loads(summary) if summary else None
+        if code != 0:
+            raise AirflowFailException("refused; the last line of the command's log says why")
+        if not summary:
+            return None
+        found: dict[str, Any] = json.loads(summary)
+        self.announce(context, yaml.safe_load(spec)["output"], found)
+        self.warn(context, found)
+        return found
+
+    def announce(self, context: Any, output: str, summary: dict[str, Any]) -> None:
+        """Add the release to the assets, for DAGs that are scheduled by them."""
+        local = "://" not in output
+        uri = (Path(self.template).resolve().parent / output).as_uri() if local else output
+        told = {key: summary[key] for key in ("release", "run", "card_sha256")}
+        context["outlet_events"][self.outlets[0]].add(Asset(uri), extra=told)
+
+    def warn(self, context: Any, summary: dict[str, Any]) -> None:
+        """Alert to every account of the ledger of which 80 % or more is used.
+
+        The release is made, whether or not anybody can be told.
+        """
+        for one in summary.get("accounts", []):
+            if one["share"] < ALERT_SHARE:
+                continue
+            left = ", ".join(f"{k} {one['left'][k]}" for k, most in one["cap"].items() if most)
+            alert = (
+                f"{DAG_ID}: after {summary['release']}, {one['share']:.0%} of the ledger's account "
+                f"{one['account']} is used; left: {left}"
+            )
+            self.log.warning("%s", alert)
+            try:
+                notify(context, alert)
+            except Exception:
+                self.log.exception("the notifier failed")
 
     def on_kill(self) -> None:
         """Pass SIGTERM on; the command then ends without publishing anything."""
@@ -135,13 +205,14 @@ class QuietcorpusRelease(BaseOperator):
 
 
 with DAG(
-    dag_id="quietcorpus_release",
+    dag_id=DAG_ID,
     description="A differentially private release per data interval",
     # Not the bare expression: to Airflow that is a trigger, whose runs have empty intervals.
     schedule=CronDataIntervalTimetable(SCHEDULE, timezone=TIMEZONE),
     start_date=pendulum.parse(START_DATE or "2020-01-01", tz=TIMEZONE),
     catchup=START_DATE is not None,
     max_active_runs=1,
+    dagrun_timeout=(RETRIES + 1) * LONGEST_TRY + RETRIES * LONGEST_DELAY,
     tags=["quietcorpus"],
 ) as dag:
     QuietcorpusRelease(
@@ -150,7 +221,10 @@ with DAG(
         command="{{ var.value.get('quietcorpus_command', 'quietcorpus') }}",
         options="{{ var.value.get('quietcorpus_options', '') }}",
         key_connection="{{ var.value.get('quietcorpus_key_connection', '') }}",
-        retries=3,  # the delay begins at Airflow's default_task_retry_delay, 5 minutes
+        execution_timeout=LONGEST_TRY,
+        retries=RETRIES,  # the delay begins at Airflow's default_task_retry_delay, 5 minutes
         retry_exponential_backoff=2,
-        max_retry_delay=timedelta(hours=1),
+        max_retry_delay=LONGEST_DELAY,
+        on_failure_callback=on_failure,
+        outlets=[AssetAlias(DAG_ID)],
     )

@@ -9,8 +9,9 @@ from typing import Any
 
 from quietcorpus.mechanisms.guarantees import ceiling, round_up
 from quietcorpus.pipelines.card.parameters import total_cost
+from quietcorpus.pipelines.ledger.balances import left_of
 from quietcorpus.pipelines.ledger.book import Ledger
-from quietcorpus.pipelines.ledger.caps import NOTHING, Charge, UserCap
+from quietcorpus.pipelines.ledger.caps import Charge, UserCap
 from quietcorpus.pipelines.ledger.records import (
     AnyRecord,
     Cancellation,
@@ -49,7 +50,7 @@ def _account(ledger: Ledger, number: int) -> dict[str, Any]:
         "account": cap.title,
         "cap": _numbers(cap.most),
         "used": _numbers(used),
-        "left": _numbers(_left(cap.most, used)),
+        "left": _numbers(left_of(cap.most, used)),
         "fixed_beforehand": _fixed_beforehand(ledger, number),
         "partitions": parts,
         "releases": [
@@ -72,15 +73,6 @@ def _state(state: State, number: int) -> str:
     if number in state.commits:
         return "committed"
     return "refused" if number in state.refusals else "reserved"
-
-
-def _left(most: Charge, used: Charge) -> Charge:
-    """Return what is left of a cap, at least nothing.
-
-    Older partitions, which were not counted as adding up, may have passed the cap.
-    """
-    left = most - used
-    return Charge(max(left.epsilon, NOTHING.epsilon), max(left.delta, NOTHING.delta))
 
 
 def _fixed_beforehand(ledger: Ledger, number: int) -> float | None:

@@ -53,7 +53,10 @@ class Airflow:
         wrapper.write_text(
             f"""#!/bin/sh
 echo "$(stat -c %a "$2") $*" >> {shlex.quote(str(self.calls))}
-rm {shlex.quote(str(self.failure))} 2>/dev/null && exit 1
+if code=$(cat {shlex.quote(str(self.failure))}); then
+  rm {shlex.quote(str(self.failure))}
+  exit $code
+fi 2>/dev/null
 exec {shlex.quote(*workspace.command())} "$@"
 """
         )
@@ -293,7 +296,11 @@ def test_an_interval_is_released_once(airflow: Airflow) -> None:
     mode, _, _, *options = call.split()
     assert mode == "600"
     assert options[:3] == ["--if-exists=ok", "--quiet", "--summary"]
+    assert call.endswith(" --deadline 720")
     assert '"outcome": "published"' in said
+    # The DAGs that wait for it are told of the output.
+    (asset,) = json.loads(airflow.run("assets", "list", "-o", "json").splitlines()[-1])
+    assert asset["uri"] == output.as_uri()
 
     code, said = airflow.test(day)
     assert code == 0, said
@@ -313,7 +320,7 @@ def test_an_interval_is_released_once(airflow: Airflow) -> None:
 def test_disturbed_tries_are_repeated(airflow: Airflow) -> None:
     """The first try fails, the second is killed, and the third gets its key like they did."""
     day = DAYS[1]
-    airflow.failure.touch()
+    airflow.failure.write_text("1")
     process = airflow.start(
         *dags_test(day),
         QUIETCORPUS_MASTER_KEY=None,
@@ -364,16 +371,89 @@ def test_what_would_not_be_safe_is_refused(
     assert not (airflow.workspace.folder / "released" / day).exists()
 
 
-def test_a_schedule_ends_at_the_cap(airflow: Airflow) -> None:
-    # Kills: a cap that is tried again and again, or told as a mistake in the template.
+NOTIFIER = """
+import os
+from pathlib import Path
+from airflow.sdk import BaseNotifier
+
+class Note(BaseNotifier):
+    template_fields = ("text",)
+
+    def __init__(self, text):
+        super().__init__()
+        self.text = text
+
+    def notify(self, context):
+        with Path(os.environ["ALERTS"]).open("a") as file:
+            print(self.text, file=file)
+
+note = Note("{{ quietcorpus_alert }}")
+"""
+
+
+def test_a_schedule_warns_before_its_cap_and_ends_there(airflow: Airflow) -> None:
+    # Kills: a cap that is reached unannounced, an alert to an account that has room; a cap that is
+    # tried again and again, or told as a mistake in the template.
     workspace = airflow.workspace
-    cap = "{definition: limited-precision, precision: 2, epsilon: 1, delta: 1.0e-6}"
+    cap = "{definition: limited-precision, precision: 2, epsilon: 10, delta: 1.0e-6}"
     (workspace.folder / "caps.yaml").write_text(f"corpus: input\ncaps: [{cap}]\n")
     assert workspace.run("ledger", "init", "ledger", "caps.yaml").returncode == 0
     capped = {"ledger": "ledger", "output": "capped/{{ interval }}"}
     workspace.spec(TEMPLATE | capped, "template.yaml")
-    code, said = airflow.test(DAYS[0])
+    (airflow.home / "plugins").mkdir(exist_ok=True)
+    (airflow.home / "plugins" / "alerts.py").write_text(NOTIFIER)
+    alerts = workspace.folder / "alerts"
+    variables = {"QUIETCORPUS_NOTIFIER": "alerts.note", "ALERTS": str(alerts)}
+    assert airflow.test(DAYS[0], **variables)[0] == 0
+    assert not alerts.exists()
+    assert airflow.test(DAYS[2], **variables)[0] == 0
+    (warned,) = alerts.read_text().splitlines()
+    assert warned == (
+        f"quietcorpus_release: after complaints-{DAYS[2]}, 80% of the ledger's account "
+        "limited-precision privacy at N = 2 is used; left: epsilon 2.0, delta 1e-06"
+    )
+    airflow.commands()
+    code, said = airflow.test(DAYS[1], **variables)
     assert code != 0
     assert "the ledger's cap is reached: the schedule ends here" in said
     assert '"reason": "cap_reached"' in said
     assert len(airflow.commands()) == 1
+    _, failed = alerts.read_text().splitlines()
+    assert failed.endswith(": the ledger's cap is reached: the schedule ends here")
+
+
+def test_a_code_that_no_retry_mends(airflow: Airflow) -> None:
+    # Kills: a retry of whatever fails, such as a command that is not there.
+    airflow.failure.write_text("127")
+    code, said = airflow.test(DAYS[2])
+    assert code != 0
+    assert len(airflow.commands()) == 1
+    assert "Command exited with return code 127" in said
+
+
+TIMES = """
+import json
+from quietcorpus_release import dag
+task = dag.get_task("release")
+print(json.dumps([t.total_seconds() / 60 for t in (task.execution_timeout, dag.dagrun_timeout)]))
+"""
+
+
+def test_no_try_and_no_run_lasts_for_ever(airflow: Airflow) -> None:
+    # Kills: a time-out that strikes before the command's own deadline, or before the last retry.
+    longest_try, longest_run = in_airflow(airflow, TIMES, QUIETCORPUS_DEADLINE="90")
+    assert (longest_try, longest_run) == (150, 4 * 150 + 3 * 60)
+
+
+DOCUMENTED = """
+import json, pathlib, re, sys
+(code,) = re.findall("```python\\n(.*?)```", pathlib.Path(sys.argv[1]).read_text(), re.DOTALL)
+exec(code)
+print(json.dumps(note.html_content))
+"""
+
+
+def test_the_documented_notifier_is_one_of_airflows(airflow: Airflow) -> None:
+    # Kills: an example whose arguments Airflow does not know.
+    guide = ROOT / "docs" / "guides" / "schedules.md"
+    assert in_airflow(airflow, DOCUMENTED, str(guide)) == "{{ quietcorpus_alert }}"

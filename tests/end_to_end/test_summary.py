@@ -48,6 +48,12 @@ def test_a_release_with_a_ledger_until_its_cap(workspace: Workspace) -> None:
     assert (made["schema_version"], made["outcome"], made["release"]) == (1, "published", "test")
     assert (made["documents"], made["rejects"], "reason" in made) == (2, 1, False)
     assert (made["cost"], made["ledger"]) == (card["budget"]["total"], card["ledger"])
+    (account,) = made["accounts"]
+    assert (account["share"], account["charged"]["epsilon"], account["left"]["epsilon"]) == (
+        1,
+        4,
+        0,
+    )
     text = (workspace.output / "release.json").read_bytes()
     assert made["card_sha256"] == hashlib.sha256(text).hexdigest()
     assert 0 < made["seconds"] < PATIENCE_SECONDS
@@ -58,10 +64,9 @@ def test_a_release_with_a_ledger_until_its_cap(workspace: Workspace) -> None:
     assert (again["outcome"], again["card_sha256"]) == ("existed", made["card_sha256"])
     assert again["run"] != made["run"]
     assert run(workspace, changes | {"release": "two", "output": "released/two"})[0] == 3
-    assert (summary(workspace)["outcome"], summary(workspace)["reason"]) == (
-        "refused",
-        "cap_reached",
-    )
+    refused = summary(workspace)
+    assert (refused["outcome"], refused["reason"]) == ("refused", "cap_reached")
+    assert refused["accounts"] == [{k: v for k, v in account.items() if k != "charged"}]
 
 
 @pytest.mark.parametrize(

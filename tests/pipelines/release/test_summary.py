@@ -1,161 +1,16 @@
-"""The summary of a run: its schema, and how it tells each way in which a run ends."""
+"""The summary of a run: its schema. `test_recorder.py` has its content."""
 
 from __future__ import annotations
 
 import json
-import logging
-import time
-from pathlib import Path
-from typing import Any
 
-import jsonschema
-import pytest
+from machine import ROOT
 
-from quietcorpus.pipelines.engine.engine import GraphIsValid
-from quietcorpus.pipelines.release.summary import RunSummary, recorded, schema
-from quietcorpus.pipelines.spec.loading import as_spec
-from quietcorpus.pipelines.spec.spec import Spec
-from quietcorpus.transforms.errors import (
-    CapReached,
-    ClaimHeld,
-    DeadlinePassed,
-    InputError,
-    NoisyOutcome,
-    StageError,
-    StoreUnavailable,
-    Unavailable,
-)
-
-SECRET = "the patient's name"
-
-
-@pytest.fixture
-def spec(tmp_path: Path) -> Spec:
-    mechanism = {
-        "kind": "histogram",
-        "precision": 2,
-        "epsilon": 1,
-        "vocabulary": {"public": "terms.txt"},
-    }
-    places = {"input": {"path": f"{tmp_path}/in/*"}, "output": f"{tmp_path}/out"}
-    return as_spec({"release": "weekly", **places, "mechanism": mechanism})
-
-
-def end(
-    place: str, spec: Spec | None, error: BaseException | None, *, publishing: bool = False
-) -> None:
-    """End a run of a spec, or of none that could be read, by an error."""
-    with recorded(place) as run:
-        if spec:
-            run.describe(spec)
-        if publishing:
-            run.publishing(lambda: None)()
-        if error:
-            raise error
-
-
-def ended(
-    place: Path, spec: Spec | None, error: BaseException, *, publishing: bool = False
-) -> dict[str, Any]:
-    """The summary of such a run."""
-    with pytest.raises(type(error)):
-        end(str(place), spec, error, publishing=publishing)
-    content: dict[str, Any] = json.loads(place.read_text())
-    jsonschema.Draft202012Validator(json.loads(schema())).validate(content)
-    return content
-
-
-@pytest.mark.parametrize(
-    ("error", "outcome", "code", "reason"),
-    [
-        (InputError(SECRET), "refused", 2, "bad_input"),
-        (CapReached(SECRET), "refused", 3, "cap_reached"),
-        (NoisyOutcome(SECRET), "refused", 2, "noisy_outcome"),
-        (ClaimHeld(SECRET), "failed", 1, "claimed"),
-        (StoreUnavailable(SECRET), "failed", 1, "store_unavailable"),
-        (ConnectionResetError(SECRET), "failed", 1, "store_unavailable"),
-        (DeadlinePassed(SECRET), "failed", 1, "deadline"),
-        (Unavailable(SECRET), "failed", 1, "unavailable"),
-        (StageError(SECRET), "failed", 1, "failure"),
-        (ValueError(SECRET), "failed", 1, "failure"),
-        (KeyboardInterrupt(SECRET), "interrupted", 130, "interrupted"),
-    ],
-    ids=lambda one: type(one).__name__,
-)
-def test_every_end_has_a_reason(
-    tmp_path: Path, spec: Spec, error: BaseException, outcome: str, code: int, reason: str
-) -> None:
-    # Kills: an end without a summary, a reason by the wrong class, a message in the summary.
-    content = ended(tmp_path / "summary.json", spec, error)
-    assert (content["outcome"], content["exit_code"], content["reason"]) == (outcome, code, reason)
-    assert content["release"] == "weekly"
-    assert "patient" not in json.dumps(content)
-    assert content.keys() & {"documents", "rejects", "cost", "ledger", "card_sha256"} == set()
-
-
-def test_the_steps_of_a_run(tmp_path: Path, spec: Spec) -> None:
-    # Kills: a step that is counted twice, or into another; the last one left out.
-    place = tmp_path / "summary.json"
-
-    def run() -> None:
-        with recorded(str(place)) as found:
-            found.describe(spec)
-            time.sleep(0.1)
-            found.step("releasing")
-            time.sleep(0.2)
-            raise StageError(SECRET)
-
-    with pytest.raises(StageError):
-        run()
-    content = json.loads(place.read_text())
-    assert [*content["steps"]] == ["preparing", "releasing"]
-    assert 0.1 <= content["steps"]["preparing"] < 0.2 <= content["steps"]["releasing"]
-    assert sum(content["steps"].values()) == pytest.approx(content["seconds"], abs=0.01)
-
-
-def test_a_spec_that_cannot_be_read(tmp_path: Path) -> None:
-    # Kills: a bad spec that is told as bad input, or a run without a spec that tells nothing.
-    content = ended(tmp_path / "summary.json", None, InputError("spec.yaml: release: missing"))
-    assert (content["outcome"], content["reason"]) == ("refused", "bad_spec")
-    assert "release" not in content
-
-
-def test_a_release_that_may_exist(tmp_path: Path, spec: Spec) -> None:
-    # Kills: a failure while it is published, of which a machine would take it that nothing was.
-    content = ended(tmp_path / "s", spec, StageError("x"), publishing=True)
-    assert (content["outcome"], content["exit_code"]) == ("unknown", 1)
-
-
-def test_a_dry_run(tmp_path: Path, spec: Spec) -> None:
-    content = ended(tmp_path / "s", spec, GraphIsValid())
-    assert (content["outcome"], content["exit_code"], "reason" in content) == ("valid", 0, False)
-
-
-def test_two_runs_have_ids_of_their_own(tmp_path: Path, spec: Spec) -> None:
-    ids = {ended(tmp_path / "s", spec, InputError("x"))["run"] for _ in range(2)}
-    assert len(ids) == 2
-
-
-@pytest.mark.parametrize("name", ["", "/summary.json", "/data/x"])
-def test_a_summary_does_not_lie_in_the_release(tmp_path: Path, spec: Spec, name: str) -> None:
-    # Kills: a summary among the files of a release, which `verify` then refuses.
-    with pytest.raises(InputError, match=r"^summary: .* lies in the output"):
-        end(spec.output + name, spec, None)
-    assert not Path(spec.output).exists()
-
-
-def test_a_summary_that_cannot_be_written_changes_nothing(
-    tmp_path: Path, spec: Spec, caplog: pytest.LogCaptureFixture
-) -> None:
-    # Kills: a run that ends by the failure of its summary, and silence about that.
-    (tmp_path / "file").write_text("no folder")
-    with caplog.at_level(logging.WARNING), pytest.raises(StageError, match="mine"):
-        end(f"{tmp_path}/file/summary.json", spec, StageError("mine"))
-    assert "could not be written" in caplog.text
+from quietcorpus.pipelines.release.summary import RunSummary, schema
 
 
 def test_the_schema_is_the_documented_one() -> None:
     # Kills: a schema that was not written again after a change.
-    path = Path(__file__).parents[3] / "docs" / "reference" / "summary.schema.json"
+    path = ROOT / "docs" / "reference" / "summary.schema.json"
     assert path.read_text() == schema()
     assert set(json.loads(schema())["properties"]) == set(RunSummary.model_fields)

@@ -1,0 +1,74 @@
+"""The balance of each account of a ledger, in the numbers that machines watch."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from quietcorpus.mechanisms.guarantees import round_down, round_up
+from quietcorpus.pipelines.card.parameters import Part
+from quietcorpus.pipelines.ledger.book import Ledger
+from quietcorpus.pipelines.ledger.caps import NOTHING, Charge
+
+
+class Amount(Part):
+    """A charge, rounded against the publisher."""
+
+    epsilon: float = Field(ge=0)
+    delta: float = Field(ge=0, description="0 if the account's guarantee has none")
+
+
+class Balance(Part):
+    """The balance of one account."""
+
+    account: str = Field(description="its name in `quietcorpus ledger show`")
+    cap: Amount
+    used: Amount = Field(description="by all releases, those that are only reserved included")
+    left: Amount
+    share: float = Field(ge=0, description="used of the cap: the larger of epsilon's and delta's")
+    charged: Amount | None = Field(None, description="to this release, if anything is")
+
+
+def balances(place: str, release: str) -> list[Balance]:
+    """Return the balance of each account of a ledger, and what one release is charged.
+
+    Raises InputError, or what the place raises, if the ledger cannot be read.
+    """
+    state = Ledger.open(place).state
+    reservation = state.of_release(release)
+    charges = {one.account: one.charge for one in reservation.charges} if reservation else {}
+    found = []
+    for number, cap in enumerate(state.caps):
+        used, charged = state.used(number), charges.get(number)
+        left = left_of(cap.most, used)
+        balance = Balance(
+            account=cap.title,
+            cap=_down(cap.most),
+            used=_up(used),
+            left=_down(left),
+            share=_share(cap.most, used),
+            charged=_up(charged) if charged else None,
+        )
+        found.append(balance)
+    return found
+
+
+def left_of(most: Charge, used: Charge) -> Charge:
+    """Return what is left of a cap, at least nothing.
+
+    Older partitions, which were not counted as adding up, may have passed the cap.
+    """
+    left = most - used
+    return Charge(max(left.epsilon, NOTHING.epsilon), max(left.delta, NOTHING.delta))
+
+
+def _share(most: Charge, used: Charge) -> float:
+    of_delta = used.delta / most.delta if most.delta else NOTHING.delta
+    return round_up(max(used.epsilon / most.epsilon, of_delta))
+
+
+def _up(charge: Charge) -> Amount:
+    return Amount(epsilon=round_up(charge.epsilon), delta=round_up(charge.delta))
+
+
+def _down(charge: Charge) -> Amount:
+    return Amount(epsilon=round_down(charge.epsilon), delta=round_down(charge.delta))

@@ -1,0 +1,198 @@
+"""The script of deploy/cron, and the lines of the guides, as cron and a shell run them."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from machine import ROOT, wait_until
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+GUIDES = ROOT / "docs" / "guides"
+SCRIPT = ROOT / "deploy" / "cron" / "release_day.py"
+DAY, OTHER = "2024-03-01", "2024-03-02"
+TEMPLATE = {
+    "release": "complaints-{{ interval }}",
+    "input.path": "input/corpus.jsonl",
+    "output": "released/{{ interval }}",
+}
+PATIENCE_SECONDS = 120
+
+
+@pytest.fixture
+def folder(workspace: Workspace) -> Path:
+    """A workspace with a template, a corpus and the commands that the guide's PATH has."""
+    workspace.json_lines(["hello quiet world", "alpha beta"])
+    workspace.spec(TEMPLATE, "template.yaml")
+    commands = workspace.folder / "bin"
+    commands.mkdir()
+    (commands / "release_day.py").symlink_to(SCRIPT)
+    quietcorpus = commands / "quietcorpus"
+    # A file `codes` has the exit codes of the calls before the first one that is real.
+    quietcorpus.write_text(
+        f"""#!/bin/sh
+echo "$*" >> calls
+if [ -s codes ]; then
+  code=$(head -n 1 codes); sed -i 1d codes; exit $code
+fi
+exec {" ".join(workspace.command())} "$@"
+"""
+    )
+    quietcorpus.chmod(0o755)
+    path = f"{commands}:{Path(sys.executable).parent}:{workspace.environment['PATH']}"
+    workspace.environment["PATH"] = path
+    return workspace.folder
+
+
+def sh(workspace: Workspace, command: str) -> tuple[int, list[str]]:
+    """Run a line as cron does; its exit code, and the lines that cron would send."""
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=workspace.folder,
+        env=workspace.environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    return done.returncode, done.stdout.splitlines()
+
+
+def calls(folder: Path) -> list[str]:
+    """The calls of the command since this was last asked."""
+    found = (folder / "calls").read_text().splitlines()
+    (folder / "calls").unlink()
+    return found
+
+
+def days_ago(count: int) -> str:
+    return (datetime.now(UTC).date() - timedelta(days=count)).isoformat()
+
+
+def block(guide: str, language: str, word: str) -> str:
+    """The one block of a guide that is in a language and has a word."""
+    text = re.sub("^   ", "", (GUIDES / guide).read_text(), flags=re.MULTILINE)  # in a list, too
+    blocks = re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+    (found,) = (one for one in blocks if word in one)
+    return str(found)
+
+
+@pytest.mark.slow
+def test_the_crontab_and_the_days_that_were_missed(workspace: Workspace, folder: Path) -> None:
+    # Kills: a line of the guide that does not run; a day that is released twice, or left out; a
+    # message where all is well.
+    (line,) = [
+        line for line in block("cron.md", "crontab", "flock").splitlines() if "flock" in line
+    ]
+    command = line.split(maxsplit=5)[5]
+    begun = days_ago(1)
+    at_home = command.replace("/srv/complaints", str(folder)).replace("--workers 8", "--workers 1")
+    assert at_home.count(str(folder)) == 1
+    assert sh(workspace, at_home) == (0, [])
+    if begun != days_ago(1):
+        pytest.skip("midnight has passed")
+    card = json.loads((folder / "released" / begun / "release.json").read_text())
+    assert card["release"] == f"complaints-{begun}"
+    log = (folder / "log").read_text()
+    assert '"outcome": "published"' in log
+    assert len(calls(folder)) == 1
+    # Two of the seven days, which take a release each.
+    loop = block("cron.md", "sh", "flock").replace("7 6 5 4 3 2 1", "2 1")
+    assert sh(workspace, loop) == (0, [])
+    assert {path.name for path in (folder / "released").iterdir()} == {begun, days_ago(2)}
+    assert len(calls(folder)) == 2
+    assert workspace.leftovers() == []
+
+
+@pytest.mark.parametrize(
+    ("codes", "tries", "said"),
+    [
+        ([1, 137, 1, 1], 4, "not released, exit code 1 (no summary)"),
+        ([2], 1, "not released, exit code 2 (no summary)"),
+        ([3], 1, "not released, exit code 3 (no summary)"),
+        ([1, 127], 2, "not released, exit code 127 (no summary)"),
+    ],
+)
+def test_what_may_pass_is_tried_again(
+    workspace: Workspace, folder: Path, codes: list[int], tries: int, said: str
+) -> None:
+    # Kills: a retry of bad input or of a cap; a failure that is not told; another code.
+    (folder / "codes").write_text("".join(f"{code}\n" for code in codes))
+    command = f"release_day.py template.yaml --day {DAY} --pause 0.01"
+    assert sh(workspace, command) == (codes[-1], [f"template.yaml, {DAY}: {said}"])
+    assert len(calls(folder)) == tries
+
+
+def test_a_cap_is_told_before_it_is_reached(workspace: Workspace, folder: Path) -> None:
+    # Kills: a budget of which nobody hears until it is used up.
+    cap = "{definition: limited-precision, precision: 2, epsilon: 5, delta: 1.0e-6}"
+    (folder / "caps.yaml").write_text(f"corpus: input\ncaps: [{cap}]\n")
+    assert workspace.run("ledger", "init", "ledger", "caps.yaml").returncode == 0
+    workspace.spec(TEMPLATE | {"ledger": "ledger"}, "template.yaml")
+    (folder / "codes").write_text("1\n")  # a first try that fails
+    used = "80% of the ledger's account limited-precision privacy at N = 2 is used"
+    command = "release_day.py template.yaml --pause 0.01 --day"
+    assert sh(workspace, f"{command} {DAY}") == (0, [f"template.yaml, {DAY}: {used}"])
+    code, said = sh(workspace, f"{command} {OTHER}")
+    ended = "not released, exit code 3 (cap_reached)"
+    assert (code, said) == (3, [f"template.yaml, {OTHER}: {one}" for one in (ended, used)])
+    assert len(calls(folder)) == 3
+
+
+def test_a_backfill_is_planned_before_it_begins(workspace: Workspace, folder: Path) -> None:
+    # Kills: a recipe that renders no spec, or that reserves what it plans.
+    cap = "{definition: limited-precision, precision: 2, epsilon: 10, delta: 1.0e-6}"
+    (folder / "caps.yaml").write_text(f"corpus: input\ncaps: [{cap}]\n")
+    assert workspace.run("ledger", "init", "ledger", "caps.yaml").returncode == 0
+    workspace.spec(TEMPLATE | {"ledger": "ledger"}, "template.yaml")
+    for _ in range(2):
+        code, said = sh(workspace, block("schedules.md", "sh", "ledger plan"))
+        assert code == 2
+        assert said[-1].startswith("refused   complaints-2026-10-03: ")
+        assert len([line for line in said if line.startswith("refused")]) == 1
+
+
+@pytest.mark.parametrize("key", ["release", "output"])
+def test_a_template_of_one_day_alone_is_refused(
+    workspace: Workspace, folder: Path, key: str
+) -> None:
+    # Kills: two days that share an id or an output.
+    workspace.spec(TEMPLATE | {key: "once"}, "template.yaml")
+    assert sh(workspace, f"release_day.py template.yaml --day {DAY}") == (1, [])
+    assert not (folder / "calls").exists()
+
+
+@pytest.mark.slow
+def test_a_signal_ends_the_command_too(workspace: Workspace, folder: Path) -> None:
+    # Kills: a command that goes on alone, or is started again, after its script was told to end.
+    workspace.json_lines(["quiet world hello"] * 400_000)
+    process: subprocess.Popen[str] = subprocess.Popen(
+        ["release_day.py", "template.yaml", "--day", DAY, "--pause", "0.01"],
+        cwd=folder,
+        env=workspace.environment,
+        executable=SCRIPT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        wait_until(lambda: list((folder / "released").glob(".*")), PATIENCE_SECONDS)
+        begun = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        said, _ = process.communicate(timeout=PATIENCE_SECONDS)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert said == f"template.yaml, {DAY}: not released, exit code 130 (interrupted)\n"
+    assert time.monotonic() - begun < PATIENCE_SECONDS / 2
+    assert len(calls(folder)) == 1
+    assert not list((folder / "released").iterdir())
