@@ -76,16 +76,35 @@ class S3Server:
 
     def client(self) -> Any:
         """A client that does not retry."""
+        return self._client("s3")
+
+    def _client(self, service: str) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return boto3.client(
-                "s3",
+                service,
                 endpoint_url=self.endpoint,
                 aws_access_key_id=self.environment["AWS_ACCESS_KEY_ID"],
                 aws_secret_access_key=self.environment["AWS_SECRET_ACCESS_KEY"],
                 region_name="us-east-1",
                 config=Config(retries={"max_attempts": 1}, connect_timeout=2, read_timeout=10),
             )
+
+    def environment_permitted(self, policy: str) -> dict[str, str]:
+        """The variables of a new identity that may do what a policy says, and no more.
+
+        Its key is made last: once the server takes the key, it knows the policy.
+        """
+        name = secrets.token_hex(4)
+        iam = self._client("iam")
+        iam.create_user(UserName=name)
+        arn = iam.create_policy(PolicyName=name, PolicyDocument=policy)["Policy"]["Arn"]
+        iam.attach_user_policy(UserName=name, PolicyArn=arn)
+        key = iam.create_access_key(UserName=name)["AccessKey"]
+        return self.environment | {
+            "AWS_ACCESS_KEY_ID": key["AccessKeyId"],
+            "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"],
+        }
 
     def keys(self, prefix: str) -> list[str]:
         """The names of the objects whose names begin with a prefix."""
@@ -191,6 +210,7 @@ class S3Server:
             "-s3",
             f"-s3.config={self._folder / 'config.json'}",
             "-s3.autoCreateBucket=false",
+            "-s3.iam.readOnly=false",
             f"-s3.port.iceberg={self._ports[8]}",
             f"-s3.port.lance={self._ports[9]}",
             *ports,

@@ -85,7 +85,8 @@ def outage(error: BaseException) -> str | None:
 def _is_unanswered(error: BaseException) -> bool:
     """Return whether an error's class, or what Beam has kept of it, says that nobody answered."""
     if _is_beams(error):
-        return not any(word in str(error) for word in _NOT_SENT)
+        named = isinstance(getattr(error, "code", None), str)  # by the store, which answered
+        return not named and not any(word in str(error) for word in _NOT_SENT)
     return any(kind.__name__ in _NO_ANSWER for kind in type(error).__mro__)
 
 

@@ -72,6 +72,8 @@ PASSING: list[tuple[Callable[[], Exception], str]] = [
     (TimeoutError, "it does not answer (TimeoutError)"),
 ]
 LASTING: list[Callable[[], Exception]] = [
+    # Kills: a deletion that is refused, taken for no answer.
+    lambda: BeamIOError("deleting", {"a": S3ClientError("no", "AccessDenied")}),
     lambda: of_boto(403, "AccessDenied"),
     lambda: of_boto(404, "NoSuchKey"),
     lambda: of_boto(501, "NotImplemented"),
