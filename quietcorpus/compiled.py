@@ -28,6 +28,16 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     return kernel
 
 
+def reordered(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a helper whose sums may be added in any order, and so by vector instructions.
+
+    Its last bits depend on the processor: only a bound on its error may be relied on.
+    """
+    fast = {"reassoc", "contract"}
+    kernel: Callable[..., Any] = numba.njit(nogil=True, fastmath=fast)(function)
+    return kernel
+
+
 def compiling() -> bool:
     """Return whether this thread is compiling a kernel, or loading a compiled one."""
     locked: bool = global_compiler_lock.is_locked()

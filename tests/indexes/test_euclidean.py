@@ -13,7 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from quietcorpus.indexes.euclidean import EuclideanSearch, greatest_length
+from quietcorpus.indexes.euclidean import (
+    EuclideanSearch,
+    greatest_length,
+    product,
+    score_error,
+)
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.madlib import perturb
 
@@ -250,6 +255,25 @@ def test_scores_stay_within_their_bound(dimensions: int, offset: float) -> None:
     for start, part in ((0, queries[:256]), (256, queries[256:])):
         errors = np.abs(search._group_maxima(part) - true[:, start : start + len(part)])
         assert (errors <= search._error(part)).all()
+
+
+floats = st.floats(-(2.0**30), 2.0**30, width=32, allow_subnormal=True)
+
+
+@settings(deadline=None, max_examples=200)
+@given(data=st.data(), dimensions=st.integers(1, 40))
+def test_a_words_own_score_stays_within_its_bound(data: st.DataObject, dimensions: int) -> None:
+    # Whatever the numbers are, against rational arithmetic. Kills: sums in less than float32, and
+    # an order of additions that leaves out or repeats what vector instructions do not divide.
+    vector, query = (
+        data.draw(arrays.arrays(np.float32, dimensions, elements=floats)) for _ in range(2)
+    )
+    half = EuclideanSearch(vector[None])._half[0]
+    exact = [(Fraction(float(y)), Fraction(float(q))) for y, q in zip(vector, query, strict=True)]
+    true = sum((q * y - y * y / 2 for y, q in exact), Fraction(0))
+    own = Fraction(float(product(vector, query) - half))
+    longest = greatest_length(vector[None])
+    assert abs(own - true) <= Fraction(float(score_error(query[None], longest)[0]))
 
 
 @pytest.mark.parametrize("order", ["C", "F", "strided"])
