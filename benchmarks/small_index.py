@@ -31,14 +31,8 @@ from quietcorpus.indexes.tokenizer import NAME, tokenize
 from quietcorpus.indexes.vectors import WordVectors, reachable
 from quietcorpus.indexes.vectors.writing import as_text
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.indexes.word_index import (
-    METRICS,
-    IndexManifest,
-    WordIndex,
-    contents,
-    open_index,
-    save,
-)
+from quietcorpus.indexes.word_index import WordIndex, contents, open_index, save
+from quietcorpus.indexes.word_index_manifest import METRICS, IndexManifest
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.privatizers.words import (

@@ -30,7 +30,8 @@ from quietcorpus.indexes.hamming import HammingSearch
 from quietcorpus.indexes.tokenizer import NAME
 from quietcorpus.indexes.vectors import read
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.indexes.word_index import METRICS, IndexManifest, open_index, save
+from quietcorpus.indexes.word_index import open_index, save
+from quietcorpus.indexes.word_index_manifest import METRICS, IndexManifest
 from quietcorpus.mechanisms import brr, madlib
 from quietcorpus.mechanisms.keystream import ReleaseKey
 

@@ -21,13 +21,11 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, replace
-from fractions import Fraction
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,189 +34,23 @@ import pyarrow as pa
 from quietcorpus.indexes.folder import (
     MANIFEST,
     ArtefactError,
-    check_listed,
     described,
-    parse,
-    read_manifest,
     verify,
 )
-from quietcorpus.indexes.tokenizer import NAME
 from quietcorpus.indexes.vocabulary import Vocabulary, Words
+from quietcorpus.indexes.word_index_manifest import (
+    FILE_OF,
+    SEARCH,
+    VERSION,
+    WORDS,
+    IndexManifest,
+    Part,
+    digest_of,
+)
 from quietcorpus.indexes.word_table import WordTable
 
 if TYPE_CHECKING:
     from quietcorpus.indexes.inverted_lists import InvertedLists
-
-VERSION = 2
-FORMAT = "quietcorpus-index"
-METRICS = EUCLIDEAN, HAMMING = "euclidean", "hamming"
-"""The keys of `distances`; `mean`, `maximum` and `largest_met` are rationals, as text."""
-Part = Literal["vectors", "codes", "search"]
-"""The arrays beside the words, of which a mechanism reads one, and the lists of its search."""
-_FILE_OF: Mapping[Part, str] = {"vectors": "vectors.npy", "codes": "codes.npy"}
-_SEARCH = "search.faiss"
-_FILES: Mapping[Part, str] = {**_FILE_OF, "search": _SEARCH}
-_WORDS = {1: ("words.arrow", "slots.npy"), VERSION: ("words.npy", "order.npy")}
-FILES = (*_WORDS[1], *_FILE_OF.values())
-"""The files of format 1."""
-_OPTIONAL = {1: (), VERSION: (_FILE_OF["vectors"], _SEARCH)}
-_KEYS_OF_SEARCH = {"lists", "seed", "vectors"}
-
-
-@dataclass(frozen=True)
-class IndexManifest:
-    """The description of an index.
-
-    Attributes:
-        provenance: `public`, or `private` where the vectors were made from private data.
-        guarantee: of a private one, the guarantee under which it was made; else None.
-        source: the vectors' file, as `uri` and `sha256`.
-        words, dimensions, bits: the sizes.
-        tokenizer: the tokeniser under which every word is one token.
-        seed: the seed of the autoencoder's training.
-        measures: the quality of the codes: reconstruction error, neighbour overlap and so on.
-        distances: by metric, the distances between words: mean and maximum, exact or estimated.
-        builder: the software that made the index.
-        files: path, bytes and sha256 of each; they tell whether the index has vectors.
-        version: the version of this format.
-        search: of `search.faiss`, the number of lists, the seed of their training (null if they
-            were imported) and the sha256 of the vectors in them; None if there are no lists.
-    """
-
-    provenance: Literal["public", "private"]
-    guarantee: dict[str, Any] | None
-    source: Mapping[str, str]
-    words: int
-    dimensions: int
-    bits: int
-    tokenizer: str
-    seed: int
-    measures: Mapping[str, Any]
-    distances: Mapping[str, Any]
-    builder: str
-    files: tuple[Mapping[str, Any], ...] = ()
-    version: int = VERSION
-    search: Mapping[str, Any] | None = None
-
-    def to_json(self) -> str:
-        """Return the text of `manifest.json`."""
-        content = {"format": FORMAT, **asdict(self)}
-        if self.search is None:
-            del content["search"]
-        return json.dumps(content, indent=2) + "\n"
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> IndexManifest:
-        """Parse a manifest; raise ArtefactError unless it describes an index that can be used."""
-        keys = [field.name for field in fields(cls) if field.name not in _optional_keys(text)]
-        content = parse(text, FORMAT, tuple(_WORDS), keys, noun="an index", source="vectors")
-        if content["tokenizer"] != NAME:
-            raise ArtefactError(
-                f"was made for the tokenizer {content['tokenizer']!r}, and this is {NAME}: build "
-                "it again"
-            )
-        searched = (_SEARCH,) if "search" in content else ()
-        names = (*_WORDS[content["version"]], *_FILE_OF.values(), *searched)
-        check_listed(content["files"], names, _OPTIONAL[content["version"]])
-        if searched and not _describes_lists(content):
-            raise ArtefactError(
-                f"has a {_SEARCH} of other vectors than its own, or a {MANIFEST} that does not "
-                "describe it; build it again"
-            )
-        if not _is_possible(content):
-            raise ArtefactError(f"has a {MANIFEST} with values that no index has; build it again")
-        return cls(**content | {"files": tuple(content["files"])})
-
-    @classmethod
-    def read(cls, folder: str, digest: str | None = None) -> IndexManifest:
-        """Read a manifest; raise ArtefactError if it is missing, unusable or not of `digest`."""
-        return cls.from_json(read_manifest(folder, "an index", digest))
-
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        """Return the arrays that the index has beside its words."""
-        listed = {file["path"] for file in self.files}
-        return tuple(part for part, name in _FILES.items() if name in listed)
-
-    def needed(self, parts: Collection[Part]) -> tuple[Mapping[str, Any], ...]:
-        """Return the entries of the words' files and of these parts'.
-
-        Raises ArtefactError if the index lacks one.
-        """
-        for part in parts:
-            if part == "search" and part not in self.parts:
-                raise ArtefactError(
-                    "has no inverted lists: build an index with `--search ivf:lists=NUMBER`, or "
-                    "take another engine than faiss-ivf"
-                )
-            if part not in self.parts:
-                raise ArtefactError(
-                    f"has no {part}, for it was built with `--only codes`: use the mechanism brr, "
-                    "or build an index without that option"
-                )
-        names = (*_WORDS[self.version], *(_FILES[part] for part in parts))
-        return tuple(file for file in self.files if file["path"] in names)
-
-
-def _optional_keys(text: str | bytes) -> tuple[str, ...]:
-    """Return the keys that a manifest lacks because its index has no lists."""
-    try:
-        return () if "search" in json.loads(text) else ("search",)
-    except (ValueError, TypeError):
-        return ("search",)
-
-
-def _digest_of(files: Collection[Mapping[str, Any]], name: str) -> str | None:
-    return next((str(file["sha256"]) for file in files if file["path"] == name), None)
-
-
-def _describes_lists(content: dict[str, Any]) -> bool:
-    """Return whether a manifest's `search` is of a file that it lists, and of its vectors."""
-    search, files = content["search"], content["files"]
-    try:
-        return (
-            content["version"] == VERSION
-            and set(search) == _KEYS_OF_SEARCH
-            and type(search["lists"]) is int
-            and search["lists"] > 0
-            and (search["seed"] is None or type(search["seed"]) is int)
-            and _digest_of(files, _SEARCH) is not None
-            and search["vectors"] == _digest_of(files, _FILE_OF["vectors"])
-        )
-    except (TypeError, KeyError):
-        return False
-
-
-_NUMBERS = ("words", "dimensions", "bits")
-_MAPPINGS = ("source", "measures", "distances")
-
-
-def _is_possible(content: dict[str, Any]) -> bool:
-    """Return whether every value of a manifest is of its kind."""
-    try:
-        distances = [
-            Fraction(str(value))
-            for metric in METRICS
-            for given in [content["distances"][metric]]
-            for value in (
-                given["mean"],
-                given["maximum"],
-                given["largest_met"],
-                *_pair(given.get("mean_interval", ["1", "1"])),
-            )
-        ]
-        return (
-            all(type(content[name]) is int and content[name] > 0 for name in _NUMBERS)
-            and content["bits"] % 64 == 0
-            and type(content["seed"]) is int
-            and isinstance(content["builder"], str)
-            and all(isinstance(content[name], dict) for name in _MAPPINGS)
-            and isinstance(content["guarantee"], dict | None)
-            and all(isinstance(file["sha256"], str) for file in content["files"])
-            and all(distance > 0 for distance in distances)
-        )
-    except (KeyError, TypeError, ValueError, ZeroDivisionError):
-        return False
 
 
 class WordIndex:
@@ -284,19 +116,19 @@ def save(
     """
     table = WordTable.of(vocabulary.terms)
     arrays: dict[str, npt.NDArray[Any]] = dict(
-        zip(_WORDS[VERSION], (table.words, table.order), strict=True)
+        zip(WORDS[VERSION], (table.words, table.order), strict=True)
     )
     if vectors is not None:
-        arrays[_FILE_OF["vectors"]] = np.ascontiguousarray(vectors, dtype="<f4")
-    arrays[_FILE_OF["codes"]] = np.ascontiguousarray(codes, dtype="<u8")
+        arrays[FILE_OF["vectors"]] = np.ascontiguousarray(vectors, dtype="<f4")
+    arrays[FILE_OF["codes"]] = np.ascontiguousarray(codes, dtype="<u8")
     for name, array in arrays.items():
         np.save(f"{folder}/{name}", array)
     if lists is not None:
-        lists.write(f"{folder}/{_SEARCH}")
-    names = [*arrays, *([_SEARCH] if lists is not None else [])]
+        lists.write(f"{folder}/{SEARCH}")
+    names = [*arrays, *([SEARCH] if lists is not None else [])]
     whole = replace(manifest, files=described(folder, names), version=VERSION)
     if lists is not None:
-        of_vectors = _digest_of(whole.files, _FILE_OF["vectors"])
+        of_vectors = digest_of(whole.files, FILE_OF["vectors"])
         whole = replace(whole, search={**(manifest.search or {}), "vectors": of_vectors})
     Path(folder, MANIFEST).write_text(whole.to_json(), encoding="utf-8")
     return IndexManifest.read(folder)
@@ -315,7 +147,7 @@ def contents(index: WordIndex) -> Iterator[tuple[str, bytes]]:
 def _parts(index: WordIndex) -> Iterator[tuple[str, bytes]]:
     vocabulary = index.vocabulary
     assert isinstance(vocabulary, Vocabulary)  # a table of words has no hashes
-    words, slots = _WORDS[1]
+    words, slots = WORDS[1]
     table = pa.table({"word": vocabulary.terms, "hash": pa.array(vocabulary.hashes)})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, table.schema) as writer:
@@ -323,8 +155,8 @@ def _parts(index: WordIndex) -> Iterator[tuple[str, bytes]]:
     yield words, sink.getvalue().to_pybytes()
     for name, array in (
         (slots, vocabulary.slots),
-        (_FILE_OF["vectors"], np.ascontiguousarray(index.vectors, dtype="<f4")),
-        (_FILE_OF["codes"], np.ascontiguousarray(index.codes, dtype="<u8")),
+        (FILE_OF["vectors"], np.ascontiguousarray(index.vectors, dtype="<f4")),
+        (FILE_OF["codes"], np.ascontiguousarray(index.codes, dtype="<u8")),
     ):
         stream = io.BytesIO()
         np.save(stream, array)
@@ -343,7 +175,7 @@ def open_index(
     verify(folder, manifest.needed(parts))
     try:
         vocabulary = _open_words(folder, manifest.version)
-        arrays = {part: _mapped(folder, _FILE_OF[part]) for part in parts if part != "search"}
+        arrays = {part: _mapped(folder, FILE_OF[part]) for part in parts if part != "search"}
     except (OSError, ValueError, KeyError, IndexError, pa.ArrowException):
         raise ArtefactError("holds files that cannot be read; build it again") from None
     kinds: dict[Part, tuple[str, tuple[int, int]]] = {
@@ -355,7 +187,7 @@ def open_index(
         for part, array in arrays.items()
     ):
         raise ArtefactError(f"holds files of other sizes than its {MANIFEST} says; build it again")
-    lists = partial(_mapped_lists, f"{folder}/{_SEARCH}") if "search" in parts else None
+    lists = partial(_mapped_lists, f"{folder}/{SEARCH}") if "search" in parts else None
     return WordIndex(manifest, vocabulary, arrays.get("vectors"), arrays.get("codes"), lists)
 
 
@@ -367,7 +199,7 @@ def _mapped_lists(path: str) -> InvertedLists:
 
 def _open_words(folder: str, version: int) -> Words:
     """Map the words; raise an error of NumPy's or Arrow's if their files are of another kind."""
-    words, numbers = _WORDS[version]
+    words, numbers = WORDS[version]
     if version == VERSION:
         return WordTable(_mapped(folder, words), _mapped(folder, numbers))
     with pa.memory_map(f"{folder}/{words}") as source:
@@ -384,13 +216,6 @@ def _mapped(folder: str, name: str) -> npt.NDArray[Any]:
     # Unlike `np.load`, this opens nothing but a single array that is no pickle.
     array: npt.NDArray[Any] = np.lib.format.open_memmap(f"{folder}/{name}", mode="r")
     return array.view(np.ndarray)
-
-
-def _pair(ends: list[str]) -> tuple[str, str]:
-    low, high = ends
-    if not isinstance(ends, list):
-        raise TypeError
-    return low, high
 
 
 def _is_table(terms: pa.Array, hashes: pa.Array, slots: npt.NDArray[np.int32]) -> bool:

@@ -15,7 +15,7 @@ from quietcorpus.places import Place, process_restored
 if TYPE_CHECKING:
     from quietcorpus.indexes.candidates import CandidatesManifest
     from quietcorpus.indexes.pool import PoolManifest
-    from quietcorpus.indexes.word_index import IndexManifest
+    from quietcorpus.indexes.word_index_manifest import IndexManifest
 
 
 @process_restored()

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from quietcorpus.evaluation.distances import Distances, privacy_ratio
-from quietcorpus.indexes.word_index import EUCLIDEAN, HAMMING, IndexManifest
+from quietcorpus.indexes.word_index_manifest import EUCLIDEAN, HAMMING, IndexManifest
 from quietcorpus.transforms.privatizers.words import WordMechanism
 
 _METRICS = {WordMechanism.MADLIB: EUCLIDEAN, WordMechanism.BRR: HAMMING}

@@ -24,7 +24,8 @@ from quietcorpus.indexes.search import SearchError
 from quietcorpus.indexes.tokenizer import NAME
 from quietcorpus.indexes.vectors import VectorsError, WordVectors, reachable, read
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.indexes.word_index import EUCLIDEAN, HAMMING, IndexManifest, WordIndex, save
+from quietcorpus.indexes.word_index import WordIndex, save
+from quietcorpus.indexes.word_index_manifest import EUCLIDEAN, HAMMING, IndexManifest
 from quietcorpus.pipelines.artefacts.distances import summary
 from quietcorpus.pipelines.card.parameters import disagree
 from quietcorpus.pipelines.engine.parallel import processors

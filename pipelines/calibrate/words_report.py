@@ -18,7 +18,7 @@ from quietcorpus.evaluation.intervals import mean_over_blocks
 from quietcorpus.evaluation.solver import Solution
 from quietcorpus.evaluation.tallies import WORDS_A_BLOCK
 from quietcorpus.indexes.search import EXACT, Searching
-from quietcorpus.indexes.word_index import IndexManifest
+from quietcorpus.indexes.word_index_manifest import IndexManifest
 from quietcorpus.pipelines.artefacts.distances import distance, matched
 from quietcorpus.transforms.privatizers.words import WordMechanism
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.indexes.vectors import VectorsError, read
-from quietcorpus.indexes.word_index import FILES
+from quietcorpus.indexes.word_index_manifest import FILES
 from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.noise import Course, check_cost, courses_of_norms

@@ -19,14 +19,8 @@ from manifests import PRIVATE, cover_up, digest_of, edit, places, spoiled
 from quietcorpus.indexes.folder import ArtefactError
 from quietcorpus.indexes.tokenizer import NAME, tokenize
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.indexes.word_index import (
-    IndexManifest,
-    Part,
-    WordIndex,
-    contents,
-    open_index,
-    save,
-)
+from quietcorpus.indexes.word_index import WordIndex, contents, open_index, save
+from quietcorpus.indexes.word_index_manifest import IndexManifest, Part
 from quietcorpus.indexes.word_table import WordTable
 
 WORDS = ["alpha", "beta", "gamma", "naïve", "hasn't", "quiet", "world"]

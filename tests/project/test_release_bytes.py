@@ -41,6 +41,7 @@ from quietcorpus.indexes.pool import Pool, PoolManifest
 from quietcorpus.indexes.recoder import WIDTHS, Recoder
 from quietcorpus.indexes.sentences import NAME
 from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.word_index_manifest import METRICS, IndexManifest
 from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
@@ -119,8 +120,8 @@ def _make_index() -> None:
     places = np.arange(len(WORDS))
     vectors = np.stack([places % 4, places // 4], axis=1).astype(np.float32)
     codes = places.astype(np.uint64)[:, None] << np.uint64(60)
-    apart = {m: {"mean": "1", "maximum": "2", "largest_met": "2"} for m in word_index.METRICS}
-    manifest = word_index.IndexManifest(
+    apart = {m: {"mean": "1", "maximum": "2", "largest_met": "2"} for m in METRICS}
+    manifest = IndexManifest(
         **{"provenance": "public", "guarantee": None, "source": {"uri": "v", "sha256": "0"}},
         **{"words": len(WORDS), "dimensions": 2, "bits": 64, "tokenizer": "unicode-words-v1"},
         **{"seed": 0, "measures": {}, "distances": apart, "builder": "test"},

@@ -30,7 +30,8 @@ from quietcorpus.indexes.compression import Method
 from quietcorpus.indexes.inverted_lists import around
 from quietcorpus.indexes.search import EXACT, SearchEngine, Searching
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.indexes.word_index import METRICS, IndexManifest, WordIndex
+from quietcorpus.indexes.word_index import WordIndex
+from quietcorpus.indexes.word_index_manifest import METRICS, IndexManifest
 from quietcorpus.mechanisms.accounting import Group, Schedule
 from quietcorpus.mechanisms.bag_of_words import Accounting
 from quietcorpus.mechanisms.clipped_sum import ClippedSum

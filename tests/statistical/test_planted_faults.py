@@ -40,7 +40,8 @@ from quietcorpus.indexes.inverted_lists import around
 from quietcorpus.indexes.search import SearchEngine, Searching
 from quietcorpus.indexes.tokenizer import NAME
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.indexes.word_index import IndexManifest, WordIndex
+from quietcorpus.indexes.word_index import WordIndex
+from quietcorpus.indexes.word_index_manifest import IndexManifest
 from quietcorpus.mechanisms.accounting import Schedule
 from quietcorpus.mechanisms.bag_of_words import Accounting, BagOfWords
 from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum

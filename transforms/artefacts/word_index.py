@@ -6,7 +6,8 @@ import functools
 from dataclasses import replace
 from functools import partial
 
-from quietcorpus.indexes.word_index import IndexManifest, Part, WordIndex, open_index
+from quietcorpus.indexes.word_index import WordIndex, open_index
+from quietcorpus.indexes.word_index_manifest import IndexManifest, Part
 from quietcorpus.transforms.artefacts.folders import FolderKind, FolderSource
 
 

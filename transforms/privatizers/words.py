@@ -21,7 +21,8 @@ from quietcorpus.indexes.search import (
     Searching,
 )
 from quietcorpus.indexes.tokenizer import tokenize
-from quietcorpus.indexes.word_index import Part, WordIndex
+from quietcorpus.indexes.word_index import WordIndex
+from quietcorpus.indexes.word_index_manifest import Part
 from quietcorpus.mechanisms import brr, madlib
 from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
 from quietcorpus.mechanisms.guarantees import MetricPrivacy

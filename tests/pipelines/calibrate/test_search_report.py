@@ -17,7 +17,8 @@ from quietcorpus.evaluation.tallies import child
 from quietcorpus.indexes import inverted_lists
 from quietcorpus.indexes.faiss_ivf import ListSearch
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.indexes.word_index import METRICS, IndexManifest, WordIndex
+from quietcorpus.indexes.word_index import WordIndex
+from quietcorpus.indexes.word_index_manifest import METRICS, IndexManifest
 from quietcorpus.pipelines.calibrate.search_report import ReportSettings, lines, report
 from quietcorpus.transforms.errors import InputError
 

@@ -22,7 +22,8 @@ from quietcorpus.evaluation.distances import euclidean_distances, hamming_distan
 from quietcorpus.evaluation.tallies import child
 from quietcorpus.indexes.tokenizer import NAME
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.indexes.word_index import IndexManifest, WordIndex, open_index, save
+from quietcorpus.indexes.word_index import WordIndex, open_index, save
+from quietcorpus.indexes.word_index_manifest import IndexManifest
 from quietcorpus.pipelines.artefacts.distances import summary
 from quietcorpus.pipelines.calibrate.words import calibrate, read_weights
 from quietcorpus.pipelines.calibrate.words_report import WordSettings, lines

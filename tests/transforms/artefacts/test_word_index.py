@@ -34,7 +34,8 @@ from s3_proxy import PATIENCE_SECONDS, Proxy
 from s3_server import S3Server
 
 from quietcorpus.indexes.folder import ArtefactError
-from quietcorpus.indexes.word_index import Part, WordIndex, open_index, save
+from quietcorpus.indexes.word_index import WordIndex, open_index, save
+from quietcorpus.indexes.word_index_manifest import Part
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.artefacts import folders
 from quietcorpus.transforms.artefacts.word_index import IndexSource

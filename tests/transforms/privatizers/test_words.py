@@ -22,14 +22,8 @@ import pytest
 from scipy import stats
 
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.indexes.word_index import (
-    METRICS,
-    IndexManifest,
-    WordIndex,
-    contents,
-    open_index,
-    save,
-)
+from quietcorpus.indexes.word_index import WordIndex, contents, open_index, save
+from quietcorpus.indexes.word_index_manifest import METRICS, IndexManifest
 from quietcorpus.mechanisms.guarantees import MetricPrivacy
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.artefacts.word_index import IndexSource

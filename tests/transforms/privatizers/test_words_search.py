@@ -16,7 +16,8 @@ from quietcorpus.indexes import inverted_lists
 from quietcorpus.indexes.faiss_ivf import ListSearch
 from quietcorpus.indexes.search import EXACT, SearchEngine, Searching
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.indexes.word_index import METRICS, IndexManifest, WordIndex
+from quietcorpus.indexes.word_index import WordIndex
+from quietcorpus.indexes.word_index_manifest import METRICS, IndexManifest
 from quietcorpus.mechanisms import madlib
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.artefacts.word_index import IndexSource
