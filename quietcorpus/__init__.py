@@ -36,12 +36,14 @@ if TYPE_CHECKING:
     from quietcorpus.pipelines.card.model import Card
     from quietcorpus.pipelines.engine.engine import GraphIsValid
     from quietcorpus.pipelines.spec.spec import Spec
+    from quietcorpus.privatizer import Privatizer
 
 __all__ = [
     "CapReached",
     "Card",
     "GraphIsValid",
     "InputError",
+    "Privatizer",
     "Spec",
     "StageError",
     "Unavailable",
@@ -64,6 +66,7 @@ __all__ = [
 _LATER = {
     "Card": "quietcorpus.pipelines.card.model",
     "GraphIsValid": "quietcorpus.pipelines.engine.engine",
+    "Privatizer": "quietcorpus.privatizer",
     "Spec": "quietcorpus.pipelines.spec.spec",
 }
 

@@ -11,6 +11,7 @@ from quietcorpus.pipelines.cli.calibrate_words import calibrate_words
 from quietcorpus.pipelines.cli.evaluate import evaluate
 from quietcorpus.pipelines.cli.index import index
 from quietcorpus.pipelines.cli.ledger import ledger
+from quietcorpus.pipelines.cli.privatize import privatize
 from quietcorpus.pipelines.cli.release import reconstruct, release, release_claim, verify
 from quietcorpus.pipelines.environment.forks import forget_grpc
 from quietcorpus.pipelines.environment.patience import be_patient
@@ -49,6 +50,7 @@ main.add_command(release)
 main.add_command(release_claim)
 main.add_command(verify)
 main.add_command(reconstruct)
+main.add_command(privatize)
 main.add_command(index)
 main.add_command(ledger)
 main.add_command(evaluate)

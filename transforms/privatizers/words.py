@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,6 @@ from quietcorpus.mechanisms.guarantees import MetricPrivacy
 from quietcorpus.mechanisms.keystream import Addresses, ReleaseKey
 from quietcorpus.mechanisms.madlib import Madlib
 from quietcorpus.mechanisms.uniform import uniform
-from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.rows import (
     Privatizer,
@@ -58,6 +57,21 @@ def parts_read(mechanism: WordMechanism, search: Searching = EXACT) -> tuple[Par
     return ("vectors", "search") if search.approximate else ("vectors",)
 
 
+class Index(Protocol):
+    """The source of a word index: an artefact anywhere, or a folder of this machine."""
+
+    @property
+    def uri(self) -> str:
+        """Return its folder."""
+
+    @property
+    def digest(self) -> str:
+        """Return the SHA-256 of its manifest."""
+
+    def open(self, *parts: Part) -> WordIndex:
+        """Verify and map the words and these parts; raises InputError if one is unusable."""
+
+
 @dataclass(frozen=True)
 class WordsParameters:
     """The documents' mechanism, with all that its output law depends on except the key.
@@ -76,7 +90,7 @@ class WordsParameters:
     epsilon: Fraction
     per: Literal["word", "document"]
     out_of_vocabulary: Literal["drop", "draw"]
-    index: IndexSource
+    index: Index
     search: Searching = EXACT
 
     fields = (pa.field("text", pa.large_string()),)  # texts of a row group may exceed 2 GB

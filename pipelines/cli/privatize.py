@@ -1,0 +1,117 @@
+"""`quietcorpus privatize`: lines in, lines with their words replaced out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from io import BufferedReader
+from typing import Any, cast
+
+import click
+import orjson
+
+import quietcorpus as qc
+from quietcorpus.pipelines.cli.command import command
+from quietcorpus.transforms.errors import InputError
+
+_BYTES_AT_ONCE = 1 << 16
+_Record = dict[str, Any]
+
+
+@command(
+    short_help="Replace the words of lines, in this process.",
+    log_level="WARNING",
+)
+@click.option("--index", required=True, type=click.Path(), help="A word index, in a folder here.")
+@click.option(
+    "--mechanism", required=True, type=click.Choice(["madlib", "brr"]), help="The mechanism."
+)
+@click.option("--epsilon", required=True, help="Per unit of distance, of every word.")
+@click.option(
+    "--per",
+    type=click.Choice(["word", "document"]),
+    default="word",
+    show_default=True,
+    help="Whether each word has the whole of epsilon, or the words of a line share it equally.",
+)
+@click.option(
+    "--out-of-vocabulary",
+    type=click.Choice(["drop", "draw"]),
+    default="drop",
+    show_default=True,
+    help="Leave out a word that the index lacks, or put a random word there.",
+)
+@click.option("--jsonl", is_flag=True, help="Each line is a JSON object with a text.")
+@click.option("--text", default="text", show_default=True, help="With --jsonl: the text's key.")
+@click.option("--keep", multiple=True, help="With --jsonl: a key to copy as it is; several times.")
+def privatize(jsonl: bool, text: str, keep: Sequence[str], **given: Any) -> Iterator[str]:
+    """Replace the words of each line of standard input, as `kind: words` does.
+
+    A line comes out as soon as it is there. With --jsonl, of each object the text comes out, with
+    its words replaced, and the keys of --keep; all others are dropped. Noise is fresh: nothing can
+    be repeated, and nothing counts what a text that is privatised twice has cost.
+    """
+    if keep and not jsonl:
+        raise InputError("keep: is for JSON objects; give --jsonl as well, or drop it")
+    if text in keep:
+        raise InputError(f"keep: {text} is the text, which is privatised; drop it")
+    release = qc.Privatizer(**given).release
+
+    def read(number: int, line: bytes) -> _Record:
+        return _object(number, line, text, keep) if jsonl else {text: _decoded(number, line)}
+
+    for lines in _lines(cast("BufferedReader", sys.stdin.buffer)):
+        records, failure = _until_failure(lines, read)
+        for record, released in zip(records, release([one[text] for one in records]), strict=True):
+            copied = {key: record[key] for key in keep}
+            yield orjson.dumps({text: released, **copied}).decode() if jsonl else released
+        if failure is not None:
+            raise failure
+
+
+def _lines(stream: BufferedReader) -> Iterator[list[tuple[int, bytes]]]:
+    """Yield the lines that have come, as many as there are, with their numbers."""
+    held, number = b"", 0
+    while block := stream.read1(_BYTES_AT_ONCE):
+        *lines, held = (held + block).split(b"\n")
+        if lines:
+            yield list(enumerate(lines, number + 1))
+            number += len(lines)
+    if held:
+        yield [(number + 1, held)]
+
+
+def _decoded(number: int, line: bytes) -> str:
+    try:
+        return line.removesuffix(b"\r").decode()
+    except UnicodeDecodeError:
+        raise InputError(f"line {number} of standard input is not UTF-8") from None
+
+
+def _until_failure(
+    lines: Sequence[tuple[int, bytes]], read: Callable[[int, bytes], _Record]
+) -> tuple[list[_Record], InputError | None]:
+    """Read lines as far as they can be read, and return the error that ends them, if any."""
+    records: list[_Record] = []
+    for number, line in lines:
+        try:
+            records.append(read(number, line))
+        except InputError as error:
+            return records, error
+    return records, None
+
+
+def _object(number: int, line: bytes, text: str, keep: Sequence[str]) -> _Record:
+    """Parse a line; raises InputError, which quotes nothing of it."""
+    try:
+        record = orjson.loads(line)
+    except ValueError:
+        record = None
+    if not isinstance(record, dict) or not isinstance(record.get(text), str):
+        raise InputError(
+            f"line {number} of standard input is no JSON object with a text under {text!r}"
+        )
+    missing = [key for key in keep if key not in record]
+    if missing:
+        raise InputError(f"line {number} of standard input has no {missing[0]!r}; see --keep")
+    return record

@@ -1,0 +1,110 @@
+"""Texts privatised word by word in this process, without a pipeline and without a file."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from contextlib import suppress
+from os import fspath
+from typing import TYPE_CHECKING, Literal, NoReturn
+
+import numpy as np
+import pyarrow as pa
+
+from quietcorpus.arguments import Number, exact, one_of
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.places import Place
+from quietcorpus.transforms.artefacts.local_index import LocalIndex
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.privatizers.words import (
+    WordMechanism,
+    WordPrivatizer,
+    WordsParameters,
+    parts_read,
+)
+from quietcorpus.transforms.reading.documents import Documents
+
+if TYPE_CHECKING:
+    from quietcorpus.mechanisms.guarantees import MetricPrivacy
+
+
+class Privatizer:
+    """A mechanism that replaces every word of a text, for whoever holds the text.
+
+    It is for the local model: texts are privatised where they are written, and nobody else is
+    trusted with them. `release` is the per-document path of `kind: words`.
+
+    The key of its noise is drawn as it is made, and is never written anywhere. Each call of
+    `release` draws a random name, by which its noise is addressed: so threads, and processes that
+    are forked, share no noise.
+
+    Attributes:
+        guarantee: the guarantee for the words of one text.
+
+    Guarantee:
+        Every word of a text is released by the mechanism of `kind: words`, with fresh noise: the
+        law of a released word depends on that word, the index and epsilon alone, and where `per`
+        is `document`, on the number of the text's words.
+        Two texts, and two releases of one text, share no noise. Their losses add up: whoever
+        releases a text twice has spent twice its budget, and nothing here keeps count.
+        What is not protected is what the card of `kind: words` names: the number of a text's known
+        words among them.
+    """
+
+    guarantee: MetricPrivacy
+
+    def __init__(
+        self,
+        index: Place,
+        mechanism: Literal["madlib", "brr"],
+        epsilon: Number,
+        *,
+        per: Literal["word", "document"] = "word",
+        out_of_vocabulary: Literal["drop", "draw"] = "drop",
+    ) -> None:
+        """Open an index, of which the files that the mechanism reads are verified and mapped.
+
+        Args:
+            index: a folder of this machine, as `quietcorpus index build` makes it.
+            mechanism: the mechanism; `brr` reads codes alone.
+            epsilon: per unit of distance, of every word, or of a text's words together.
+            per: whether each word has the whole of epsilon, or a text's words share it equally.
+            out_of_vocabulary: leave out a word that the index lacks, or put a random word there.
+
+        Raises:
+            InputError: anything that a person can mend.
+        """
+        one_of("mechanism", mechanism, ("madlib", "brr"))
+        one_of("per", per, ("word", "document"))
+        one_of("out_of_vocabulary", out_of_vocabulary, ("drop", "draw"))
+        folder = fspath(index)
+        if "://" in folder:
+            raise InputError(f"index: {folder} is no folder of this machine; fetch the index first")
+        chosen = WordMechanism(mechanism)
+        self._parameters = WordsParameters(
+            chosen, exact(epsilon), per, out_of_vocabulary, LocalIndex.resolve(folder)
+        )
+        self._index = self._parameters.index.open(*parts_read(chosen))
+        self.guarantee = self._parameters.guarantee(self._index)
+        self._words = WordPrivatizer(self._parameters, self._index, ReleaseKey.fresh())
+
+    def release(self, texts: Sequence[str]) -> list[str]:
+        """Return each text with its words replaced, joined by single spaces.
+
+        Raises InputError for what is no text.
+        """
+        given = None
+        if not isinstance(texts, str) and all(isinstance(text, str) for text in texts):
+            with suppress(UnicodeEncodeError):  # which quotes the text
+                given = pa.array(texts, pa.large_string())
+        if given is None:
+            raise InputError("texts: give a list of strings, without surrogates and nulls")
+        rows = np.arange(len(given), dtype=np.int64)
+        documents = Documents(secrets.token_hex(16), rows, given, pa.table({}))
+        found: list[str] = []
+        for part in documents.parts(self._words.documents_at_once):
+            found += self._words.release(part).rows["text"].to_pylist()
+        return found
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Privatizer has a key that no other process may have; make one there")
