@@ -213,7 +213,8 @@ MEASURES: dict[str, Measure] = {
         "attack",
         "Membership of voters: found at 1 % false alarms",
         "Share of those who voted that the same attack finds if it takes 1 % of those who did not "
-        "for voters. What the guarantee allows is the most that any attack could find.",
+        "for voters. What the guarantee allows is the most that any attack finds of one voter, "
+        "while all others stay the same.",
         "lower",
         says="Of {tried:,} documents or users, {release} of those who voted are found where 1 % of "
         "the others are taken for voters (noise alone: {noise}).",

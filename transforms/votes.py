@@ -15,6 +15,7 @@ from quietcorpus.indexes.pool import Pool
 from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.resampling import Resampling
 from quietcorpus.mechanisms.votes import Sums, Votes
 from quietcorpus.transforms.array_sums import AddCounts, PartialSum
 from quietcorpus.transforms.artefacts.encoder import Encoder, EncoderSource
@@ -116,6 +117,15 @@ class Voting:
     def release(self, sums: Sums, key: ReleaseKey) -> Sums:
         """Release the noisy sums of a corpus, from the exact ones."""
         return self.votes.release(sums, key.stage("votes", 1, **self.stage_parameters))
+
+    def resample(self, noisy: Sums, rows: int, key: ReleaseKey) -> npt.NDArray[np.int64]:
+        """Draw texts by their weights, int64 (rows,): places among all noisy sums, row after row.
+
+        Only texts that stand out have a weight.
+        """
+        stream = key.stage("resample", 1, rows=rows, **self.stage_parameters)
+        weights = np.where(self.votes.stand_out(noisy), noisy, 0)
+        return Resampling(rows).draw(weights, stream)
 
 
 class ReleaseVotes(beam.PTransform):

@@ -16,6 +16,7 @@ from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.noise import Course, check_cost, courses_of_norms
 from quietcorpus.pipelines.card.parameters import DocumentParameters, Parameters, UserParameters
+from quietcorpus.pipelines.card.resampled import check_resampled
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.errors import InputError
@@ -34,6 +35,7 @@ class PublicTextsMechanism(Mechanism):
     encoder: str
     nearest: int
     strata: dict[str, Any] | None = None
+    resample: int | None = None
     pool_texts: int
     vote: int
     norm: int
@@ -56,6 +58,17 @@ class PublicTextsMechanism(Mechanism):
             (("label",), ", by `label`", " of that label") if self.strata else ((), "", "")
         )
         bound = f", and all of a user's together a norm of {self.norm} at most" if self.user else ""
+        resampled = (
+            {
+                layout.RESAMPLED: FileFormat(
+                    f"a corpus of {self.resample:,} rows, or of none if no text stands out: every "
+                    f"text as often as its weight says, one less or one more{own}, in random order",
+                    ("id", *label, "text"),
+                )
+            }
+            if self.resample
+            else {}
+        )
         return {
             layout.TEXTS: FileFormat(
                 f"the public texts that stand out of the noise{by}: `id` is their number in the "
@@ -67,12 +80,13 @@ class PublicTextsMechanism(Mechanism):
                 f"each of {self.nearest} texts{bound}",
                 ("id", *label, "votes"),
             ),
+            **resampled,
         }
 
     @property
     def required(self) -> tuple[str, ...]:
         """Return the paths of all files."""
-        return layout.TEXTS, layout.VOTES
+        return tuple(self.files)
 
 
 def check(output: str, card: Card) -> None:
@@ -138,6 +152,9 @@ def _check_texts(output: str, mechanism: PublicTextsMechanism) -> None:
         raise InputError(
             f"{output}/{layout.TEXTS}: not the texts whose votes stand out, with their weights"
         )
+    if mechanism.resample:
+        given = np.where(chosen, noisy, 0)
+        check_resampled(f"{output}/{layout.RESAMPLED}", texts, labels, given, mechanism.resample)
 
 
 def _listed(chosen: npt.NDArray[np.bool_], labels: Sequence[str | None]) -> list[Any]:

@@ -84,7 +84,9 @@ class PublicTextsStudy(Study):
             f"The attack's threshold is one that {float(RATE):.0%} of those exceed who did not "
             "vote, and intervals cover its uncertainty. Votes without noise show what the noise "
             "hides. What the guarantee allows is computed from epsilon and delta (of groups with "
-            "budgets, the largest): nothing exceeds it but by chance, whatever an attacker knows.",
+            "budgets, the largest), for one voter while all others stay the same.",
+            "The card does not tell how many documents there are, so nothing here shows that the "
+            "corpus is the one that the release was made of.",
         ]
 
     def redraw(self, spec: Spec) -> Draw:
@@ -236,7 +238,8 @@ class PublicTextsStudy(Study):
     def _attack(self, voting: Voting, number: int, *, noise: bool) -> UserAttack | None:
         """Prepare the attack on votes like the release's, or on exact ones; None on too few.
 
-        The score of a unit is the product of its own votes, scaled to length 1, with the sums.
+        Documents are attacked as users of one document each. A unit's score is the product of the
+        sums with its own votes, scaled to length 1.
         """
         units = self._units(voting)
         if units.shape[0] < _LEAST_UNITS:

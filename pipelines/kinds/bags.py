@@ -18,7 +18,7 @@ from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.kinds.job import Job, release_documents, splits_of
 from quietcorpus.pipelines.kinds.kind import Account, Kind
 from quietcorpus.pipelines.kinds.limited_precision import UNIT_SCOPE, VocabularyStep, not_protected
-from quietcorpus.pipelines.kinds.tables import Tables, WriteTables, of_vocabulary
+from quietcorpus.pipelines.kinds.tables import Tables, WriteTables, of_vocabulary, whole
 from quietcorpus.pipelines.spec.bags import BagOfWordsSpec
 from quietcorpus.pipelines.storage.files import rows_of
 from quietcorpus.pipelines.storage.layout import COMPRESSION, VOCABULARY
@@ -170,7 +170,8 @@ def _tables(codebook: Codebook, _: None) -> Tables:
     yield from of_vocabulary(codebook.weights, codebook.vocabulary)
     if codebook.compresses:
         numbers = pa.array(range(len(codebook.bins)), pa.int32())
-        yield COMPRESSION, pa.table({"term_id": numbers, "bin": pa.array(codebook.bins)})
+        table = pa.table({"term_id": numbers, "bin": pa.array(codebook.bins)})
+        yield whole(COMPRESSION, table)
 
 
 resolve = BagOfWordsKind.resolve

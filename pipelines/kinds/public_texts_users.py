@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import apache_beam as beam
@@ -34,8 +33,6 @@ class UserTextsKind(PublicTextsKind):
     users: BudgetedUsers
     voting: UserVoting
 
-    laws = MappingProxyType({"users": 1, "votes of users": 1, **PublicTextsKind.laws})
-
     @classmethod
     def resolve(cls, spec: PublicTextsSpec) -> UserTextsKind:
         """Compute the noise and the norms, and find the pool and the encoder.
@@ -47,6 +44,10 @@ class UserTextsKind(PublicTextsKind):
         votes = Votes(spec.nearest, max(users.budgets.values()), users.delta)
         found = vars(voting_by(spec, votes))
         return cls(spec, UserVoting(**found, users=users.named_users, norms=norms), users)
+
+    @property
+    def laws(self) -> Mapping[str, int]:
+        return {"users": 1, "votes of users": 1, **super().laws}
 
     @property
     def counts_records(self) -> bool:

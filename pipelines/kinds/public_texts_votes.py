@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 import apache_beam as beam
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from quietcorpus.indexes.pool import PoolManifest
@@ -23,7 +23,7 @@ from quietcorpus.pipelines.kinds.embeddings_users import versions_of
 from quietcorpus.pipelines.kinds.job import Job, refuse_repeated, splits_of
 from quietcorpus.pipelines.kinds.kind import Account, Kind
 from quietcorpus.pipelines.kinds.run_files import WriteRunFiles
-from quietcorpus.pipelines.kinds.tables import Tables, WriteTables
+from quietcorpus.pipelines.kinds.tables import Tables, WriteTables, whole
 from quietcorpus.pipelines.spec.public_texts import PublicTextsSpec
 from quietcorpus.pipelines.storage import layout, places
 from quietcorpus.pipelines.storage.files import rows_of
@@ -32,8 +32,11 @@ from quietcorpus.transforms.artefacts.pool import CarriedEncoder, PoolSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.identifiers import TAG
 from quietcorpus.transforms.shards import TALLIES, Tally, Written
+from quietcorpus.transforms.vocabulary import KeySource
 from quietcorpus.transforms.votes import ReleaseVotes, Strata, Voting
 
+ROW_GROUP = 16_384
+"""The rows of a row group of texts, which are in memory at once."""
 MOST_SUMS = 2_000_000
 """The largest number of noisy sums: each part of the corpus hands over all of them."""
 
@@ -46,7 +49,6 @@ class PublicTextsKind(Kind):
     voting: Voting
 
     passes = 1
-    laws = MappingProxyType({"votes": 1})
     has_documents = False
 
     @classmethod
@@ -61,6 +63,10 @@ class PublicTextsKind(Kind):
         except ValueError as error:
             raise InputError(f"mechanism.epsilon: {error}") from None
         return cls(spec, voting_by(spec, votes))
+
+    @property
+    def laws(self) -> Mapping[str, int]:
+        return {"votes": 1} | ({"resample": 1} if self.spec.resample else {})
 
     @property
     def unit_scope(self) -> str:
@@ -88,7 +94,7 @@ class PublicTextsKind(Kind):
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
         released = splits_of(pipeline, job) | "votes" >> self.release(job)
         files = released["votes"] | "write" >> beam.ParDo(
-            WriteTables(job, partial(tables, self.voting))
+            WriteTables(job, partial(tables, self.voting, self.spec.resample, job.key))
         )
         refuse_repeated(released[TAG], job)
         (files, released[TALLIES]) | "run files" >> WriteRunFiles(job.staging, job.key)
@@ -197,7 +203,7 @@ NOT_PROTECTED = (
 )
 
 
-def tables(voting: Voting, noisy: Sums, _: None = None) -> Tables:
+def tables(voting: Voting, rows: int | None, key: KeySource, noisy: Sums, _: None = None) -> Tables:
     """Yield the tables of a release, which are made of the noisy sums and the pool alone."""
     chosen = voting.votes.stand_out(noisy)
     every = np.ones(voting.shape, dtype=np.bool_)
@@ -205,13 +211,33 @@ def tables(voting: Voting, noisy: Sums, _: None = None) -> Tables:
     columns = _places(voting, chosen)
     columns["text"] = texts.take(columns["id"])
     columns["weight"] = pa.array(weights(noisy, chosen)[chosen])
-    yield layout.TEXTS, pa.table(columns)
-    yield layout.VOTES, pa.table(_places(voting, every) | {"votes": pa.array(noisy.ravel())})
+    yield whole(layout.TEXTS, pa.table(columns))
+    votes = _places(voting, every) | {"votes": pa.array(noisy.ravel())}
+    yield whole(layout.VOTES, pa.table(votes))
+    if rows is not None:
+        drawn = voting.resample(noisy, rows, key())
+        yield (
+            layout.RESAMPLED,
+            _texts_at(voting, texts, drawn[:0]).schema,
+            (
+                _texts_at(voting, texts, drawn[start : start + ROW_GROUP])
+                for start in range(0, len(drawn), ROW_GROUP)
+            ),
+        )
+
+
+def _texts_at(voting: Voting, texts: pa.Array, places: npt.NDArray[np.int64]) -> pa.Table:
+    """Return the rows of texts by their places among all sums."""
+    columns = _columns(voting, *np.unravel_index(places, voting.shape))
+    return pa.table(columns | {"text": texts.take(columns["id"])})
 
 
 def _places(voting: Voting, chosen: np.ndarray) -> dict[str, pa.Array]:
     """Return the columns that name the chosen texts: number, and label if there are any."""
-    strata, numbers = np.nonzero(chosen)
+    return _columns(voting, *np.nonzero(chosen))
+
+
+def _columns(voting: Voting, strata: np.ndarray, numbers: np.ndarray) -> dict[str, pa.Array]:
     columns = {"id": pa.array(numbers, pa.int64())}
     if voting.strata:
         labels = pa.array(voting.strata.labels, pa.string())

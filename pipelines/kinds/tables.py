@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import apache_beam as beam
@@ -16,13 +16,18 @@ from quietcorpus.transforms.errors import redacted
 from quietcorpus.transforms.shards import Written, write_tables
 from quietcorpus.transforms.vocabulary import vocabulary_table
 
-Tables = Iterator[tuple[str, pa.Table]]
-"""Tables, each after its path in the release."""
+Tables = Iterator[tuple[str, pa.Schema, Iterable[pa.Table]]]
+"""Tables as their row groups, each after its path in the release and its schema."""
+
+
+def whole(path: str, table: pa.Table) -> tuple[str, pa.Schema, list[pa.Table]]:
+    """Return a table that is one row group."""
+    return path, table.schema, [table]
 
 
 def of_vocabulary(weights: Counts | None, vocabulary: Vocabulary) -> Tables:
     """Yield the table of the vocabulary, with its noisy counts if there are any."""
-    yield VOCABULARY, vocabulary_table(vocabulary, weights)
+    yield whole(VOCABULARY, vocabulary_table(vocabulary, weights))
 
 
 class WriteTables(beam.DoFn):
@@ -35,5 +40,5 @@ class WriteTables(beam.DoFn):
 
     @redacted
     def process(self, element: Any, side: Any = None) -> Iterator[Written]:
-        for path, table in self._tables(element, side):
-            yield write_tables([table], table.schema, path, self._staging, self._key())
+        for path, schema, groups in self._tables(element, side):
+            yield write_tables(groups, schema, path, self._staging, self._key())

@@ -31,6 +31,7 @@ from quietcorpus.transforms.artefacts.encoder import PACKAGED
 
 MOST_NEAREST = 1_000
 MOST_LABELS = 100
+MOST_ROWS = 1_000_000
 
 
 class StrataSpec(Strict):
@@ -103,6 +104,10 @@ class PublicTextsSpec(MechanismSpec):
     ] = 20
     strata: Annotated[
         StrataSpec | None, Field(description="count the documents of each label apart")
+    ] = None
+    resample: Annotated[
+        Count | None,
+        at_most(MOST_ROWS, "also release a corpus of so many rows, drawn by the texts' weights"),
     ] = None
     copies_columns: ClassVar[bool] = False
     found: ClassVar[frozenset[str]] = frozenset({"encoder"})

@@ -6,7 +6,7 @@ CARD = "release.json"
 README = "README.md"
 VOCABULARY = "vocabulary.parquet"
 COMPRESSION = "compression.parquet"
-# Public texts, and the votes for all of a pool's.
-TEXTS, VOTES = "texts.parquet", "votes.parquet"
+# Public texts, the votes for all of a pool's, and a corpus that is drawn by the texts' weights.
+TEXTS, VOTES, RESAMPLED = "texts.parquet", "votes.parquet", "resampled.parquet"
 # Word embeddings, in their forms.
 TABLE, TEXT, BINARY, INDEX = "vectors.parquet", "vectors.txt", "vectors.bin", "index"

@@ -436,13 +436,6 @@ def test_a_release_that_was_changed_is_refused(
     assert message in refused(copied)
 
 
-def test_no_evaluation_yet(released: Workspace, tmp_path: Path) -> None:
-    # Kills: an evaluation that ends in an error of the program's own.
-    corpus_file = released.input / "corpus.parquet"
-    with pytest.raises(qc.InputError, match="nothing measures a release of the kind public-texts"):
-        qc.evaluate(released.output, against=corpus_file, output=tmp_path / "found")
-
-
 def test_an_audit_runs_and_can_fail(
     workspace: Workspace, public_texts: Texts, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,6 +86,10 @@ KINDS: dict[str, dict[str, Any]] = {
     "public-texts": {
         **{"pool": "pool", "epsilon": 20, "delta": 1e-3, "nearest": 2, "encoder": "hashed"},
     },
+    "public-texts, resampled": {
+        **{"pool": "pool", "epsilon": 20, "delta": 1e-3, "nearest": 2, "encoder": "hashed"},
+        **{"resample": 50},
+    },
     "public-texts, users": {
         **{"pool": "pool", "epsilon": 20, "delta": 1e-3, "nearest": 2, "encoder": "hashed"},
         **{"user": "author", "users": 120},

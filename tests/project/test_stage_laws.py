@@ -248,6 +248,9 @@ USER_VOTING = UserVoting(
 )
 
 
+NOISY = VOTING.votes.least - 4 + np.arange(32).reshape(2, 16) % 11
+
+
 def clipped_votes() -> Any:
     votes = pack((np.array([3, 20, 21]), np.array([7000, 900, 300])))
     stream = USER_VOTING.clipping(KEY)
@@ -288,6 +291,7 @@ DRAWS: dict[str, Callable[[pytest.MonkeyPatch, Path], Any]] = {
     "votes": lambda *_: VOTING.release(np.arange(32).reshape(2, 16), KEY).tolist(),
     "votes, of users": lambda *_: USER_VOTING.release(np.arange(32).reshape(2, 16), KEY).tolist(),
     "votes of users": lambda *_: clipped_votes(),
+    "resample": lambda *_: VOTING.resample(NOISY, 25, KEY).tolist(),
     "training": lambda *_: trained(),
     "training run": lambda *_: training_run(),
     "shards": lambda *_: shards(),
