@@ -45,7 +45,9 @@ class Workspace:
         self.environment = {
             name: value
             for name, value in os.environ.items()
-            if not name.startswith(("QUIETCORPUS_", "AWS_", "PYTEST_", "RAY_"))
+            if not name.startswith(
+                ("QUIETCORPUS_", "AWS_", "PYTEST_", "RAY_", "OTEL_", "OPENLINEAGE_")
+            )
         } | {
             "HOME": str(folder / "home"),
             "TMPDIR": str(self.temporary),
