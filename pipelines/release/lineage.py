@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 from uuid import UUID
 
 from quietcorpus.indexes.folder import MANIFEST
@@ -92,7 +91,7 @@ class Lineage:
         if card is not None:
             self._emit(RunState.COMPLETE, spec, _outputs(spec, summary, card), facet)
         # A dry run has made nothing, and COMPLETE would say that it has made its output.
-        elif summary.outcome in ("valid", "interrupted"):
+        elif summary.outcome == "valid" or summary.reason == "interrupted":
             self._emit(RunState.ABORT, spec, [], facet)
         else:
             self._emit(RunState.FAIL, spec, [], facet, summary.reason)
@@ -164,5 +163,9 @@ def dataset(place: str) -> tuple[str, str]:
     """Return the namespace and the name that OpenLineage's naming gives to a place."""
     if is_local(place):
         return "file", place
-    scheme, host, path, *_ = urlsplit(place)
-    return f"{scheme}://{host}", path.lstrip("/") or "/"
+    scheme, _, rest = place.partition("://")
+    host, _, path = rest.partition("/")
+    if scheme == "azfs":  # Beam's own scheme: account, container, path
+        container, _, path = path.partition("/")
+        scheme, host = "abfss", f"{container}@{host}.dfs.core.windows.net"
+    return f"{scheme}://{host}", path or "/"

@@ -18,7 +18,7 @@ from quietcorpus.pipelines.release import lineage, telemetry
 from quietcorpus.pipelines.release.summary import RunSummary
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.pipelines.terminal.progress import Numbers
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, StageError
 from quietcorpus.transforms.outages import outage
 
 _LOGGER = logging.getLogger("quietcorpus.release")
@@ -45,12 +45,15 @@ _ALL: Mapping[str, tuple[Callable[[], bool], Callable[[str], Listener]]] = {
 class Audience:
     """All that are to be told of one run."""
 
-    def __init__(self, run: str) -> None:
-        """Take the run's id."""
+    def __init__(self) -> None:
         self._progress: dict[str, int] = {}
-        self._told = [
-            _Told(name, partial(make, run)) for name, (is_asked, make) in _ALL.items() if is_asked()
-        ]
+        self._told: list[_Told] = []
+
+    def gather(self, run: str) -> None:
+        """Make all that the environment asks for, to be told of the run of this id."""
+        for name, (is_asked, make) in _ALL.items():
+            if is_asked():
+                self._told.append(_Told(name, partial(make, run)))
 
     def __bool__(self) -> bool:
         """Return whether there is anybody."""
@@ -80,13 +83,21 @@ class Audience:
 
 
 class _Told:
-    """A listener, and the thread in which it is made and told."""
+    """A listener, and the thread in which it is told."""
 
     def __init__(self, name: str, make: Callable[[], Listener]) -> None:
-        self._name, self._make = name, make
+        self._name = name
         self._calls: queue.SimpleQueue[Callable[[Listener], None] | None] = queue.SimpleQueue()
         self._failure: str | None = None
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread: threading.Thread | None = None
+        try:  # not in the thread: it imports, and may change the environment for a moment
+            listener = make()
+        except Exception as error:
+            self._failure = self._said(error)
+            return
+        self._thread = threading.Thread(
+            target=self._listen, args=[listener], name=name, daemon=True
+        )
         self._thread.start()
 
     def tell(self, call: Callable[[Listener], None]) -> None:
@@ -99,17 +110,14 @@ class _Told:
 
     def wait(self, deadline: float) -> None:
         """Wait until a time for the last call, and warn if one has failed."""
-        self._thread.join(max(0.0, deadline - time.monotonic()))
-        failure = "it does not answer in time" if self._thread.is_alive() else self._failure
+        failure = self._failure
+        if self._thread is not None:
+            self._thread.join(max(0.0, deadline - time.monotonic()))
+            failure = "it does not answer in time" if self._thread.is_alive() else self._failure
         if failure is not None:
             _LOGGER.warning("%s: not all of this run was told: %s", self._name, failure)
 
-    def _run(self) -> None:
-        try:
-            listener = self._make()
-        except Exception as error:
-            self._failure = self._said(error)
-            return
+    def _listen(self, listener: Listener) -> None:
         while (call := self._calls.get()) is not None:
             try:
                 call(listener)
@@ -119,6 +127,6 @@ class _Told:
     def _said(self, error: Exception) -> str:
         if isinstance(error, ModuleNotFoundError):
             return f"{error.name} is not installed; install the extra [{self._name}]"
-        if isinstance(error, InputError):
+        if isinstance(error, InputError | StageError):
             return str(error)
         return outage(error) or type(error).__name__  # a message may hold a credential

@@ -63,7 +63,7 @@ class Recorder:
         about(run=self._run)
         self._began, self._clock = datetime.now(UTC), time.monotonic()
         self._repeated = repeated_requests()
-        self._audience = Audience(self._run)
+        self._audience = Audience()
         self._spec: Spec | None = None
         self._card: Card | None = None
         self._card_sha256: str | None = None
@@ -71,6 +71,10 @@ class Recorder:
         self._steps: dict[Step, float] = {}
         self._step: Step | None = None
         self.step("preparing")
+
+    def gather(self) -> None:
+        """Gather those who are to be told of the run, if the environment asks for any."""
+        self._audience.gather(self._run)
 
     def step(self, name: Step) -> None:
         """Note that the step before is over, and which one begins."""
@@ -212,6 +216,7 @@ def recorded(place: str | None) -> Iterator[Recorder]:
     """Write a summary to a place, if there is one, however the run within the context ends."""
     recorder = Recorder(place)
     try:
+        recorder.gather()
         yield recorder
     except BaseException as error:
         recorder.end(error)

@@ -9,12 +9,15 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import jsonschema
 import pytest
 from canaries import CANARY, IDENTIFIER, assert_unseen, needles_of
 from collector import Collector, collecting
 from machine import ROOT, free_ports, wait_until, without
+from openlineage.client import event_v2
+from openlineage.client.serde import Serde
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -43,6 +46,25 @@ def release(workspace: Workspace, collector: Collector, changes: dict[str, Any])
 def summary(workspace: Workspace) -> dict[str, Any]:
     content: dict[str, Any] = json.loads((workspace.folder / "runs" / "summary.json").read_text())
     return content
+
+
+def valid(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Events that are as OpenLineage's classes, which are generated from its schema, have them."""
+    for event in events:
+        known = {key: value for key, value in event.items() if key != "schemaURL"} | {
+            "eventType": event_v2.RunState(event["eventType"]),
+            "run": event_v2.Run(**event["run"]),
+            "job": event_v2.Job(**event["job"]),
+            "inputs": [event_v2.InputDataset(**one) for one in event["inputs"]],
+            "outputs": [event_v2.OutputDataset(**one) for one in event["outputs"]],
+        }
+        again = json.loads(Serde.to_json(event_v2.RunEvent(**known)))
+        assert again["schemaURL"] == event["schemaURL"]
+        owners = [event["run"], event["job"], *event["inputs"], *event["outputs"]]
+        for facet in (one for owner in owners for one in owner.get("facets", {}).values()):
+            assert urlsplit(facet["_producer"]).scheme
+            assert urlsplit(facet["_schemaURL"]).scheme
+    return events
 
 
 def budget(event: dict[str, Any]) -> dict[str, Any]:
@@ -83,7 +105,7 @@ def test_a_release_with_a_ledger_until_its_cap(workspace: Workspace, collector: 
     assert collector.resource()["service.name"] == "quietcorpus"
     assert collector.resource()["service.instance.id"] == told["run"]
 
-    begun, ended = collector.events()
+    begun, ended = valid(collector.events())
     assert [begun["eventType"], ended["eventType"]] == ["START", "COMPLETE"]
     assert begun["run"]["runId"] == ended["run"]["runId"]
     assert ended["run"]["runId"].replace("-", "") == told["run"]
@@ -106,7 +128,7 @@ def test_a_release_with_a_ledger_until_its_cap(workspace: Workspace, collector: 
 
     collector.bodies.clear()
     assert release(workspace, collector, changes | {"release": "two", "output": "out/two"})[0] == 3
-    begun, ended = collector.events()
+    begun, ended = valid(collector.events())
     assert [begun["eventType"], ended["eventType"]] == ["START", "FAIL"]
     assert ended["run"]["facets"]["errorMessage"]["message"] == "cap_reached"
     assert ended["outputs"] == []
@@ -205,7 +227,7 @@ def test_an_interrupted_run(workspace: Workspace, collector: Collector) -> None:
     finally:
         process.kill()
     assert read() == sorted(read())
-    assert [event["eventType"] for event in collector.events()] == ["START", "ABORT"]
+    assert [event["eventType"] for event in valid(collector.events())] == ["START", "ABORT"]
     (about,) = collector.metrics()[-1]["quietcorpus.run.duration"]
     assert dict(about)["quietcorpus.outcome"] == "interrupted"
 

@@ -67,6 +67,8 @@ def test_a_client_leaves_the_environment_as_it_was(monkeypatch: pytest.MonkeyPat
         ("s3://raw/complaints/2026", ("s3://raw", "complaints/2026")),
         ("gs://raw/x", ("gs://raw", "x")),
         ("s3://raw", ("s3://raw", "/")),
+        ("s3://raw/a?b#c", ("s3://raw", "a?b#c")),
+        ("azfs://account/raw/x/y", ("abfss://raw@account.dfs.core.windows.net", "x/y")),
     ],
 )
 def test_places_have_the_names_of_openlineage(place: str, named: tuple[str, str]) -> None:

@@ -17,7 +17,7 @@ from quietcorpus.pipelines.release.summary import RunSummary
 from quietcorpus.pipelines.spec.loading import as_spec
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.pipelines.terminal.progress import Numbers
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, Unavailable
 
 PATIENCE_SECONDS = 0.3
 SECRET = "https://user:password@host"
@@ -56,7 +56,8 @@ def told(monkeypatch: pytest.MonkeyPatch, **made: Callable[[str], Notes]) -> flo
     monkeypatch.setattr(listeners, "_ALL", known)
     monkeypatch.setattr(listeners, "_PATIENCE_SECONDS", PATIENCE_SECONDS)
     begun = time.monotonic()
-    audience = Audience("0" * 32)
+    audience = Audience()
+    audience.gather("0" * 32)
     assert audience
     audience.began(SPEC)
     audience.progressed({"documents": 1})
@@ -106,6 +107,7 @@ def fail(error: Exception) -> Any:
         (ValueError(SECRET), "ValueError"),
         (ConnectionRefusedError(SECRET), "it does not answer (ConnectionRefusedError)"),
         (ModuleNotFoundError(name="x.y"), "x.y is not installed; install the extra [telemetry]"),
+        (Unavailable("the collector is"), "the collector is"),
         (InputError("the protocol grpc is not"), "the protocol grpc is not"),
     ],
     ids=lambda one: type(one).__name__,
@@ -124,4 +126,6 @@ def test_a_failure_is_told_without_its_text(
 
 def test_nobody_is_told_unless_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listeners, "_ALL", {"telemetry": (lambda: False, fail)})
-    assert not Audience("0" * 32)
+    audience = Audience()
+    audience.gather("0" * 32)
+    assert not audience
