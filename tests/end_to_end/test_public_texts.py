@@ -81,7 +81,9 @@ def test_no_listener_learns_the_number_of_documents(
     told: list[Numbers] = []
     workspace.release_here(INPUT | public_texts(), on_progress=told.append)
     assert told == []
-    workspace.release_here(INPUT | {"output": "released/bags"}, on_progress=told.append)
+    terms = {"mechanism.vocabulary.public": str(workspace.folder / "vocabulary.txt")}
+    bags = INPUT | terms | {"output": "released/bags"}
+    workspace.release_here(bags, on_progress=told.append)
     assert told[-1] == {"documents": len(DOCUMENTS)}
 
 
