@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -42,7 +41,8 @@ def is_asked() -> bool:
         return True
     if any(name.startswith(f"{_PREFIX}TRANSPORT") for name in os.environ):
         return True
-    return Path(_FILE).is_file() or Path(f"~/.openlineage/{_FILE}").expanduser().is_file()
+    at_home = os.path.expanduser(f"~/.openlineage/{_FILE}")  # a `Path` raises if nobody is at home
+    return os.path.isfile(_FILE) or os.path.isfile(at_home)
 
 
 def listener(run: str) -> Lineage:
