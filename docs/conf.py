@@ -42,7 +42,8 @@ html_title = f"quietcorpus {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_extra_path = [
-    f"reference/{name}.schema.json" for name in ("spec", "release", "ledger", "summary")
+    f"reference/{name}.schema.json"
+    for name in ("spec", "release", "ledger", "summary", "budget-facet")
 ]
 html_copy_source = False
 html_show_sphinx = False

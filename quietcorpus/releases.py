@@ -89,7 +89,15 @@ def release(
             (on_publishing or _nothing)()
 
         begins = run.publishing(publishes)
-        card = make(described, engine, begins, on_step=run.step, progress=progress, strict=strict)
+        card = make(
+            described,
+            engine,
+            begins,
+            on_step=run.step,
+            on_progress=run.progress,
+            progress=progress,
+            strict=strict,
+        )
         run.published(card)
         return card
 

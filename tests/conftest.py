@@ -45,7 +45,9 @@ class Workspace:
         self.environment = {
             name: value
             for name, value in os.environ.items()
-            if not name.startswith(("QUIETCORPUS_", "AWS_", "PYTEST_", "RAY_"))
+            if not name.startswith(
+                ("QUIETCORPUS_", "AWS_", "PYTEST_", "RAY_", "OTEL_", "OPENLINEAGE_")
+            )
         } | {
             "HOME": str(folder / "home"),
             "TMPDIR": str(self.temporary),
@@ -139,7 +141,7 @@ class Workspace:
         assert done.returncode == 0, done.stderr
         return done
 
-    def release_here(self, changes: Mapping[str, Any]) -> None:
+    def release_here(self, changes: Mapping[str, Any], **given: Any) -> None:
         """The same in this process, which keeps what is slow to load, such as encoders."""
         from quietcorpus.pipelines.engine.engine import Engine
         from quietcorpus.pipelines.release.release import release
@@ -151,7 +153,7 @@ class Workspace:
         spec = load_spec(str(self.spec({**changes, **places})))
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("QUIETCORPUS_MASTER_KEY", self.environment["QUIETCORPUS_MASTER_KEY"])
-            release(spec, Engine([], 1), lambda: None)
+            release(spec, Engine([], 1), lambda: None, **given)
 
     def refused(
         self,

@@ -41,7 +41,8 @@ def without(workspace: Workspace, module: str) -> dict[str, str | None]:
     folder.mkdir()
     # None is how Python itself notes that a module is not there.
     (folder / "sitecustomize.py").write_text(f"import sys\nsys.modules[{module!r}] = None\n")
-    return {"PYTHONPATH": str(folder)}
+    inherited = workspace.environment.get("PYTHONPATH")
+    return {"PYTHONPATH": os.pathsep.join(filter(None, (str(folder), inherited)))}
 
 
 def namesakes(folder: Path) -> dict[str, str]:

@@ -33,7 +33,8 @@ def rendered(template: str, day: date) -> str:
     for key in ("release", "output"):
         lines = [line for line in text.splitlines() if line.startswith(f"{key}:")]
         if not any("{{ interval }}" in line for line in lines):
-            sys.exit(f"{template}: {key}: put {{{{ interval }}}} into it")
+            print(f"{template}: {key}: put {{{{ interval }}}} into it")
+            sys.exit(2)
     return text.replace("{{ interval }}", day.isoformat())
 
 
@@ -48,8 +49,9 @@ class Command:
 
     def _stop(self, number: int, _: object) -> None:
         self.stopped = True
-        # A terminal sends Ctrl-C to both.
-        if self._process is not None and number == signal.SIGTERM:
+        if self._process is None or self._process.poll() is not None:
+            sys.exit(128 + number)
+        if number == signal.SIGTERM:  # a terminal sends Ctrl-C to both
             self._process.terminate()
 
     def run(self, spec: str, options: list[str]) -> tuple[int, dict[str, Any]]:

@@ -28,7 +28,7 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from quietcorpus.pipelines.engine import beam_patches, clusters, spark
 from quietcorpus.pipelines.engine.beam_patches import on_loopback, progress_reported
-from quietcorpus.pipelines.engine.heartbeat import attended
+from quietcorpus.pipelines.engine.heartbeat import Sight, attended
 from quietcorpus.pipelines.engine.interruption import interruptible
 from quietcorpus.pipelines.environment.credentials import refuse_in_options
 from quietcorpus.pipelines.terminal.progress import Observer
@@ -114,15 +114,21 @@ class Engine:
             if self.local:
                 self._run_locally(build, observer)
             else:
-                self._run_remotely(build, written)
+                self._run_remotely(build, observer, written)
         except GraphIsValid:
             raise
         except Exception as error:
             raise clusters.explain_failure(self._options, str(error)) or translated(error) from None
 
     def _run_remotely(
-        self, build: Callable[[beam.Pipeline], None], written: Callable[[], str]
+        self,
+        build: Callable[[beam.Pipeline], None],
+        observer: Observer,
+        written: Callable[[], str],
     ) -> None:
+        def seen(sight: Sight) -> None:
+            observer.on_progress({"workers": sight.live, "lost": sight.lost})
+
         pipeline = beam.Pipeline(options=self._options)
         build(pipeline)
         with on_loopback():
@@ -137,6 +143,7 @@ class Engine:
                         result.cancel,
                         written,
                         self._worker_timeout,
+                        seen,
                     ),
                 ):
                     state = result.wait_until_finish()

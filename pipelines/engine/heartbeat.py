@@ -55,6 +55,7 @@ def attended(
     cancel: Callable[[], object],
     written: Callable[[], str],
     patience: float,
+    on_sight: Callable[[Sight], None] = lambda _: None,
 ) -> Iterator[None]:
     """Log the state of a job every half minute, and cancel a job that nobody works on.
 
@@ -63,6 +64,7 @@ def attended(
         cancel: cancels the job; the body then ends with an exception.
         written: says what is written so far; empty if there is nothing to say.
         patience: seconds without any worker, after which Unavailable is raised.
+        on_sight: is told what was seen at each look.
     """
     ended, given_up = threading.Event(), threading.Event()
 
@@ -71,6 +73,8 @@ def attended(
         while not ended.wait(_LOOK_SECONDS):
             sight = cluster.look() if cluster else None
             now = time.monotonic()
+            if sight is not None:
+                on_sight(sight)
             if sight is None or sight.live:
                 worked = now
             elif now - worked >= patience:

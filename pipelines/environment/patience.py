@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,6 +22,7 @@ _LONGEST_PAUSE_SECONDS = 10.0
 _SILENT_ATTEMPTS = 2
 _SECONDS_BETWEEN_LINES = 5.0
 _told: list[float] = []  # when a line was last written
+_counted: Counter[str] = Counter()
 
 
 def be_patient() -> None:
@@ -91,6 +93,7 @@ def _tell_botos_pauses() -> Callable[[], None]:
     def needs_retry(self: Any, **given: Any) -> float | None:
         pause: float | None = usual(self, **given)
         failure, answer = given.get("caught_exception"), given.get("response")
+        _counted["requests"] += bool(pause)
         # The first answer of a store that throttles is nothing to tell of.
         if pause and (failure or given["attempts"] > _SILENT_ATTEMPTS):
             _tell(failure, answer[0].status_code if answer else None, pause)
@@ -102,6 +105,11 @@ def _tell_botos_pauses() -> Callable[[], None]:
         RetryHandler.needs_retry = usual
 
     return undo
+
+
+def repeated_requests() -> int:
+    """Return how often this process has asked a store again, by boto or by Beam."""
+    return _counted["requests"]
 
 
 def _tell(failure: BaseException | None, status: int | None, pause: float) -> None:
@@ -123,6 +131,7 @@ def _pauses(usual: Iterator[float], begun: float) -> Iterator[float]:
             return
         shorter = min(pause, _LONGEST_PAUSE_SECONDS) if of_s3 else pause
         if failure is not None:
+            _counted["requests"] += 1
             _tell(failure, None, shorter)
         yield shorter
 

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from quietcorpus.indexes.tokenizer import DESCRIPTION
-from quietcorpus.mechanisms.guarantees import DocumentPrivacy, UserPrivacy, round_up
+from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Guarantee, UserPrivacy, round_up
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.card.mechanism import class_of
@@ -20,6 +20,14 @@ from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.pipelines.storage import places
 from quietcorpus.transforms.release import released_names
 from quietcorpus.transforms.shards import Tally, Written
+
+
+def counts_are_told(kind: Kind, total: Guarantee) -> bool:
+    """Return whether a release tells the numbers of documents and of unreadable records.
+
+    Where whole documents are protected, they would tell whether one of them is there.
+    """
+    return kind.counts_records and not isinstance(total, DocumentPrivacy)
 
 
 def describe(
@@ -37,8 +45,7 @@ def describe(
     guarantee is weak, which the card lists first.
     """
     account = kind.account(files)
-    # They would tell whether one document is there.
-    told = kind.counts_records and not isinstance(account.total, DocumentPrivacy)
+    told = counts_are_told(kind, account.total)
     resolved = {name: _resolved(value) for name, value in account.resolved.items()}
     limits = [*weak, *_not_protected(spec, account)]
     return Card(

@@ -14,7 +14,9 @@ from typing import TypeVar
 
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.engine.engine import GraphIsValid
+from quietcorpus.pipelines.environment.patience import repeated_requests
 from quietcorpus.pipelines.ledger.balances import Balance, balances
+from quietcorpus.pipelines.release.listeners import Audience
 from quietcorpus.pipelines.release.summary import Outcome, Reason, RunSummary, Step
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.pipelines.storage import files as storage
@@ -22,6 +24,7 @@ from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.pipelines.storage.places import inside
 from quietcorpus.pipelines.terminal.failures import exit_code
 from quietcorpus.pipelines.terminal.logs import about
+from quietcorpus.pipelines.terminal.progress import Numbers
 from quietcorpus.transforms.errors import (
     CapReached,
     ClaimHeld,
@@ -59,6 +62,8 @@ class Recorder:
         self._run = uuid.uuid4().hex
         about(run=self._run)
         self._began, self._clock = datetime.now(UTC), time.monotonic()
+        self._repeated = repeated_requests()
+        self._audience = Audience()
         self._spec: Spec | None = None
         self._card: Card | None = None
         self._card_sha256: str | None = None
@@ -66,6 +71,10 @@ class Recorder:
         self._steps: dict[Step, float] = {}
         self._step: Step | None = None
         self.step("preparing")
+
+    def gather(self) -> None:
+        """Gather those who are to be told of the run, if the environment asks for any."""
+        self._audience.gather(self._run)
 
     def step(self, name: Step) -> None:
         """Note that the step before is over, and which one begins."""
@@ -81,9 +90,14 @@ class Recorder:
         """Note the spec; raises InputError if the summary would lie in the release."""
         self._spec = spec
         about(release=spec.release)
+        self._audience.began(spec)
         if self._place is not None and inside(self._place, spec.output):
             place, self._place = self._place, None
             raise InputError(f"summary: {place} lies in the output, {spec.output}; name another")
+
+    def progress(self, numbers: Numbers) -> None:
+        """Note the state of the job."""
+        self._audience.progressed(numbers)
 
     def publishing(self, on_publishing: Callable[[], None]) -> Callable[[], None]:
         """Return a function that notes that the release may exist from now on."""
@@ -105,14 +119,19 @@ class Recorder:
         self._card_sha256 = hashlib.sha256(storage.read_bytes(Output(output).card)).hexdigest()
 
     def end(self, error: BaseException | None) -> None:
-        """Write the summary of a run that ends now, by an error or without one.
+        """Write the summary of a run that ends now, by an error or without one, and pass it on.
 
-        A run ends as it does whether or not its summary can be written.
+        A run ends as it does whether or not anybody can be told.
         """
-        if self._place is None:
+        if self._place is None and not self._audience:
             return
-        place, text = self._place, self._summary(error).to_json()
+        summary = self._summary(error)
+        self._audience.ended(summary, self._card)
+        if self._place is not None:
+            self._write(self._place, summary.to_json())
+        self._audience.dismiss()
 
+    def _write(self, place: str, text: str) -> None:
         def write() -> bool:
             storage.write_whole(place, text.encode())
             return True
@@ -123,10 +142,9 @@ class Recorder:
     def _summary(self, error: BaseException | None) -> RunSummary:
         self._end_step()
         seconds = round(time.monotonic() - self._clock, 3)
-        if isinstance(error, GraphIsValid):
-            code, reason = 0, None
-        else:
-            code, reason = (exit_code(error), self._reason(error)) if error else (0, None)
+        failed = error is not None and not isinstance(error, GraphIsValid)
+        code = exit_code(error) if error is not None and failed else 0
+        reason = self._reason(error) if error is not None and failed else None
         card = self._card
         counts = card.counts if card else None
         return RunSummary(
@@ -140,6 +158,7 @@ class Recorder:
             steps=self._steps,
             documents=counts.documents if counts else None,
             rejects=counts.rejected if counts else None,
+            retries=repeated_requests() - self._repeated,
             cost=card.budget.total if card else None,
             ledger=card.ledger if card else None,
             accounts=None if reason in _IN_HASTE else self._accounts(),
@@ -197,6 +216,7 @@ def recorded(place: str | None) -> Iterator[Recorder]:
     """Write a summary to a place, if there is one, however the run within the context ends."""
     recorder = Recorder(place)
     try:
+        recorder.gather()
         yield recorder
     except BaseException as error:
         recorder.end(error)

@@ -26,7 +26,7 @@ from quietcorpus.pipelines.kinds.run_files import read_run_files
 from quietcorpus.pipelines.ledger.holding import HeldReservation, foresee, hold
 from quietcorpus.pipelines.release import existing, kept_columns
 from quietcorpus.pipelines.release.comparison import identifiers, identify
-from quietcorpus.pipelines.release.describe import describe
+from quietcorpus.pipelines.release.describe import counts_are_told, describe
 from quietcorpus.pipelines.release.identity import run as run_of
 from quietcorpus.pipelines.release.summary import Step
 from quietcorpus.pipelines.release.tallies import (
@@ -42,7 +42,7 @@ from quietcorpus.pipelines.storage import layout, places
 from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.pipelines.storage.publishing import Staging
 from quietcorpus.pipelines.storage.staging import shards_written
-from quietcorpus.pipelines.terminal.progress import Observer
+from quietcorpus.pipelines.terminal.progress import Numbers, Observer
 from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError
 from quietcorpus.transforms.parts import doubled
 from quietcorpus.transforms.reading.sources import plan
@@ -57,14 +57,15 @@ def release(
     on_publishing: Callable[[], None],
     *,
     on_step: Callable[[Step], None] = lambda _: None,
+    on_progress: Callable[[Numbers], None] = lambda _: None,
     progress: bool = False,
     strict: bool = False,
 ) -> Card:
     """Make and publish a release; raises InputError for anything that a person can mend.
 
     `on_publishing` is called just before the release is published: from then on it may exist;
-    `on_step` at the beginning of each step before. With `strict`, InputError is also raised for
-    what a run would else warn of before it begins.
+    `on_step` at the beginning of each step before, and `on_progress` while a job runs. With
+    `strict`, InputError is also raised for what a run would else warn of before it begins.
     """
     existing.refuse_existing(spec)
     _require_key(spec)
@@ -87,15 +88,24 @@ def release(
         shards = make_shards(planned.splits, key.stage("shards", 1))
         source = WorkerKey(spec.release, corpus, key.fingerprint)
 
+        def told(numbers: Numbers) -> None:
+            if "documents" not in numbers or counts_are_told(kind, kind.cost):
+                on_progress(numbers)
+
         def job_in(staging: str) -> Job:
             return Job(spec, planned, shards, source, staging, engine.workers, progress)
 
         def observed(passes: int) -> Observer:
-            return Observer(planned.documents, passes, bar=progress and engine.local)
+            bar = progress and engine.local
+            return Observer(planned.documents, passes, bar=bar, on_progress=told)
 
         def make(job: Job) -> None:
             def written() -> str:
-                return shards_written(job.staging, len(shards)) if kind.has_documents else ""
+                if not kind.has_documents:
+                    return ""
+                done = shards_written(job.staging)
+                told({"shards": done})
+                return f"{done} of {len(shards)} shards are written"
 
             engine.run(lambda pipeline: kind.build(pipeline, job), observed(kind.passes), written)
 

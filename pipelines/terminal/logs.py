@@ -10,6 +10,8 @@ from typing import Literal
 
 Format = Literal["text", "json"]
 
+_TELLS_SETTINGS = ("openlineage", "opentelemetry")
+"""Libraries that log a setting that they cannot parse, which may be a credential."""
 _about: dict[str, str] = {}
 
 
@@ -19,8 +21,7 @@ def configure_logging(level: str, form: Format = "text") -> None:
     for handler in logging.getLogger().handlers:
         if form == "json":
             handler.setFormatter(_Json())
-        if level != "DEBUG":
-            handler.addFilter(_is_ours)
+        handler.addFilter(_is_ours if level != "DEBUG" else _tells_no_setting)
     if level != "DEBUG":
         # A thread of Beam's that fails passes its error to the main thread, which reports it.
         threading.excepthook = _unseen
@@ -51,3 +52,7 @@ def _unseen(_: threading.ExceptHookArgs) -> None:
 
 def _is_ours(record: logging.LogRecord) -> bool:
     return record.name.startswith("quietcorpus")
+
+
+def _tells_no_setting(record: logging.LogRecord) -> bool:
+    return not record.name.startswith(_TELLS_SETTINGS)

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from tqdm.auto import tqdm  # a widget in a notebook
 
@@ -23,6 +23,10 @@ _STAGES = {
     "identifiers": "comparing ids",
 }
 _T = TypeVar("_T")
+
+Numbers: TypeAlias = Mapping[str, int]
+"""The state of a job, as far as it is seen: `documents` that are read, in all passes; `shards` that
+are written; `workers` of a cluster that are there; those that are `lost`."""
 
 
 class Display:
@@ -106,10 +110,18 @@ class Observer(Display):
     """A display of the sums of the counters that bundles report.
 
     `passes` is the number of times that every document is read; `documents` is the number of
-    documents, if known.
+    documents, if known. `on_progress` is told of the job's state, in numbers.
     """
 
-    def __init__(self, documents: int | None, passes: int, *, bar: bool) -> None:
+    def __init__(
+        self,
+        documents: int | None,
+        passes: int,
+        *,
+        bar: bool,
+        on_progress: Callable[[Numbers], None] = lambda _: None,
+    ) -> None:
+        self.on_progress = on_progress
         self._totals: dict[str, int] = defaultdict(int)
         self._bundles: dict[str, dict[str, int]] = defaultdict(dict)
         self._lock = threading.Lock()
@@ -133,7 +145,9 @@ class Observer(Display):
 
     def _refresh(self) -> None:
         stage = next((name for s, name in _STAGES.items() if self._totals[f"{s}/documents"]), None)
-        self.show(self._sum("documents"), stage)
+        documents = self._sum("documents")
+        self.show(documents, stage)
+        self.on_progress({"documents": documents})
 
     def _tokens(self, _: int) -> str:
         return f"{self._sum('tokens'):,} tokens"

@@ -91,9 +91,7 @@ def block(guide: str, language: str, word: str) -> str:
 def test_the_crontab_and_the_days_that_were_missed(workspace: Workspace, folder: Path) -> None:
     # Kills: a line of the guide that does not run; a day that is released twice, or left out; a
     # message where all is well.
-    (line,) = [
-        line for line in block("cron.md", "crontab", "flock").splitlines() if "flock" in line
-    ]
+    (line,) = [line for line in block("cron.md", "text", "flock").splitlines() if "flock" in line]
     command = line.split(maxsplit=5)[5]
     begun = days_ago(1)
     at_home = command.replace("/srv/complaints", str(folder)).replace("--workers 8", "--workers 1")
@@ -168,8 +166,32 @@ def test_a_template_of_one_day_alone_is_refused(
 ) -> None:
     # Kills: two days that share an id or an output.
     workspace.spec(TEMPLATE | {key: "once"}, "template.yaml")
-    assert sh(workspace, f"release_day.py template.yaml --day {DAY}") == (1, [])
+    said = f"template.yaml: {key}: put {{{{ interval }}}} into it"
+    assert sh(workspace, f"release_day.py template.yaml --day {DAY}") == (2, [said])
     assert not (folder / "calls").exists()
+
+
+def test_a_signal_between_two_tries_ends_the_script(workspace: Workspace, folder: Path) -> None:
+    # Kills: a script that tries again, minutes after it was told to end.
+    (folder / "codes").write_text("1\n1\n")
+    process = subprocess.Popen(
+        ["release_day.py", "template.yaml", "--day", DAY],
+        cwd=folder,
+        env=workspace.environment,
+        executable=SCRIPT,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    with process.stderr:
+        try:
+            assert process.stderr.readline() == "{}\n"  # the summary, after which it waits
+            time.sleep(1)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(PATIENCE_SECONDS) == 128 + signal.SIGTERM
+        finally:
+            process.kill()
+    assert len(calls(folder)) == 1
 
 
 @pytest.mark.slow

@@ -32,6 +32,7 @@ from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.statements import budget, guarantee
 from quietcorpus.pipelines.card.verify import verify
 from quietcorpus.pipelines.spec.loading import load_spec
+from quietcorpus.pipelines.terminal.progress import Numbers
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
 
 if TYPE_CHECKING:
@@ -70,6 +71,20 @@ def carrying(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "public.jsonl").write_text("\n".join(rows))
     qc.build_pool(folder / "public.jsonl", folder / "pool", provenance="public", encoder="lsa")
     return folder / "pool"
+
+
+def test_no_listener_learns_the_number_of_documents(
+    workspace: Workspace, public_texts: Texts
+) -> None:
+    # It would tell whether a document is there. Kills: a metric of what the card is silent about.
+    corpus(workspace)
+    told: list[Numbers] = []
+    workspace.release_here(INPUT | public_texts(), on_progress=told.append)
+    assert told == []
+    terms = {"mechanism.vocabulary.public": str(workspace.folder / "vocabulary.txt")}
+    bags = INPUT | terms | {"output": "released/bags"}
+    workspace.release_here(bags, on_progress=told.append)
+    assert told[-1] == {"documents": len(DOCUMENTS)}
 
 
 def test_every_released_text_is_in_the_pool(released: Workspace, pool: Path) -> None:

@@ -79,6 +79,14 @@ def test_another_failure_is_told_as_it_is() -> None:
         raise StageError("other")
 
 
+def test_every_sight_is_passed_on() -> None:
+    # Kills: metrics of workers at the log's pace, or of the first look alone.
+    seen: list[Sight] = []
+    with attended(Seen(NONE, TWO), lambda: None, str, PATIENCE, seen.append):
+        time.sleep(PATIENCE)
+    assert seen[:3] == [NONE, TWO, TWO]
+
+
 def test_the_log_tells_tasks_workers_and_shards(caplog: pytest.LogCaptureFixture) -> None:
     # Kills: a job that says nothing for as long as it runs; a loss that is not mentioned; a beat
     # that a failing store ends, or that outlives the job.

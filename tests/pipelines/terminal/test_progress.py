@@ -48,9 +48,10 @@ def test_counters_are_added_up(
 ) -> None:
     # Kills: a bundle's counters added at each report, an earlier stage's name shown.
     monkeypatch.setattr(progress, "_TELL_EVERY_SECONDS", 0.0)
+    told: list[progress.Numbers] = []
     with (
         caplog.at_level(logging.INFO, logger="quietcorpus"),
-        progress.Observer(30, 2, bar=False) as observer,
+        progress.Observer(30, 2, bar=False, on_progress=told.append) as observer,
     ):
         observer.add({"histogram/documents": 10, "histogram/tokens": 70})
         for documents in (5, 20):
@@ -61,3 +62,4 @@ def test_counters_are_added_up(
         "releasing: 30 of 60 documents",
     ]
     assert caplog.messages[-1].endswith("1,070 tokens")
+    assert told == [{"documents": 10}, {"documents": 15}, {"documents": 30}]

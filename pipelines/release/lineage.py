@@ -1,0 +1,171 @@
+"""Lineage of a run: events of OpenLineage for what it read, what it made, and what it spent.
+
+OpenLineage's own settings (OPENLINEAGE_URL, OPENLINEAGE_CONFIG, an `openlineage.yml`, and
+OPENLINEAGE__TRANSPORT__...) say where events go. Without any of them, none is made: its client
+would print them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from quietcorpus.indexes.folder import MANIFEST
+from quietcorpus.pipelines.environment.version import quietcorpus_version
+from quietcorpus.pipelines.release.budget_facet import NAME, BudgetFacet
+from quietcorpus.pipelines.storage.places import is_local, root
+from quietcorpus.pipelines.terminal.progress import Numbers
+
+if TYPE_CHECKING:
+    from openlineage.client import OpenLineageClient
+    from openlineage.client.event_v2 import InputDataset, OutputDataset, RunState
+
+    from quietcorpus.pipelines.card.model import Card
+    from quietcorpus.pipelines.release.summary import RunSummary
+    from quietcorpus.pipelines.spec.spec import Spec
+
+_PREFIX = "OPENLINEAGE__"
+_FILE = "openlineage.yml"
+_NAMESPACE = "OPENLINEAGE_NAMESPACE"
+
+
+def is_asked() -> bool:
+    """Return whether the environment or a file says where events go."""
+    if os.environ.get("OPENLINEAGE_DISABLED", "").strip().lower() == "true":
+        return False
+    if os.environ.get("OPENLINEAGE_URL") or os.environ.get("OPENLINEAGE_CONFIG"):
+        return True
+    if any(name.startswith(f"{_PREFIX}TRANSPORT") for name in os.environ):
+        return True
+    at_home = os.path.expanduser(f"~/.openlineage/{_FILE}")  # a `Path` raises if nobody is at home
+    return os.path.isfile(_FILE) or os.path.isfile(at_home)
+
+
+def listener(run: str) -> Lineage:
+    """Return what sends the events of a run; raises ModuleNotFoundError without the extra."""
+    from openlineage.client import OpenLineageClient
+
+    with _environment_kept():
+        return Lineage(run, OpenLineageClient())
+
+
+@contextmanager
+def _environment_kept() -> Iterator[None]:
+    """Undo what OpenLineage's client sets in the environment: its credentials, once more."""
+    before = {name for name in os.environ if name.startswith(_PREFIX)}
+    try:
+        yield
+    finally:
+        for name in [name for name in os.environ if name.startswith(_PREFIX)]:
+            if name not in before:
+                del os.environ[name]
+
+
+class Lineage:
+    """The events of one run."""
+
+    def __init__(self, run: str, client: OpenLineageClient) -> None:
+        """Take the run's id, and what sends events."""
+        self._run, self._client = str(UUID(run)), client
+        self._spec: Spec | None = None
+
+    def began(self, spec: Spec, _: Numbers) -> None:
+        """Send START, with the output that is to be."""
+        from openlineage.client.event_v2 import RunState
+
+        self._spec = spec
+        self._emit(RunState.START, spec, _outputs(spec), BudgetFacet.of(spec))
+
+    def ended(self, summary: RunSummary, card: Card | None) -> None:
+        """Send how the run ended, unless its spec could not be read: it has not begun."""
+        from openlineage.client.event_v2 import RunState
+
+        spec = self._spec
+        if spec is None:
+            return
+        facet = BudgetFacet.of(spec, summary.accounts, card)
+        if card is not None:
+            self._emit(RunState.COMPLETE, spec, _outputs(spec, summary, card), facet)
+        # A dry run has made nothing, and COMPLETE would say that it has made its output.
+        elif summary.outcome == "valid" or summary.reason == "interrupted":
+            self._emit(RunState.ABORT, spec, [], facet)
+        else:
+            self._emit(RunState.FAIL, spec, [], facet, summary.reason)
+        self._client.close()
+
+    def _emit(
+        self,
+        state: RunState,
+        spec: Spec,
+        outputs: list[OutputDataset],
+        budget: BudgetFacet,
+        reason: str | None = None,
+    ) -> None:
+        from openlineage.client.event_v2 import Job, Run, RunEvent
+        from openlineage.client.facet_v2 import error_message_run, job_type_job
+
+        producer = f"urn:quietcorpus:{quietcorpus_version()}"
+        facets: dict[str, Any] = {NAME: budget.content(producer)}
+        if reason is not None:  # and no message: it may name places
+            facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(
+                message=reason, programmingLanguage="python", producer=producer
+            )
+        kind = job_type_job.JobTypeJobFacet(
+            processingType="BATCH", integration="QUIETCORPUS", jobType="RELEASE", producer=producer
+        )
+        namespace = os.environ.get(_NAMESPACE) or "default"
+        event = RunEvent(
+            eventTime=datetime.now(UTC).isoformat(),
+            producer=producer,
+            eventType=state,
+            run=Run(self._run, facets),
+            job=Job(namespace, spec.release, {"jobType": kind}),
+            inputs=_inputs(spec),
+            outputs=outputs,
+        )
+        self._client.emit(event)
+
+
+def _inputs(spec: Spec) -> list[InputDataset]:
+    """Return the corpus, and the artefacts that the spec names."""
+    from openlineage.client.event_v2 import InputDataset
+
+    artefacts = (uri.removesuffix(f"/{MANIFEST}") for _, uri in spec.mechanism.sources())
+    places = [root(spec.input.path), *artefacts]
+    return [InputDataset(*dataset(place)) for place in dict.fromkeys(places)]
+
+
+def _outputs(
+    spec: Spec, summary: RunSummary | None = None, card: Card | None = None
+) -> list[OutputDataset]:
+    """Return the release, whose version is the digest of its card."""
+    from openlineage.client.event_v2 import OutputDataset
+    from openlineage.client.facet_v2 import (
+        dataset_version_dataset,
+        output_statistics_output_dataset,
+    )
+
+    made = OutputDataset(*dataset(spec.output))
+    if summary is not None and card is not None:
+        version = dataset_version_dataset.DatasetVersionDatasetFacet(str(summary.card_sha256))
+        files = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
+            fileCount=len(card.files)
+        )
+        made.facets, made.outputFacets = {"version": version}, {"outputStatistics": files}
+    return [made]
+
+
+def dataset(place: str) -> tuple[str, str]:
+    """Return the namespace and the name that OpenLineage's naming gives to a place."""
+    if is_local(place):
+        return "file", place
+    scheme, _, rest = place.partition("://")
+    host, _, path = rest.partition("/")
+    if scheme == "azfs":  # Beam's own scheme: account, container, path
+        container, _, path = path.partition("/")
+        scheme, host = "abfss", f"{container}@{host}.dfs.core.windows.net"
+    return f"{scheme}://{host}", path or "/"
