@@ -13,7 +13,7 @@ BENCH_COMMITS ?= $(BENCH_DATA)/commit_messages.parquet
 
 .PHONY: help demo demo-words test test-slow check docs links bench utility utility-words clean
 .PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release airflow
-.PHONY: azurite vnu chromium clusters faults races soak utility-embeddings utility-public reconstruction release-dry
+.PHONY: azurite vnu chromium kustomize flink-operator clusters faults races soak utility-embeddings utility-public reconstruction release-dry
 .PHONY: large-index
 
 help:
@@ -24,7 +24,7 @@ help:
 	@echo "make check    formatting, lint, types, layers"
 	@echo "make docs     the documentation as a site, in build/docs"
 	@echo "make release-dry  a version of the software, all but its tag and upload"
-	@echo "make clusters what the tests need to run on Spark, Flink, Airflow and Azure's emulator"
+	@echo "make clusters what the tests need for Spark, Flink, Airflow, Azure's emulator and Kubernetes' manifests"
 	@echo "make spark-up | flink-up       a cluster on this machine (spark-down, flink-down stop it)"
 	@echo "make spark-release SPEC=...    a release on it; make flink-release likewise"
 	@echo "make bench    speed and memory, as ratios in one run"
@@ -153,7 +153,18 @@ chromium:
 		apt-get install -y -qq --no-install-recommends chromium chromium-driver fonts-dejavu-core; \
 	else echo "chromium and chromium-driver are needed: install Debian's packages"; exit 1; fi
 
-clusters: spark flink airflow azurite vnu chromium
+# What the manifests for Kubernetes are built with, and the schema of Flink's operator.
+kustomize: build/kustomize/kustomize
+build/kustomize/kustomize:
+	GOBIN=$(abspath build/kustomize) GOFLAGS=-mod=mod go install \
+		sigs.k8s.io/kustomize/kustomize/v5@v5.6.0
+
+flink-operator: build/flink-operator/flink-kubernetes-operator-api.jar
+build/flink-operator/flink-kubernetes-operator-api.jar:
+	mvn --quiet --batch-mode dependency:copy -DoutputDirectory=$(abspath $(@D)) -Dmdep.stripVersion=true \
+		-Dartifact=org.apache.flink:flink-kubernetes-operator-api:1.10.0
+
+clusters: spark flink airflow azurite vnu chromium kustomize flink-operator
 
 # The peer asks for a NumPy of its own, and works without.
 build/peer: $(VENV)/.bench

@@ -25,6 +25,11 @@ OTHER_KEY = "bea11396088a08abe5048f7675b5a642a18ae5b5a972288829491958ae3e2b26"
 WORKERS = ["1", pytest.param("2", marks=pytest.mark.slow)]
 """Values of `--workers`: this process, and two that take seconds to start."""
 
+_AUTHOR = {"GIT_CONFIG_GLOBAL": os.devnull} | {
+    f"GIT_{who}_{what}": "tests@localhost"
+    for who in ("AUTHOR", "COMMITTER")
+    for what in ("NAME", "EMAIL")
+}
 _T = TypeVar("_T")
 
 
@@ -55,6 +60,12 @@ def namesakes(folder: Path) -> dict[str, str]:
         (folder / name).mkdir()
         (folder / name / "__init__.py").write_text("raise RuntimeError('a package of theirs')\n")
     return {"PYTHONPATH": str(folder)}
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """What git says in a repository, as an author of no name."""
+    command = ["git", *arguments]
+    return subprocess.check_output(command, cwd=folder, env=os.environ | _AUTHOR, text=True).strip()
 
 
 def wait_until(found: Callable[[], _T], seconds: float) -> _T:

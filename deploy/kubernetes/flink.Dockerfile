@@ -10,6 +10,11 @@ COPY --from=flink /opt/flink /opt/flink
 COPY --from=flink /docker-entrypoint.sh /docker-entrypoint.sh
 ENV JAVA_HOME=/opt/java/openjdk FLINK_HOME=/opt/flink PATH=/opt/java/openjdk/bin:/opt/flink/bin:$PATH
 
+# What the entry point calls, as Flink's own image has it.
+RUN apt-get update \
+  && apt-get install -y --no-install-recommends gettext-base libjemalloc-dev \
+  && rm -rf /var/lib/apt/lists/*
+
 WORKDIR /opt/quietcorpus
 COPY pyproject.toml setup.py constraints.txt README.md LICENSE ./
 COPY quietcorpus quietcorpus

@@ -16,10 +16,24 @@ from quietcorpus.pipelines.cli.release import reconstruct, release, release_clai
 from quietcorpus.pipelines.environment.forks import forget_grpc
 from quietcorpus.pipelines.environment.patience import be_patient
 from quietcorpus.pipelines.environment.processor import prefer_avx512
+from quietcorpus.pipelines.environment.version import full_version
+
+
+def _show_version(context: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked:  # not before: a checkout asks git
+        click.echo(f"quietcorpus, version {full_version()}")
+        context.exit()
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="quietcorpus")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and the commit, and exit.",
+)
 def main() -> None:
     """Release large private text corpora under differential privacy.
 

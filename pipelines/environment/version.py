@@ -9,6 +9,8 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
+from quietcorpus.pipelines.environment.commit import commit_of
+
 _PACKAGES = ("evaluation", "indexes", "mechanisms", "pipelines", "transforms")
 _LIBRARIES = ("cryptography", "numba", "numpy", "pyarrow", "scipy")
 _DEPENDENCIES = ("apache-beam", *_LIBRARIES)
@@ -20,6 +22,18 @@ def quietcorpus_version() -> str:
         return version("quietcorpus")
     except PackageNotFoundError:
         return "unknown"
+
+
+def full_version() -> str:
+    """Return the installed version with the commit, where anything tells it, as PEP 440 has it.
+
+    Cards and artefacts have the version alone. Their bytes may not depend on whether the software
+    came as a checkout or as a wheel.
+    """
+    # Through the links of a checkout's checks.
+    module = (_folder("quietcorpus.compiled") / "compiled.py").resolve()
+    commit = commit_of(module.parent)
+    return quietcorpus_version() + (f"+g{commit}" if commit else "")
 
 
 def software() -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -27,6 +28,9 @@ REPORT = "evaluation/report"
 DATA = {f"{REPORT}/report.css", f"{REPORT}/report.html.j2", "quietcorpus/py.typed"}
 BUILD = {"LICENSE", "README.md", "pyproject.toml", "setup.py"}
 METADATA = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE", "top_level.txt"}
+COMMIT = "quietcorpus/COMMIT"
+GIVEN = {"QUIETCORPUS_COMMIT": "0123456789ab" + 28 * "0"}
+VERSION = r"quietcorpus, version \d+\.\d+\.\d+\+g[0-9a-f]{12}\n"
 BUILT_BY = [sys.executable, "-P", "-m", "build", "--no-isolation", "--outdir"]
 
 
@@ -60,7 +64,8 @@ def wheel(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     if "QUIETCORPUS_WHEEL" in os.environ:
         return Path(os.environ["QUIETCORPUS_WHEEL"])
     folder = tmp_path_factory.mktemp("wheel")
-    subprocess.run([*BUILT_BY, str(folder), "--wheel", str(checkout)], check=True)
+    command = [*BUILT_BY, str(folder), "--wheel", str(checkout)]
+    subprocess.run(command, env=os.environ | GIVEN, check=True)
     (found,) = folder.iterdir()
     return found
 
@@ -72,19 +77,20 @@ def test_a_wheel_holds_one_package(wheel: Path) -> None:
         names = set(archive.namelist())
     version = wheel.name.split("-")[1]
     metadata = {f"quietcorpus-{version}.dist-info/{name}" for name in METADATA}
-    assert names == installed() | metadata
+    assert names == installed() | metadata | {COMMIT}
 
 
 def test_an_sdist_holds_what_a_build_needs(checkout: Path, tmp_path: Path) -> None:
     # Kills: a package that a wheel has and an sdist lacks, and tests and notes that are shipped.
     given = os.environ.get("QUIETCORPUS_SDIST")
     if given is None:
-        subprocess.run([*BUILT_BY, str(tmp_path), "--sdist", str(checkout)], check=True)
+        command = [*BUILT_BY, str(tmp_path), "--sdist", str(checkout)]
+        subprocess.run(command, env=os.environ | GIVEN, check=True)
     (built,) = [Path(given)] if given else tmp_path.iterdir()
     with tarfile.open(built) as archive:
         names = {info.name.partition("/")[2] for info in archive if info.isfile()}
     ours = {name for name in names if not name.startswith("quietcorpus.egg-info/")}
-    assert ours == sources() | BUILD | {"PKG-INFO", "setup.cfg"}
+    assert ours == sources() | BUILD | {"PKG-INFO", "setup.cfg", COMMIT}
 
 
 def test_the_setup_file_ships_what_a_build_needs(
@@ -92,17 +98,21 @@ def test_the_setup_file_ships_what_a_build_needs(
 ) -> None:
     # Kills: what workers lack of Beam's `--setup_file`, or are sent beyond it: text, keys, tests.
     monkeypatch.chdir(checkout)
+    monkeypatch.setenv(*next(iter(GIVEN.items())))
     built = Stager._build_setup_package(str(checkout / "setup.py"), str(tmp_path / "dist"))
     with tarfile.open(built) as archive:
         names = {info.name.partition("/")[2] for info in archive if info.isfile()}
         archive.extractall(tmp_path, filter="data")
     ours = {name for name in names if not name.startswith("quietcorpus.egg-info/")}
-    assert ours == sources() | BUILD | {"PKG-INFO", "setup.cfg"}
+    assert ours == sources() | BUILD | {"PKG-INFO", "setup.cfg", COMMIT}
     (unpacked,) = tmp_path.glob("quietcorpus-*")
+    monkeypatch.delenv(next(iter(GIVEN)))
     subprocess.run([*BUILT_BY, str(tmp_path / "wheel"), "--wheel", str(unpacked)], check=True)
     (again,) = (tmp_path / "wheel").iterdir()
     with zipfile.ZipFile(again) as archive:
         assert installed() <= set(archive.namelist())
+        # Kills: a wheel that no longer knows of which commit its sources were.
+        assert archive.read(COMMIT) == b"0123456789ab\n"
 
 
 @pytest.mark.slow
@@ -135,6 +145,7 @@ def test_an_installation_beside_packages_of_our_folders_names(
         return done.stdout
 
     theirs = namesakes(workspace.folder)
+    assert re.fullmatch(VERSION, run("quietcorpus", "--version"))
     run("quietcorpus", "release", str(workspace.spec()), "--workers", "2")
     run("quietcorpus", "verify", "released/out")
     workspace.spec({"output": "released/api"})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -10,20 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from machine import ROOT
+from machine import ROOT, git
 
 FILES = (".ci/release-dry", "CHANGELOG.md", "CITATION.cff", "pyproject.toml")
 # A Python that reads the version, and has nothing to build with.
 PYTHON = f'#!/bin/sh\n[ "$1" = -c ] && exec {sys.executable} "$@"\nexit 1\n'
-AUTHOR = {"GIT_CONFIG_GLOBAL": os.devnull} | {
-    f"GIT_{who}_{what}": "tests@localhost"
-    for who in ("AUTHOR", "COMMITTER")
-    for what in ("NAME", "EMAIL")
-}
-
-
-def git(folder: Path, *arguments: str) -> None:
-    subprocess.run(["git", *arguments], cwd=folder, env=os.environ | AUTHOR, check=True)
 
 
 @pytest.fixture
