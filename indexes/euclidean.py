@@ -161,7 +161,7 @@ def group_maxima(scores, half, maxima):  # type: ignore[no-untyped-def]
     """
     # The inner loops run over queries, so that compilers turn them into vector instructions. They
     # read one array and write another: a maximum written where it was read becomes a store under a
-    # mask, and a processor without AVX-512 (AMD EPYC) took six times as long for it.
+    # mask, and a processor without AVX-512 (AMD EPYC) took five times as long for it.
     words, queries = scores.shape
     largest = np.empty(queries, dtype=np.float32)
     larger = np.empty(queries, dtype=np.float32)
