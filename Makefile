@@ -62,7 +62,7 @@ test: $(VENV)/.test
 	$(PYTEST) -m "not slow"
 
 test-slow: $(VENV)/.test
-	$(PYTEST) -m slow
+	$(PYTEST) -m slow --durations=60 --durations-min=10
 
 check: $(VENV)/.check links
 	$(BIN)/ruff format --check .
