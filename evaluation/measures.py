@@ -169,9 +169,10 @@ MEASURES: dict[str, Measure] = {
     "frechet": Measure(
         "utility",
         "Fréchet distance from the private documents",
-        "Between the embeddings (by the pool's encoder, of length 1) of released texts, by their "
-        "weights, and of half of the sampled documents: 0 for the same mean and covariance. The "
-        "original is the other half of these documents. With labels, it is the mean over labels.",
+        "Between the embeddings (by the pool's encoder, of length 1) of half of the sampled "
+        "documents and as many released texts, drawn by weight: 0 for equal means and covariances. "
+        "The original is the other half, which is not at 0, since the points are few. With labels, "
+        "the mean over labels.",
         "lower",
         most=math.inf,
     ),

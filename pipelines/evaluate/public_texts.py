@@ -198,9 +198,11 @@ class PublicTextsStudy(Study):
         """Return the distance of weighted texts, (strata, texts), from half of the documents.
 
         None stands for the other half. NaN if there are too few documents, or no texts for some
-        that there are.
+        that there are. Few points look far from anything (the distance's bias, which falls with
+        their number), so the texts are as many as the other half's documents, drawn by weight.
         """
-        order = np.random.default_rng([number, 1]).permutation(len(self._voters))
+        generator = np.random.default_rng([number, 1])
+        order = generator.permutation(len(self._voters))
         found = []
         for stratum in range(self._kind.voting.shape[0]):
             own = order[self._strata[self._voters[order]] == stratum]
@@ -213,7 +215,9 @@ class PublicTextsStudy(Study):
             if given is not None:
                 if not given[stratum].any():
                     return float("nan")
-                other = Moments.of(self._points, given[stratum])
+                chances = given[stratum] / given[stratum].sum()
+                drawn = generator.choice(len(chances), len(halves[1]), p=chances)
+                other = Moments.of(self._points[drawn], np.ones(len(drawn)))
             found.append(frechet_distance(other, target))
         return float(np.mean(found)) if found else float("nan")
 
