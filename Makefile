@@ -13,7 +13,7 @@ BENCH_COMMITS ?= $(BENCH_DATA)/commit_messages.parquet
 
 .PHONY: help demo demo-words test test-slow check docs links bench utility utility-words clean
 .PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release airflow
-.PHONY: azurite vnu chromium kustomize flink-operator clusters faults races soak utility-embeddings utility-public reconstruction release-dry
+.PHONY: lock sbom azurite vnu chromium kustomize flink-operator clusters faults races soak utility-embeddings utility-public reconstruction release-dry
 .PHONY: large-index
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo "make check    formatting, lint, types, layers"
 	@echo "make docs     the documentation as a site, in build/docs"
 	@echo "make release-dry  a version of the software, all but its tag and upload"
+	@echo "make lock UV=uv  the digests of what images install; make sbom: a list of what is installed"
 	@echo "make clusters what the tests need for Spark, Flink, Airflow, Azure's emulator and Kubernetes' manifests"
 	@echo "make spark-up | flink-up       a cluster on this machine (spark-down, flink-down stop it)"
 	@echo "make spark-release SPEC=...    a release on it; make flink-release likewise"
@@ -74,6 +75,21 @@ docs: $(VENV)/.docs
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --nitpicky --fresh-env \
 		--builder html docs build/docs
 	@echo "build/docs/index.html"
+
+# What the images install, with the digests of all files that a package index may give: of the
+# versions in constraints.txt, on Linux. `make lock UV=uv`, after a change of either file.
+LOCKS := $(patsubst %,deploy/requirements/%.txt,aws azure cluster gcp sentences training)
+lock: $(LOCKS)
+deploy/requirements/%.txt: pyproject.toml constraints.txt
+	@test -n "$(UV)" || { echo "make lock UV=uv"; exit 2; }
+	$(UV) pip compile --quiet pyproject.toml --extra $* -c constraints.txt --generate-hashes \
+		--no-annotate --no-header --python-version 3.11 --python-platform linux -o $@
+
+# The packages of this environment, for whoever must list what runs.
+sbom: $(VENV)/.release
+	@mkdir -p build/dist
+	$(BIN)/cyclonedx-py environment $(BIN)/python --pyproject pyproject.toml --output-reproducible \
+		--output-file build/dist/quietcorpus.cdx.json
 
 release-dry: $(VENV)/.test $(VENV)/.release
 	.ci/release-dry $(BIN)/python

@@ -3,7 +3,8 @@
 # Only the launcher is taken from the template's base image: one program that needs nothing else of
 # it. Other public templates use this tag; the registry lists newer ones.
 ARG WORKER_IMAGE
-FROM gcr.io/dataflow-templates-base/python311-template-launcher-base:20240506-rc00 AS template
+ARG TEMPLATE_IMAGE=gcr.io/dataflow-templates-base/python311-template-launcher-base:20240506-rc00
+FROM ${TEMPLATE_IMAGE} AS template
 FROM ${WORKER_IMAGE}
 
 COPY --from=template /opt/google/dataflow/python_template_launcher /opt/google/dataflow/python_template_launcher
