@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 import time
@@ -143,15 +144,17 @@ def test_the_stores_own_client_tells_of_its_attempts(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    # Kills: ten attempts, each of which may wait for a minute, of which nothing is said.
+    # Kills: ten attempts, each of which may wait for a minute, of which nothing is said; a summary,
+    # and so metrics, without those of which the log is silent.
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "4")
     monkeypatch.setenv("AWS_RETRY_MODE", "standard")
     monkeypatch.setattr(patience, "_told", [])
     proxy.refused, proxy.status = re.compile(READS["vocabulary"][0]), FAILING
     with caplog.at_level("WARNING", "quietcorpus"), pytest.raises(StoreUnavailable):
-        qc.release(here.spec(REMOTE))
+        qc.release(here.spec(REMOTE), summary=here.folder / "summary.json")
     (line,) = [one.getMessage() for one in caplog.records if "a store fails" in one.getMessage()]
     assert line.startswith("a store fails (it answers 503); it is asked again in ")
+    assert json.loads((here.folder / "summary.json").read_text())["retries"] == 3
 
 
 @pytest.mark.slow
