@@ -1,97 +1,28 @@
-"""The manifests that kustomize makes of deploy/kubernetes, and its scripts; no cluster is here."""
+"""The manifests that kustomize makes of deploy/kubernetes, each by itself and with the rest."""
 
 from __future__ import annotations
 
-import functools
 import json
-import os
 import re
-import socket
-import subprocess
-import time
 import tomllib
-import zipfile
-from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from pathlib import PurePosixPath
 
-import jsonschema
 import pytest
 from apache_beam.options.pipeline_options import JobServerOptions, PipelineOptions
-from machine import BUILD, MASTER_KEY, OTHER_KEY, ROOT, required
-from ruamel.yaml import YAML
-
-if TYPE_CHECKING:
-    from tests.conftest import Workspace
-
-KUSTOMIZE = BUILD / "kustomize" / "kustomize"
-OPERATOR = BUILD / "flink-operator" / "flink-kubernetes-operator-api.jar"
-DEPLOY = ROOT / "deploy" / "kubernetes"
-ENGINES = ("spark", "flink")
-MANAGERS = ("jobManager", "taskManager")
-PODS = {"spark": ("master", "worker", "launcher"), "flink": (*MANAGERS, "launcher")}
-OURS = {"part-of": "quietcorpus"}
-
-
-@functools.cache
-def rendered(engine: str) -> str:
-    """What kustomize makes of an overlay."""
-    if not KUSTOMIZE.exists():
-        required(f"{KUSTOMIZE} is missing; `make kustomize` brings it")
-    command = [str(KUSTOMIZE), "build", str(DEPLOY / engine)]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
-def documents(engine: str) -> list[dict[str, Any]]:
-    found = list(YAML(typ="safe").load_all(rendered(engine)))
-    assert all({"apiVersion", "kind", "metadata"} <= set(document) for document in found)
-    names = [(document["kind"], document["metadata"]["name"]) for document in found]
-    assert len(set(names)) == len(names)
-    return found
-
-
-def of_kind(engine: str, kind: str) -> dict[str, Any]:
-    (found,) = [document for document in documents(engine) if document["kind"] == kind]
-    return found
-
-
-def merged(common: Any, own: Any) -> Any:
-    """Pod templates as the operator makes one of two; lists, by position, so they may not meet."""
-    if not (isinstance(common, dict) and isinstance(own, dict)):
-        assert not isinstance(common, list), common
-        return own
-    shared = {name: merged(common[name], own[name]) for name in common.keys() & own.keys()}
-    return common | own | shared
-
-
-def pods(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The pods of a document, with labels and spec, by the name of what runs in them."""
-    kind, spec = document["kind"], document.get("spec", {})
-    if kind == "CronJob":
-        spec = spec["jobTemplate"]["spec"]
-    if kind == "FlinkDeployment":
-        found = [merged(spec["podTemplate"], spec[m]["podTemplate"]) for m in MANAGERS]
-        return dict(zip(MANAGERS, found, strict=True))
-    if kind in ("Deployment", "CronJob"):
-        return {spec["template"]["spec"]["containers"][0]["name"]: spec["template"]}
-    assert kind in ("Service", "NetworkPolicy", "ConfigMap")
-    return {}
-
-
-def pods_of(engine: str) -> dict[str, dict[str, Any]]:
-    found = [pair for document in documents(engine) for pair in pods(document).items()]
-    assert sorted(name for name, _ in found) == sorted(PODS[engine])
-    return dict(found)
-
-
-def containers(pod: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield from pod["spec"].get("initContainers", [])
-    yield from pod["spec"]["containers"]
-
-
-def variables(container: dict[str, Any]) -> dict[str, str]:
-    """The variables with a value of their own."""
-    return {entry["name"]: entry["value"] for entry in container.get("env", []) if "value" in entry}
+from kubernetes_manifests import (
+    DEPLOY,
+    ENGINES,
+    MANAGERS,
+    OURS,
+    PODS,
+    containers,
+    documents,
+    of_kind,
+    pods_of,
+    rendered,
+    variables,
+)
+from machine import ROOT
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -210,54 +141,6 @@ def test_what_keeps_running_is_probed(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("version", ["1.31", "latest"])
-def test_manifests_are_what_kubernetes_takes(engine: str, version: str) -> None:
-    """Kills: a key that is misspelt, and that a cluster would leave out or refuse."""
-    try:
-        import kubernetes_validate as kubernetes
-    except ImportError:
-        required("kubernetes-validate is not installed")
-    version = kubernetes.latest_version() if version == "latest" else version
-    own = [one for one in documents(engine) if one["kind"] != "FlinkDeployment"]
-    assert {one["kind"] for one in own} >= {"ConfigMap", "CronJob", "NetworkPolicy"}
-    for document in own:
-        kubernetes.validate(document, version, strict=True)
-    broken = of_kind(engine, "CronJob") | {"spec": {"concurencyPolicy": "Forbid"}}
-    with pytest.raises(kubernetes.ValidationError):
-        kubernetes.validate(broken, version, strict=True)
-
-
-def strict(schema: Any) -> Any:
-    """A schema of a custom resource that takes no key which it does not name."""
-    if isinstance(schema, list):
-        return [strict(one) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    found = {name: strict(value) for name, value in schema.items()}
-    if "properties" in found and "x-kubernetes-preserve-unknown-fields" not in found:
-        found.setdefault("additionalProperties", False)
-    if found.get("x-kubernetes-int-or-string"):
-        found.pop("type", None)
-    return found
-
-
-def test_flinks_manifest_is_what_its_operator_takes() -> None:
-    """Kills: a key that Flink's operator does not know; by the schema of its own release."""
-    if not OPERATOR.exists():
-        required(f"{OPERATOR} is missing; `make flink-operator` brings it")
-    with zipfile.ZipFile(OPERATOR) as jar:
-        text = jar.read("META-INF/fabric8/flinkdeployments.flink.apache.org-v1.yml")
-    (version,) = YAML(typ="safe").load(text)["spec"]["versions"]
-    assert version["name"] == "v1beta1"
-    fields = strict(version["schema"]["openAPIV3Schema"]["properties"]["spec"])
-    wanted = of_kind("flink", "FlinkDeployment")["spec"]
-    jsonschema.Draft7Validator(fields).validate(wanted)
-    for broken in (wanted | {"flinkVersion": "v0_9"}, wanted | {"taskManagers": {}}):
-        with pytest.raises(jsonschema.ValidationError):
-            jsonschema.Draft7Validator(fields).validate(broken)
-
-
-@pytest.mark.parametrize("engine", ENGINES)
 def test_images_are_what_the_dockerfile_makes(engine: str) -> None:
     text = (DEPLOY / f"{engine}.Dockerfile").read_text()
     (image,) = re.findall(r"-t (\S+) \.", text)
@@ -357,29 +240,6 @@ def test_an_executor_gets_what_its_worker_offers() -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_the_launcher_waits_for_the_cluster(engine: str) -> None:
-    """The init container's own command, which ends once somebody listens."""
-    pod = pods_of(engine)["launcher"]["spec"]
-    (container,) = pod["initContainers"]
-    text = " ".join(container["args"])
-    host, port = re.findall(r"/dev/tcp/([\w-]+)/(\d+)'", text)[0]
-    options = pod["containers"][0]["args"]
-    assert any(re.fullmatch(rf"--\w+=(spark://)?{host}:{port}", option) for option in options)
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        there = text.replace(f"/{host}/{port}'", f"/127.0.0.1/{listener.getsockname()[1]}'")
-        waiting = subprocess.Popen([*container["command"], there])
-        try:
-            time.sleep(1)
-            assert waiting.poll() is None
-            listener.listen()
-            assert waiting.wait(timeout=30) == 0
-        finally:
-            waiting.kill()
-            waiting.wait()
-
-
-@pytest.mark.parametrize("engine", ENGINES)
 def test_bad_input_alone_is_not_tried_again(engine: str) -> None:
     job = of_kind(engine, "CronJob")["spec"]["jobTemplate"]["spec"]
     assert job["backoffLimit"] > 0
@@ -400,97 +260,6 @@ def test_a_schedule_neither_overlaps_nor_runs_for_ever(engine: str) -> None:
     assert script["data"]["release.sh"] == (DEPLOY / "base" / "release.sh").read_text()
     volumes = pods_of(engine)["launcher"]["spec"]["volumes"]
     assert {"configMap": {"name": script["metadata"]["name"]}, "name": "scripts"} in volumes
-
-
-def launched(workspace: Workspace, job: str) -> subprocess.CompletedProcess[str]:
-    """Run the launcher's own command as a job of this name; /spec is the workspace."""
-    (container,) = pods_of("spark")["launcher"]["spec"]["containers"]
-    *bash, script = container["command"]
-    text = (DEPLOY / "base" / PurePosixPath(script).name).read_text()
-    place = workspace.folder / "release.sh"
-    place.write_text(text.replace("/spec/", f"{workspace.folder}/"))
-    path = f"{Path(workspace.command()[0]).parent}:{os.environ['PATH']}"
-    return subprocess.run(
-        [*bash, str(place)],
-        env=workspace.environment | {"JOB_NAME": job, "PATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-@pytest.mark.slow
-def test_all_tries_of_a_job_make_one_release(workspace: Workspace) -> None:
-    # Kills: a retry that is named by the day on which it runs, which would be a second release.
-    own = {"input.path": f"{workspace.input}/corpus.jsonl"}
-    vocabulary = {"public": f"{workspace.folder}/vocabulary.txt"}
-    output = workspace.folder / "released"
-    named = {"release": "all-INTERVAL", "output": f"{output}/INTERVAL"}
-    workspace.spec(own | named | {"mechanism.vocabulary": vocabulary})
-    minutes = 29_384_640  # since 1970, as the CronJob's controller names its jobs
-    for job in (minutes, minutes, "2026-10-01"):
-        done = launched(workspace, f"quietcorpus-release-{job}")
-        assert done.returncode == 0, done.stderr
-    assert sorted(path.name for path in output.iterdir()) == ["2025-11-14", "2026-10-01"]
-    assert workspace.card(output / "2025-11-14")["release"] == "all-2025-11-14"
-    workspace.spec(own | named | {"mechanism.epsilon": -1})
-    assert launched(workspace, "quietcorpus-release-2026-10-02").returncode == 2
-
-
-# Keeps secrets in files, and has of kubectl what the script asks for.
-KUBECTL = """#!/usr/bin/env bash
-set -euo pipefail
-echo "$@" >> calls
-case "$1 $2" in
-  "get secret") [ ! -f "secret-$3" ] || base64 --wrap=0 "secret-$3" ;;
-  "create secret")
-    [[ "$*" != *--dry-run=client* ]] || { echo "$4"; exit 0; }
-    [ ! -f "secret-$4" ] || { echo "already exists" >&2; exit 1; }
-    source="${5#--from-file=master-key=}"
-    cp "$source" "secret-$4" ;;
-  "apply --server-side") cat > applied ;;
-  *) exit 64 ;;
-esac
-"""
-
-
-def test_secrets_can_be_made_again(tmp_path: Path) -> None:
-    # Kills: a second run that fails, and one that replaces the key under a release. A stand-in
-    # takes kubectl's place.
-    (tmp_path / "kubectl").write_text(KUBECTL)
-    (tmp_path / "kubectl").chmod(0o700)
-    (tmp_path / "storage.env").write_text("AWS_ACCESS_KEY_ID=x\n")
-
-    def run(key: str) -> subprocess.CompletedProcess[str]:
-        (tmp_path / "key").write_text(f"{key}\n")
-        return subprocess.run(
-            [DEPLOY / "secrets.sh", "key", "storage.env"],
-            cwd=tmp_path,
-            env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    for _ in range(2):
-        done = run(MASTER_KEY)
-        assert done.returncode == 0, done.stderr
-        assert (tmp_path / "applied").read_text() == "quietcorpus-storage\n"
-        (tmp_path / "applied").unlink()
-    done = run(OTHER_KEY)
-    assert done.returncode == 1
-    assert "quietcorpus-master-key holds another key" in done.stderr
-    assert (tmp_path / "secret-quietcorpus-master-key").read_text() == f"{MASTER_KEY}\n"
-    assert not (tmp_path / "applied").exists()
-    said = (tmp_path / "calls").read_text() + done.stdout + done.stderr
-    assert MASTER_KEY not in said
-    assert OTHER_KEY not in said
-
-
-def test_flinks_image_has_what_its_entry_point_calls() -> None:
-    # Kills: `envsubst` and jemalloc, which Flink's own image has and Python's lacks.
-    text = (DEPLOY / "flink.Dockerfile").read_text()
-    assert re.search(r"apt-get install .* gettext-base libjemalloc-dev", text)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
