@@ -62,7 +62,7 @@ class PublicTextsMechanism(Mechanism):
             {
                 layout.RESAMPLED: FileFormat(
                     f"a corpus of {self.resample:,} rows, or of none if no text stands out: every "
-                    f"text as often as its weight says, one less or one more{own}, in random order",
+                    f"text as often as its weight says, rounded down or up{own}, in random order",
                     ("id", *label, "text"),
                 )
             }

@@ -238,6 +238,7 @@ def _places(voting: Voting, chosen: np.ndarray) -> dict[str, pa.Array]:
 
 
 def _columns(voting: Voting, strata: np.ndarray, numbers: np.ndarray) -> dict[str, pa.Array]:
+    """Return the columns that name texts, one or more times each, by stratum and number."""
     columns = {"id": pa.array(numbers, pa.int64())}
     if voting.strata:
         labels = pa.array(voting.strata.labels, pa.string())
