@@ -99,7 +99,7 @@ class _AddNoise(beam.DoFn):
         self._key = key
         self._splits = splits
 
-    def setup(self) -> None:
+    def start_bundle(self) -> None:
         self._release_key: ReleaseKey = self._key()
 
     @redacted

@@ -137,7 +137,7 @@ class _CountDocuments(beam.DoFn):
         self._key = key
         self._progress = Progress("vocabulary")
 
-    def setup(self) -> None:
+    def start_bundle(self) -> None:
         self._key()  # refuses a worker whose code differs, and may count otherwise
 
     @redacted
@@ -167,7 +167,7 @@ class _Select(beam.DoFn):
         self._parameters = parameters
         self._parts = parts
 
-    def setup(self) -> None:
+    def start_bundle(self) -> None:
         self._stream: Keystream = self._key().stage(
             "vocabulary",
             1,

@@ -156,7 +156,7 @@ class _Candidates:
 def selected(selection: Any, parameters: dict[str, Value]) -> Any:
     """The terms that are selected of a hundred, by sums around the threshold."""
     select = vocabulary._Select(selection, lambda: KEY, parameters, 1)
-    select.setup()
+    select.start_bundle()
     sums = {f"t{n}": selection.threshold for n in range(100)}
     return sorted(
         term for bucket in bucketed(sums, 0) for _, own in select.process(bucket) for term in own
