@@ -81,12 +81,12 @@ class Privatizer:
         if "://" in folder:
             raise InputError(f"index: {folder} is no folder of this machine; fetch the index first")
         chosen = WordMechanism(mechanism)
-        self._parameters = WordsParameters(
+        parameters = WordsParameters(
             chosen, exact(epsilon), per, out_of_vocabulary, LocalIndex.resolve(folder)
         )
-        self._index = self._parameters.index.open(*parts_read(chosen))
-        self.guarantee = self._parameters.guarantee(self._index)
-        self._words = WordPrivatizer(self._parameters, self._index, ReleaseKey.fresh())
+        opened = parameters.index.open(*parts_read(chosen))
+        self.guarantee = parameters.guarantee(opened)
+        self._words = WordPrivatizer(parameters, opened, ReleaseKey.fresh())
 
     def release(self, texts: Sequence[str]) -> list[str]:
         """Return each text with its words replaced, joined by single spaces.

@@ -15,7 +15,7 @@ METRICS, EVENTS = "/v1/metrics", "/api/v1/lineage"
 
 
 class Collector:
-    """What was sent to a server.
+    """The requests to a server.
 
     Attributes:
         port: the server's port.
@@ -33,7 +33,7 @@ class Collector:
 
     @property
     def environment(self) -> dict[str, str | None]:
-        """What asks for metrics and events."""
+        """The variables that ask for metrics and events."""
         url = f"http://127.0.0.1:{self.port}"
         return {"OTEL_EXPORTER_OTLP_ENDPOINT": url, "OPENLINEAGE_URL": url}
 

@@ -24,6 +24,7 @@ from public_candidates import PUBLIC_TEXTS, build_candidates
 from public_pools import TOPICS, make_pool, texts_on
 from ruamel.yaml import YAML
 from s3_server import WEED, S3Server
+from small_specs import spec_of
 
 COMMAND = str(Path(sys.executable).with_name("quietcorpus"))
 TERMS = ["alpha", "beta", "delta", "gamma", "hello", "island", "quiet", "world"]
@@ -82,18 +83,7 @@ class Workspace:
 
     def spec(self, changes: Mapping[str, Any] | None = None, name: str = "spec.yaml") -> Path:
         """Write a spec: a small bag of words, but for `changes` by dotted key (... removes)."""
-        content: dict[str, Any] = {
-            "release": "test",
-            "input": {"path": "input/corpus.jsonl"},
-            "output": "released/out",
-            "mechanism": {
-                "kind": "bag-of-words",
-                "precision": 2,
-                "epsilon": 4,
-                "vocabulary": {"public": "vocabulary.txt"},
-                "compression": {"method": "none"},
-            },
-        }
+        content = spec_of()
         for dotted, value in (changes or {}).items():
             *parents, last = dotted.split(".")
             place = content

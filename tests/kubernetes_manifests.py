@@ -20,7 +20,7 @@ OURS = {"part-of": "quietcorpus"}
 
 @functools.cache
 def rendered(engine: str) -> str:
-    """What kustomize makes of an overlay."""
+    """The manifests that kustomize makes of an overlay."""
     if not KUSTOMIZE.exists():
         required(f"{KUSTOMIZE} is missing; `make kustomize` brings it")
     command = [str(KUSTOMIZE), "build", str(DEPLOY / engine)]

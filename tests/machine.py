@@ -63,7 +63,7 @@ def namesakes(folder: Path) -> dict[str, str]:
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """What git says in a repository, as an author of no name."""
+    """Run git in a repository, as an author of no name; its output."""
     command = ["git", *arguments]
     return subprocess.check_output(command, cwd=folder, env=os.environ | _AUTHOR, text=True).strip()
 

@@ -31,12 +31,12 @@ HALF_PUBLISHED = ("quietcorpus.pipelines.storage.stores", "create_exclusively", 
 """Where a release has uploaded its files, and neither README.md nor release.json."""
 
 
-def run_script(
-    workspace: Workspace, code: str, *arguments: str, seconds: float = 300
+def run_in(
+    workspace: Workspace, *command: str, seconds: float = 300
 ) -> subprocess.CompletedProcess[str]:
-    """Run a script in a workspace's folder and environment, for so long at most."""
+    """Run a command in a workspace's folder and environment, for so long at most."""
     return subprocess.run(
-        [sys.executable, "-c", code, *arguments],
+        command,
         cwd=workspace.folder,
         env=workspace.environment,
         capture_output=True,
@@ -44,6 +44,13 @@ def run_script(
         timeout=seconds,
         check=False,
     )
+
+
+def run_script(
+    workspace: Workspace, code: str, *arguments: str, seconds: float = 300
+) -> subprocess.CompletedProcess[str]:
+    """Run Python code likewise, with these arguments."""
+    return run_in(workspace, sys.executable, "-c", code, *arguments, seconds=seconds)
 
 
 def killed(workspace: Workspace, code: str, *arguments: str, seconds: float = 300) -> None:

@@ -1,4 +1,4 @@
-"""The content of a small spec, for calls of the API in a workspace's folder."""
+"""The content of a small spec, of a corpus and a vocabulary in a workspace's folder."""
 
 from __future__ import annotations
 

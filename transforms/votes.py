@@ -29,7 +29,8 @@ from quietcorpus.transforms.reading.sources import read
 from quietcorpus.transforms.shards import TALLIES, RejectLog, Seen, Tally
 from quietcorpus.transforms.vocabulary import KeySource
 
-_AT_ONCE = 128  # documents; fewer would leave more of the encoder's batches half empty
+AT_ONCE = 128
+"""Documents that vote together; fewer would leave more of the encoder's batches half empty."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,7 @@ class ReadVoters(beam.DoFn):
     def _parts(self, split: Split, seen: Seen) -> Iterator[Documents]:
         """Yield the documents, account for them, and write the log of those that are unreadable."""
         for documents in read(split, self._corpus):
-            for part in documents.parts(_AT_ONCE):
+            for part in documents.parts(AT_ONCE):
                 yield part
                 self._progress.count(part, 0)
             self._progress.count_rejects(documents)

@@ -17,9 +17,7 @@ from quietcorpus.transforms.artefacts.encoder import Encoder
 from quietcorpus.transforms.reading.documents import Documents
 from quietcorpus.transforms.users.users import NO_BUDGET
 from quietcorpus.transforms.users.votes import Share, UserVoting, joined
-from quietcorpus.transforms.votes import Voting
-
-_AT_ONCE = 128
+from quietcorpus.transforms.votes import AT_ONCE, Voting
 
 
 def votes_of_units(
@@ -70,7 +68,7 @@ def _of_users(
 
 def _parts(batches: Iterable[Documents]) -> Iterator[Documents]:
     for documents in batches:
-        yield from documents.parts(_AT_ONCE)
+        yield from documents.parts(AT_ONCE)
 
 
 def _stacked(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from machine import ROOT, wait_until
+from scripts import run_in
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -56,15 +57,7 @@ exec {" ".join(workspace.command())} "$@"
 
 def sh(workspace: Workspace, command: str) -> tuple[int, list[str]]:
     """Run a line as cron does; its exit code, and the lines that cron would send."""
-    done = subprocess.run(
-        ["sh", "-c", command],
-        cwd=workspace.folder,
-        env=workspace.environment,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_SECONDS,
-        check=False,
-    )
+    done = run_in(workspace, "sh", "-c", command, seconds=PATIENCE_SECONDS)
     return done.returncode, done.stdout.splitlines()
 
 

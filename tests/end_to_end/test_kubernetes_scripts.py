@@ -1,4 +1,4 @@
-"""What pods and operators run of deploy/kubernetes, run as processes."""
+"""The scripts of deploy/kubernetes that pods and operators run, as processes."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ AUDITS = (
 )
 RECORDS = ("FindRecords", "ReadAndAddRecords", "WithdrawTheProbe")
 UNTOLD = {("MakeReleases", "s3:AbortMultipartUpload")}
-"""What the server permits to everybody who may write."""
+"""Permitted by the server to everybody who may write."""
 # The command, to which every claim is stale.
 IMPATIENT = """
 import sys
@@ -116,7 +116,7 @@ def permitted(remote: Workspace, s3: S3Server) -> Callable[[Mapping[str, Any]], 
 
 
 def well(workspace: Workspace, *arguments: str) -> bool:
-    """Whether a command ends well, without a warning."""
+    """Run a command; return that it ends well, without a warning."""
     done = workspace.run(*arguments)
     return done.returncode == 0 and "WARNING" not in done.stderr
 

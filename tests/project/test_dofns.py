@@ -1,4 +1,4 @@
-"""What holds for all DoFns of the product."""
+"""Rules for all DoFns of the product."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What images are made of: locked requirements, named bases, labels, and no root. None is built."""
+"""Images: locked requirements, named bases, labels, and no root. None is built."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ PARTS = ("beam-runners-spark-3", "beam-runners-flink-1.19", "beam-runners-java-j
 
 
 def has_part(part: str, version: str) -> bool:
-    """Whether the registry has a part in a version; `-U` asks again for what was not there."""
+    """Ask the registry for a part in a version; `-U` asks again for one that was not there."""
     artefact = f"org.apache.beam:{part}:{version}:pom"
     done = subprocess.run(
         [

@@ -1,4 +1,4 @@
-"""What tests of the API share."""
+"""A workspace for tests of the API."""
 
 from __future__ import annotations
 

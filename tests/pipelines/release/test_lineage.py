@@ -1,4 +1,4 @@
-"""What asks for lineage, and how places are called in it.
+"""The settings that ask for lineage, and the names of places in it.
 
 `tests/end_to_end/test_observed.py` has what is sent.
 """

@@ -1,4 +1,4 @@
-"""What asks for metrics; `tests/end_to_end/test_observed.py` has what is sent."""
+"""The variables that ask for metrics; `tests/end_to_end/test_observed.py` has what is sent."""
 
 from __future__ import annotations
 
