@@ -341,7 +341,7 @@ def test_votes_held_are_handed_over_now_and_then(
     own, key = voting(PLANS, nearest=2), ReleaseKey.fresh()
     expected = exact(records, tmp_path, monkeypatch, own, key)
     monkeypatch.setattr(module, "_VOTES_HELD", 0)
-    monkeypatch.setattr("quietcorpus.transforms.votes._AT_ONCE", 7)
+    monkeypatch.setattr("quietcorpus.transforms.votes.AT_ONCE", 7)
     np.testing.assert_array_equal(exact(records, tmp_path, monkeypatch, own, key), expected)
 
 
