@@ -16,13 +16,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 from quietcorpus.pipelines.ledger.records import digest
 from quietcorpus.pipelines.storage import places, stores
-from quietcorpus.transforms.errors import InputError, Unavailable
-from quietcorpus.transforms.outages import status_of
+from quietcorpus.transforms.errors import InputError, Unavailable, blamed, client_errors
+from quietcorpus.transforms.outages import outage, status_of
 
 FOLDER = "identifiers"
 _NAME = re.compile(r"([0-9]{8})\.(json|sha256)")
 _AT_ONCE = 16
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+_UNREADABLE = "cannot be read; check the path and the permissions"
 _REFUSED = (errno.EACCES, errno.EROFS, errno.EPERM)
 
 
@@ -71,7 +72,7 @@ class Journal:
     def append(self, content: bytes) -> bool:
         """Add the next record; return False if another writer was first."""
         self._seal_last()
-        if not self._create(f"{len(self.contents):08d}.json", content):
+        if not create(self.uri, f"{len(self.contents):08d}.json", content):
             return False
         self.contents.append(content)
         self._seal_last()
@@ -83,7 +84,7 @@ class Journal:
         if number < self._sealed:
             return
         content, seal = self.contents[number], self._seal(number)
-        if seal is None and not self._create(f"{number:08d}.sha256", _sealing(number, content)):
+        if seal is None and not create(self.uri, f"{number:08d}.sha256", _sealing(number, content)):
             seal = self._seal(number)  # another writer was first
         self._check_seal(number, content, seal, last=seal is None)
         self._sealed = number + 1
@@ -113,7 +114,8 @@ class Journal:
                 return []
             except OSError as error:
                 raise self._unreadable(error) from None
-        return stores.names(self.uri)
+        with client_errors(f"ledger: {self.uri}", _UNREADABLE):
+            return stores.names(self.uri)
 
     def _record(self, number: int) -> bytes | None:
         return self._read(f"{number:08d}.json")
@@ -123,7 +125,8 @@ class Journal:
 
     def _read(self, name: str) -> bytes | None:
         if not places.is_local(self.uri):
-            found = stores.read(f"{self.uri}/{name}")
+            with client_errors(f"ledger: {self.uri}", _UNREADABLE):
+                found = stores.read(f"{self.uri}/{name}")
             return None if found is None else found[0]
         try:
             with open(f"{self.uri}/{name}", "rb") as stream:
@@ -139,31 +142,37 @@ class Journal:
         reason = os.strerror(error.errno) if error.errno else type(error).__name__
         return InputError(f"ledger: {self.uri} cannot be read ({reason}); check the path")
 
-    def _create(self, name: str, content: bytes) -> bool:
-        """Create an object; return False if it exists. Raises InputError without write access."""
-        uri = f"{self.uri}/{name}"
-        try:
-            if places.is_local(self.uri):
-                return create_file(self.uri, name, content)
-            return stores.create_exclusively(uri, content)
-        except OSError as error:
-            if error.errno in _REFUSED:
-                raise InputError(
-                    f"ledger: {self.uri} cannot be written to; check the permissions"
-                ) from None
-            raise
-        except (InputError, Unavailable):
-            raise
-        except Exception as error:  # every object store's client has exceptions of its own
-            if status_of(error) in (401, 403):
-                raise InputError(
-                    f"ledger: the credentials do not permit to write to {self.uri}"
-                ) from None
-            raise
-
 
 def _sealing(number: int, content: bytes) -> bytes:
     return f"{digest(content)}  {number:08d}.json\n".encode()
+
+
+def create(folder: str, name: str, content: bytes) -> bool:
+    """Create an object of a ledger; return False if it exists.
+
+    Raises InputError without write access, and StoreUnavailable where the store is out of order:
+    the object may then appear nevertheless.
+    """
+    try:
+        if places.is_local(folder):
+            return create_file(folder, name, content)
+        return stores.create_exclusively(f"{folder}/{name}", content)
+    except OSError as error:
+        if error.errno in _REFUSED:
+            raise InputError(
+                f"ledger: {folder} cannot be written to; check the permissions"
+            ) from None
+        raise
+    except (InputError, Unavailable):
+        raise
+    except Exception as error:  # every object store's client has exceptions of its own
+        if status_of(error) in (401, 403):
+            raise InputError(
+                f"ledger: the credentials do not permit to write to {folder}"
+            ) from None
+        if outage(error):
+            raise blamed(error, f"ledger: {folder}", "cannot be written to") from None
+        raise
 
 
 def create_file(folder: str, name: str, content: bytes) -> bool:

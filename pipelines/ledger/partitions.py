@@ -8,9 +8,11 @@ import posixpath
 
 import numpy as np
 
-from quietcorpus.pipelines.ledger.journal import FOLDER, Damaged, create_file
+from quietcorpus.pipelines.ledger.journal import FOLDER, Damaged, create
 from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage import places, stores
+from quietcorpus.pipelines.storage import places
+from quietcorpus.transforms.errors import blamed
+from quietcorpus.transforms.outages import outage
 from quietcorpus.transforms.reading.identifiers import DIGEST
 
 
@@ -31,9 +33,7 @@ class Partitions:
         uri = self._uri(reservation, digest)
         if places.is_local(uri):
             os.makedirs(self._folder, exist_ok=True)
-            create_file(*posixpath.split(uri), content)
-        else:
-            stores.create_exclusively(uri, content)
+        create(*posixpath.split(uri), content)
         return digest
 
     def shared(self, reservation: int, digest: str, identifiers: bytes) -> int:
@@ -49,7 +49,9 @@ class Partitions:
         uri = self._uri(reservation, digest)
         try:
             content = storage.read_bytes(uri)
-        except Exception:  # every object store's client has exceptions of its own
+        except Exception as error:  # every object store's client has exceptions of its own
+            if outage(error):
+                raise blamed(error, f"ledger: {uri}", "cannot be read") from None
             content = b""
         if hashlib.sha256(content).hexdigest() != digest:
             raise Damaged(f"{uri} is missing, or not the file that was recorded")

@@ -17,6 +17,7 @@ from s3_server import BUCKET
 
 import quietcorpus as qc
 from quietcorpus.pipelines.environment import patience
+from quietcorpus.pipelines.ledger.partitions import Partitions
 from quietcorpus.places import process_restored
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.errors import StoreUnavailable
@@ -126,6 +127,30 @@ def test_a_verification_whose_store_fails(here: Workspace, proxy: Proxy) -> None
             qc.verify("s3://corpus/made")
     proxy.refused = re.compile("(?!)")
     assert qc.verify("s3://corpus/made").counts.documents == 20
+
+
+def test_a_ledger_whose_store_fails(here: Workspace, proxy: Proxy) -> None:
+    # Kills: an error of the store's client, which no caller knows; a ledger that an outage damages.
+    cap = {"definition": "limited-precision", "precision": 2, "epsilon": 10, "delta": 1e-6}
+    caps = {"corpus": "s3://corpus/in", "caps": [cap]}
+    qc.ledger.init("s3://corpus/ledger", caps)
+    partitions = Partitions("s3://corpus/ledger")
+    digest = partitions.keep(1, b"16 bytes of each" * 2)
+    attempts: dict[str, Callable[[], object]] = {
+        r"GET /corpus\?(?!.*max-keys)": lambda: qc.ledger.show("s3://corpus/ledger"),
+        r"/ledger/00000000\.json": lambda: qc.ledger.history("s3://corpus/ledger"),
+        r"/ledger/00000000\.sha256": lambda: qc.ledger.verify("s3://corpus/ledger"),
+        "PUT /corpus/other": lambda: qc.ledger.init("s3://corpus/other", caps),
+        "PUT /corpus/ledger/identifiers": lambda: partitions.keep(2, b"16 bytes of one."),
+        "/ledger/identifiers/": lambda: partitions.read(1, digest),
+    }
+    for pattern, attempt in attempts.items():
+        proxy.refused, proxy.status = re.compile(pattern), FAILING
+        with process_restored(), pytest.raises(StoreUnavailable, match=r"^ledger: s3://corpus/"):
+            attempt()
+    proxy.refused = re.compile("(?!)")
+    with process_restored():
+        assert partitions.read(1, digest) == b"16 bytes of each" * 2
 
 
 def test_an_outage_in_the_middle_of_a_file(here: Workspace, s3: S3Server, proxy: Proxy) -> None:
