@@ -1,4 +1,4 @@
-"""What tests share that is no fixture: what a machine has or lacks, ports, processes, keys."""
+"""Helpers of tests that are no fixtures: a machine's equipment, ports, processes, keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What evaluations found, as `evaluation.json` holds it: made up, and like the real thing."""
+"""Findings of evaluations, as `evaluation.json` holds them: invented, and like real ones."""
 
 from __future__ import annotations
 

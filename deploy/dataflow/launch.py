@@ -22,10 +22,10 @@ from quietcorpus.pipelines.environment.credentials import refuse_in_options
 from quietcorpus.transforms.errors import InputError
 
 OWN = ("spec", "job_name", "template_location", "staging_location")
-"""What is the launching job's alone."""
+"""Options of the launching job alone."""
 
 WORKERS = ("max_num_workers", "num_workers")
-"""What is the release's job's alone; the launching job has one worker."""
+"""Options of the release's job alone; the launching job has one worker."""
 
 
 class Release(beam.DoFn):

@@ -1,4 +1,4 @@
-"""What is wrong with a cluster is said in one line. Spark runs inside the job server here."""
+"""Errors of a cluster, one line each. Spark runs inside the job server here."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def both(
 
 
 LATE = "holds a release already", "appeared meanwhile; name another place"
-"""What a run says that comes when the other has published."""
+"""The message of a run that comes when the other has published."""
 
 
 def test_of_two_different_runs_one_publishes(

@@ -1,4 +1,4 @@
-"""What `quietcorpus evaluate` refuses: one line each, exit code 2, and no report."""
+"""Bad input of `quietcorpus evaluate`: one line each, exit code 2, and no report."""
 
 from __future__ import annotations
 

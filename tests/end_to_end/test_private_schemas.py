@@ -1,4 +1,4 @@
-"""What looks like a column name may be private text; errors never quote it."""
+"""Errors never quote an apparent column name, which may be private text."""
 
 from __future__ import annotations
 

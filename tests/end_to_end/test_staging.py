@@ -1,4 +1,4 @@
-"""What lies beside the output before a release is published: nothing that anybody can read."""
+"""Nobody can read what lies beside the output before a release is published."""
 
 from __future__ import annotations
 

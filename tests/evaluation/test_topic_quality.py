@@ -99,7 +99,7 @@ def test_coherence_is_gensims(rows: np.ndarray) -> None:
 
 
 class _Names(dict[int, str]):
-    """What gensim asks of a dictionary."""
+    """The part of a dictionary that gensim needs."""
 
     @property
     def token2id(self) -> dict[str, int]:

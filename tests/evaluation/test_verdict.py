@@ -1,4 +1,4 @@
-"""What is read first of an evaluation."""
+"""The verdict, which is read first of an evaluation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of words, against counts that follow the definitions word by word."""
+"""The fates of words, against counts that follow the definitions word by word."""
 
 from __future__ import annotations
 

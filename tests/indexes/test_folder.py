@@ -1,4 +1,4 @@
-"""What every artefact's folder is held to, whatever lies in it."""
+"""The rules for every artefact's folder, whatever lies in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is built of this repository, and what of it runs once it is installed."""
+"""The sdist and the wheel, their content, and their commands once they are installed."""
 
 from __future__ import annotations
 

@@ -238,7 +238,7 @@ def voters() -> Audits:
 TEAMS = {"tin": Fraction(1, 100), "silver": Fraction(1), "gold": Fraction(2)}
 NORMS = GroupNorms.solved(TEAMS, DELTA)
 PROMISED = UserPrivacy(max(NORMS.spent.values()), DELTA, tuple(NORMS.spent.items()))
-"""What the norms of three teams cost, before any fault."""
+"""The cost of the norms of three teams, before any fault."""
 
 
 def voting_users() -> Audits:

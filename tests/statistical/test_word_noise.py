@@ -35,7 +35,7 @@ TAIL = 5e-4
 
 
 class Sample:
-    """What the tests need of n noise vectors, a chunk of whole documents at a time."""
+    """The statistics of n noise vectors for the tests, a chunk of whole documents at a time."""
 
     def __init__(self, chunks: Iterator[np.ndarray]) -> None:
         radii, ends, words, documents = [], [], [], []

@@ -1,4 +1,4 @@
-"""What the report's plots draw: every figure where its number is."""
+"""The report's plots draw every figure where its number is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the report makes of numbers, intervals and names."""
+"""Numbers, intervals and names in the words of the report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is forked from the launcher is not aborted by gRPC's threads."""
+"""gRPC's threads do not abort processes that are forked from the launcher."""
 
 from __future__ import annotations
 

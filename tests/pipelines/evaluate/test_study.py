@@ -1,4 +1,4 @@
-"""What attacks on documents are given."""
+"""The input of attacks on documents."""
 
 from __future__ import annotations
 

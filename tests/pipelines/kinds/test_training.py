@@ -1,4 +1,4 @@
-"""What a training is known by, which goes through Ray's store in the clear."""
+"""The digest of a training, which goes through Ray's store in the clear."""
 
 from __future__ import annotations
 

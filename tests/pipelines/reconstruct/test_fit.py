@@ -33,7 +33,7 @@ class File(NamedTuple):
 
 
 class Source:
-    """What parts need of a release: noisy counts of some files, one without rows."""
+    """A release as its parts need it: noisy counts of some files, one without rows."""
 
     size = BINS
 

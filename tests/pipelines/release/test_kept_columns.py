@@ -1,4 +1,4 @@
-"""What kept columns give away: a copy of the text is refused, whatever it is called."""
+"""Kept columns: a copy of the text is refused, whatever it is called."""
 
 from __future__ import annotations
 

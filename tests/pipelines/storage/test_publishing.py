@@ -1,4 +1,4 @@
-"""How a release appears: whole or not at all."""
+"""A release appears whole or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run says while it goes on: a bar, or lines of the log."""
+"""The progress of a run: a bar, or lines of the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the draws of a sentence-private release depend on, and what they do not.
+"""The draws of a sentence-private release: what they depend on, and what they do not.
 
 Statistical checks reject a correct implementation with probability ALPHA at most. At a tiny epsilon
 each of 8 candidates is drawn with probability 1/8 but for 1e-4 of it, whatever the document was;

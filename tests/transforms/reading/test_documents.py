@@ -1,4 +1,4 @@
-"""What tells a corpus from any other: where its files are, and how they are now."""
+"""The identity of a corpus: where its files are, and how they are now."""
 
 from __future__ import annotations
 
