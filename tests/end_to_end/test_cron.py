@@ -124,6 +124,7 @@ def test_what_may_pass_is_tried_again(
     assert len(calls(folder)) == tries
 
 
+@pytest.mark.slow
 def test_a_cap_is_told_before_it_is_reached(workspace: Workspace, folder: Path) -> None:
     # Kills: a budget of which nobody hears until it is used up.
     cap = "{definition: limited-precision, precision: 2, epsilon: 5, delta: 1.0e-6}"
@@ -140,6 +141,7 @@ def test_a_cap_is_told_before_it_is_reached(workspace: Workspace, folder: Path) 
     assert len(calls(folder)) == 3
 
 
+@pytest.mark.slow
 def test_a_backfill_is_planned_before_it_begins(workspace: Workspace, folder: Path) -> None:
     # Kills: a recipe that renders no spec, or that reserves what it plans.
     cap = "{definition: limited-precision, precision: 2, epsilon: 10, delta: 1.0e-6}"

@@ -195,7 +195,7 @@ def test_a_plan_and_an_audit_of_an_artefact_in_the_store(remote: Workspace) -> N
     # process that another command has warmed up would not show.
     caps = "[{definition: limited-precision, precision: 2, epsilon: 9}]"
     (remote.folder / "caps.yaml").write_text(f"corpus: s3://corpus/in\ncaps: {caps}\n")
-    assert remote.run("ledger", "init", "ledger", "caps.yaml", fresh=True).returncode == 0
+    assert remote.run("ledger", "init", "ledger", "caps.yaml").returncode == 0
     changes = REMOTE | {"output": "s3://corpus/planned", "ledger": "ledger"}
     spec = str(remote.spec(changes))
     done = remote.run("ledger", "plan", spec, "--json", fresh=True)

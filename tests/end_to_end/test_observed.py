@@ -169,7 +169,15 @@ def test_a_run_that_nobody_asked_about_tells_nobody(
     assert collector.bodies == []
 
 
-@pytest.mark.parametrize("away", ["refuses", "is silent", "fails", "is not installed"])
+@pytest.mark.parametrize(
+    "away",
+    [
+        "refuses",
+        pytest.param("is silent", marks=pytest.mark.slow),  # seconds of patience
+        pytest.param("fails", marks=pytest.mark.slow),
+        "is not installed",
+    ],
+)
 def test_one_that_is_away_changes_nothing(
     workspace: Workspace, collector: Collector, away: str
 ) -> None:
