@@ -314,7 +314,7 @@ def test_a_cluster_conforms_and_keeps_secrets(
     driver.start()
     try:
         for kind in KINDS:
-            kept = [] if kind == "bags" else KEPT  # each stage starts workers anew by default
+            kept = [] if kind == "words" else KEPT  # each stage starts workers anew by default
             made = released(remote, s3, kind, cluster.name, *options, *kept)
             assert_conforms(made, reference[kind])
     finally:
