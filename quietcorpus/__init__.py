@@ -29,6 +29,7 @@ from quietcorpus.calibration import (
     search_report,
 )
 from quietcorpus.evidence import audit, evaluate
+from quietcorpus.proposal import propose_spec
 from quietcorpus.releases import reconstruct, release, release_claim, verify
 from quietcorpus.transforms.errors import CapReached, InputError, StageError, Unavailable
 
@@ -56,6 +57,7 @@ __all__ = [
     "calibrate_words",
     "evaluate",
     "ledger",
+    "propose_spec",
     "reconstruct",
     "release",
     "release_claim",

@@ -10,6 +10,7 @@ from quietcorpus.pipelines.cli.calibrate_sentences import calibrate_sentences
 from quietcorpus.pipelines.cli.calibrate_words import calibrate_words
 from quietcorpus.pipelines.cli.evaluate import evaluate
 from quietcorpus.pipelines.cli.index import index
+from quietcorpus.pipelines.cli.init import init
 from quietcorpus.pipelines.cli.ledger import ledger
 from quietcorpus.pipelines.cli.privatize import privatize
 from quietcorpus.pipelines.cli.release import reconstruct, release, release_claim, verify
@@ -37,12 +38,12 @@ def _show_version(context: click.Context, _: click.Parameter, asked: bool) -> No
 def main() -> None:
     """Release large private text corpora under differential privacy.
 
-    A YAML spec describes a release: `quietcorpus release` makes it, and `quietcorpus verify` checks
-    it. Releases of text need a word index, and releases of sentence embeddings need candidates;
-    `quietcorpus index` builds both. `quietcorpus calibrate` measures the effect of an epsilon on
-    public data. The exit code is 2 for bad input, with one line that says what to change, 3 for a
-    release that would pass a cap of its ledger, 130 for an interruption, and 1 for any other
-    failure. A failed run publishes nothing.
+    A YAML spec describes a release: `quietcorpus init` writes a first one, `quietcorpus release`
+    makes the release, and `quietcorpus verify` checks it. Releases of text need a word index, and
+    releases of sentence embeddings need candidates; `quietcorpus index` builds both. `quietcorpus
+    calibrate` measures the effect of an epsilon on public data. The exit code is 2 for bad input,
+    with one line that says what to change, 3 for a release that would pass a cap of its ledger, 130
+    for an interruption, and 1 for any other failure. A failed run publishes nothing.
 
     \b
     Environment:
@@ -60,6 +61,7 @@ def calibrate() -> None:
     """Measure the effect of an epsilon on public data, for each kind of release, before a run."""
 
 
+main.add_command(init)
 main.add_command(release)
 main.add_command(release_claim)
 main.add_command(verify)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +26,9 @@ from quietcorpus.transforms.reading.documents import (
 )
 
 _BUFFER_BYTES = 1 << 20
+_DAMAGED = (
+    "is not a readable Parquet file: it is truncated, damaged or of another format; write it again"
+)
 
 
 def plan(uri: str, corpus: Corpus) -> Plan:
@@ -83,19 +87,22 @@ def _is_plain(kind: pa.DataType) -> bool:
 def open_file(uri: str) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file anywhere; raises InputError if it is not one, or is truncated."""
     place = f"input.path: {uri}"
-    damaged = (
-        "is not a readable Parquet file: it is truncated, damaged or of another format; write it "
-        "again"
-    )
-    with client_errors(place, damaged):
+    with client_errors(place, _DAMAGED):
         raw = FileSystems.open(uri, compression_type=CompressionTypes.UNCOMPRESSED)
     with raw:
         try:
             # Pre-buffering would hold whole row groups.
             file = pq.ParquetFile(raw, pre_buffer=False, buffer_size=_BUFFER_BYTES)
         except (pa.ArrowInvalid, OSError) as error:
-            raise blamed(error, place, damaged) from None
+            raise blamed(error, place, _DAMAGED) from None
         yield file
+
+
+def first_records(uri: str, _: str, most: int) -> list[dict[str, Any]]:
+    """Return a file's first records, as `sources.first_records` does."""
+    with open_file(uri) as file, client_errors(f"input.path: {uri}", _DAMAGED):
+        batch = next(file.iter_batches(batch_size=most, use_threads=False), None)
+        return [] if batch is None else batch.to_pylist()
 
 
 def table_in(content: bytes, columns: Sequence[str] | None = None) -> pa.Table:

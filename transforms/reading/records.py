@@ -64,6 +64,23 @@ def columns_of(uri: str, name: str, wanted: Collection[str]) -> list[str] | None
     return list(found) or None
 
 
+def first_records(uri: str, name: str, most: int) -> list[dict[str, Any]]:
+    """Return a file's first records, as `sources.first_records` does, but for unreadable ones."""
+    with _opened(uri) as stream:
+        if name == "csv":
+            rows = _csv_body(_csv_rows(stream, uri))
+            header = next(rows, None) or []
+            whole = (row for row in rows if row is not None and len(row) == len(header))
+            return [dict(zip(header, row, strict=True)) for row in itertools.islice(whole, most)]
+        lines = itertools.islice(_lines(stream), most)
+        parse = _json_object if name == "json lines" else _text_object
+        found = []
+        for line in lines:
+            with contextlib.suppress(_Rejected):
+                found.append(parse(line))
+        return found
+
+
 def read(uri: str, name: str, corpus: Corpus) -> Iterator[Documents]:
     """Yield the documents of a file, in batches of at most 1,024 and about 32 MB of text."""
     records = {"json lines": _json_records, "csv": _csv_records, "text": _text_records}[name]
@@ -231,11 +248,12 @@ def _csv_records(stream: IO[bytes], corpus: Corpus, uri: str) -> Iterator[Record
     return _each(_csv_body(rows), parse)
 
 
-def _text_records(stream: IO[bytes], corpus: Corpus, _: str) -> Iterator[Record]:
-    def parse(line: bytes) -> Record:
-        try:
-            return line.rstrip(b"\r\n").decode(), {}
-        except UnicodeDecodeError:
-            raise _Rejected("the line is not valid UTF-8") from None
+def _text_object(line: bytes) -> dict[str, Any]:
+    try:
+        return {"text": line.rstrip(b"\r\n").decode()}
+    except UnicodeDecodeError:
+        raise _Rejected("the line is not valid UTF-8") from None
 
-    return _each(_lines(stream), parse)
+
+def _text_records(stream: IO[bytes], corpus: Corpus, _: str) -> Iterator[Record]:
+    return _each(_lines(stream), lambda line: (_text_object(line)["text"], {}))

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 from apache_beam.io.filesystem import BeamIOError, FileMetadata
@@ -133,6 +134,22 @@ def _plan_file(uri: str, corpus: Corpus) -> Plan:
                 raise InputError(missing_column(key, column, uri))
     schema = pa.schema([(column, pa.string()) for column in corpus.columns])
     return Plan([Split(uri, name)], schema)
+
+
+def first_records(pattern: str, most: int) -> list[dict[str, Any]]:
+    """Return the first records of a corpus's first file, each by column, as Python's values.
+
+    Lines of text are the column `text`. Raises InputError if there is none.
+    """
+    files = [metadata.path for metadata in _match(pattern) if not _is_empty(metadata)]
+    if not files:
+        raise InputError(f"input.path: {pattern} holds no documents: every file is empty")
+    name = file_format(files[0])
+    first = parquet_files.first_records if name == "parquet" else records.first_records
+    found = first(files[0], name, most)
+    if not found:
+        raise InputError(f"input.path: {files[0]} holds no records that can be read")
+    return found
 
 
 def read(split: Split, corpus: Corpus) -> Iterator[Documents]:

@@ -1,0 +1,74 @@
+"""`quietcorpus init`: a first spec for a corpus."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+import quietcorpus as qc
+from quietcorpus.pipelines.cli.command import command
+
+_WANTED = ("counts", "terms", "text", "document-vectors", "word-vectors")
+_PROTECTED = ("words", "sentences", "documents", "users")
+_OFFER = """What do you want to hand out?
+  counts            word counts of every document: topics, search, classification
+  terms             the frequent words of the corpus, with noisy counts
+  text              text that people can read
+  document-vectors  a vector for every document: classification, search
+  word-vectors      a vector for every word"""
+
+
+def _ask(context: click.Context, option: click.Parameter, given: str | None) -> str:
+    """Ask for what was not given, where a person can answer."""
+    if given is not None:
+        return given
+    if not sys.stdin.isatty():
+        raise click.MissingParameter(ctx=context, param=option)
+    click.echo(_OFFER, err=True)
+    return str(click.prompt("Wanted", type=click.Choice(_WANTED), err=True))
+
+
+@command(short_help="Write a first spec for a corpus.", note="; nothing was written")
+@click.argument("corpus")
+@click.option(
+    "--want", type=click.Choice(_WANTED), callback=_ask, help="The content of the release."
+)
+@click.option(
+    "--protect",
+    type=click.Choice(_PROTECTED),
+    help="The unit that the guarantee hides. Only text leaves a choice: words, documents or users.",
+)
+@click.option("--text", help="The column of the texts; by default, the one with the most words.")
+@click.option("--id", help="A column that never repeats; by default, one that is named as an id.")
+@click.option("--user", help="The column that tells users; by default, one that is named so.")
+@click.option(
+    "--users", type=click.IntRange(2), help="The approximate number of users, a public figure."
+)
+@click.option("--label", help="A column to copy as it is: nothing protects it.")
+@click.option(
+    "--output",
+    default="spec.yaml",
+    show_default=True,
+    help="The file to write, which must not exist.",
+)
+def init(corpus: str, output: str, **given: Any) -> Iterator[str]:
+    """Write a first spec for CORPUS, a file or a glob, with the reasons beside its values.
+
+    The first thousand records are looked at, for their columns. What you want and whom you protect
+    decide the kind of release. Nothing of a record is printed or written but names of columns.
+
+    \b
+      quietcorpus init complaints.parquet --want counts --label product
+      quietcorpus init 'mail/*.jsonl' --want text --protect users --user sender --users 20000
+    """
+    if given["want"] == "text" and given["protect"] is None and sys.stdin.isatty():
+        choice = click.Choice(["words", "documents", "users"])
+        given["protect"] = click.prompt("Whom does the guarantee hide?", type=choice, err=True)
+    proposed = qc.propose_spec(corpus, output=output, **given)
+    yield f"spec      {output}: {proposed.kind}"
+    for step in proposed.before:
+        yield f"first     {step}"
+    yield f"then      quietcorpus release {output}"

@@ -1,0 +1,1 @@
+"""A first spec for a corpus, with the reasons beside its values."""

@@ -1,0 +1,350 @@
+"""A first spec: the kind that gives what is wanted, with each value's reason beside it."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import posixpath
+import re
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ruamel.yaml import YAML
+
+from quietcorpus.pipelines.init import columns
+from quietcorpus.pipelines.spec.loading import as_spec
+from quietcorpus.transforms.errors import InputError
+
+_COMMENT, _WIDTH = 31, 92
+_WORDS = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")  # of YAML, not strings
+
+
+class Wanted(StrEnum):
+    """The content of a release, as its reader names it."""
+
+    COUNTS = "counts"
+    TERMS = "terms"
+    TEXT = "text"
+    DOCUMENT_VECTORS = "document-vectors"
+    WORD_VECTORS = "word-vectors"
+
+
+class Protected(StrEnum):
+    """The unit that a guarantee hides."""
+
+    WORDS = "words"
+    SENTENCES = "sentences"
+    DOCUMENTS = "documents"
+    USERS = "users"
+
+
+PROTECTS: Mapping[Wanted, tuple[Protected, ...]] = {
+    Wanted.COUNTS: (Protected.WORDS,),
+    Wanted.TERMS: (Protected.WORDS,),
+    Wanted.TEXT: (Protected.WORDS, Protected.DOCUMENTS, Protected.USERS),
+    Wanted.DOCUMENT_VECTORS: (Protected.SENTENCES,),
+    Wanted.WORD_VECTORS: (Protected.USERS,),
+}
+"""The units that there is a kind of release for, by what is wanted."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The answers of a person, or guesses from the first records.
+
+    Attributes:
+        corpus: the path or the glob of the documents.
+        wanted: the content of the release.
+        protected: the unit that the guarantee hides.
+        text: the column of the texts.
+        id: a column that never repeats, or None.
+        user: the column of the users, where they are the unit.
+        users: their approximate number, a public figure, where they are the unit.
+        label: a column to copy as it is, or None.
+        labels: the columns that may be labels.
+        release: the release's id.
+    """
+
+    corpus: str
+    wanted: Wanted
+    protected: Protected
+    text: str
+    id: str | None = None
+    user: str | None = None
+    users: int | None = None
+    label: str | None = None
+    labels: tuple[str, ...] = ()
+    release: str = "release"
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A spec, and what it needs before it runs.
+
+    Attributes:
+        kind: the kind of release.
+        content: the YAML, with comments.
+        before: what makes what it needs, once, in order: commands, unless no command can.
+    """
+
+    kind: str
+    content: str
+    before: tuple[str, ...]
+
+
+def unit(wanted: Wanted, protected: Protected | None) -> Protected:
+    """Return the unit that is protected; raises InputError if there is no such kind of release."""
+    offered = PROTECTS[wanted]
+    if protected is None and len(offered) > 1:
+        raise InputError(f"protect: whom is {wanted} to protect? give one of {', '.join(offered)}")
+    chosen = protected or offered[0]
+    if chosen not in offered:
+        raise InputError(
+            f"protect: no kind of release gives {wanted} and protects {chosen}; give "
+            f"{' or '.join(offered)}, or want something else"
+        )
+    return chosen
+
+
+def answers(
+    corpus: str,
+    wanted: Wanted,
+    protected: Protected,
+    found: Sequence[columns.Column],
+    given: Mapping[str, str | None],
+    users: int | None,
+) -> Answers:
+    """Complete the given columns by guesses; raises InputError for one that is not there."""
+    names = [one.name for one in found]
+    for key, name in given.items():
+        if name is not None and name not in names:
+            listed = ", ".join(names[:20])
+            raise InputError(f"{key}: {corpus} has no column {name!r}; it has {listed}")
+    text = given.get("text") or columns.text_column(found)
+    of_users = protected is Protected.USERS
+    user = (given.get("user") or columns.user_column(found, text)) if of_users else None
+    if of_users and user is None:
+        raise InputError("user: no column is named as a user's; name the one that tells users")
+    if of_users and users is None:
+        raise InputError(
+            "users: give the approximate number of users, a public figure: it must not be counted "
+            "in the corpus"
+        )
+    return Answers(
+        corpus,
+        wanted,
+        protected,
+        text,
+        given.get("id") or columns.id_column(found, text),
+        user,
+        users if of_users else None,
+        given.get("label"),
+        tuple(columns.label_columns(found, text)),
+        _release_id(corpus),
+    )
+
+
+def propose(answers: Answers) -> Proposal:
+    """Write the spec; what it leaves to be made first has its command in `before`."""
+    kind, block, before = _MECHANISMS[answers.wanted, answers.protected](answers)
+    content = "\n".join([*_head(answers), "mechanism:", *(f"  {line}" for line in block), ""])
+    as_spec(YAML(typ="safe", pure=True).load(content))  # raises InputError, as a release would
+    return Proposal(kind, content, before)
+
+
+def _release_id(corpus: str) -> str:
+    stem = re.sub(r"[*?].*|\..*", "", posixpath.basename(corpus))
+    stem = stem or posixpath.basename(posixpath.dirname(corpus))
+    name = re.sub(r"[^A-Za-z0-9]+", "-", stem).strip("-").lower() or "corpus"
+    return f"{name}-{datetime.datetime.now(datetime.UTC):%Y-%m-%d}"
+
+
+def _quoted(value: str) -> str:
+    """Return a name or a path as YAML, in quotes unless it is plain."""
+    plain = re.fullmatch(r"[A-Za-z_/][\w/.-]*", value, re.ASCII) and value.lower() not in _WORDS
+    if plain:
+        return value
+    quoted = json.dumps(value, ensure_ascii=False)
+    return "".join(one if one.isprintable() else f"\\U{ord(one):08x}" for one in quoted)
+
+
+def _line(key: str, value: str, why: str) -> str:
+    indent = len(key) - len(key.lstrip())
+    return f"{key + ': ' + value:<{_COMMENT + indent}} # {why}"
+
+
+def _note(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent="# ", subsequent_indent="# ")
+
+
+def _head(answers: Answers) -> list[str]:
+    lines = [
+        "# A first spec. Read what stands beside each value before anything is released.",
+        _line("release", answers.release, "an id of its own"),
+        "input:",
+        f"  path: {_quoted(answers.corpus)}",
+    ]
+    if answers.text != "text":
+        lines.append(f"  text: {_quoted(answers.text)}")
+    if answers.id is not None and answers.user is None:
+        lines.append(
+            _line("  id", _quoted(answers.id), "compared, so that no document counts twice")
+        )
+    if answers.wanted in _OF_ROWS and answers.protected in _BY_ROW:
+        kept = f"[{_quoted(answers.label)}]" if answers.label else "[]"
+        lines.append(_line("  keep", kept, "columns copied as they are: NOTHING protects them"))
+        offered = [_quoted(name) for name in answers.labels if name != answers.label]
+        if offered:
+            lines.append(f"  # These may be labels to keep: {', '.join(offered)}")
+    return [*lines, f"output: releases/{answers.release}"]
+
+
+_OF_ROWS = (Wanted.COUNTS, Wanted.TEXT, Wanted.DOCUMENT_VECTORS)
+_BY_ROW = (Protected.WORDS, Protected.SENTENCES)
+_CHOSEN = (
+    "The words are chosen from the corpus, at a cost of their own. A public list costs nothing: "
+    "`vocabulary: {public: words.txt}`."
+)
+_Block = tuple[str, list[str], tuple[str, ...]]
+
+
+def _counts(_: Answers) -> _Block:
+    kind = "bag-of-words"
+    return (
+        kind,
+        [
+            _line("kind", kind, "noisy word counts of every document"),
+            _line("precision", "4", "N: hides 4 words added or removed, or 2 replaced"),
+            *_odds("2", "these words"),
+            *_note(_CHOSEN),
+            "vocabulary: {private: {epsilon: 0.5, delta: 1.0e-6}}",
+            *_note(
+                "Fewer bins than words leave less noise: with a public list, try `compression: "
+                "{method: frequency, size: 1000}` and `histogram_epsilon: 0.5`."
+            ),
+            "compression: {method: none}",
+        ],
+        (),
+    )
+
+
+def _terms(_: Answers) -> _Block:
+    return (
+        "histogram",
+        [
+            _line("kind", "histogram", "a noisy count of every word of the corpus"),
+            _line("precision", "10", "N: hides 10 words of a document, or 5 replaced"),
+            *_odds("1", "these words"),
+            *_note(_CHOSEN),
+            "vocabulary: {private: {epsilon: 1, delta: 1.0e-8}}",
+        ],
+        (),
+    )
+
+
+def _words(_: Answers) -> _Block:
+    return (
+        "words",
+        [
+            _line("kind", "words", "text, each word replaced by a nearby one"),
+            _line("mechanism", "madlib", "or brr, whose index is small"),
+            *_note(
+                "Per unit of distance: two words at distance d are told apart by a factor of at "
+                "most exp(epsilon * d), and the losses of a document's words add up. Calibrate it "
+                "on the index, which is public: `quietcorpus calibrate words index`."
+            ),
+            "epsilon: 10",
+            _line("index", "index", "word vectors of the corpus's language"),
+            _line("out_of_vocabulary", "drop", "or draw: a random word in its place"),
+        ],
+        ("quietcorpus index build glove.txt --output index --provenance public",),
+    )
+
+
+def _sentences(_: Answers) -> _Block:
+    return (
+        "sentence-embeddings",
+        [
+            _line("kind", "sentence-embeddings", "the embedding of a public document for each one"),
+            _line("mechanism", "deep-candidate", "draws it by how well it stands for the document"),
+            _line("utility", "similarity", "or the paper's: depth"),
+            *_note(
+                "Of one sentence: replacing it changes the probability of any outcome by a factor "
+                "of at most exp(10), which is 22,000; replacing two, by its square."
+            ),
+            "epsilon: 10",
+            _line("candidates", "candidates", "public documents like the corpus's"),
+        ],
+        (
+            "quietcorpus index build-candidates public.parquet --output candidates "
+            "--provenance public",
+        ),
+    )
+
+
+def _texts(answers: Answers) -> _Block:
+    many = "users" if answers.user else "documents"
+    whom = "all that one user wrote" if answers.user else "one document"
+    return (
+        "public-texts",
+        [
+            _line("kind", "public-texts", "public texts that the corpus is like, with weights"),
+            _line("pool", "pool", "public texts like the corpus's"),
+            *_of_users(answers),
+            *_odds("1", whom),
+            _line("delta", _delta(answers.users), f"well below 1 / {many}: the chance to fail"),
+            _line("nearest", "5", "the texts that a document votes for"),
+        ],
+        ("quietcorpus index build-pool public.parquet --output pool --provenance public",),
+    )
+
+
+def _vectors(answers: Answers) -> _Block:
+    return (
+        "word-embeddings",
+        [
+            _line("kind", "word-embeddings", "a vector for every word"),
+            _line("method", "cooccurrence", "or sgd: better with few users"),
+            *_of_users(answers),
+            *_odds("4", "all that one user wrote"),
+            _line("delta", _delta(answers.users), "well below 1 / users: the chance to fail"),
+            _line("vocabulary", "{public: words.txt}", "the words that have vectors, one a line"),
+            _line("dimensions", "50", "of the vectors"),
+        ],
+        ("write words.txt: a public list of words of the corpus's language, one a line",),
+    )
+
+
+def _of_users(answers: Answers) -> list[str]:
+    if answers.user is None:
+        return []
+    why = "approximate, and a public figure: do not count"
+    return [f"user: {_quoted(answers.user)}", _line("users", str(answers.users), why)]
+
+
+def _delta(users: int | None) -> str:
+    """Return a delta of at most a tenth of 1 / users, and of at most a millionth."""
+    return f"1.0e-{max(6, len(str(users or 0)) + 1)}"
+
+
+def _odds(epsilon: str, unit: str) -> list[str]:
+    """Return the line of an epsilon, and what it means for a reader's odds."""
+    factor = {"1": "2.7", "2": "7.4", "4": "55"}[epsilon]
+    meaning = (
+        f"Who finds it equally likely that the release is of a corpus with or without {unit} may "
+        f"find one of them {factor} times as likely afterwards: exp({epsilon}). Releases add up."
+    )
+    return [*_note(meaning), f"epsilon: {epsilon}"]
+
+
+_MECHANISMS: Mapping[tuple[Wanted, Protected], Callable[[Answers], _Block]] = {
+    (Wanted.COUNTS, Protected.WORDS): _counts,
+    (Wanted.TERMS, Protected.WORDS): _terms,
+    (Wanted.TEXT, Protected.WORDS): _words,
+    (Wanted.TEXT, Protected.DOCUMENTS): _texts,
+    (Wanted.TEXT, Protected.USERS): _texts,
+    (Wanted.DOCUMENT_VECTORS, Protected.SENTENCES): _sentences,
+    (Wanted.WORD_VECTORS, Protected.USERS): _vectors,
+}

@@ -1,0 +1,73 @@
+"""A first spec for a corpus, with the reasons beside its values: `quietcorpus init`."""
+
+from __future__ import annotations
+
+from os import fspath
+from typing import TYPE_CHECKING, Literal
+
+from quietcorpus.arguments import one_of, whole
+from quietcorpus.places import Place, absolute, process_restored
+
+if TYPE_CHECKING:
+    from quietcorpus.pipelines.init.proposal import Proposal
+
+
+@process_restored()
+def propose_spec(
+    corpus: Place,
+    *,
+    want: Literal["counts", "terms", "text", "document-vectors", "word-vectors"],
+    protect: Literal["words", "sentences", "documents", "users"] | None = None,
+    text: str | None = None,
+    id: str | None = None,
+    user: str | None = None,
+    users: int | None = None,
+    label: str | None = None,
+    output: Place | None = None,
+) -> Proposal:
+    """Propose a spec for a corpus; its first thousand records are looked at, for their columns.
+
+    What is wanted and what is protected decide the kind of release. Columns that are not given are
+    guessed. The spec holds nothing of the records but names of columns, and is valid; `before` has
+    the commands that make what it needs.
+
+    Args:
+        corpus: a file or a glob.
+        want: the content of the release.
+        protect: the unit that the guarantee hides; needed for text, and decided for all others.
+        text: the column of the texts; by default, the one with the most words.
+        id: a column that never repeats; by default, one that is named as an id.
+        user: the column that tells users; by default, one that is named so.
+        users: the approximate number of users, a public figure, where they are protected.
+        label: a column to copy as it is: nothing protects it.
+        output: the file to write, which must not exist; None writes none.
+
+    Raises:
+        InputError: anything that a person can mend.
+    """
+    from quietcorpus.pipelines.init import columns, proposal
+    from quietcorpus.transforms.errors import InputError
+
+    one_of("want", want, tuple(proposal.Wanted))
+    if protect is not None:
+        one_of("protect", protect, tuple(proposal.Protected))
+    whole(2, users=users)
+    unit = proposal.unit(
+        proposal.Wanted(want), None if protect is None else proposal.Protected(protect)
+    )
+    place = fspath(corpus)
+    found = columns.look(absolute(place))
+    named = {"text": text, "id": id, "user": user, "label": label}
+    chosen = proposal.answers(place, proposal.Wanted(want), unit, found, named, users)
+    proposed = proposal.propose(chosen)
+    if output is not None:
+        try:
+            with open(output, "x", encoding="utf-8") as stream:
+                stream.write(proposed.content)
+        except FileExistsError:
+            raise InputError(f"output: {fspath(output)} exists; name another file") from None
+        except OSError:
+            raise InputError(
+                f"output: {fspath(output)} cannot be written; check the path and the permissions"
+            ) from None
+    return proposed

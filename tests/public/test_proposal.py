@@ -1,0 +1,209 @@
+"""A first spec: its kind, the guesses at columns, and that it runs as it is written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from ruamel.yaml import YAML
+
+import quietcorpus as qc
+from quietcorpus.pipelines.init import columns
+from quietcorpus.pipelines.init.proposal import PROTECTS, Answers, Protected, Wanted, propose
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+CANARY = "zqxcanary"
+KINDS = {
+    ("counts", "words"): "bag-of-words",
+    ("terms", "words"): "histogram",
+    ("text", "words"): "words",
+    ("text", "documents"): "public-texts",
+    ("text", "users"): "public-texts",
+    ("document-vectors", "sentences"): "sentence-embeddings",
+    ("word-vectors", "users"): "word-embeddings",
+}
+
+ENCODED = ("public-texts", "sentence-embeddings")
+"""The kinds that load an encoder, which takes seconds."""
+
+ARTEFACTS = {"index": "word_index", "candidates": "candidates", "pool": "pool"}
+
+
+@pytest.fixture
+def corpus(workspace: Workspace, lee_texts: list[str]) -> Workspace:
+    """A corpus with an id, a label and a user, and the artefacts where specs look for them."""
+    count = len(lee_texts)
+    workspace.parquet(
+        {
+            "sender": [f"{CANARY}{number % 150}" for number in range(count)],
+            "message_id": range(count),
+            "story": lee_texts,
+            "topic": [("war", "sport", "weather")[number % 3] for number in range(count)],
+        }
+    )
+    return workspace
+
+
+@pytest.mark.parametrize(
+    ("want", "protect"),
+    [
+        pytest.param(*asked, marks=[pytest.mark.slow] if kind in ENCODED else [])
+        for asked, kind in KINDS.items()
+    ],
+)
+def test_every_proposal_runs_as_it_is_written(
+    corpus: Workspace,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    want: str,
+    protect: str,
+) -> None:
+    # Kills: a spec that a release refuses, a kind that protects another unit, a guess at the wrong
+    # column, an artefact that is not where its command puts it.
+    of_users = ["--users", "100000"] if protect == "users" else []
+    given = ["--want", want, "--protect", protect, *of_users]
+    done = corpus.run("init", "input/corpus.parquet", *given)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    kind = KINDS[want, protect]
+    assert lines[0] == f"spec      spec.yaml: {kind}"
+    assert lines[-1] == "then      quietcorpus release spec.yaml"
+    content = (corpus.folder / "spec.yaml").read_text()
+    assert CANARY not in done.stdout + done.stderr + content
+    assert max(map(len, content.splitlines())) <= 100
+    read = YAML(typ="safe", pure=True).load(content)
+    assert read["input"]["text"] == "story"
+    (corpus.folder / "words.txt").write_text("the\nof\nand\n")
+    for name in ARTEFACTS.keys() & read["mechanism"].keys():
+        made = request.getfixturevalue(ARTEFACTS[name])
+        (corpus.folder / name).symlink_to(made, target_is_directory=True)
+    done = corpus.run("release", "spec.yaml")
+    assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(corpus.folder)
+    (output,) = (corpus.folder / "releases").iterdir()
+    card = qc.verify(output)
+    assert card.mechanism.kind == kind
+    assert card.columns == []
+    assert card.guarantee.unit.split()[-1].rstrip("s") in (protect.rstrip("s"), "document", "word")
+
+
+def test_the_matrix_is_complete() -> None:
+    # Kills: a kind of release that nobody is offered.
+    offered = {(str(want), str(unit)) for want, units in PROTECTS.items() for unit in units}
+    assert offered == KINDS.keys()
+
+
+NAMES = st.text(
+    st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), min_size=1, max_size=30
+)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(NAMES, min_size=4, max_size=4, unique=True))
+@example(["no", "1", "a: b", "null"])
+def test_columns_of_any_name(names: list[str]) -> None:
+    # Kills: a name that YAML reads as something else.
+    text, identifier, label, user = names
+    common = {"corpus": "corpus.parquet", "text": text, "id": identifier, "label": label}
+    proposed = propose(Answers(wanted=Wanted.COUNTS, protected=Protected.WORDS, **common))  # type: ignore[arg-type]
+    read = YAML(typ="safe", pure=True).load(proposed.content)["input"]
+    assert (read.get("text", "text"), read["id"], read["keep"]) == (text, identifier, [label])
+    of_users = {"user": user, "users": 1000, "protected": Protected.USERS}
+    proposed = propose(Answers(wanted=Wanted.TEXT, **common, **of_users))  # type: ignore[arg-type]
+    read = YAML(typ="safe", pure=True).load(proposed.content)
+    assert read["mechanism"]["user"] == user
+    assert "keep" not in read["input"]
+
+
+def described(**values: list[Any]) -> list[columns.Column]:
+    return [columns.Column.of(name, found) for name, found in values.items()]
+
+
+LONG = [f"this is the text of number {number}" for number in range(40)]
+
+
+def test_guesses() -> None:
+    # Kills: an id that repeats or that no name says is one; a long column that is no text; a label
+    # of many values.
+    found = described(
+        number=list(range(40)),
+        doc_id=[f"d{number}" for number in range(40)],
+        user_id=[number % 7 for number in range(40)],
+        title=["two words"] * 40,
+        said=LONG,
+        kind=["a", "b"] * 20,
+        town=[f"t{number % 20}" for number in range(40)],
+    )
+    assert columns.text_column(found) == "said"
+    assert columns.id_column(found, "said") == "number"
+    assert columns.id_column(found[1:], "said") == "doc_id"
+    assert columns.id_column(found[2:], "said") is None
+    assert columns.user_column(found, "said") == "user_id"
+    assert columns.label_columns(found, "said") == ["user_id", "kind"]
+    assert columns.text_column(described(body=["short", "texts"])) == "body"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"want": "text"}, "protect: whom is text to protect? give one of words, documents, users"),
+        ({"want": "counts", "protect": "users"}, "protect: no kind of release gives counts and pr"),
+        ({"want": "poems"}, "want: 'poems' is not known; give one of counts, terms, text, docum"),
+        ({"want": "terms", "text": "typo"}, "text: corpus.parquet has no column 'typo'; it has "),
+        ({"want": "word-vectors"}, "users: give the approximate number of users, a public figure"),
+        ({"want": "word-vectors", "user": "who"}, "user: corpus.parquet has no column 'who'; it"),
+        ({"want": "terms", "output": "there"}, "output: there exists; name another file"),
+        ({"want": "terms", "output": "no/such"}, "output: no/such cannot be written; check the p"),
+    ],
+)
+def test_bad_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: Mapping[str, Any], said: str
+) -> None:
+    # Kills: a traceback; a spec that is overwritten.
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there").write_text("mine")
+    pq.write_table(pa.table({"text": LONG, "author": ["a"] * 40}), "corpus.parquet")
+    with pytest.raises(qc.InputError) as raised:
+        qc.propose_spec("corpus.parquet", **given)
+    assert str(raised.value).startswith(said)
+    assert (tmp_path / "there").read_text() == "mine"
+    assert sorted(os.listdir(tmp_path)) == ["corpus.parquet", "there"]
+
+
+FILES: dict[str, bytes] = {
+    "a.jsonl": b'{"said": "one text of five words"}\nnot json\n{"said": "another text of five"}\n',
+    "a.csv": b'said,n\n"one text of five words",1\nbad\n"another text of five words",2\n',
+    "a.txt": b"one text of five words\nanother text of five words\n",
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_other_formats(tmp_path: Path, name: str) -> None:
+    # Kills: a format whose records cannot be looked at; a bad record that ends it.
+    (tmp_path / name).write_bytes(FILES[name])
+    proposed = qc.propose_spec(tmp_path / name, want="terms")
+    read = YAML(typ="safe", pure=True).load(proposed.content)
+    assert read["input"].get("text", "text") == ("text" if name.endswith("txt") else "said")
+
+
+def test_nothing_that_looks_like_text(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [1, 2], "b": ["x", "y"]}), tmp_path / "a.parquet")
+    with pytest.raises(qc.InputError, match=r"^text: no column looks like text; name the one"):
+        qc.propose_spec(tmp_path / "a.parquet", want="terms")
+
+
+def test_who_is_not_asked_must_say(workspace: Workspace) -> None:
+    # Kills: a prompt where nobody can answer.
+    workspace.json_lines(["one text of five words"])
+    done = workspace.run("init", "input/corpus.jsonl")
+    assert done.returncode == 2
+    assert "Missing option '--want'" in done.stderr
