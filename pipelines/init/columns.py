@@ -67,6 +67,12 @@ def look(pattern: str) -> list[Column]:
     """Describe the columns of a corpus, from at most 1,000 records of its first file."""
     records = first_records(pattern, RECORDS)
     names = dict.fromkeys(name for record in records for name in record)
+    # They are written into the spec; a file without a header has private text in their place.
+    if any(len(name.split()) >= _LEAST_WORDS for name in names):
+        raise InputError(
+            f"input.path: {pattern} has no names of columns, but texts in their place; give a CSV "
+            "file a header, and JSON objects keys that are names"
+        )
     return [Column.of(name, [record.get(name) for record in records]) for name in names]
 
 

@@ -16,6 +16,7 @@ from ruamel.yaml import YAML
 from quietcorpus.pipelines.init import columns
 from quietcorpus.pipelines.spec.loading import as_spec
 from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.reading.documents import missing_column
 
 _COMMENT, _WIDTH = 31, 92
 _WORDS = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")  # of YAML, not strings
@@ -120,8 +121,8 @@ def answers(
     names = [one.name for one in found]
     for key, name in given.items():
         if name is not None and name not in names:
-            listed = ", ".join(names[:20])
-            raise InputError(f"{key}: {corpus} has no column {name!r}; it has {listed}")
+            listed = names if corpus.endswith(".parquet") else None
+            raise InputError(missing_column(key, name, corpus, listed))
     text = given.get("text") or columns.text_column(found)
     of_users = protected is Protected.USERS
     user = (given.get("user") or columns.user_column(found, text)) if of_users else None

@@ -195,6 +195,29 @@ def test_other_formats(tmp_path: Path, name: str) -> None:
     assert read["input"].get("text", "text") == ("text" if name.endswith("txt") else "said")
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", f"my {CANARY} is a secret,1\nthis is another secret of mine,2\n"),
+        ("a.jsonl", f'{{"said": "a text of five words", "{CANARY} said it to me": 1}}\n'),
+    ],
+)
+def test_texts_in_place_of_names(tmp_path: Path, name: str, content: str) -> None:
+    # Kills: private text in a spec, or in an error.
+    (tmp_path / name).write_text(content)
+    for named in ({}, {"text": "typo"}):
+        with pytest.raises(
+            qc.InputError, match=r"^input.path: .* has no names of columns"
+        ) as found:
+            qc.propose_spec(tmp_path / name, want="terms", **named)  # type: ignore[arg-type]
+        assert CANARY not in str(found.value)
+    (tmp_path / name).write_text(content.replace(f"{CANARY} said it to me", CANARY))
+    if name == "a.jsonl":
+        with pytest.raises(qc.InputError) as found:
+            qc.propose_spec(tmp_path / name, want="terms", text="typo")
+        assert CANARY not in str(found.value)
+
+
 def test_nothing_that_looks_like_text(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1, 2], "b": ["x", "y"]}), tmp_path / "a.parquet")
     with pytest.raises(qc.InputError, match=r"^text: no column looks like text; name the one"):
