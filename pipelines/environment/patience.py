@@ -19,6 +19,7 @@ _VARIABLES = {"AWS_RETRY_MODE": "standard", "AWS_MAX_ATTEMPTS": "10"}
 LONGEST_SECONDS = 60.0
 """After a request to S3 has failed for so long, with its client's own attempts, it is given up."""
 _LONGEST_PAUSE_SECONDS = 10.0
+_FIRST_FAILURE = "quietcorpus_first_failure"
 _SILENT_ATTEMPTS = 2
 _SECONDS_BETWEEN_LINES = 5.0
 _told: list[float] = []  # when a line was last written
@@ -49,11 +50,11 @@ def _change() -> Callable[[], None]:
 
 def tell_pauses() -> Callable[[], None]:
     """Log the pauses between attempts on a store, and end Beam's early; return the undoing."""
-    undo_beam, undo_boto = _tell_beams_pauses(), _tell_botos_pauses()
+    changes = _tell_beams_pauses(), _tell_botos_pauses(), _mend_beams_errors()
 
     def undo() -> None:
-        undo_boto()
-        undo_beam()
+        for undo_one in reversed(changes):
+            undo_one()
 
     return undo
 
@@ -80,9 +81,11 @@ def _tell_beams_pauses() -> Callable[[], None]:
 
 
 def _tell_botos_pauses() -> Callable[[], None]:
-    """Have boto tell of its own attempts, of which ten may take ten minutes if nobody answers.
+    """Have boto tell of its own attempts, and end them early.
 
-    `RetryHandler.needs_retry` (botocore/retries/standard.py) returns the pause before the next one.
+    If a store takes connections and answers nothing, each attempt lasts a minute, and ten of them
+    as many. `RetryHandler.needs_retry` (botocore/retries/standard.py) returns the pause before the
+    next one; the request's context stays with it from one attempt to the next.
     """
     try:
         from botocore.retries.standard import RetryHandler
@@ -93,6 +96,11 @@ def _tell_botos_pauses() -> Callable[[], None]:
     def needs_retry(self: Any, **given: Any) -> float | None:
         pause: float | None = usual(self, **given)
         failure, answer = given.get("caught_exception"), given.get("response")
+        context = given["request_dict"]["context"]
+        if pause and failure:
+            first = context.setdefault(_FIRST_FAILURE, time.monotonic())
+            if time.monotonic() - first > LONGEST_SECONDS:
+                return None
         _counted["requests"] += bool(pause)
         # The first answer of a store that throttles is nothing to tell of.
         if pause and (failure or given["attempts"] > _SILENT_ATTEMPTS):
@@ -103,6 +111,29 @@ def _tell_botos_pauses() -> Callable[[], None]:
 
     def undo() -> None:
         RetryHandler.needs_retry = usual
+
+    return undo
+
+
+def _mend_beams_errors() -> Callable[[], None]:
+    """Have Beam take an error of boto's without an answer for one of S3.
+
+    It looks for a status in the answer, which is None if the store is silent, and would raise
+    AttributeError (`get_http_error_code`, apache_beam/io/aws/clients/s3/boto3_client.py).
+    """
+    try:
+        from apache_beam.io.aws.clients.s3 import boto3_client
+    except ImportError:
+        return lambda: None
+    usual = boto3_client.get_http_error_code
+
+    def get_http_error_code(error: BaseException) -> Any:
+        return usual(error) if getattr(error, "response", None) else None
+
+    boto3_client.get_http_error_code = get_http_error_code
+
+    def undo() -> None:
+        boto3_client.get_http_error_code = usual
 
     return undo
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+import botocore.config
 import pytest
 from s3_proxy import Proxy
 from s3_server import BUCKET
@@ -202,3 +203,19 @@ def test_a_store_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{port}")
     with pytest.raises(qc.Unavailable, match="cannot be used now: it does not answer; run"):
         qc.verify("s3://corpus/made")
+
+
+@pytest.mark.usefixtures("here")
+def test_a_store_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Kills: ten attempts, each as long as its client waits for an answer; one attempt alone.
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "10")
+    monkeypatch.setattr(patience, "LONGEST_SECONDS", 0.5)
+    monkeypatch.setitem(botocore.config.Config.OPTION_DEFAULTS, "read_timeout", 1)
+    with socket.create_server(
+        ("127.0.0.1", 0)
+    ) as silent:  # connections wait, and nobody takes them
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        asked = patience.repeated_requests()
+        with pytest.raises(qc.Unavailable, match="cannot be used now: it does not answer"):
+            qc.verify("s3://corpus/made")
+    assert 1 <= patience.repeated_requests() - asked <= 3
