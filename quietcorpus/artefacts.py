@@ -87,7 +87,8 @@ def build_candidates(
     """Make candidates of public documents, for `kind: sentence-embeddings`, on Ray.
 
     Args:
-        source: a file, a glob or a folder of Parquet, JSON Lines, CSV or text.
+        source: a file, a glob or a saved Hugging Face dataset, of Parquet, Arrow, JSON Lines, CSV
+            or text.
         output: an empty place for the candidates.
         provenance: of the documents and of the encoder's training data; it must be public.
         text: the column of the text.
@@ -141,7 +142,8 @@ def build_pool(
     """Make a pool of public texts, for `kind: public-texts`, in this process.
 
     Args:
-        source: a file, a glob or a folder of Parquet, JSON Lines, CSV or text.
+        source: a file, a glob or a saved Hugging Face dataset, of Parquet, Arrow, JSON Lines, CSV
+            or text.
         output: an empty place for the pool.
         provenance: of the documents and of the encoder's training data; it must be public.
         text: the column of the text.

@@ -136,10 +136,10 @@ _encoder_option = click.option(
 def build_candidates(source: str, output: str, **given: Any) -> Iterator[str]:
     """Make candidates of the public documents at SOURCE, for `kind: sentence-embeddings`.
 
-    SOURCE is a file, a glob or a folder of Parquet, JSON Lines, CSV or text, on this machine or in
-    an object store. A fifth more documents than candidates are taken, to measure with. Sentences
-    are encoded, and the recoder is trained, on Ray: on the cluster that RAY_ADDRESS names, else on
-    this machine.
+    SOURCE is a file, a glob or a saved Hugging Face dataset (Parquet, Arrow, JSON Lines, CSV or
+    text), on this machine or in an object store. A fifth more documents than candidates are taken,
+    to measure with. Sentences are encoded, and the recoder is trained, on Ray: on the cluster that
+    RAY_ADDRESS names, else on this machine.
     """
     manifest = qc.build_candidates(source, output, **given)
     yield f"candidates    {output}"
@@ -169,9 +169,9 @@ def build_candidates(source: str, output: str, **given: Any) -> Iterator[str]:
 def build_pool(source: str, output: str, **given: Any) -> Iterator[str]:
     """Make a pool of the public texts at SOURCE, for `kind: public-texts`.
 
-    SOURCE is a file, a glob or a folder of Parquet, JSON Lines, CSV or text, on this machine or in
-    an object store. Each document is a text, up to 100,000 of them; empty ones are left out, and so
-    are those that an earlier one equals or nearly equals.
+    SOURCE is a file, a glob or a saved Hugging Face dataset (Parquet, Arrow, JSON Lines, CSV or
+    text), on this machine or in an object store. Each document is a text, up to 100,000 of them;
+    empty ones are left out, and so are those that an earlier one equals or nearly equals.
     """
     manifest = qc.build_pool(source, output, **given)
     yield f"pool          {output}"
