@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -33,7 +33,14 @@ FORMATS = {
     ".cor": "text",
 }
 COMPRESSIONS = (".gz", ".zst")
-_WITH_SCHEMA = {"parquet": parquet_files, "arrow": arrow_files}
+_PLANS: dict[str, Callable[[str, Corpus], Plan]] = {
+    "parquet": parquet_files.plan,
+    "arrow": arrow_files.plan,
+}
+_READERS: dict[str, Callable[[Split, Corpus], Iterator[Documents]]] = {
+    "parquet": parquet_files.read,
+    "arrow": arrow_files.read,
+}
 _WHOLE = (".parquet", ".arrow")  # compressed inside, if at all
 _GLOB = re.compile(r"[*?\[]")
 _FOOTERS_AT_ONCE = 16
@@ -140,8 +147,8 @@ def _state(metadata: FileMetadata) -> FileState:
 
 def _plan_file(uri: str, corpus: Corpus) -> Plan:
     name = file_format(uri)
-    if name in _WITH_SCHEMA:
-        return _WITH_SCHEMA[name].plan(uri, corpus)
+    if name in _PLANS:
+        return _PLANS[name](uri, corpus)
     if name == "text" and corpus.others:
         key, column = corpus.others[0]
         raise InputError(f"{key}: {uri} is plain text and has no column {column!r}; give Parquet")
@@ -156,6 +163,6 @@ def _plan_file(uri: str, corpus: Corpus) -> Plan:
 
 def read(split: Split, corpus: Corpus) -> Iterator[Documents]:
     """Read the documents of a split, in order, in batches that depend on the file alone."""
-    if split.format in _WITH_SCHEMA:
-        return _WITH_SCHEMA[split.format].read(split, corpus)
+    if split.format in _READERS:
+        return _READERS[split.format](split, corpus)
     return records.read(split.uri, split.format, corpus)
