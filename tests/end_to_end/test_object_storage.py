@@ -78,15 +78,26 @@ def test_a_release_from_bucket_to_bucket(remote: Workspace, s3: S3Server, worker
     assert "data/x: not part of the release" in remote.error_of(remote.run("verify", output))
 
 
-def test_a_saved_dataset_in_a_bucket(remote: Workspace, s3: S3Server) -> None:
+@pytest.mark.slow
+def test_from_a_saved_dataset_in_a_bucket_to_tables(remote: Workspace, s3: S3Server) -> None:
     # Kills: a prefix that is taken for no place at all, since a store has no folders.
     folder = remote.folder / "saved"
     made = datasets.Dataset.from_dict({"text": ["quiet world"] * 20, "n": [*range(20)]})
     made.save_to_disk(str(folder), num_shards=2)
     for path in folder.iterdir():
         s3.client().upload_file(str(path), BUCKET, f"saved/{path.name}")
-    remote.release(REMOTE | {"input.path": "s3://corpus/saved", "output": str(remote.output)})
-    assert sorted(int(row["id"]) for row in remote.rows()) == [*range(20)]
+    output = "s3://corpus/released/saved"
+    remote.release(REMOTE | {"input.path": "s3://corpus/saved", "output": output})
+    load = f"import quietcorpus as qc; print(*qc.load('{output}').rows['id'].to_pylist())"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", load],
+        env=remote.environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    assert sorted(map(int, done.stdout.split())) == [*range(20)], done.stderr
 
 
 @pytest.mark.parametrize(
