@@ -8,6 +8,8 @@ box.npy           float64 (2, d): the lower end and the width of the middle 75 %
 recoder.npz       the recoder's weights and biases, float32
 projections.npy   float64 (p, h), whole numbers: directions that every release shares
 recoded.npy       float64 (m, h), whole numbers: each candidate's mean recoded sentence
+documents.parquet in version 2 alone: `candidate`, int32, from 0 to m - 1, and what names the
+                  public document: its `id`, and kept columns
 """
 
 from __future__ import annotations
@@ -19,17 +21,21 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from quietcorpus.indexes import folder
 from quietcorpus.indexes.folder import MANIFEST, ArtefactError
 from quietcorpus.indexes.recoder import LARGEST, WIDTHS, Recoder
 from quietcorpus.indexes.sentences import NAME
 
-VERSION = 1
+VERSION, NAMED = 1, 2
+"""The versions of the format: without names of the documents, and with them."""
 FORMAT = "quietcorpus-candidates"
 _ARRAYS = "embeddings", "centre", "box", "projections", "recoded"
 _RECODER = "recoder.npz"
 FILES = (*(f"{name}.npy" for name in _ARRAYS), _RECODER)
+DOCUMENTS = "documents.parquet"
 LARGEST_NUMBER = 1_000
 """The largest number of projections: sums over them stay far below 2^31."""
 LARGEST_PROJECTION = 1 << 13
@@ -44,7 +50,8 @@ class CandidatesManifest:
         provenance: `public`, or `private` where the documents or the encoder's training data are
             private; releases refuse the latter.
         guarantee: always None for public ones.
-        source: the documents, as `pattern` and `documents`, the number that were used.
+        source: the documents, as `pattern` and `documents`, the number that were used; of named
+            ones, also the column `id`, or None, and the columns `keep`.
         encoder: `name`, `sha256` and `dimensions`.
         splitter, language: by which documents were split into sentences.
         least_sentences: the fewest sentences of a document that is used.
@@ -104,6 +111,7 @@ class CandidatesManifest:
                 for name, found in depth.items()
             ),
             f"similarity    cosines from {self.cosines[0]:.3f} to {self.cosines[1]:.3f} count",
+            *([f"names         in {DOCUMENTS}"] if self.version == NAMED else []),
         ]
 
     @classmethod
@@ -116,14 +124,14 @@ class CandidatesManifest:
         """Parse a manifest; raise ArtefactError if it is damaged, newer, or without provenance."""
         keys = {field.name for field in fields(cls)}
         content = folder.parse(
-            text, FORMAT, (VERSION,), keys, noun="a set of candidates", source="documents"
+            text, FORMAT, (VERSION, NAMED), keys, noun="a set of candidates", source="documents"
         )
         if content["splitter"] != NAME:
             raise ArtefactError(
                 f"was made by the splitter {content['splitter']!r}, and this is {NAME}: build it "
                 "again"
             )
-        folder.check_listed(content["files"], FILES)
+        folder.check_listed(content["files"], (*FILES, DOCUMENTS), optional=(DOCUMENTS,))
         folder.check_possible(content, "candidates have", _is_possible)
         return cls(
             **content | {"files": tuple(content["files"]), "cosines": tuple(content["cosines"])}
@@ -135,6 +143,7 @@ def _is_possible(content: Mapping[str, Any]) -> bool:
     return (
         folder.is_encoded(content, "candidates", "projections", "most_sentences")
         and content["projections"] <= LARGEST_NUMBER
+        and (len(content["files"]) > len(FILES)) == (content["version"] == NAMED)
         and isinstance(content["language"], str)
         and -1 <= low < high <= 1
     )
@@ -142,7 +151,11 @@ def _is_possible(content: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Candidates in memory; the arrays are as in the folder."""
+    """Candidates in memory; the arrays are as in the folder.
+
+    `documents` is what names them, to be saved; opened candidates do not have it, since no release
+    needs it.
+    """
 
     manifest: CandidatesManifest
     embeddings: npt.NDArray[np.float32]
@@ -151,6 +164,7 @@ class Candidates:
     projections: npt.NDArray[np.float64]
     recoded: npt.NDArray[np.float64]
     recoder: Recoder
+    documents: pa.Table | None = None
 
 
 def save(path: str, candidates: Candidates) -> CandidatesManifest:
@@ -162,7 +176,12 @@ def save(path: str, candidates: Candidates) -> CandidatesManifest:
     stored: dict[str, Any] = {f"weights{i}": recoder.weights[i] for i in layers}
     stored |= {f"biases{i}": recoder.biases[i] for i in layers}
     np.savez(f"{path}/{_RECODER}", **stored)
-    complete = replace(candidates.manifest, files=folder.described(path, FILES))
+    files, version = FILES, VERSION
+    if candidates.documents is not None:
+        pq.write_table(candidates.documents, f"{path}/{DOCUMENTS}")
+        files, version = (*FILES, DOCUMENTS), NAMED
+    described = folder.described(path, files)
+    complete = replace(candidates.manifest, files=described, version=version)
     with open(f"{path}/{MANIFEST}", "w", encoding="utf-8") as stream:
         stream.write(complete.to_json())
     return complete
@@ -189,6 +208,25 @@ def open_candidates(path: str, digest: str | None = None) -> Candidates:
         raise ArtefactError(
             f"holds files of other sizes or values than its {MANIFEST} says; build it again"
         )
+    return found
+
+
+def read_names(path: str, manifest: CandidatesManifest) -> pa.Table | None:
+    """Verify and read what names the candidates; None if nothing does.
+
+    Raises ArtefactError for a file that is damaged, or does not name each candidate once.
+    """
+    if manifest.version != NAMED:
+        return None
+    folder.verify(path, [file for file in manifest.files if file["path"] == DOCUMENTS])
+    try:
+        with open(f"{path}/{DOCUMENTS}", "rb") as stream:
+            found = pq.ParquetFile(pa.BufferReader(stream.read())).read(use_threads=False)
+        numbers = found["candidate"].to_pylist()
+    except (pa.ArrowException, OSError, KeyError):
+        numbers = None
+    if numbers != list(range(manifest.candidates)):
+        raise ArtefactError(f"has a {DOCUMENTS} that does not name its candidates; build it again")
     return found
 
 

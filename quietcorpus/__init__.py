@@ -30,10 +30,11 @@ from quietcorpus.calibration import (
 )
 from quietcorpus.evidence import audit, evaluate
 from quietcorpus.proposal import propose_spec
-from quietcorpus.releases import reconstruct, release, release_claim, verify
+from quietcorpus.releases import load, reconstruct, release, release_claim, verify
 from quietcorpus.transforms.errors import CapReached, InputError, StageError, Unavailable
 
 if TYPE_CHECKING:
+    from quietcorpus.pipelines.card.loading import LoadedRelease
     from quietcorpus.pipelines.card.model import Card
     from quietcorpus.pipelines.engine.engine import GraphIsValid
     from quietcorpus.pipelines.spec.spec import Spec
@@ -44,6 +45,7 @@ __all__ = [
     "Card",
     "GraphIsValid",
     "InputError",
+    "LoadedRelease",
     "Privatizer",
     "Spec",
     "StageError",
@@ -57,6 +59,7 @@ __all__ = [
     "calibrate_words",
     "evaluate",
     "ledger",
+    "load",
     "propose_spec",
     "reconstruct",
     "release",
@@ -68,6 +71,7 @@ __all__ = [
 _LATER = {
     "Card": "quietcorpus.pipelines.card.model",
     "GraphIsValid": "quietcorpus.pipelines.engine.engine",
+    "LoadedRelease": "quietcorpus.pipelines.card.loading",
     "Privatizer": "quietcorpus.privatizer",
     "Spec": "quietcorpus.pipelines.spec.spec",
 }

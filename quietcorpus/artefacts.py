@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from os import fspath
 from typing import TYPE_CHECKING, Literal
 
@@ -74,6 +75,8 @@ def build_candidates(
     *,
     provenance: Literal["public"],
     text: str = "text",
+    id: str | None = None,
+    keep: Sequence[str] = (),
     encoder: str = "all-MiniLM-L6-v2",
     language: str = "en",
     candidates: int = 5_000,
@@ -87,10 +90,13 @@ def build_candidates(
     """Make candidates of public documents, for `kind: sentence-embeddings`, on Ray.
 
     Args:
-        source: a file, a glob or a folder of Parquet, JSON Lines, CSV or text.
+        source: a file, a glob or a saved Hugging Face dataset, of Parquet, Arrow, JSON Lines, CSV
+            or text.
         output: an empty place for the candidates.
         provenance: of the documents and of the encoder's training data; it must be public.
         text: the column of the text.
+        id: a column of unique ids, by which candidates can be named.
+        keep: columns that are kept beside each candidate, with its id, in `documents.parquet`.
         encoder: a folder, or the name, of a sentence-transformers model.
         language: the language of the text, as a code.
         candidates: the number of candidates.
@@ -115,6 +121,8 @@ def build_candidates(
         fspath(source),
         fspath(output),
         text=text,
+        id=id,
+        keep=tuple(keep),
         provenance=provenance,
         encoder=encoder,
         language=language,
@@ -141,7 +149,8 @@ def build_pool(
     """Make a pool of public texts, for `kind: public-texts`, in this process.
 
     Args:
-        source: a file, a glob or a folder of Parquet, JSON Lines, CSV or text.
+        source: a file, a glob or a saved Hugging Face dataset, of Parquet, Arrow, JSON Lines, CSV
+            or text.
         output: an empty place for the pool.
         provenance: of the documents and of the encoder's training data; it must be public.
         text: the column of the text.

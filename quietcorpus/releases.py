@@ -1,4 +1,4 @@
-"""Releases: how they are made, freed from a run that died, verified and reconstructed."""
+"""Releases: how they are made, freed from a run that died, verified, loaded, reconstructed."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from quietcorpus.arguments import (
 from quietcorpus.places import Place, absolute, process_restored
 
 if TYPE_CHECKING:
+    from quietcorpus.pipelines.card.loading import LoadedRelease
     from quietcorpus.pipelines.card.model import Card
     from quietcorpus.pipelines.spec.spec import Spec
 
@@ -146,6 +147,30 @@ def verify(release: Place, *, ledger: Place | None = None) -> Card:
 
         verify_counted(fspath(release), card, fspath(ledger))
     return card
+
+
+@process_restored()
+def load(release: Place, *, words: bool = False) -> LoadedRelease:
+    """Load a release into memory, as Arrow tables, and its card.
+
+    Every file that is loaded must have the digest that the card states. `verify` checks more: files
+    that the card does not list, and the card itself.
+
+    Args:
+        release: the release's place.
+        words: give the column `terms` of bags of words as the words themselves, list<string>; it
+            holds the numbers of the vocabulary's terms, list<int32>, otherwise.
+
+    Returns:
+        The card, the `tables` by name, and the main one of them as `rows`.
+
+    Raises:
+        InputError: there is no release, a file is not the card's, or rows have no `terms`.
+    """
+    flags(words=words)
+    from quietcorpus.pipelines.card.loading import load as read
+
+    return read(fspath(release), words=words)
 
 
 @process_restored()

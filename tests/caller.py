@@ -19,4 +19,5 @@ def released(spec: qc.Spec, output: Path) -> list[str]:
     if card.counts is not None:
         assert_type(card.counts.documents, int)
     assert_type(spec.release, str)
+    assert_type(qc.load(output, words=True).card, qc.Card)
     return [card.guarantee.statement]

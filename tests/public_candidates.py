@@ -21,7 +21,8 @@ def build_candidates(
 
     Options are the command's, with `_` for `-`.
     """
-    workspace.parquet({"text": texts}, "public.parquet")
+    numbers = [f"lee-{number}" for number in range(len(texts))]
+    workspace.parquet({"text": texts, "number": numbers}, "public.parquet")
     whole = {
         "provenance": "public",
         "candidates": 40,

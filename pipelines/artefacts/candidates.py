@@ -12,10 +12,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from quietcorpus.evaluation.depth import DepthQuality, depth_quality
 from quietcorpus.indexes import recoder as recoding
-from quietcorpus.indexes.candidates import LARGEST_PROJECTION, Candidates, CandidatesManifest, save
+from quietcorpus.indexes.candidates import (
+    LARGEST_PROJECTION,
+    Candidates,
+    CandidatesManifest,
+    save,
+)
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.indexes.recoder import WIDTHS, Recoder, TrainingCourse, means
 from quietcorpus.indexes.sentences import NAME
@@ -49,6 +55,8 @@ def build(
     output: str,
     *,
     text: str,
+    id: str | None,
+    keep: Sequence[str],
     provenance: str,
     encoder: str,
     language: str,
@@ -62,7 +70,8 @@ def build(
 ) -> CandidatesManifest:
     """Build candidates from the documents at `source`; raises InputError for what can be mended.
 
-    Encoding and training run on Ray: the cluster that RAY_ADDRESS names, else this machine.
+    Encoding and training run on Ray: the cluster that RAY_ADDRESS names, else this machine. The
+    columns `id` and `keep` name the candidates, and change nothing else.
     """
     source, output = absolute(source), absolute(output)
     if provenance != "public":
@@ -74,6 +83,7 @@ def build(
         raise InputError(f"candidates: {candidates} is too many; give at most {LARGEST_SET}")
     if not re.fullmatch("[a-z]{2,3}(-[a-zA-Z]+)?", language):
         raise InputError(f"language: {language!r} is not a code of a language; give one such as en")
+    _check_names(keep)
     require_installed("sklearn", "ray", key="quietcorpus", extra="candidates")
     Output(output).require_writable()
     found = EncoderSource.resolve("encoder", encoder)
@@ -81,8 +91,9 @@ def build(
     wanted = candidates + max(candidates // _HELD, _LEAST_HELD)
     if clusters >= wanted:
         raise InputError(f"clusters: {clusters} is not less than the number of documents, {wanted}")
-    corpus = Corpus(source, text)
+    corpus = Corpus(source, text, id, tuple(keep))
     documents = chosen(corpus, language, least_sentences, most_sentences, wanted, generator)
+    names = _names(documents.columns.slice(0, candidates), id, keep)
     found.open()  # fails here, rather than in Ray's workers, if it cannot be loaded
     with ray_session(processors(), work="build") as ray:
         embeddings = _encoded(ray, found, documents.sentences, progress=progress)
@@ -103,7 +114,11 @@ def build(
     manifest = CandidatesManifest(
         provenance="public",
         guarantee=None,
-        source={"pattern": places.without_folders(source), "documents": wanted},
+        source={
+            "pattern": places.without_folders(source),
+            "documents": wanted,
+            **({} if names is None else {"id": id, "keep": list(keep)}),
+        },
         encoder={
             "name": places.without_folders(found.name),
             "sha256": found.digest,
@@ -125,10 +140,42 @@ def build(
         builder=f"quietcorpus {quietcorpus_version()}",
     )
     made = Candidates(
-        manifest, released, centre, np.stack([low, high - low]), directions, recoded[own], recoder
+        manifest,
+        released,
+        centre,
+        np.stack([low, high - low]),
+        directions,
+        recoded[own],
+        recoder,
+        names,
     )
     with Output(output).folder(last=MANIFEST) as folder:
         return save(folder, made)
+
+
+def _check_names(keep: Sequence[str]) -> None:
+    """Raise InputError for a column that `documents.parquet` would have twice."""
+    for name in keep:
+        if name in ("candidate", "id") or keep.count(name) > 1:
+            raise InputError(
+                f"keep: {name!r} is a name that candidates use themselves, or is given twice"
+            )
+
+
+def _names(columns: pa.Table, id: str | None, keep: Sequence[str]) -> pa.Table | None:
+    """Return what names each candidate; None if no column does. Raises InputError for equal ids."""
+    if id is None and not keep:
+        return None
+    named = {"candidate": pa.array(range(len(columns)), pa.int32())}
+    if id is not None:
+        ids = columns[id]
+        if ids.null_count or pc.count_distinct(ids).as_py() < len(ids):
+            raise InputError(
+                f"id: the column {id!r} lacks a value, or repeats one, in the documents that were "
+                "chosen; name another column"
+            )
+        named["id"] = ids
+    return pa.table(named | {name: columns[name] for name in keep})
 
 
 class _Encode:

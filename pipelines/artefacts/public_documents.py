@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import heapq
+import re
 from collections.abc import Iterator
-from itertools import count
+from itertools import count, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -13,15 +14,16 @@ import pyarrow as pa
 
 from quietcorpus.indexes.sentences import split
 from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.reading.documents import Corpus
+from quietcorpus.transforms.reading.documents import Corpus, Documents
 from quietcorpus.transforms.reading.sources import plan, read
 
 
 class PublicDocuments(NamedTuple):
-    """Public documents: all their sentences, and the offset of each document's first one."""
+    """Public documents: all their sentences, the offset of each one's first, and other columns."""
 
     sentences: list[str]
     offsets: npt.NDArray[np.int64]
+    columns: pa.Table
 
 
 def chosen(
@@ -33,12 +35,14 @@ def chosen(
     generator: np.random.Generator,
 ) -> PublicDocuments:
     """Draw a uniform sample of the documents of at least so many sentences, in random order."""
-    kept: list[tuple[float, int, list[str]]] = []
+    kept: list[tuple[float, int, list[str], pa.Table]] = []
     number = count()
-    for sentences in _split(corpus, language, max(least, most)):
+    for sentences, columns, row in _split(corpus, language, max(least, most)):
         if len(sentences) >= least:
             # Each document gets a uniform number; the heap keeps those with the smallest ones.
-            item = (-generator.random(), next(number), sentences[:most])
+            # Its row is taken and not sliced: a slice would keep the whole batch in memory.
+            own = columns.take([row])
+            item = (-generator.random(), next(number), sentences[:most], own)
             if len(kept) < wanted:
                 heapq.heappush(kept, item)
             else:
@@ -48,24 +52,31 @@ def chosen(
             f"source: {corpus.pattern} has {len(kept)} documents of {least} sentences or more, and "
             f"{wanted} are needed; give more documents, or ask for less"
         )
-    sample = [sentences for _, _, sentences in sorted(kept)]
-    offsets = np.cumsum([0, *map(len, sample)])
-    return PublicDocuments([one for sentences in sample for one in sentences], offsets)
+    sample = sorted(kept)
+    offsets = np.cumsum([0, *(len(sentences) for _, _, sentences, _ in sample)])
+    whole = [one for _, _, sentences, _ in sample for one in sentences]
+    rows = pa.concat_tables([own for *_, own in sample]).combine_chunks()
+    return PublicDocuments(whole, offsets, rows)
 
 
-def _split(corpus: Corpus, language: str, most: int) -> Iterator[list[str]]:
-    for own in texts(corpus):
-        found = split(own.to_pylist(), most, language)
-        for start, end in zip(found.offsets, found.offsets[1:], strict=False):
-            yield found.texts[start:end]
+def _split(corpus: Corpus, language: str, most: int) -> Iterator[tuple[list[str], pa.Table, int]]:
+    """Yield the sentences of each document, and the other columns with its row's number there."""
+    for documents in _batches(corpus):
+        found = split(documents.texts.to_pylist(), most, language)
+        for row, (start, end) in enumerate(pairwise(found.offsets)):
+            yield found.texts[start:end], documents.columns, row
 
 
 def texts(corpus: Corpus) -> Iterator[pa.LargeStringArray]:
     """Yield all documents, some at a time; raises InputError for what cannot be read."""
+    for documents in _batches(corpus):
+        yield documents.texts
+
+
+def _batches(corpus: Corpus) -> Iterator[Documents]:
     try:
         for part in plan(corpus).splits:
-            for documents in read(part, corpus):
-                yield documents.texts
+            yield from read(part, corpus)
     except InputError as error:  # it names keys of a spec, and there are only arguments here
-        said = str(error).replace("input.path:", "source:", 1).replace("input.text:", "text:", 1)
-        raise InputError(said) from None
+        said = str(error).replace("input.path:", "source:", 1)
+        raise InputError(re.sub(r"^input\.(text|id|keep):", r"\1:", said)) from None

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
-from apache_beam.options.pipeline_options import PipelineOptions
 
 from quietcorpus.evaluation.distances import euclidean_distances, hamming_distances
 from quietcorpus.indexes import binarisation
@@ -170,14 +169,8 @@ def _lists(search: str, seed: int) -> int:
 
 def show(uri: str, words: list[str]) -> list[str]:
     """Return the lines that `index show` prints; raises InputError for an unusable index."""
-    FileSystems.set_options(PipelineOptions([]))
-    index = IndexSource.resolve("index", absolute(uri)).open()
-    manifest = asdict(index.manifest)
-    files = manifest.pop("files")
-    lines = [f"{key:<13} {_shown(value)}" for key, value in manifest.items() if value is not None]
-    lines += [
-        f"{file['path']:<13} {file['bytes']:,} bytes, sha256 {file['sha256']}" for file in files
-    ]
+    index = IndexSource.resolve("index", uri).open()
+    lines = described(asdict(index.manifest))
     parts = index.manifest.parts
     alone = "" if "vectors" in parts else "; no vectors, so it serves the mechanism brr alone"
     lines.append(f"{'holds':<13} {', '.join(('words', *parts))}{alone}")
@@ -186,6 +179,15 @@ def show(uri: str, words: list[str]) -> list[str]:
         quantiles = np.quantile(norms, [0, 0.05, 0.5, 0.95, 1])
         lines.append(f"{'norms':<13} least, 5 %, median, 95 %, largest: {_numbers(quantiles)}")
     return [*lines, "", *_neighbours(index, words)]
+
+
+def described(manifest: dict[str, Any]) -> list[str]:
+    """Return a line for each value of an artefact's manifest, and for each of its files."""
+    files = manifest.pop("files")
+    lines = [f"{key:<13} {_shown(value)}" for key, value in manifest.items() if value is not None]
+    return lines + [
+        f"{file['path']:<13} {file['bytes']:,} bytes, sha256 {file['sha256']}" for file in files
+    ]
 
 
 def _neighbours(index: WordIndex, words: list[str]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from quietcorpus.pipelines.card.model import (
     Reconstruction,
     Spread,
 )
+from quietcorpus.pipelines.card.opening import main_table, opening
 from quietcorpus.pipelines.card.parameters import (
     DocumentParameters,
     LimitedPrecisionParameters,
@@ -58,6 +59,7 @@ def render(card: Card) -> str:
         "".join(f"- {line}\n" for line in card.guarantee.not_protected),
         "## What is in here\n",
         _contents(card),
+        *_opening(card),
         "## How it was made\n",
         _table([(key, _shown(value)) for key, value in mechanism.items()]),
     ]
@@ -89,15 +91,18 @@ def _reconstructed(made: Reconstruction) -> str:
     )
 
 
+def _opening(card: Card) -> list[str]:
+    lines = opening(card.mechanism)
+    return ["## How to open it\n", lines] if lines else []
+
+
 def _front_matter(card: Card) -> str:
-    table = next(iter(card.mechanism.files))
-    pattern = "data/*.parquet" if table == "data" else table
     return (
         "---\n"
         f"pretty_name: {json.dumps(card.release)}\n"  # in quotes, or YAML might see a number
         "tags:\n- differential-privacy\n- quietcorpus\n"
         "configs:\n- config_name: default\n  data_files:\n"
-        f"  - split: train\n    path: {pattern}\n"
+        f"  - split: train\n    path: {main_table(card.mechanism)}\n"
         "---\n"
     )
 

@@ -13,7 +13,7 @@ from apache_beam.io.filesystem import BeamIOError
 from quietcorpus.mechanisms.guarantees import Spending, compose
 from quietcorpus.pipelines import registry
 from quietcorpus.pipelines.card.mechanism import UNKNOWN_KIND, Promise
-from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.model import Card, File
 from quietcorpus.pipelines.card.parameters import disagree, is_rounded, parameters
 from quietcorpus.pipelines.card.statements import guarantee, inherited
 from quietcorpus.pipelines.spec.errors import first_line
@@ -26,16 +26,10 @@ from quietcorpus.transforms.errors import InputError, blamed, client_errors
 def verify(path: str) -> Card:
     """Check that a release is as its card says, and return the card; raises InputError if not."""
     output = absolute(path)
-    card = _read_card(output)
+    card = read_card(output)
     for file in card.files:
-        uri = f"{output}/{file.path}"
-        if posixpath.normpath(file.path) != file.path or file.path.startswith(("/", "..")):
-            raise InputError(f"{output}/{layout.CARD}: files: {file.path} is not a plain path")
-        with client_errors(f"{uri}:", "missing or unreadable, though release.json lists it"):
-            content = storage.read_bytes(uri)
-        if hashlib.sha256(content).hexdigest() != file.sha256:
-            raise InputError(f"{uri}: not the file that release.json describes (sha256 differs)")
-        _check_format(uri, file.path, file.rows, content, card)
+        content = read_listed(output, file)
+        _check_format(f"{output}/{file.path}", file.path, file.rows, content, card)
     _check_sum(output, card)
     _check_completeness(output, card)
     _check_readme(f"{output}/{layout.README}", card)
@@ -45,7 +39,20 @@ def verify(path: str) -> Card:
     return card
 
 
-def _read_card(output: str) -> Card:
+def read_listed(output: str, file: File) -> bytes:
+    """Return the content of a file that a card lists; raises InputError if its digest differs."""
+    uri = f"{output}/{file.path}"
+    if posixpath.normpath(file.path) != file.path or file.path.startswith(("/", "..")):
+        raise InputError(f"{output}/{layout.CARD}: files: {file.path} is not a plain path")
+    with client_errors(f"{uri}:", "missing or unreadable, though release.json lists it"):
+        content = storage.read_bytes(uri)
+    if hashlib.sha256(content).hexdigest() != file.sha256:
+        raise InputError(f"{uri}: not the file that release.json describes (sha256 differs)")
+    return content
+
+
+def read_card(output: str) -> Card:
+    """Return the card of the release at an output; raises InputError if there is none."""
     uri = f"{output}/{layout.CARD}"
     with client_errors(uri, "cannot be read; check the path and the permissions"):
         try:

@@ -92,6 +92,10 @@ _encoder_option = click.option(
     "The provenance of the documents and of the encoder's training data; it must be public."
 )
 @text_option
+@click.option("--id", help="A column of unique ids, by which candidates can be named.")
+@click.option(
+    "--keep", multiple=True, help="A column that is kept beside each candidate; may be given again."
+)
 @_encoder_option
 @click.option(
     "--language", default="en", show_default=True, help="The language of the text, as a code."
@@ -136,10 +140,11 @@ _encoder_option = click.option(
 def build_candidates(source: str, output: str, **given: Any) -> Iterator[str]:
     """Make candidates of the public documents at SOURCE, for `kind: sentence-embeddings`.
 
-    SOURCE is a file, a glob or a folder of Parquet, JSON Lines, CSV or text, on this machine or in
-    an object store. A fifth more documents than candidates are taken, to measure with. Sentences
-    are encoded, and the recoder is trained, on Ray: on the cluster that RAY_ADDRESS names, else on
-    this machine.
+    SOURCE is a file, a glob or a saved Hugging Face dataset (Parquet, Arrow, JSON Lines, CSV or
+    text), on this machine or in an object store. A fifth more documents than candidates are taken,
+    to measure with. Sentences are encoded, and the recoder is trained, on Ray: on the cluster that
+    RAY_ADDRESS names, else on this machine. With --id and --keep, the file documents.parquet says
+    which document each candidate is: `candidate`, `id`, and the columns kept.
     """
     manifest = qc.build_candidates(source, output, **given)
     yield f"candidates    {output}"
@@ -169,22 +174,26 @@ def build_candidates(source: str, output: str, **given: Any) -> Iterator[str]:
 def build_pool(source: str, output: str, **given: Any) -> Iterator[str]:
     """Make a pool of the public texts at SOURCE, for `kind: public-texts`.
 
-    SOURCE is a file, a glob or a folder of Parquet, JSON Lines, CSV or text, on this machine or in
-    an object store. Each document is a text, up to 100,000 of them; empty ones are left out, and so
-    are those that an earlier one equals or nearly equals.
+    SOURCE is a file, a glob or a saved Hugging Face dataset (Parquet, Arrow, JSON Lines, CSV or
+    text), on this machine or in an object store. Each document is a text, up to 100,000 of them;
+    empty ones are left out, and so are those that an earlier one equals or nearly equals.
     """
     manifest = qc.build_pool(source, output, **given)
     yield f"pool          {output}"
     yield from manifest.lines()
 
 
-@command("show", group=index, short_help="Print an index's manifest, a few neighbours and norms.")
+@command("show", group=index, short_help="Print what an index or a set of candidates holds.")
 @click.argument("index", metavar="INDEX")
 @click.option(
     "--word", "words", multiple=True, help="A word whose neighbours to print; may be given again."
 )
 def show(index: str, words: Sequence[str]) -> Iterator[str]:
-    """Verify the index at INDEX (a folder or an object-store URI), and print its content."""
+    """Verify the artefact at INDEX (a folder or an object-store URI), and print its content.
+
+    Of a word index, these are its manifest, norms, and a few neighbours; of candidates, their
+    description and, if they were built with --id or --keep, a line for each with its names.
+    """
     yield from _shown(index, list(words))
 
 
@@ -254,6 +263,6 @@ def search_report(place: str, **given: Any) -> Iterator[str]:
 
 
 def _shown(uri: str, words: list[str]) -> Iterator[str]:
-    from quietcorpus.pipelines.artefacts import word_index as job
+    from quietcorpus.pipelines.artefacts import showing as job
 
     yield from job.show(uri, words)

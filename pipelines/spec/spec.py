@@ -30,7 +30,10 @@ class InputSpec(Strict):
 
     path: Annotated[
         Location,
-        Field(description="a file or a glob, on this machine or in an object store"),
+        Field(
+            description="a file, a glob, or the folder of a dataset that Hugging Face `datasets` "
+            "has saved; on this machine or in an object store"
+        ),
     ]
     text: Annotated[Column, Field(description="the column that holds the text")] = "text"
     id: Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,9 +11,11 @@ import pytest
 from machine import without
 from public_candidates import PUBLIC_TEXTS, build_candidates
 
-from quietcorpus.indexes.candidates import CandidatesManifest
+from quietcorpus.indexes.candidates import CandidatesManifest, read_names
+from quietcorpus.indexes.sentences import split
 from quietcorpus.mechanisms.exponential import LARGEST_SET
 from quietcorpus.pipelines.artefacts.candidates import _clusters
+from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.errors import InputError
 
 if TYPE_CHECKING:
@@ -42,11 +45,30 @@ def test_candidates_are_made_alike_again(
 ) -> None:
     # Kills: a choice, clusters, a training or projections that no seed governs; sentences by the
     # order in which workers return them.
-    done = build_candidates(workspace, "again", lee_texts[:PUBLIC_TEXTS])
+    # With names, they are the same but for the manifest: it lists one file more.
+    done = build_candidates(workspace, "again", lee_texts[:PUBLIC_TEXTS], id="number", keep="text")
     assert done.returncode == 0, done.stderr
     again = workspace.folder / "again"
     for path in sorted(candidates.iterdir(), reverse=True):
-        assert (again / path.name).read_bytes() == path.read_bytes(), path.name
+        if path.name != "manifest.json":
+            assert (again / path.name).read_bytes() == path.read_bytes(), path.name
+    found, named = (CandidatesManifest.read(str(folder)) for folder in (candidates, again))
+    source = found.source | {"id": "number", "keep": ["text"]}
+    assert named == replace(found, version=2, source=source, files=named.files)
+    assert named.files[:-1] == found.files
+    rows = read_names(str(again), named).to_pylist()
+    assert [row["candidate"] for row in rows] == [*range(40)]
+    for row in rows:
+        assert row["text"] == lee_texts[int(row["id"].removeprefix("lee-"))]
+    # Each is the document whose mean its embedding is.
+    encoder = EncoderSource.resolve("encoder", "all-MiniLM-L6-v2").open()
+    embeddings = np.load(again / "embeddings.npy")
+    for row in rows[::13]:
+        own = encoder.encode(split([row["text"]], 5, "en").texts)
+        np.testing.assert_allclose(own.mean(axis=0), embeddings[row["candidate"]], atol=0.02)
+    shown = workspace.run("index", "show", "again").stdout.splitlines()
+    assert shown[-41] == "candidate\tid\ttext"
+    assert shown[-1].startswith(f"39\t{rows[-1]['id']}\t")
 
 
 def no_candidates(workspace: Workspace, output: str = "never", **options: object) -> str:

@@ -9,6 +9,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+import datasets
 import pytest
 from machine import WORKERS
 from s3_server import BUCKET
@@ -75,6 +76,28 @@ def test_a_release_from_bucket_to_bucket(remote: Workspace, s3: S3Server, worker
     # A stranger among the files.
     s3.client().put_object(Bucket="corpus", Key=f"released/{workers}/data/x", Body=b"x")
     assert "data/x: not part of the release" in remote.error_of(remote.run("verify", output))
+
+
+@pytest.mark.slow
+def test_from_a_saved_dataset_in_a_bucket_to_tables(remote: Workspace, s3: S3Server) -> None:
+    # Kills: a prefix that is taken for no place at all, since a store has no folders.
+    folder = remote.folder / "saved"
+    made = datasets.Dataset.from_dict({"text": ["quiet world"] * 20, "n": [*range(20)]})
+    made.save_to_disk(str(folder), num_shards=2)
+    for path in folder.iterdir():
+        s3.client().upload_file(str(path), BUCKET, f"saved/{path.name}")
+    output = "s3://corpus/released/saved"
+    remote.release(REMOTE | {"input.path": "s3://corpus/saved", "output": output})
+    load = f"import quietcorpus as qc; print(*qc.load('{output}').rows['id'].to_pylist())"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", load],
+        env=remote.environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    assert sorted(map(int, done.stdout.split())) == [*range(20)], done.stderr
 
 
 @pytest.mark.parametrize(

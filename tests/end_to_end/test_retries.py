@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pytest
 from apache_beam.runners.direct.direct_runner import BundleBasedDirectRunner
 from apache_beam.runners.portability.fn_api_runner import fn_runner
@@ -29,7 +30,7 @@ CHANGES: dict[str, Any] = {
 
 @pytest.fixture
 def several_files(workspace: Workspace) -> Workspace:
-    """A corpus of five splits and as many shards; equal documents among them."""
+    """A corpus of six splits and as many shards; equal documents among them."""
     (workspace.input / "corpus.jsonl").unlink()
     words = ["quiet", "hello", "alpha", "unheard", "beta gamma"]
     for number in range(4):
@@ -40,6 +41,8 @@ def several_files(workspace: Workspace) -> Workspace:
         else:
             (workspace.input / f"{number}.jsonl").write_bytes(lines)
     workspace.parquet({"text": ["quiet island"] * 40}, "4.parquet")
+    with pa.ipc.new_stream(str(workspace.input / "5.arrow"), pa.schema({"text": pa.string()})) as s:
+        s.write_table(pa.table({"text": ["quiet island", "hello"] * 20}), max_chunksize=15)
     return workspace
 
 
@@ -53,7 +56,7 @@ def test_the_engine_does_not_matter(several_files: Workspace) -> None:
     for name, options in [*((n, ["--workers", n]) for n in "123"), ("portable", PORTABLE)]:
         several_files.release(CHANGES | {"output": f"released/{name}"}, *options)
         released.append(tables(several_files.output.with_name(name)))
-    assert len([path for path in released[0] if path.startswith("data/")]) == 5
+    assert len([path for path in released[0] if path.startswith("data/")]) == 6
     assert {"vocabulary.parquet", "compression.parquet"} < set(released[0])
     assert all(tables == released[0] for tables in released)
     # The negative control: another key, or none, draws anew.

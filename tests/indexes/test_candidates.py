@@ -12,15 +12,19 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from manifests import PRIVATE, cover_up, digest_of, edit, places, spoiled
 
 from quietcorpus.indexes.candidates import (
+    DOCUMENTS,
     FILES,
     LARGEST_PROJECTION,
     Candidates,
     CandidatesManifest,
     open_candidates,
+    read_names,
     save,
 )
 from quietcorpus.indexes.folder import ArtefactError
@@ -130,6 +134,47 @@ def test_what_was_saved_is_opened(tmp_path: Path) -> None:
         for before, after in zip(parts(made), parts(found), strict=True):
             assert before.dtype == after.dtype
             np.testing.assert_array_equal(before, after)
+
+
+def test_names_are_saved_beside_the_arrays(tmp_path: Path) -> None:
+    """Kills: names in another order; a version that says nothing of them; names no digest is of."""
+    assert read_names("nowhere", manifest()) is None
+    table = pa.table({"candidate": pa.array(range(SIZE), pa.int32()), "id": [*"vwxyz"]})
+    saved = save(str(tmp_path), some_candidates(documents=table))
+    assert (saved.version, saved.files[-1]["path"]) == (2, DOCUMENTS)
+    assert saved.lines()[-1] == "names         in documents.parquet"
+    assert open_candidates(str(tmp_path)).manifest == saved
+    assert read_names(str(tmp_path), saved).equals(table)
+    edit(tmp_path, lambda m: m.update(version=1))
+    assert refusal(tmp_path) == IMPOSSIBLE
+    edit(tmp_path, lambda m: m.update(version=2))
+    content = (tmp_path / DOCUMENTS).read_bytes()
+    for spoilt_file in (content[:-1], b"PAR1" + content[4:], b""):
+        (tmp_path / DOCUMENTS).write_bytes(spoilt_file + b"x")
+        assert refusal(tmp_path).startswith("is damaged: documents.parquet is not the file that")
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"candidate": [*range(SIZE - 1)]},
+        {"candidate": [*range(SIZE)][::-1]},
+        {"candidate": [None] * SIZE},
+        {"id": [*range(SIZE)]},
+        None,
+    ],
+)
+def test_names_of_other_candidates(tmp_path: Path, table: dict[str, Any] | None) -> None:
+    """Kills: names that are taken as they come, for candidates that they are not of."""
+    own = {"candidate": [*range(SIZE)]}
+    save(str(tmp_path), some_candidates(documents=pa.table(own)))
+    sink = io.BytesIO(b"no Parquet")
+    if table is not None:
+        pq.write_table(pa.table(table), sink)
+    cover_up(tmp_path, DOCUMENTS, sink.getvalue())
+    saved = CandidatesManifest.read(str(tmp_path))
+    with pytest.raises(ArtefactError, match="that does not name its candidates; build it again"):
+        read_names(str(tmp_path), saved)
 
 
 def test_arrays_are_saved_in_any_layout(tmp_path: Path) -> None:
@@ -281,9 +326,10 @@ def test_no_manifest(folder: Path) -> None:
         ),
         (lambda m: m.update(PRIVATE | {"guarantee": {}}), "was made from private data and does n"),
         (
-            lambda m: m.update(version=2, secret=1),
-            "was built by a newer version (quietcorpus 0, format 2; this one reads up to 1): updat",
+            lambda m: m.update(version=3, secret=1),
+            "was built by a newer version (quietcorpus 0, format 3; this one reads up to 2): updat",
         ),
+        (lambda m: m.update(version=2), IMPOSSIBLE),
         (lambda m: m.update(version=0), "was built by an older version (quietcorpus 0, format 0;"),
         (lambda m: m.pop("version"), "has a manifest.json that is not one of a set of candidates;"),
         (lambda m: m.update(note=1), "has a manifest.json with missing or unknown keys (note)"),

@@ -36,9 +36,10 @@ def test_word_indexes(version: int) -> None:
 
 
 def test_candidates_and_pools() -> None:
-    candidates = open_candidates(str(FORMATS / "candidates-v1"))
-    assert candidates.manifest.version == 1
-    assert candidates.embeddings.shape == (8, 12)
+    for version in (1, 2):
+        candidates = open_candidates(str(FORMATS / f"candidates-v{version}"))
+        assert candidates.manifest.version == version
+        assert candidates.embeddings.shape == (8, 12)
     pool = open_pool(str(FORMATS / "pool-v1"))
     assert pool.manifest.version == 1
     assert pool.texts[2].as_py() == "a football match"

@@ -186,6 +186,15 @@ FILES: dict[str, bytes] = {
 }
 
 
+def test_arrow(tmp_path: Path) -> None:
+    # Kills: a format whose records cannot be looked at.
+    table = pa.table({"said": LONG, "n": range(40)})
+    with pa.ipc.new_file(tmp_path / "a.arrow", table.schema) as file:
+        file.write_table(table, max_chunksize=7)
+    proposed = qc.propose_spec(tmp_path / "a.arrow", want="terms")
+    assert YAML(typ="safe", pure=True).load(proposed.content)["input"]["text"] == "said"
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_other_formats(tmp_path: Path, name: str) -> None:
     # Kills: a format whose records cannot be looked at; a bad record that ends it.

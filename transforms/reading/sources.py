@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -13,7 +14,7 @@ from apache_beam.io.filesystem import BeamIOError, FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
 from quietcorpus.transforms.errors import InputError, blamed, client_errors
-from quietcorpus.transforms.reading import parquet_files, records
+from quietcorpus.transforms.reading import arrow_files, parquet_files, records, saved_datasets
 from quietcorpus.transforms.reading.documents import (
     Corpus,
     Documents,
@@ -25,6 +26,7 @@ from quietcorpus.transforms.reading.documents import (
 
 FORMATS = {
     ".parquet": "parquet",
+    ".arrow": "arrow",
     ".jsonl": "json lines",
     ".ndjson": "json lines",
     ".csv": "csv",
@@ -32,6 +34,20 @@ FORMATS = {
     ".cor": "text",
 }
 COMPRESSIONS = (".gz", ".zst")
+_PLANS: dict[str, Callable[[str, Corpus], Plan]] = {
+    "parquet": parquet_files.plan,
+    "arrow": arrow_files.plan,
+}
+_READERS: dict[str, Callable[[Split, Corpus], Iterator[Documents]]] = {
+    "parquet": parquet_files.read,
+    "arrow": arrow_files.read,
+}
+_FIRST_RECORDS: dict[str, Callable[[str, str, int], list[dict[str, Any]]]] = {
+    "parquet": parquet_files.first_records,
+    "arrow": arrow_files.first_records,
+}
+_WHOLE = (".parquet", ".arrow")  # compressed inside, if at all
+_GLOB = re.compile(r"[*?\[]")
 _FOOTERS_AT_ONCE = 16
 
 
@@ -39,14 +55,14 @@ def file_format(uri: str) -> str:
     """Return a file's format by its extension; raises InputError for an unknown one."""
     name = uri.lower()
     for compression in COMPRESSIONS:
-        if name.endswith(compression) and not name.endswith(".parquet" + compression):
+        if not name.removesuffix(compression).endswith(_WHOLE):
             name = name.removesuffix(compression)
     for extension, name_of_format in FORMATS.items():
         if name.endswith(extension):
             return name_of_format
     raise InputError(
         f"input.path: {uri} has no known extension; use one of {', '.join(FORMATS)}, "
-        f"all but .parquet optionally with {' or '.join(COMPRESSIONS)}"
+        f"all but {' and '.join(_WHOLE)} optionally with {' or '.join(COMPRESSIONS)}"
     )
 
 
@@ -86,12 +102,30 @@ def _is_folder(path: str) -> bool:
 
 
 def _is_empty(metadata: FileMetadata) -> bool:
-    """Return whether a file holds nothing; an empty Parquet or compressed file is a damaged one."""
-    whole = (".parquet", *COMPRESSIONS)
-    return metadata.size_in_bytes == 0 and not metadata.path.lower().endswith(whole)
+    """Return whether a file holds nothing; an empty one with a frame or a schema is damaged."""
+    return metadata.size_in_bytes == 0 and not metadata.path.lower().endswith(
+        (*_WHOLE, *COMPRESSIONS)
+    )
 
 
 def _match(pattern: str) -> list[FileMetadata]:
+    """List the files of a glob, or of a saved dataset, by name; raises InputError for none."""
+    found = _listed(pattern)
+    if not found or ([metadata.path for metadata in found] == [pattern] and _is_folder(pattern)):
+        named = None if _GLOB.search(pattern) else saved_datasets.files_in(pattern)
+        if named is None and found:
+            raise InputError(f"input.path: {pattern} is a folder; give a glob, such as {pattern}/*")
+        if named is None:
+            raise InputError(f"input.path: no file matches {pattern}; check the path or the glob")
+        found = [metadata for uri in named for metadata in _listed(uri)]
+        if missing := set(named) - {metadata.path for metadata in found}:
+            raise InputError(
+                f"input.path: {min(missing)} is missing, though the dataset has it; save it again"
+            )
+    return sorted(found, key=lambda metadata: metadata.path)
+
+
+def _listed(pattern: str) -> list[FileMetadata]:
     try:
         (result,) = FileSystems.match([pattern])
     except BeamIOError as error:
@@ -99,11 +133,7 @@ def _match(pattern: str) -> list[FileMetadata]:
         raise blamed(error, f"input.path: {pattern}", problem) from None
     except ValueError as error:
         raise InputError(f"input.path: {pattern} cannot be opened: {error}") from None
-    if not result.metadata_list:
-        raise InputError(f"input.path: no file matches {pattern}; check the path or the glob")
-    if [metadata.path for metadata in result.metadata_list] == [pattern] and _is_folder(pattern):
-        raise InputError(f"input.path: {pattern} is a folder; give a glob, such as {pattern}/*")
-    return sorted(result.metadata_list, key=lambda metadata: metadata.path)
+    return list(result.metadata_list)
 
 
 def _state(metadata: FileMetadata) -> FileState:
@@ -122,8 +152,8 @@ def _state(metadata: FileMetadata) -> FileState:
 
 def _plan_file(uri: str, corpus: Corpus) -> Plan:
     name = file_format(uri)
-    if name == "parquet":
-        return parquet_files.plan(uri, corpus)
+    if name in _PLANS:
+        return _PLANS[name](uri, corpus)
     if name == "text" and corpus.others:
         key, column = corpus.others[0]
         raise InputError(f"{key}: {uri} is plain text and has no column {column!r}; give Parquet")
@@ -145,8 +175,7 @@ def first_records(pattern: str, most: int) -> list[dict[str, Any]]:
     if not files:
         raise InputError(f"input.path: {pattern} holds no documents: every file is empty")
     name = file_format(files[0])
-    first = parquet_files.first_records if name == "parquet" else records.first_records
-    found = first(files[0], name, most)
+    found = _FIRST_RECORDS.get(name, records.first_records)(files[0], name, most)
     if not found:
         raise InputError(f"input.path: {files[0]} holds no records that can be read")
     return found
@@ -154,6 +183,6 @@ def first_records(pattern: str, most: int) -> list[dict[str, Any]]:
 
 def read(split: Split, corpus: Corpus) -> Iterator[Documents]:
     """Read the documents of a split, in order, in batches that depend on the file alone."""
-    if split.format == "parquet":
-        return parquet_files.read(split, corpus)
+    if split.format in _READERS:
+        return _READERS[split.format](split, corpus)
     return records.read(split.uri, split.format, corpus)

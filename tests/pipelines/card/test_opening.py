@@ -1,0 +1,115 @@
+"""The lines of a release's README, copied: they open it in the tools that people have."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import datasets
+import pytest
+from machine import BUILD, required
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+BAGS = {"input.id": "key", "input.keep": ["key", "product"]}
+HISTOGRAM = {"mechanism": {"kind": "histogram", "precision": 2, "epsilon": 4}}
+TOOLS = ("quietcorpus", "pandas", "Polars", "DuckDB", "Spark", "Hugging Face `datasets`")
+
+
+def lines(output: Path) -> dict[str, str]:
+    """The lines for each tool."""
+    text = (output / "README.md").read_text("utf-8").split("## How to open it\n")[1]
+    blocks = re.findall(r"\n([^\n]*):\n\n```python\n(.*?)```", text.split("\n## ")[0], re.DOTALL)
+    assert len(blocks) == len(TOOLS)
+    found = {tool: block for tool, (_, block) in zip(TOOLS, blocks, strict=True)}
+    assert [said for said, _ in blocks[1:]] == list(TOOLS[1:])
+    return found
+
+
+@pytest.fixture
+def output(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A release of bags of words of which one is empty, as the working folder."""
+    records = [{"text": "hello quiet world", "key": f"k{i}", "product": "loan"} for i in range(20)]
+    workspace.json_lines([*records, {"text": "", "key": "empty", "product": "card"}])
+    # At this epsilon all noise is zero, but for a chance of 1e-20.
+    workspace.release(BAGS | {"mechanism.precision": 1, "mechanism.epsilon": 50})
+    monkeypatch.chdir(workspace.output)
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", workspace.folder / "cache")
+    return workspace.output
+
+
+def run(code: str) -> dict[str, Any]:
+    """The names that the lines leave."""
+    names: dict[str, Any] = {}
+    exec(code, names)
+    return names
+
+
+def test_each_tool_opens_a_release_and_its_words(output: Path) -> None:
+    # Kills: a line that does not run, and term numbers joined to other words than the vocabulary's.
+    found = lines(output)
+    expected = {f"k{i}": ["hello", "quiet", "world"] for i in range(20)} | {"empty": []}
+    rows = run(found["quietcorpus"])["rows"]
+    assert rows.schema.names == ["id", "product", "terms", "counts"]
+    assert dict(zip(rows["id"].to_pylist(), rows["terms"].to_pylist(), strict=True)) == expected
+    frame = run(found["pandas"])["rows"]
+    assert dict(zip(frame["id"], frame["words"], strict=True)) == expected
+    hugging = run(found["Hugging Face `datasets`"])["rows"]
+    assert dict(zip(hugging["id"], hugging["words"], strict=True)) == expected
+    pairs = Counter((id_, word, 1, "loan") for id_, own in expected.items() for word in own)
+    columns = ["id", "term", "count", "product"]
+    polars = run(found["Polars"])["words"]
+    assert Counter(polars.select(columns).rows()) == pairs
+    duck = run(found["DuckDB"])["words"]
+    assert Counter(duck.select(*columns).fetchall()) == pairs
+
+
+def test_the_front_matter_loads_it_too(output: Path) -> None:
+    # As `load_dataset` would from the hub. Kills: a table of the wrong files as the default one.
+    loaded = datasets.load_dataset(str(output), split="train")
+    assert sorted(loaded.column_names) == ["counts", "id", "product", "terms"]
+    assert len(loaded) == 21
+
+
+@pytest.mark.slow
+def test_spark_opens_a_release_and_its_words(output: Path) -> None:
+    spark = BUILD / "pyspark"
+    if not spark.exists():
+        required("`make clusters` installs Spark")
+    path = [spark, *(spark / "pyspark" / "python" / "lib").glob("py4j-*.zip")]
+    show = "print(sorted(map(tuple, words.select('id', 'term', 'count', 'product').collect())))"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", lines(output)["Spark"] + show],
+        env=os.environ
+        | {"PYTHONPATH": os.pathsep.join(map(str, path)), "SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    pairs = [(f"k{i}", word, 1, "loan") for i in range(20) for word in ("hello", "quiet", "world")]
+    assert done.stdout == f"{sorted(pairs)}\n"
+
+
+def test_a_release_without_rows_of_documents(workspace: Workspace) -> None:
+    # Kills: lines that look for `data`, or for words to join, where there are none.
+    vocabulary = {"public": "vocabulary.txt"}
+    workspace.release({"mechanism": HISTOGRAM["mechanism"] | {"vocabulary": vocabulary}})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(workspace.output)
+        patch.setattr(datasets.config, "HF_DATASETS_CACHE", workspace.folder / "cache")
+        found = lines(workspace.output)
+        terms = {
+            tool: list(run(found[tool])["rows"]["term"])
+            for tool in ("pandas", "Polars", "Hugging Face `datasets`")
+        }
+        terms["DuckDB"] = [row[1] for row in run(found["DuckDB"])["rows"].fetchall()]
+        terms["quietcorpus"] = run(found["quietcorpus"])["rows"]["term"].to_pylist()
+    expected = (workspace.folder / "vocabulary.txt").read_text().split()
+    assert all(own == expected for own in terms.values())

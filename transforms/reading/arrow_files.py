@@ -1,0 +1,142 @@
+"""A reader of Arrow's own files and streams, which Hugging Face datasets keep on disk.
+
+Such a file is one split: a stream says nowhere where its record batches begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from quietcorpus.transforms.errors import blamed, client_errors
+from quietcorpus.transforms.reading.columns import (
+    batch_rows,
+    checked_schema,
+    is_string,
+    readable,
+)
+from quietcorpus.transforms.reading.documents import Corpus, Documents, Plan, Split
+
+_MAGIC = b"ARROW1"  # of a file; a stream has none
+_END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
+_BYTES = {
+    pa.string(): pa.binary(),
+    pa.large_string(): pa.large_binary(),
+    pa.string_view(): pa.binary_view(),
+}
+# Names that are not UTF-8, and lengths beyond all memory, are damage as well.
+_FAILURES = (pa.ArrowException, OSError, UnicodeError, MemoryError)
+_DAMAGED = (
+    "is not a readable Arrow file: it is truncated, damaged or of another format; write it again"
+)
+
+
+def plan(uri: str, corpus: Corpus) -> Plan:
+    """Plan one split for a file; raises InputError for a missing column or a wrong type."""
+
+    def columns(source: pa.NativeFile) -> Iterator[pa.Schema]:
+        yield checked_schema(uri, _schema(source), corpus)  # the names in it may be damaged, too
+
+    (schema,) = _guarded(uri, columns)
+    return Plan([Split(uri, "arrow")], schema)
+
+
+def read(split: Split, corpus: Corpus) -> Iterator[Documents]:
+    """Yield the documents of a file, in batches that depend on the file alone.
+
+    A record batch is held at a time, as the file's writer cut it.
+    """
+    columns = list(dict.fromkeys([corpus.text, *corpus.columns]))
+    row = 0
+    for batch in _guarded(split.uri, lambda source: _record_batches(source, columns)):
+        size = batch_rows(len(batch), batch.nbytes)
+        for start in range(0, len(batch), size):
+            part = batch.slice(start, size)
+            yield readable(split.uri, row, part, corpus)
+            row += len(part)
+
+
+def first_records(uri: str, _: str, most: int) -> list[dict[str, Any]]:
+    """Return a file's first records, as `sources.first_records` does."""
+    batches = _guarded(uri, lambda source: _record_batches(source, None))
+    first = next(batches, None)
+    return [] if first is None else list(first.slice(0, most).to_pylist())
+
+
+def _guarded(uri: str, parse: Callable[[pa.NativeFile], Iterator[Any]]) -> Iterator[Any]:
+    """Yield what is parsed of a file anywhere; raises InputError if that fails."""
+    place = f"input.path: {uri}"
+    with client_errors(place, _DAMAGED):
+        raw = FileSystems.open(uri, compression_type=CompressionTypes.UNCOMPRESSED)
+    with raw:
+        try:
+            yield from parse(pa.PythonFile(raw, "r"))
+        except _FAILURES as error:
+            raise blamed(error, place, _DAMAGED) from None
+
+
+def _schema(source: pa.NativeFile) -> pa.Schema:
+    """Return the schema; raises ArrowInvalid for a stream that does not end as it should.
+
+    Arrow itself takes a stream that ends between two batches for a whole one.
+    """
+    opened = _opener(source)
+    schema = opened(source).schema
+    if opened is pa.ipc.open_stream:
+        source.seek(max(0, source.size() - len(_END_OF_STREAM)))
+        if source.read() != _END_OF_STREAM:
+            raise pa.ArrowInvalid("the stream does not end")
+    return schema
+
+
+def _record_batches(
+    source: pa.NativeFile, columns: Sequence[str] | None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the record batches that have rows, with these columns alone; None is for all."""
+    opened = _opener(source)
+    schema = _schema(source)
+    source.seek(0)
+    options = pa.ipc.IpcReadOptions(
+        use_threads=False,  # a thread may remain, and wait for ever when the interpreter ends
+        included_fields=sorted(map(schema.get_field_index, columns or schema.names)),
+    )
+    reader = opened(source, options=options)
+    if opened is pa.ipc.open_file:
+        batches = map(reader.get_batch, range(reader.num_record_batches))
+    else:
+        batches = iter(reader)
+    for batch in batches:
+        if len(batch):
+            yield _validated(batch)
+    if opened is pa.ipc.open_stream and source.tell() != source.size():
+        raise pa.ArrowInvalid("the stream ends before its file")
+
+
+def _opener(source: pa.NativeFile) -> Any:
+    """Return the function that opens a file or a stream, whichever this is."""
+    begins = source.read(len(_MAGIC))
+    source.seek(0)
+    return pa.ipc.open_file if begins == _MAGIC else pa.ipc.open_stream
+
+
+def _validated(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the batch; raises ArrowInvalid if a value lies outside of its buffers.
+
+    Arrow trusts the offsets and indices in a file. Of damaged ones it would read other memory.
+    """
+    for column in batch.columns:
+        _as_bytes(column).validate(full=True)
+    return batch
+
+
+def _as_bytes(column: pa.Array) -> pa.Array:
+    """Return a column of strings as bytes: those that are not UTF-8 are single records' fault."""
+    if not is_string(column.type):
+        return column
+    if pa.types.is_dictionary(column.type):
+        return pa.DictionaryArray.from_arrays(column.indices, _as_bytes(column.dictionary))
+    return column.view(_BYTES[column.type])

@@ -1,0 +1,107 @@
+"""The columns of files with a schema: what is asked of them, and the documents in their rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.reading.bare import bare_field, plain
+from quietcorpus.transforms.reading.documents import (
+    BATCH_BYTES,
+    BATCH_DOCUMENTS,
+    Corpus,
+    Documents,
+    Reject,
+    missing_column,
+)
+
+
+def checked_schema(uri: str, schema: pa.Schema, corpus: Corpus) -> pa.Schema:
+    """Return the schema of the columns besides the text, reduced to their values.
+
+    Raises InputError for a missing column or a wrong type.
+    """
+    for key, column in [("input.text", corpus.text), *corpus.others]:
+        if schema.names.count(column) != 1:
+            raise InputError(missing_column(key, column, uri, schema.names))
+    if not is_string(kind := schema.field(corpus.text).type):
+        raise InputError(
+            f"input.text: {corpus.text} in {uri} is of type {kind}, not string; "
+            "name the column that holds the text"
+        )
+    for key, column in corpus.compared:
+        if not (is_string(kind := schema.field(column).type) or _is_plain(kind)):
+            raise InputError(
+                f"{key}: {column} in {uri} is of type {kind}; name a column of strings or numbers"
+            )
+    return _bare_schema(uri, schema, corpus)
+
+
+def _bare_schema(uri: str, schema: pa.Schema, corpus: Corpus) -> pa.Schema:
+    """Return the schema of the columns besides the text, reduced to their values."""
+    fields = {}
+    for key, column in corpus.others:
+        try:
+            fields[column] = bare_field(schema.field(column))
+        except TypeError:
+            raise InputError(
+                f"{key}: {column} in {uri} is of a type that cannot be copied without what else "
+                "the file says of it, such as a union or a list view; write it as another"
+            ) from None
+    return pa.schema([fields[column] for column in corpus.columns])
+
+
+def batch_rows(rows: int, size: int) -> int:
+    """Return how many of so many rows of so many bytes are read at a time."""
+    return int(np.clip(BATCH_BYTES // max(1, size // rows), 1, BATCH_DOCUMENTS))
+
+
+def readable(uri: str, first_row: int, batch: pa.RecordBatch, corpus: Corpus) -> Documents:
+    """Return the documents of a batch without null texts and records that are not valid UTF-8."""
+    texts = batch.column(corpus.text)
+    rows = np.arange(first_row, first_row + len(batch), dtype=np.int64)
+    reasons = {int(i): "the text is null" for i in np.flatnonzero(texts.is_null())}
+    for column in (corpus.text, *corpus.columns):
+        for i in _not_utf8(batch.column(column)):
+            what = "text" if column == corpus.text else f"column {column!r}"
+            reasons.setdefault(i, f"the {what} is not valid UTF-8")
+    others = pa.table({name: plain(batch.column(name)) for name in corpus.columns})
+    rejects = [Reject(uri, int(rows[i]), reason) for i, reason in sorted(reasons.items())]
+    if reasons:
+        kept = np.setdiff1d(np.arange(len(batch)), list(reasons))
+        rows, texts, others = rows[kept], texts.take(pa.array(kept)), others.take(pa.array(kept))
+    return Documents(uri, rows, plain(texts).cast(pa.large_string()), others, rejects)
+
+
+def is_string(kind: pa.DataType) -> bool:
+    """Return whether values of a type are strings, in whatever form."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return kind in (pa.string(), pa.large_string(), pa.string_view())
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_primitive(kind) or pa.types.is_decimal(kind))
+
+
+def _not_utf8(column: pa.Array) -> list[int]:
+    """Return the rows of a string column that are not UTF-8; none for a column of another type."""
+    if not is_string(column.type):
+        return []
+    encoded = pa.types.is_dictionary(column.type)
+    raw = (column.dictionary if encoded else column).cast(pa.large_binary())
+    try:
+        raw.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        values = column.dictionary_decode().cast(pa.large_binary()) if encoded else raw
+        return [i for i, value in enumerate(values) if not _is_utf8(value.as_py() or b"")]
+    return []
+
+
+def _is_utf8(raw: bytes) -> bool:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
