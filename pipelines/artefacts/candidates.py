@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
 from typing import Any
 
@@ -42,6 +43,7 @@ from quietcorpus.transforms.temporary import one_torch_thread
 
 _HELD = 5  # candidates for each held-out document, which serves to measure alone
 _LEAST_HELD = 50
+_FEW_SENTENCES = 2_048  # Ray takes longer to start than one process takes for so many
 _CHUNK = 512  # sentences that a worker gets at a time
 _BOX = 0.125, 0.875
 _COSINES = 0.5, 0.99
@@ -70,8 +72,9 @@ def build(
 ) -> CandidatesManifest:
     """Build candidates from the documents at `source`; raises InputError for what can be mended.
 
-    Encoding and training run on Ray: the cluster that RAY_ADDRESS names, else this machine. The
-    columns `id` and `keep` name the candidates, and change nothing else.
+    Encoding and training run on Ray: the cluster that RAY_ADDRESS names, else this machine. Without
+    a cluster, few sentences are encoded in this process. The columns `id` and `keep` name the
+    candidates, and change nothing else.
     """
     source, output = absolute(source), absolute(output)
     if provenance != "public":
@@ -94,14 +97,21 @@ def build(
     corpus = Corpus(source, text, id, tuple(keep))
     documents = chosen(corpus, language, least_sentences, most_sentences, wanted, generator)
     names = _names(documents.columns.slice(0, candidates), id, keep)
-    found.open()  # fails here, rather than in Ray's workers, if it cannot be loaded
-    with ray_session(processors(), work="build") as ray:
-        embeddings = _encoded(ray, found, documents.sentences, progress=progress)
+    opened = found.open()  # fails here, rather than in Ray's workers, if it cannot be loaded
+    here = len(documents.sentences) <= _FEW_SENTENCES and not os.environ.get("RAY_ADDRESS")
+    session: AbstractContextManager[Any] = (
+        nullcontext() if here else ray_session(processors(), work="build")
+    )
+    with session as ray:
+        if here:
+            embeddings = opened.encode(documents.sentences)
+        else:
+            embeddings = _encoded(ray, found, documents.sentences, progress=progress)
         whole = means(embeddings, documents.offsets)
         groups, quality = _clusters(whole, clusters, seed)
         held = np.arange(wanted) >= candidates
-        trained = ray.remote(_train).remote(embeddings, documents.offsets, groups, held, seed)
-        recoder, training = ray.get(trained)
+        known = embeddings, documents.offsets, groups, held, seed
+        recoder, training = _train(*known) if here else ray.get(ray.remote(_train).remote(*known))
     codes = recoder.recode(embeddings)
     recoded = np.rint(means(codes, documents.offsets))
     directions = _directions(projections, WIDTHS[-1], generator)
