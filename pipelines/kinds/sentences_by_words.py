@@ -64,7 +64,8 @@ class EmbeddedWordsKind(Kind):
 
     @property
     def computing(self) -> str:
-        return self.parameters.encoder.computing
+        found = self.parameters.encoder.computing, self.words.computing
+        return "; ".join(filter(None, found))
 
     @property
     def artefacts(self) -> Sequence[card.Artefact]:

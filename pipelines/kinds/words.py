@@ -10,6 +10,7 @@ from typing import Any
 
 import apache_beam as beam
 
+from quietcorpus.indexes.faiss_library import faiss
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.guarantees import MetricPrivacy, Spending, round_up
 from quietcorpus.pipelines.artefacts.distances import matched
@@ -46,7 +47,6 @@ class WordsKind(Kind):
     meaning: card.Meaning
 
     passes = 1
-    computing = ""
     laws = MappingProxyType({"words": 1})
     has_documents = True
 
@@ -71,6 +71,11 @@ class WordsKind(Kind):
         )
         # The meaning needs the index alone, so it need not wait for the end of a long run.
         return cls(spec, parameters, index, explain_epsilon(parameters, index))
+
+    @property
+    def computing(self) -> str:
+        # Exact engines find the same words, whatever their version.
+        return f"faiss {faiss().__version__}" if self.parameters.search.approximate else ""
 
     @property
     def artefacts(self) -> Sequence[card.Artefact]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import faiss
 import numpy as np
 import pytest
 from apache_beam.runners.direct.direct_runner import BundleBasedDirectRunner
@@ -20,6 +21,7 @@ import quietcorpus.pipelines.kinds.job
 from quietcorpus.evaluation.recall import noisy_queries
 from quietcorpus.indexes.word_index import open_index
 from quietcorpus.pipelines.kinds import word_meaning
+from quietcorpus.pipelines.kinds.prepare import prepare
 from quietcorpus.pipelines.spec.loading import load_spec
 
 if TYPE_CHECKING:
@@ -110,6 +112,22 @@ def test_approximate_releases_do_not_depend_on_workers_or_failures(
     retried = run_on(BundleBasedDirectRunner(), spec, several_files.folder / "retried")
     assert len(list((several_files.folder / "retried").glob("failed-*"))) == 2
     assert once == retried == one
+
+
+def test_another_faiss_finishes_no_approximate_release(
+    workspace: Workspace, changes: Changes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Kills: a release half of whose words another version of FAISS finds; one by an exact engine
+    # that waits for the old version.
+    monkeypatch.chdir(workspace.folder)
+
+    def computing(engine: str) -> str:
+        return prepare(load_spec(str(workspace.spec(changes(engine))))).computing
+
+    before = computing("faiss-ivf"), computing("faiss-flat"), computing("exact")
+    monkeypatch.setattr(faiss, "__version__", "0.0.0")
+    assert before[1:] == (computing("faiss-flat"), computing("exact")) == ("", "")
+    assert computing("faiss-ivf") == "faiss 0.0.0" != before[0]
 
 
 def test_the_recall_on_the_card_is_that_of_brute_force(
