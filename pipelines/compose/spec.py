@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar
 import pydantic
 from pydantic import Field, model_validator
 
-from quietcorpus.mechanisms.encoding import encode
+from quietcorpus.mechanisms.encoding import Value, encode
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines import registry
 from quietcorpus.pipelines.environment.keys import (
@@ -55,7 +55,7 @@ class RowsSpec(Strict):
         No corpus of files has it. Rows have no place and no state: that they are one corpus, and
         one state of it, is what their release id says.
         """
-        fields = {"version": _ADDRESSING, "text": self.text, "id": self.id}
+        fields: dict[str, Value] = {"version": _ADDRESSING, "text": self.text, "id": self.id}
         return hashlib.sha256(encode({"rows": fields})).digest()
 
     def worker_key(self) -> WorkerKey:

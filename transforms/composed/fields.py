@@ -115,7 +115,8 @@ class Fields:
 
     def forms(self) -> dict[str, Form]:
         """Return the forms of all fields that are read, by name."""
-        return {name: _form(kind) for name, kind in self.types.items()} | {self.text: _STRING}
+        others = {name: form for name, kind in self.types.items() if (form := _form(kind))}
+        return others | {self.text: _STRING}
 
     def released(self) -> dict[str, str]:
         """Map the kept fields' names in released rows to those in the input, in order.

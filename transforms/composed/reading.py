@@ -52,7 +52,7 @@ class ReadRows(beam.DoFn):
 
     @redacted
     def process(self, row: Row) -> Iterator[object]:
-        given = {name: getattr(row, name, None) for name in self._forms}
+        given: dict[str, Any] = {name: getattr(row, name, None) for name in self._forms}
         if problem := self._problem(given):
             yield self._refused(given, problem)
             return
