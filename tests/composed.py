@@ -49,10 +49,11 @@ def run(
     """Run the transform on rows, and return what a text sink has of each of its outputs."""
     with beam.Pipeline(runner=runner or FnApiRunner(**bundles), options=options) as pipeline:
         given = pipeline | beam.Create(list(rows)) | beam.Map(_row).with_output_types(Doc)
-        for name, output in (given | transform)._asdict().items():
+        outputs = (given | transform)._asdict()
+        for name, output in outputs.items():
             lines = output | f"{name} as JSON" >> beam.Map(_as_json)
             lines | f"write {name}" >> beam.io.WriteToText(f"{folder}/{name}")
-    return {name: written(folder, name) for name in ("rows", "card", "errors")}
+    return {name: written(folder, name) for name in outputs}
 
 
 def written(folder: Path, name: str) -> list[Any]:

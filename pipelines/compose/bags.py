@@ -13,7 +13,12 @@ from apache_beam.typehints.row_type import RowTypeConstraint
 from quietcorpus.pipelines.compose.base import OnErrors, RowsArguments
 from quietcorpus.pipelines.compose.rows import Read, as_rows
 from quietcorpus.pipelines.compose.rows import release as add_release
-from quietcorpus.pipelines.compose.tables import OfVocabulary, vocabulary_of, vocabulary_rows
+from quietcorpus.pipelines.compose.tables import (
+    OfVocabulary,
+    no_weights,
+    vocabulary_of,
+    vocabulary_rows,
+)
 from quietcorpus.pipelines.kinds.bags import BagOfWordsKind, codebook_tables
 from quietcorpus.pipelines.kinds.limited_precision import VocabularyStep
 from quietcorpus.pipelines.storage.layout import COMPRESSION
@@ -120,7 +125,7 @@ class PrivatizeBags(OfVocabulary):
                 kind.histogram, side, found.fields.id, self._key, found.identified
             )
         else:
-            weights = rows.pipeline | "no weights" >> beam.Create([None])
+            weights = no_weights(rows.pipeline)
         codebook = weights | "codebook" >> beam.ParDo(
             BuildCodebook(kind.compression, self._key), side
         )

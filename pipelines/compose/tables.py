@@ -39,23 +39,31 @@ def vocabulary_of(
     )
 
 
+def no_weights(pipeline: beam.Pipeline) -> beam.PCollection[None]:
+    """Return what stands for the noisy counts of a vocabulary's terms where there are none."""
+    return pipeline | "no weights" >> beam.Create([None])
+
+
 def vocabulary_rows(
     found: Read,
     vocabulary: beam.PCollection[Vocabulary],
-    weights: beam.PCollection[Counts] | None = None,
+    weights: beam.PCollection[Counts | None],
 ) -> beam.PCollection:
     """Add rows of the vocabulary to a graph, with the noisy counts of its terms if there are any.
 
     They have `term_id`, `term` and `weight`, as `vocabulary.parquet` does.
     """
-    side = [] if weights is None else [beam.pvalue.AsSingleton(weights)]
-    tables = vocabulary | "vocabulary table" >> beam.ParDo(_VocabularyTable(), *side)
+    # Were the vocabulary the main input, a step that makes it could be fused with this one, and
+    # would wait for weights that wait for it.
+    tables = weights | "vocabulary table" >> beam.ParDo(
+        _VocabularyTable(), beam.pvalue.AsSingleton(vocabulary)
+    )
     return tables | "vocabulary rows" >> as_rows(found, _ROWS)
 
 
 class _VocabularyTable(beam.DoFn):
     @redacted
-    def process(self, vocabulary: Vocabulary, weights: Any = None) -> Iterator[pa.Table]:
+    def process(self, weights: Any, vocabulary: Vocabulary) -> Iterator[pa.Table]:
         yield vocabulary_table(vocabulary, weights)
 
 
@@ -79,7 +87,10 @@ class OfVocabulary(ComposedKind):
     ) -> beam.PCollection[str]:
         """Add the card to a graph, once the size of the vocabulary is known."""
         made = _Card(self._card_of)
-        return vocabulary | "card" >> beam.ParDo(made, found.checks).with_output_types(str)
+        begun = vocabulary.pipeline | "one card" >> beam.Create([None])
+        return begun | "card" >> beam.ParDo(
+            made, beam.pvalue.AsSingleton(vocabulary), found.checks
+        ).with_output_types(str)
 
 
 class _Card(beam.DoFn):
@@ -87,9 +98,8 @@ class _Card(beam.DoFn):
         self._made = made
 
     @redacted
-    def process(self, vocabulary: Vocabulary, checks: Any = ()) -> Iterator[str]:
-        for _ in checks:
-            pass
+    def process(self, _: None, vocabulary: Vocabulary, checks: Any = ()) -> Iterator[str]:
+        list(checks)  # some engines compute a side input only where it is read
         yield self._made(_sized(len(vocabulary))).to_json()
 
 

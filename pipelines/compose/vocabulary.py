@@ -20,7 +20,7 @@ from quietcorpus.pipelines.compose.base import (
 )
 from quietcorpus.pipelines.compose.card import ComposedCard
 from quietcorpus.pipelines.compose.spec import checked
-from quietcorpus.pipelines.compose.tables import vocabulary_of, vocabulary_rows
+from quietcorpus.pipelines.compose.tables import no_weights, vocabulary_of, vocabulary_rows
 from quietcorpus.pipelines.kinds.limited_precision import VocabularyStep, not_protected
 from quietcorpus.pipelines.spec.limited_precision import check_rate
 from quietcorpus.pipelines.spec.values import Count, Delta, Epsilon, Strict
@@ -96,5 +96,5 @@ class SelectVocabulary(Composed):
         found = self._read(rows)
         step = VocabularyStep(None, self._selection, None)
         vocabulary = vocabulary_of(found, step, self._key, self.name)
-        released = vocabulary_rows(found, vocabulary)
+        released = vocabulary_rows(found, vocabulary, no_weights(rows.pipeline))
         return Released(released, self._carded(rows), found.errors)

@@ -66,8 +66,7 @@ class AsRows(beam.DoFn):
 
     @redacted
     def process(self, table: pa.Table, checks: Iterable[object] = ()) -> Iterator[beam.Row]:
-        for _ in checks:  # some engines compute a side input only where it is read
-            pass
+        list(checks)  # some engines compute a side input only where it is read
         names = table.column_names
         columns = [_values(table[name]) for name in names]
         for place, name in enumerate(names):
