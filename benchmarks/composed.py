@@ -1,6 +1,6 @@
-"""A transform in a pipeline of a user's own against the command: the same documents, one process.
+"""A transform in a pipeline of a user's own against the command, on the same documents.
 
-    python benchmarks/composed.py --corpus ../shared/data/cfpb_complaints.parquet --index build/index
+    python benchmarks/composed.py --corpus ../shared/data/cfpb_complaints.parquet --index INDEX
 
 The pipeline reads the documents as rows and writes the released rows, both as Parquet with Beam's
 own transforms. Its third column is the same pipeline without any mechanism, which reads and writes
