@@ -158,20 +158,21 @@ def count_documents(documents: Documents) -> tuple[dict[str, int], int]:
     return dict(zip(terms.to_pylist(), counts.tolist(), strict=True)), len(tokens.starts)
 
 
-def select_terms(
-    selection: Selection,
-    sums: Mapping[str, int],
-    key: ReleaseKey,
-    parameters: Mapping[str, Value],
-) -> list[str]:
-    """Select the terms to release by their exact sums, which depend on `parameters`."""
-    stream = key.stage(
+def selection_stream(
+    selection: Selection, key: ReleaseKey, parameters: Mapping[str, Value]
+) -> Keystream:
+    """Open the keystream of a selection by sums that depend on `parameters`."""
+    return key.stage(
         "vocabulary",
         1,
         **selection.stage_parameters,
         **parameters,
         tokenizer=tokenizer.LAW,
     )
+
+
+def select_terms(selection: Selection, sums: Mapping[str, int], stream: Keystream) -> list[str]:
+    """Select the terms to release by their exact sums."""
     terms = sorted(sums)
     chosen = selection.select(
         [term.encode() for term in terms], [sums[term] for term in terms], stream
@@ -195,13 +196,13 @@ class _Select(beam.DoFn):
         self._parts = parts
 
     def start_bundle(self) -> None:
-        self._release_key = self._key()
+        self._stream = selection_stream(self._selection, self._key(), self._parameters)
 
     @redacted
     def process(self, bucket: tuple[int, TermSums]) -> Iterator[tuple[int, list[str]]]:
         number, (sums, parts) = bucket
         require_all(parts, self._parts)
-        yield number, select_terms(self._selection, sums, self._release_key, self._parameters)
+        yield number, select_terms(self._selection, sums, self._stream)
 
 
 class _Number(beam.DoFn):

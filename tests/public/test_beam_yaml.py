@@ -70,8 +70,8 @@ def test_the_example_runs() -> None:
         ("epsilom: 10", "unexpected argument 'epsilom'"),
         ("epsilon: 0", "PrivatizeWords: epsilon: 0 is not allowed; give a positive, finite number"),
         (
-            "text: zip, epsilon: 1, id: no",
-            "PrivatizeWords: id: the input has no field 'no'; it has",
+            "text: zip, epsilon: 1, id: nr",
+            "PrivatizeWords: id: the input has no field 'nr'; it has",
         ),
         ("search: {engine: exat}, epsilon: 1", "PrivatizeWords: search.engine: 'exat' is not "),
     ],

@@ -32,6 +32,7 @@ from quietcorpus.transforms.vocabulary import (
     count_documents,
     number_terms,
     select_terms,
+    selection_stream,
 )
 
 _IDS = slice(0, 3)
@@ -259,7 +260,8 @@ class _Select(beam.DoFn):
         number, (sums, held) = bucket
         require_covered(held, identified)
         key = self._release_key.bound(held[_CONTENT].tobytes())
-        yield number, select_terms(self._selection, sums, key, {})
+        stream = selection_stream(self._selection, key, {})
+        yield number, select_terms(self._selection, sums, stream)
 
 
 class _Number(beam.DoFn):

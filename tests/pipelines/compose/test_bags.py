@@ -27,7 +27,12 @@ from quietcorpus.transforms.errors import InputError, StageError
 from quietcorpus.transforms.histogram import count_terms, release_histogram
 from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters, BagPrivatizer
 from quietcorpus.transforms.reading.documents import Documents
-from quietcorpus.transforms.vocabulary import count_documents, select_terms, vocabulary_table
+from quietcorpus.transforms.vocabulary import (
+    count_documents,
+    select_terms,
+    selection_stream,
+    vocabulary_table,
+)
 
 ROWS = {"text": "body", "id": "number"}
 PRIVATE = {"private": {"epsilon": 20, "delta": 1e-4}}
@@ -60,7 +65,8 @@ def bound_key(docs: list[dict[str, Any]]) -> ReleaseKey:
 
 def selected(docs: list[dict[str, Any]]) -> Vocabulary:
     frequencies, _ = count_documents(as_documents(docs))
-    return Vocabulary(select_terms(SELECTION, frequencies, bound_key(docs), {}))
+    stream = selection_stream(SELECTION, bound_key(docs), {})
+    return Vocabulary(select_terms(SELECTION, frequencies, stream))
 
 
 def in_order(terms: list[dict[str, Any]]) -> list[dict[str, Any]]:
