@@ -23,7 +23,34 @@ pytestmark = pytest.mark.slow
 
 EXAMPLE = ROOT / "examples" / "own_pipeline.py"
 LOCAL = "--runner=FnApiRunner"
+KEPT = "--environment_cache_millis=60000"
+"""Python workers stay from one stage to the next; to start them takes seconds a stage."""
 Rows = list[str]
+BAGS = """
+import json, sys
+import apache_beam as beam
+from apache_beam.options.pipeline_options import PipelineOptions
+from quietcorpus.beam import PrivatizeBags
+
+source, _, released, *options = sys.argv[1:]
+bags = PrivatizeBags(
+    "bags",
+    precision=4,
+    epsilon=40,
+    vocabulary={"private": {"epsilon": 20, "delta": 1e-4}},
+    histogram_epsilon=2,
+    compression={"method": "frequency", "size": 40},
+    text="narrative",
+    id="complaint_id",
+)
+with beam.Pipeline(options=PipelineOptions(options)) as pipeline:
+    made = pipeline | beam.io.ReadFromParquet(source, as_rows=True) | bags
+    for name in ("rows", "vocabulary", "compression"):
+        rows = getattr(made, name)
+        lines = rows | f"as JSON {name}" >> beam.Map(lambda row: json.dumps(row._asdict()))
+        lines | f"write {name}" >> beam.io.WriteToText(f"{released}/rows-{name}")
+"""
+"""A pipeline in which sums over the rows come before the rows."""
 
 
 @pytest.fixture(scope="module")
@@ -38,22 +65,36 @@ def corpus(tmp_path_factory: pytest.TempPathFactory, lee_texts: list[str]) -> Pa
     return folder
 
 
-def released(
-    corpus: Path, index: Path, *options: str, environment: Mapping[str, str] | None = None
-) -> Rows:
-    """Run the example, and return its rows in an order of their own."""
+def run(
+    script: Path, corpus: Path, index: Path, *options: str, environment: Mapping[str, str]
+) -> Path:
+    """Run a pipeline, and return the folder that it has filled."""
     output = corpus / f"out-{random.randbytes(4).hex()}"
     done = subprocess.run(
-        [sys.executable, EXAMPLE, f"{corpus}/*.parquet", str(index), str(output), *options],
-        env=os.environ | {"QUIETCORPUS_MASTER_KEY": MASTER_KEY} | dict(environment or {}),
+        [sys.executable, script, f"{corpus}/*.parquet", str(index), str(output), *options],
+        env=os.environ | {"QUIETCORPUS_MASTER_KEY": MASTER_KEY} | dict(environment),
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
+    return output
+
+
+def released(corpus: Path, index: Path, *options: str, **environment: str) -> Rows:
+    """Run the example, and return its rows in an order of their own."""
+    output = run(EXAMPLE, corpus, index, *options, environment=environment)
     files = [pq.ParquetFile(path) for path in output.glob("rows-*.parquet")]
     rows = [row for file in files for row in file.read(use_threads=False).to_pylist()]
     return sorted(json.dumps(row, sort_keys=True) for row in rows)
+
+
+def bags(corpus: Path, index: Path, *options: str, **environment: str) -> Rows:
+    """Run the pipeline of bags, and return its rows, vocabulary and map."""
+    script = corpus / "bags.py"
+    script.write_text(BAGS)
+    output = run(script, corpus, index, *options, environment=environment)
+    return sorted(line for path in output.glob("rows-*") for line in path.open())
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +119,7 @@ def test_processes_and_order_do_not_show(
 
 def test_another_key_does_not_conform(corpus: Path, word_index: Path, reference: Rows) -> None:
     # The negative control.
-    other = released(corpus, word_index, LOCAL, environment={"QUIETCORPUS_MASTER_KEY": OTHER_KEY})
+    other = released(corpus, word_index, LOCAL, QUIETCORPUS_MASTER_KEY=OTHER_KEY)
     assert not set(other) & set(reference)
 
 
@@ -87,7 +128,9 @@ def test_a_cluster_conforms(
     cluster: Cluster, corpus: Path, word_index: Path, reference: Rows
 ) -> None:
     worker = {"command": "quietcorpus-worker"}
-    options = [*cluster.options, "--environment_type=PROCESS"]
+    options = [*cluster.options, KEPT, "--environment_type=PROCESS"]
     options.append(f"--environment_config={json.dumps(worker)}")
-    local = {"SPARK_LOCAL_IP": "127.0.0.1"}
-    assert released(corpus, word_index, *options, environment=local) == reference
+    assert released(corpus, word_index, *options, SPARK_LOCAL_IP="127.0.0.1") == reference
+    expected = bags(corpus, word_index, LOCAL)
+    assert len(expected) > 2000
+    assert bags(corpus, word_index, *options, SPARK_LOCAL_IP="127.0.0.1") == expected
