@@ -30,6 +30,14 @@ def _as_json(value: Any) -> str:
     return json.dumps(value if isinstance(value, str) else dict(value._asdict()))
 
 
+SEEN = "seen"
+"""The file to which a sink writes that waits for nothing: it exists once a row came through."""
+
+
+def _seen(_: Any, path: str) -> None:
+    Path(path).touch()
+
+
 SURROGATE = "<surrogate>"
 """What stands for half a character until no coder is in its way."""
 
@@ -50,6 +58,7 @@ def run(
     with beam.Pipeline(runner=runner or FnApiRunner(**bundles), options=options) as pipeline:
         given = pipeline | beam.Create(list(rows)) | beam.Map(_row).with_output_types(Doc)
         outputs = (given | transform)._asdict()
+        outputs["rows"] | "seen" >> beam.Map(_seen, str(folder / SEEN))
         for name, output in outputs.items():
             lines = output | f"{name} as JSON" >> beam.Map(_as_json)
             lines | f"write {name}" >> beam.io.WriteToText(f"{folder}/{name}")

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from apache_beam.runners.direct.direct_runner import BundleBasedDirectRunner
 from apache_beam.transforms.window import FixedWindows
-from composed import SURROGATE, Doc, doc, run, written
+from composed import SEEN, SURROGATE, Doc, doc, run
 from machine import MASTER_KEY, OTHER_KEY
 
 from quietcorpus.beam import PrivatizeWords
@@ -96,6 +96,7 @@ def test_it_is_the_path_of_a_release(
     )
     assert list(map(json.loads, found["card"])) == [made.card]
     assert found["errors"] == []
+    assert (tmp_path / SEEN).exists()
     # Equal texts at the same time: noise is a row's own.
     equal = [text for row, text in zip(docs, texts, strict=True) if row["number"] in (3, 43)]
     assert equal[0] != equal[1]
@@ -269,7 +270,7 @@ def test_a_job_that_fails_releases_no_row(
     said = str(raised.value)
     assert f"PrivatizeWords: {message}" in said
     assert "zqx" not in said
-    assert written(tmp_path, "rows") == []
+    assert not (tmp_path / SEEN).exists()
 
 
 def test_unreadable_rows_may_be_collected(tmp_path: Path, words_of: Make) -> None:
@@ -304,7 +305,7 @@ def test_workers_need_the_launchers_key(
         monkeypatch.setenv("QUIETCORPUS_MASTER_KEY", key)
     with pytest.raises(Exception, match=message):
         run(tmp_path, [doc(1, "the report")], made)
-    assert written(tmp_path, "rows") == []
+    assert not (tmp_path / SEEN).exists()
 
 
 def test_the_card_says_what_no_pipeline_promises(words_of: Make) -> None:
