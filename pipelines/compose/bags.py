@@ -11,11 +11,11 @@ import pyarrow as pa
 from apache_beam.typehints.row_type import RowTypeConstraint
 
 from quietcorpus.pipelines.compose.base import OnErrors, RowsArguments
-from quietcorpus.pipelines.compose.rows import Read, as_rows
 from quietcorpus.pipelines.compose.rows import release as add_release
 from quietcorpus.pipelines.compose.tables import (
     OfVocabulary,
     no_weights,
+    table_rows,
     vocabulary_of,
     vocabulary_rows,
 )
@@ -134,18 +134,13 @@ class PrivatizeBags(OfVocabulary):
             self._sized_card(found, vocabulary),
             found.errors,
             vocabulary_rows(found, vocabulary, weights),
-            _compression(found, codebook),
+            table_rows(found, "map", _CompressionTable(), _MAP_ROWS, codebook),
         )
-
-
-def _compression(found: Read, codebook: beam.PCollection[Codebook]) -> beam.PCollection:
-    tables = codebook | "map table" >> beam.ParDo(_CompressionTable())
-    return tables | "map rows" >> as_rows(found, _MAP_ROWS)
 
 
 class _CompressionTable(beam.DoFn):
     @redacted
-    def process(self, codebook: Codebook) -> Iterator[pa.Table]:
+    def process(self, _: None, codebook: Codebook) -> Iterator[pa.Table]:
         for path, _, groups in codebook_tables(codebook):
             if path == COMPRESSION:
                 yield from groups

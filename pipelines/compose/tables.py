@@ -44,6 +44,23 @@ def no_weights(pipeline: beam.Pipeline) -> beam.PCollection[None]:
     return pipeline | "no weights" >> beam.Create([None])
 
 
+def table_rows(
+    found: Read,
+    name: str,
+    make: beam.DoFn,
+    row_type: RowTypeConstraint,
+    *made: beam.PCollection,
+) -> beam.PCollection:
+    """Add the rows of a table to a graph, which a DoFn makes of what came before the documents.
+
+    All of that is side input. Were any of it the main input, an engine could fuse the step that
+    makes it with this one, which waits for the documents, while the documents wait for that step.
+    """
+    begun = found.documents.pipeline | f"one {name}" >> beam.Create([None])
+    tables = begun | f"{name} table" >> beam.ParDo(make, *map(beam.pvalue.AsSingleton, made))
+    return tables | f"{name} rows" >> as_rows(found, row_type)
+
+
 def vocabulary_rows(
     found: Read,
     vocabulary: beam.PCollection[Vocabulary],
@@ -53,17 +70,12 @@ def vocabulary_rows(
 
     They have `term_id`, `term` and `weight`, as `vocabulary.parquet` does.
     """
-    # Were the vocabulary the main input, a step that makes it could be fused with this one, and
-    # would wait for weights that wait for it.
-    tables = weights | "vocabulary table" >> beam.ParDo(
-        _VocabularyTable(), beam.pvalue.AsSingleton(vocabulary)
-    )
-    return tables | "vocabulary rows" >> as_rows(found, _ROWS)
+    return table_rows(found, "vocabulary", _VocabularyTable(), _ROWS, vocabulary, weights)
 
 
 class _VocabularyTable(beam.DoFn):
     @redacted
-    def process(self, weights: Any, vocabulary: Vocabulary) -> Iterator[pa.Table]:
+    def process(self, _: None, vocabulary: Vocabulary, weights: Any) -> Iterator[pa.Table]:
         yield vocabulary_table(vocabulary, weights)
 
 
@@ -87,6 +99,7 @@ class OfVocabulary(ComposedKind):
     ) -> beam.PCollection[str]:
         """Add the card to a graph, once the size of the vocabulary is known."""
         made = _Card(self._card_of)
+        # See `table_rows`.
         begun = vocabulary.pipeline | "one card" >> beam.Create([None])
         return begun | "card" >> beam.ParDo(
             made, beam.pvalue.AsSingleton(vocabulary), found.checks

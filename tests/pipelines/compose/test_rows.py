@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
 import pytest
 from apache_beam.pipeline import AppliedPTransform, PipelineVisitor
-from composed import Doc
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from composed import Doc, written
 
 from quietcorpus.beam import PrivatizeBags, ReleaseHistogram, SelectVocabulary
 from quietcorpus.transforms.composed.release import AsRows
@@ -56,3 +58,20 @@ def test_rows_wait_for_every_check(name: str, tables: int) -> None:
         labels = " ".join(upstream(checks.pvalue))
         assert "used/unique ids/" in labels
         assert "used/refuse copies" in labels
+
+
+def test_transforms_share_an_input(tmp_path: Path) -> None:
+    # Kills: a graph in which the local engine fuses a step that rows wait for with one that waits
+    # for rows, and so never comes to an end; seen with a public vocabulary and no histogram.
+    (tmp_path / "vocabulary.txt").write_text("fires\nreport\n")
+    public = {"vocabulary": {"public": str(tmp_path / "vocabulary.txt")}}
+    bags = PrivatizeBags("t", **GIVEN, **public, compression={"method": "none"})
+    counted = ReleaseHistogram("t", **GIVEN, **public)
+    with beam.Pipeline(runner=FnApiRunner()) as pipeline:
+        rows = pipeline | beam.Create([Doc(n, "the report", "b", "c") for n in range(9)])
+        found = {"bags": (rows | bags).rows, "terms": (rows | counted).rows}
+        for name, output in found.items():
+            numbers = output | f"count {name}" >> beam.combiners.Count.Globally()
+            numbers | f"write {name}" >> beam.io.WriteToText(str(tmp_path / name))
+    assert written(tmp_path, "bags") == [9]
+    assert written(tmp_path, "terms") == [2]
