@@ -94,7 +94,8 @@ def bags(corpus: Path, index: Path, *options: str, **environment: str) -> Rows:
     script = corpus / "bags.py"
     script.write_text(BAGS)
     output = run(script, corpus, index, *options, environment=environment)
-    return sorted(line for path in output.glob("rows-*") for line in path.open())
+    files = output.glob("rows-*")
+    return sorted(line for path in files for line in path.read_text().splitlines())
 
 
 @pytest.fixture(scope="module")

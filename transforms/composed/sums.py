@@ -103,8 +103,8 @@ def require_covered(held: Coverage, identified: Iterable[Covered]) -> None:
         raise doubled("a part of the corpus, or lost one")
 
 
-class _Bundles(beam.DoFn):
-    """A DoFn that adds up the documents of a bundle, and gives their sum at its end."""
+class _Bundles:
+    """The part of a DoFn that adds up a bundle's documents, and gives their sum at its end."""
 
     stage: str
 
@@ -133,7 +133,7 @@ class _Bundles(beam.DoFn):
         self._sum = None
 
 
-class _CountTerms(_Bundles):
+class _CountTerms(_Bundles, beam.DoFn):
     """A DoFn that counts terms exactly; the counts stay inside the pipeline."""
 
     stage = "histogram"
@@ -144,7 +144,7 @@ class _CountTerms(_Bundles):
         yield from ()
 
 
-class _CountDocuments(_Bundles):
+class _CountDocuments(_Bundles, beam.DoFn):
     """A DoFn that counts, for each term, the documents with it, in buckets."""
 
     stage = "vocabulary"
