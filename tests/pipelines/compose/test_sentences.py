@@ -19,6 +19,8 @@ from quietcorpus.transforms.composed.fields import canonical
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Documents
 
+pytestmark = pytest.mark.slow  # the encoder of the candidates takes long to load
+
 ROWS = {"text": "body", "id": "number"}
 
 
