@@ -46,7 +46,7 @@ def _of_ledger(answer: dict[str, Any] | None) -> Iterator[str]:
 def _documents(found: DryRun) -> str:
     if found.documents is not None:
         return f"{found.documents:,} records"
-    return "not known, or not told, before the run"
+    return "not known before they are read" if found.told else "not told, as on the card"
 
 
 def _time(sample: Sample | Unsampled, documents: int | None) -> str:

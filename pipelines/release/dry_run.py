@@ -39,7 +39,8 @@ class DryRun:
         weaknesses: what is not protected though a reader might expect it, as the log warns of it.
         ledger: the answer of the ledger, without the keys `spec` and `cost` of an entry of
             `quietcorpus.ledger.plan`; None for a spec without a ledger.
-        documents: their number, if every file states it and the release would tell it.
+        told: whether the release tells how many documents there are; else nothing here does.
+        documents: their number, if it is told, and every file states it.
         noise: the noise that is to be expected, in sentences.
         sample: the time and size that a sample of generated text took, or why there is none.
     """
@@ -51,6 +52,7 @@ class DryRun:
     inherited: Sequence[dict[str, Any]]
     weaknesses: Sequence[str]
     ledger: dict[str, Any] | None
+    told: bool
     documents: int | None
     noise: Sequence[str]
     sample: Sample | Unsampled
@@ -90,6 +92,7 @@ def dry_run(
             inherited=statements.inherited(kind.artefacts),
             weaknesses=[one.said for one in weaknesses],
             ledger=answer,
+            told=told,
             documents=planned.documents if told else None,
             noise=list(kind.expected_noise),
             sample=_sampled(spec, kind, planned, engine, beam_options, told=told),

@@ -34,7 +34,7 @@ from quietcorpus.transforms.shards import make_shards
 
 _FEWEST, _GROWTH = 16, 4
 _ENOUGH = 2.0  # times as long as the first run: most of the time is then the documents'
-_MOST_SECONDS = 8.0
+_MOST_SECONDS = 4.0
 _MOST_BYTES = 1 << 16  # of a document; a sample of longer ones would not be small
 _DEFAULT_BYTES = 1_000  # of a document, where files do not state how many they hold
 _SENTENCE_WORDS = 12
@@ -89,7 +89,9 @@ def timed(spec: Spec, kind: Kind, planned: Plan, engine: Engine) -> Sample | Uns
     if size > _MOST_BYTES:
         return Unsampled("documents are too long for a small sample")
     try:
-        cold, first, last = _runs(lambda documents: _run(spec, kind, words, size, documents, engine))
+        cold, first, last = _runs(
+            lambda documents: _run(spec, kind, words, size, documents, engine)
+        )
     except (InputError, StageError) as error:
         return Unsampled(f"a sample failed: {error}")
     seconds, taken = _slope(first, last)
