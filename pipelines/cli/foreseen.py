@@ -54,8 +54,9 @@ def _time(sample: Sample | Unsampled, documents: int | None) -> str:
         return f"not estimated: {sample.reason}"
     seconds, size = sample.of(documents if documents is not None else _SOME)
     of = "" if documents is not None else f" for {_SOME:,} documents"
+    about = "about" if sample.exact else "at most about"
     return (
-        f"about {_in_units(seconds)} in one process on this machine, and about {_in_bytes(size)}"
+        f"{about} {_in_units(seconds)} in one process on this machine, and about {_in_bytes(size)}"
         f"{of}, by a sample of generated documents of {_in_bytes(sample.document_bytes)}"
     )
 

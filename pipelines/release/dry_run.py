@@ -42,7 +42,8 @@ class DryRun:
         told: whether the release tells how many documents there are; else nothing here does.
         documents: their number, if it is told, and every file states it.
         noise: the noise that is to be expected, in sentences.
-        sample: the time and size that a sample of generated text took, or why there is none.
+        sample: what documents take in one process, by a sample of generated text: `of(documents)`
+            returns seconds and bytes. If there is no sample, its `reason` says why.
     """
 
     output: str

@@ -32,9 +32,9 @@ from quietcorpus.transforms.reading.parquet_files import text_bytes
 from quietcorpus.transforms.reading.sources import plan
 from quietcorpus.transforms.shards import make_shards
 
-_FEWEST, _GROWTH = 16, 4
+_GROWTH = 8
 _ENOUGH = 2.0  # times as long as the first run: most of the time is then the documents'
-_MOST_SECONDS = 4.0
+_MOST_SECONDS = 5.0
 _MOST_BYTES = 1 << 16  # of a document; a sample of longer ones would not be small
 _DEFAULT_BYTES = 1_000  # of a document, where files do not state how many they hold
 _SENTENCE_WORDS = 12
@@ -46,6 +46,7 @@ class Sample:
 
     Attributes:
         document_bytes: the size of a generated document.
+        exact: whether the documents took most of the time; else `seconds` is the most they took.
         fixed_seconds: the time that a release takes besides its documents'.
         seconds: the time of a document.
         fixed_bytes: the size of what a release has besides its documents.
@@ -53,6 +54,7 @@ class Sample:
     """
 
     document_bytes: int
+    exact: bool
     fixed_seconds: float
     seconds: float
     fixed_bytes: float
@@ -89,46 +91,33 @@ def timed(spec: Spec, kind: Kind, planned: Plan, engine: Engine) -> Sample | Uns
     if size > _MOST_BYTES:
         return Unsampled("documents are too long for a small sample")
     try:
-        cold, first, last = _runs(
-            lambda documents: _run(spec, kind, words, size, documents, engine)
-        )
+        return _measured(size, lambda documents: _run(spec, kind, words, size, documents, engine))
     except (InputError, StageError) as error:
         return Unsampled(f"a sample failed: {error}")
-    seconds, taken = _slope(first, last)
-    return Sample(
-        document_bytes=size,
-        fixed_seconds=max(0.0, cold.seconds - cold.documents * seconds),
-        seconds=seconds,
-        fixed_bytes=max(0.0, last.bytes - last.documents * taken),
-        bytes=taken,
-    )
 
 
-def _runs(run: Callable[[int], _Run]) -> tuple[_Run, _Run, _Run]:
-    """Release ever more documents, as long as time allows.
-
-    Returns a run that loads what later ones find loaded, the first of these, and the last.
-    """
+def _measured(size: int, run: Callable[[int], _Run]) -> Sample:
+    """Release ever more documents, until these take most of the time, or it is used up."""
+    cold = run(1)  # loads and compiles what later runs find
     begun = time.monotonic()
-    cold = run(_FEWEST)
-    first = last = run(_FEWEST)
-    while last.seconds < _ENOUGH * first.seconds or last is first:
+    first = run(1)
+    last = run(_GROWTH)
+    while not (enough := last.seconds >= _ENOUGH * first.seconds):
         more = _GROWTH * last.documents
-        longer = (more - last.documents) * _slope(first, last)[0]
+        longer = (more - last.documents) * (last.seconds - first.seconds) / (last.documents - 1)
         if time.monotonic() - begun + last.seconds + longer > _MOST_SECONDS:
             break
         last = run(more)
-    return cold, first, last
-
-
-def _slope(first: _Run, last: _Run) -> tuple[float, float]:
-    """Return the seconds and the bytes that a document takes; at most, for one run alone."""
-    if last.documents == first.documents:
-        return last.seconds / last.documents, last.bytes / last.documents
-    more = last.documents - first.documents
-    return (
-        max(0.0, (last.seconds - first.seconds) / more),
-        max(0.0, (last.bytes - first.bytes) / more),
+    added = last.documents - first.documents
+    seconds = (last.seconds - first.seconds) / added if enough else last.seconds / last.documents
+    taken = (last.bytes - first.bytes) / added
+    return Sample(
+        document_bytes=size,
+        exact=enough,
+        fixed_seconds=cold.seconds,
+        seconds=seconds,
+        fixed_bytes=first.bytes - taken,
+        bytes=taken,
     )
 
 

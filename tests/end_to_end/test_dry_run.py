@@ -75,8 +75,8 @@ def test_it_is_what_the_release_then_is(workspace: Workspace) -> None:
     assert found["documents"] == ["40 records"]
     assert len(found["noise"]) == 3
     assert re.fullmatch(
-        r"about \d+ \w+ in one process on this machine, and about [\d.]+ kB, by a sample of "
-        r"generated documents of \d+ bytes",
+        r"(at most )?about \d+ \w+ in one process on this machine, and about [\d.]+ kB, "
+        r"by a sample of generated documents of \d+ bytes",
         found["time"][0],
     )
     assert "canary" not in str(found)
@@ -203,6 +203,8 @@ def test_words(workspace: Workspace, words: Callable[..., dict[str, Any]], mecha
 
 @pytest.mark.slow
 def test_sentences(workspace: Workspace, sentences: Callable[..., dict[str, Any]]) -> None:
+    # Kills: text without sentences.
+    (workspace.folder / "home" / "torch").mkdir()  # which torch makes when it is imported
     found = dry(workspace, sentences())
     assert found["noise"][0].startswith("a document needs ")
     assert " for 1,000 documents, by a sample of " in found["time"][0]

@@ -42,22 +42,24 @@ def test_what_a_document_takes() -> None:
         start = 1.0 if len(runs) == 1 else 0.2
         return sample._Run(documents, start + 0.002 * documents, 700 + 90 * documents)
 
-    cold, first, last = sample._runs(run)
-    assert runs == [16, 16, 64, 256]  # which takes twice as long as the first
-    assert (cold.documents, first.documents, last.documents) == (16, 16, 256)
-    assert sample._slope(first, last) == pytest.approx((0.002, 90))
-    seconds, size = Sample(1, 1, 0.002, 700, 90).of(10_000)
-    assert (seconds, size) == pytest.approx((21, 900_700))
+    found = sample._measured(500, run)
+    assert runs == [1, 1, 8, 64, 512]  # which takes twice as long as the first
+    assert found.exact
+    assert found.of(10_000) == pytest.approx((21, 900_700), rel=1e-3)
 
 
 def test_a_slow_kind_is_not_sampled_for_long() -> None:
-    # Kills: a dry run of minutes.
-    def run(documents: int) -> sample._Run:
-        return sample._Run(documents, 0.5 * documents, documents)
+    # Kills: a dry run of minutes, a start that is told as if each document had one.
+    runs: list[int] = []
 
-    _, first, last = sample._runs(run)
-    assert first == last
-    assert sample._slope(first, last) == (0.5, 1)
+    def run(documents: int) -> sample._Run:
+        runs.append(documents)
+        return sample._Run(documents, 3 + 0.1 * documents, documents)
+
+    found = sample._measured(500, run)
+    assert runs == [1, 1, 8]
+    assert not found.exact
+    assert found.seconds == pytest.approx(3.8 / 8)  # at most
 
 
 def test_the_size_of_texts_in_parquet(tmp_path: Path) -> None:
@@ -69,6 +71,7 @@ def test_the_size_of_texts_in_parquet(tmp_path: Path) -> None:
     assert text_bytes(path, "text") == pytest.approx(500 * 604, rel=0.05)
 
 
+@pytest.mark.slow
 def test_nothing_of_the_corpus_is_read(workspace: Workspace) -> None:
     # Kills: a sample of the corpus's own documents. Here, nobody could read them.
     path = workspace.parquet({"text": ["hello quiet world"] * 3000}, use_dictionary=False)
