@@ -12,6 +12,7 @@ from typing import Any
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.card import statements
+from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.parameters import Parameters, parameters
 from quietcorpus.pipelines.engine.engine import Engine
 from quietcorpus.pipelines.environment.keys import master_key
@@ -32,7 +33,8 @@ class DryRun:
 
     Attributes:
         output: the place of the release.
-        complete: whether it is there already, so that `if_exists="ok"` would do nothing more.
+        complete: whether it is there already, and `if_exists="ok"` would do nothing more; then its
+            card is all that the rest tells.
         statement: the guarantee in words, as the card's `guarantee.statement`.
         total: the cost, as the card's `budget.total`.
         inherited: the cost to the data of private artefacts, as the card's `budget.inherited`.
@@ -73,9 +75,10 @@ def dry_run(
     """
     engine = Engine(beam_options, workers)
     needs.check(spec, writing=False)
-    complete = existing_is_ok and existing.standing(spec) is not None
-    if not complete:
-        existing.refuse_existing(spec)
+    card = existing.standing(spec) if existing_is_ok else None
+    if card is not None:
+        return _of_card(spec, card)
+    existing.refuse_existing(spec)
     kind, planned, weaknesses = begun(spec, workers, strict=strict)
     with master_key(local=engine.local) as master:
         key = ReleaseKey.derive(master, spec.release, planned.corpus_digest(spec.corpus))
@@ -87,7 +90,7 @@ def dry_run(
         told = counts_are_told(kind, total)
         return DryRun(
             output=spec.output,
-            complete=complete,
+            complete=False,
             statement=statements.statement(total, kind.artefacts, counted=told),
             total=parameters(total),
             inherited=statements.inherited(kind.artefacts),
@@ -98,6 +101,23 @@ def dry_run(
             noise=list(kind.expected_noise),
             sample=_sampled(spec, kind, planned, engine, beam_options, told=told),
         )
+
+
+def _of_card(spec: Spec, card: Card) -> DryRun:
+    """Return what is to be said of a release that is there, of which nothing more is checked."""
+    return DryRun(
+        output=spec.output,
+        complete=True,
+        statement=card.guarantee.statement,
+        total=card.budget.total,
+        inherited=card.budget.inherited,
+        weaknesses=[],
+        ledger=None,
+        told=card.counts is not None,
+        documents=card.counts.documents if card.counts else None,
+        noise=[],
+        sample=Unsampled("the release is there"),
+    )
 
 
 def _sampled(

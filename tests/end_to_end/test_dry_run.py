@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import shutil
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -102,11 +103,16 @@ def test_the_ledger_answers_as_it_will(workspace: Workspace) -> None:
     path = str(workspace.spec(changes))
     message = workspace.run("release", path).stderr.splitlines()[-1]
     assert dry(workspace, changes, code=2)["error"][0] in message
-    ok = dry(workspace, changes, "--if-exists=ok")
+    ok = dry(workspace, changes, "--if-exists=ok", environment={"QUIETCORPUS_MASTER_KEY": None})
     assert ok["dry run"][0].endswith(
         "(complete already; nothing would be done); nothing is spent, and nothing is published"
     )
-    assert ok["ledger"][0].endswith("epsilon 6 of 10, reserved already")
+    assert (ok["guarantee"], ok["cost"]) == (first["guarantee"], first["cost"])
+    assert "ledger" not in ok
+    # The same run again, once its output was lost, and nothing else: it has paid already.
+    shutil.rmtree(workspace.folder / "released")
+    assert dry(workspace, changes)["ledger"][0].endswith("epsilon 6 of 10, reserved already")
+    workspace.release(changes)
     # Two more of them would pass the cap.
     second = spec("two") | PRIVATE
     capped = dry(workspace, second, code=3)
