@@ -7,7 +7,6 @@ import re
 import shutil
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
@@ -26,11 +25,17 @@ PRIVATE = {"mechanism.vocabulary": {"private": {"epsilon": 2, "delta": 1e-6}}}
 """No sample is taken where the vocabulary is private, which keeps a test short."""
 
 
-def state(folder: Path) -> dict[str, tuple[int, bytes]]:
-    """Every file and folder, when it was changed, and its content."""
+def state(workspace: Workspace) -> dict[str, tuple[int, bytes]]:
+    """Every file and folder, when it was changed, and its content.
+
+    A sample comes and goes in the folder for temporary files, which must then hold what it held.
+    """
     return {
-        str(path): (path.stat().st_mtime_ns, path.read_bytes() if path.is_file() else b"")
-        for path in sorted(folder.rglob("*"))
+        str(path): (
+            path.stat().st_mtime_ns if path != workspace.temporary else 0,
+            path.read_bytes() if path.is_file() else b"",
+        )
+        for path in sorted(workspace.folder.rglob("*"))
     }
 
 
@@ -47,11 +52,11 @@ def dry(
 ) -> dict[str, list[str]]:
     """What a dry run says, once it is checked that it has left nothing."""
     path = workspace.spec(changes)
-    before = state(workspace.folder)
+    before = state(workspace)
     done = workspace.run("release", str(path), "--dry-run", *arguments, **given)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
-    assert state(workspace.folder) == before
+    assert state(workspace) == before
     return said(done.stdout) | ({"error": [refusal(done)]} if code else {})
 
 
@@ -67,7 +72,7 @@ def test_it_is_what_the_release_then_is(workspace: Workspace) -> None:
     folder = opened(workspace)
     workspace.parquet({"text": ["hello quiet world, my canary"] * 40})
     changes = spec("one", input={"path": "input/corpus.parquet"})
-    found = dry(workspace, changes)
+    found = dry(workspace, changes, fresh=True)  # a forked process may know another TMPDIR
     assert found["dry run"] == [
         f"{workspace.folder}/released/one; nothing is spent, and nothing is published"
     ]
@@ -126,6 +131,25 @@ def test_the_ledger_answers_as_it_will(workspace: Workspace) -> None:
         assert mine == refusal(workspace.run("release", str(workspace.spec(other)), **given))
 
 
+def test_a_partition_whose_ids_are_of_another_key(workspace: Workspace) -> None:
+    # Kills: a key that is taken to be that of the partitions so far, as a plan without a key does.
+    opened(workspace)
+    workspace.json_lines([{"text": "hello", "n": 1}])
+    own = {"input": {"path": "input/corpus.jsonl", "id": "n"}}
+    workspace.release(spec("one", **own, ledger={"path": "ledger", "partition": "a"}))
+    other = spec("two", **own, ledger={"path": "ledger", "partition": "b"})
+    found = dry(workspace, other)
+    assert found["ledger"] == [
+        "limited-precision privacy at N = 2: epsilon 4 of 10, after this release",
+        "whether other partitions have any of its documents is seen in the run alone",
+    ]
+    environment = {"QUIETCORPUS_MASTER_KEY": OTHER_KEY}
+    mine = dry(workspace, other, code=2, environment=environment)["error"][0]
+    assert "under another master key" in mine
+    path = str(workspace.spec(other))
+    assert mine == refusal(workspace.run("release", path, environment=environment))
+
+
 @pytest.mark.parametrize(
     ("changes", "arguments"),
     [
@@ -134,7 +158,9 @@ def test_the_ledger_answers_as_it_will(workspace: Workspace) -> None:
         ({"mechanism.vocabulary.public": "none.txt"}, []),
         ({"mechanism.epsilon": 40}, ["--strict"]),
         ({"output": "input"}, []),
+        ({"output": "occupied"}, []),
         ({"ledger": "ledger"}, []),
+        ({"input": {"path": "input/copies.jsonl", "keep": ["note"]}}, []),
         ({}, ["--workers", "2", "--runner=SparkRunner"]),
         ({}, ["--unknown"]),
     ],
@@ -143,6 +169,9 @@ def test_what_a_release_refuses(
     workspace: Workspace, changes: dict[str, Any], arguments: list[str]
 ) -> None:
     # Kills: a check that is left out, or another line or code for the same mistake.
+    (workspace.folder / "occupied" / "before").mkdir(parents=True)
+    text = "hello quiet world of many words, which a column repeats as they are"
+    workspace.json_lines([{"text": text, "note": text}] * 40, "copies.jsonl")
     mine = dry(workspace, changes, *arguments, code=2)["error"][0]
     assert mine == workspace.refused(changes, *arguments)
 
@@ -214,7 +243,8 @@ def test_sentences(workspace: Workspace, sentences: Callable[..., dict[str, Any]
     found = dry(workspace, sentences())
     assert found["noise"][0].startswith("a document needs ")
     assert " for 1,000 documents, by a sample of " in found["time"][0]
-    assert found["cost"] == ["epsilon 10"]
+    workspace.release(sentences())
+    assert (found["guarantee"], found["cost"]) == of_card(workspace)
 
 
 @pytest.mark.slow
@@ -236,7 +266,8 @@ def test_a_store_is_only_read(workspace: Workspace, s3: S3Server) -> None:
     }
     before = s3.keys("")
     begun = [entry["LastModified"] for entry in client.list_objects_v2(Bucket=BUCKET)["Contents"]]
-    found = dry(workspace, changes)
+    # Who may only read can tell, too.
+    found = dry(workspace, changes, environment=s3.environment_of("reader"))
     assert found["documents"] == ["9 records"]
     assert found["ledger"][0].endswith("epsilon 4 of 10, after this release")
     assert s3.keys("") == before
