@@ -11,6 +11,9 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Generic, Literal, TypeVar
 
+SAME_FILES = "the same records at the same places of the same files, with the same kept columns"
+"""The beginning of an adjacency whose unit lies within one document of a corpus of files."""
+
 
 @dataclass(frozen=True)
 class LimitedPrecision:
@@ -32,8 +35,7 @@ class LimitedPrecision:
     def adjacency(self) -> str:
         """Describe how two neighbouring inputs may differ."""
         return (
-            "the same records at the same places of the same files, with the same kept columns, "
-            "but for one document, whose bag of words changes by at most "
+            f"{SAME_FILES}, but for one document, whose bag of words changes by at most "
             f"{self.precision} in L1: {_tokens(self.precision)} added or removed, or "
             f"{_tokens(self.precision // 2)} replaced"
         )
@@ -68,9 +70,8 @@ class MetricPrivacy:
     def adjacency(self) -> str:
         """Describe how two neighbouring inputs may differ."""
         return (
-            "the same records at the same places of the same files, with the same kept columns, "
-            "but for one document, of which any words of the index's vocabulary are replaced by "
-            f"others of it; how far apart two words are is the {self.metric}"
+            f"{SAME_FILES}, but for one document, of which any words of the index's vocabulary are "
+            f"replaced by others of it; how far apart two words are is the {self.metric}"
         )
 
     def __add__(self, other: MetricPrivacy) -> MetricPrivacy:
@@ -99,9 +100,8 @@ class SentencePrivacy:
     def adjacency(self) -> str:
         """Describe how two neighbouring inputs may differ."""
         return (
-            "the same records at the same places of the same files, with the same kept columns, "
-            "but for one document, one of whose sentences, as the splitter finds them, is replaced "
-            "by another"
+            f"{SAME_FILES}, but for one document, one of whose sentences, as the splitter finds "
+            "them, is replaced by another"
         )
 
     def __add__(self, other: SentencePrivacy) -> SentencePrivacy:

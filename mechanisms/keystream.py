@@ -69,6 +69,15 @@ class ReleaseKey:
         """Draw a key that belongs to no release, for draws that nobody will release."""
         return cls(secrets.token_bytes(KEY_BYTES))
 
+    def bound(self, digest: bytes) -> ReleaseKey:
+        """Derive the key for a corpus that is known by this digest of its content alone.
+
+        It is for noise on sums over rows that come without a place: the release's own key is not
+        bound to their corpus, and equal sums of two corpora would get equal noise.
+        """
+        info = b"quietcorpus/bound/v1\0" + digest
+        return ReleaseKey(_hkdf(self.secret, info, KEY_BYTES), self.common)
+
     @property
     def fingerprint(self) -> str:
         """Return a public 64-bit check value, equal for equal keys; it reveals nothing else."""

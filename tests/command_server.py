@@ -15,6 +15,7 @@ import os
 import pkgutil
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -37,6 +38,7 @@ def _become_the_command(request: dict[str, Any]) -> None:
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["environment"])
+    tempfile.tempdir = None  # some library has asked for it already
     sys.argv = ["quietcorpus", *request["arguments"]]
     _run(main)
 

@@ -16,7 +16,7 @@ from quietcorpus.transforms.array_sums import AddCounts, PartialSum
 from quietcorpus.transforms.errors import redacted
 from quietcorpus.transforms.metrics import Progress
 from quietcorpus.transforms.parts import require_all
-from quietcorpus.transforms.reading.documents import Corpus, Split
+from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
 from quietcorpus.transforms.reading.identifiers import TAG, Identifiers
 from quietcorpus.transforms.reading.sources import read
 from quietcorpus.transforms.shards import TALLIES, RejectLog, Seen, Tally
@@ -83,10 +83,9 @@ class _CountTerms(beam.DoFn):
             Identifiers(self._unique, self._key(), split.number), Tally.of_pass("histogram", split)
         )
         for documents in read(split, self._corpus):
-            tokens = tokenize(documents.texts)
-            _, terms = vocabulary.look_up(tokens)
-            counts += np.bincount(terms, minlength=len(vocabulary))
-            self._progress.count(documents, len(tokens.starts))
+            own, tokens = count_terms(documents, vocabulary)
+            counts += own
+            self._progress.count(documents, tokens)
             seen.add(documents)
         self._rejects.write(seen.rejects, split.name)
         yield counts, (split.number,)
@@ -107,6 +106,13 @@ class _AddNoise(beam.DoFn):
         counts, parts = total
         require_all(parts, self._splits)
         yield release_histogram(self._mechanism, counts, vocabulary, self._release_key)
+
+
+def count_terms(documents: Documents, vocabulary: Vocabulary) -> tuple[Counts, int]:
+    """Count a batch's terms exactly; return the counts, int64 (V,), and the number of tokens."""
+    tokens = tokenize(documents.texts)
+    _, terms = vocabulary.look_up(tokens)
+    return np.bincount(terms, minlength=len(vocabulary)), len(tokens.starts)
 
 
 def release_histogram(

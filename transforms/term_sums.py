@@ -16,11 +16,16 @@ TermSums = tuple[dict[str, int], Parts]
 """Exact sums by term, and the parts whose documents or users they cover."""
 
 
+def bucket_of(term: str) -> int:
+    """Return the number of a term's bucket."""
+    return zlib.crc32(term.encode()) % BUCKETS
+
+
 def bucketed(sums: Mapping[str, int], part: int) -> Iterator[tuple[int, TermSums]]:
     """Yield one part's sums as (bucket, sums) pairs, including buckets without any of its terms."""
     buckets: list[dict[str, int]] = [{} for _ in range(BUCKETS)]
     for term, own in sums.items():
-        buckets[zlib.crc32(term.encode()) % BUCKETS][term] = own
+        buckets[bucket_of(term)][term] = own
     for number, terms in enumerate(buckets):
         yield number, (terms, (part,))
 

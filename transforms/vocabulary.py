@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import apache_beam as beam
@@ -23,7 +23,7 @@ from quietcorpus.transforms.clauses import refuse_clauses
 from quietcorpus.transforms.errors import InputError, NoisyOutcome, redacted
 from quietcorpus.transforms.metrics import Progress
 from quietcorpus.transforms.parts import require_all
-from quietcorpus.transforms.reading.documents import Corpus, Split
+from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
 from quietcorpus.transforms.reading.parquet_files import table_in
 from quietcorpus.transforms.reading.sources import read
 from quietcorpus.transforms.shards import TALLIES, Tally
@@ -144,12 +144,40 @@ class _CountDocuments(beam.DoFn):
     def process(self, split: Split) -> Iterator[object]:
         totals: Counter[str] = Counter()
         for documents in read(split, self._corpus):
-            tokens = tokenize(documents.texts)
-            terms, counts = document_frequencies(tokens)
-            totals.update(dict(zip(terms.to_pylist(), counts.tolist(), strict=True)))
-            self._progress.count(documents, len(tokens.starts))
+            frequencies, tokens = count_documents(documents)
+            totals.update(frequencies)
+            self._progress.count(documents, tokens)
         yield from bucketed(totals, split.number)
         yield TaggedOutput(TALLIES, Tally.of_pass("vocabulary", split))
+
+
+def count_documents(documents: Documents) -> tuple[dict[str, int], int]:
+    """Count, for each term of a batch, the documents with it; also the number of tokens."""
+    tokens = tokenize(documents.texts)
+    terms, counts = document_frequencies(tokens)
+    return dict(zip(terms.to_pylist(), counts.tolist(), strict=True)), len(tokens.starts)
+
+
+def selection_stream(
+    selection: Selection, key: ReleaseKey, parameters: Mapping[str, Value]
+) -> Keystream:
+    """Open the keystream of a selection by sums that depend on `parameters`."""
+    return key.stage(
+        "vocabulary",
+        1,
+        **selection.stage_parameters,
+        **parameters,
+        tokenizer=tokenizer.LAW,
+    )
+
+
+def select_terms(selection: Selection, sums: Mapping[str, int], stream: Keystream) -> list[str]:
+    """Select the terms to release by their exact sums."""
+    terms = sorted(sums)
+    chosen = selection.select(
+        [term.encode() for term in terms], [sums[term] for term in terms], stream
+    )
+    return [terms[i] for i in chosen.nonzero()[0]]
 
 
 class _Select(beam.DoFn):
@@ -168,23 +196,13 @@ class _Select(beam.DoFn):
         self._parts = parts
 
     def start_bundle(self) -> None:
-        self._stream: Keystream = self._key().stage(
-            "vocabulary",
-            1,
-            **self._selection.stage_parameters,
-            **self._parameters,
-            tokenizer=tokenizer.LAW,
-        )
+        self._stream = selection_stream(self._selection, self._key(), self._parameters)
 
     @redacted
     def process(self, bucket: tuple[int, TermSums]) -> Iterator[tuple[int, list[str]]]:
         number, (sums, parts) = bucket
         require_all(parts, self._parts)
-        terms = sorted(sums)
-        chosen = self._selection.select(
-            [term.encode() for term in terms], [sums[term] for term in terms], self._stream
-        )
-        yield number, [terms[i] for i in chosen.nonzero()[0]]
+        yield number, select_terms(self._selection, sums, self._stream)
 
 
 class _Number(beam.DoFn):
@@ -196,14 +214,21 @@ class _Number(beam.DoFn):
     @redacted
     def process(self, buckets: list[tuple[int, list[str]]]) -> Iterator[Vocabulary]:
         require_all(tuple(number for number, _ in buckets), BUCKETS)
-        terms = [term for _, own in buckets for term in own]
-        if not terms:
-            raise NoisyOutcome(
-                "mechanism.vocabulary.private: no term's noisy frequency reaches the threshold of "
-                f"{self._threshold}; raise epsilon or delta, or give a public list"
-            )
-        refuse_clauses(terms)
-        yield Vocabulary(sorted(terms))
+        yield number_terms((term for _, own in buckets for term in own), self._threshold)
+
+
+def number_terms(
+    terms: Iterable[str], threshold: int, key: str = "mechanism.vocabulary.private"
+) -> Vocabulary:
+    """Return the released terms as a vocabulary; raises NoisyOutcome if there are none."""
+    listed = sorted(terms)
+    if not listed:
+        raise NoisyOutcome(
+            f"{key}: no term's noisy frequency reaches the threshold of {threshold}; raise epsilon "
+            "or delta, or give a public list"
+        )
+    refuse_clauses(listed)
+    return Vocabulary(listed)
 
 
 def vocabulary_table(vocabulary: Vocabulary, weights: Counts | None) -> pa.Table:

@@ -147,10 +147,13 @@ def named(columns: Sequence[str], id_column: str | None, mark: str = "") -> str:
     return ", ".join(f"{mark}{name}{mark}{own if name == 'id' else ''}" for name in columns)
 
 
+ROW_PLACES = "roughly where in the input a row comes from"
+
+
 def row_places(rows: int) -> str:
     """Say what the order of rows reveals, where they are shuffled in groups of this many."""
     return (
-        "roughly where in the input a row comes from: rows are shuffled within a row group of "
+        f"{ROW_PLACES}: rows are shuffled within a row group of "
         f"at most {rows:,} rows, and the last one of a file may hold few"
     )
 

@@ -20,6 +20,7 @@ from quietcorpus.mechanisms.guarantees import (
 )
 from quietcorpus.pipelines.card.model import Artefact, Meaning
 from quietcorpus.pipelines.card.parameters import EXACT
+from quietcorpus.pipelines.environment.keys import is_weak
 
 MOST_EPSILON = Fraction(10)
 MOST_DELTA = Fraction(1, 10**5)
@@ -44,6 +45,18 @@ class Weakness(NamedTuple):
 
     said: str
     remedy: str
+
+
+def of_key(master: bytes | None) -> list[Weakness]:
+    """Judge a master key, which may be a weak one if the environment allows it."""
+    if master is None or not is_weak(master):
+        return []
+    return [
+        Weakness(
+            "anything: the master key can be guessed, and with it every noise is known",
+            "make a key with `openssl rand -hex 32`",
+        )
+    ]
 
 
 def of_guarantee(total: Guarantee, artefacts: Sequence[Artefact]) -> list[Weakness]:

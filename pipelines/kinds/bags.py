@@ -103,7 +103,7 @@ class BagOfWordsKind(Kind):
         codebook = weights | "codebook" >> beam.ParDo(
             BuildCodebook(self.compression, job.key), vocabulary
         )
-        tables = codebook | "write codebook" >> beam.ParDo(WriteTables(job, _tables))
+        tables = codebook | "write codebook" >> beam.ParDo(WriteTables(job, codebook_tables))
         release_documents(pipeline, job, self.parameters, codebook, others=(tables, *tallies))
 
     def check(self, tally: Tally) -> None:
@@ -180,7 +180,7 @@ def _papers_figure(
     )
 
 
-def _tables(codebook: Codebook, _: None) -> Tables:
+def codebook_tables(codebook: Codebook, _: None = None) -> Tables:
     """Yield the tables of the vocabulary, and of the map if it has one."""
     yield from of_vocabulary(codebook.weights, codebook.vocabulary)
     if codebook.compresses:

@@ -12,10 +12,11 @@ from quietcorpus.indexes.tokenizer import DESCRIPTION
 from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Guarantee, UserPrivacy, round_up
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card import statements
-from quietcorpus.pipelines.card.mechanism import class_of
+from quietcorpus.pipelines.card.mechanism import Mechanism, class_of
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.environment.version import software
 from quietcorpus.pipelines.kinds.kind import Account, Kind
+from quietcorpus.pipelines.spec.mechanism import MechanismSpec
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.pipelines.storage import places
 from quietcorpus.transforms.release import released_names
@@ -46,12 +47,11 @@ def describe(
     """
     account = kind.account(files)
     told = counts_are_told(kind, account.total)
-    resolved = {name: _resolved(value) for name, value in account.resolved.items()}
     limits = [*weak, *_not_protected(spec, account)]
     return Card(
         release=spec.release,
         created=created,
-        mechanism=class_of(spec.mechanism.kind).model_validate(stated(spec) | resolved),
+        mechanism=mechanism(spec.mechanism, account),
         guarantee=statements.guarantee(account.total, limits, kind.artefacts, counted=told),
         budget=statements.budget(account.spendings, account.total, kind.artefacts),
         papers_figure=account.papers_figure,
@@ -67,9 +67,15 @@ def describe(
     )
 
 
-def stated(spec: Spec) -> dict[str, Any]:
-    """Return the card's fields on the mechanism that follow from the spec alone."""
-    said: dict[str, Any] = _resolved(spec.mechanism)
+def mechanism(block: MechanismSpec, account: Account) -> Mechanism:
+    """Return the mechanism on the card: the spec's block as it was run, and the run's results."""
+    found = {name: _resolved(value) for name, value in account.resolved.items()}
+    return class_of(block.kind).model_validate(stated(block) | found)
+
+
+def stated(mechanism: MechanismSpec) -> dict[str, Any]:
+    """Return the card's fields on the mechanism that follow from the spec's block alone."""
+    said: dict[str, Any] = _resolved(mechanism)
     return said | {"tokenizer": DESCRIPTION} if "tokenizer" in said else said
 
 

@@ -94,7 +94,7 @@ def _difference(card: Card, spec: Spec) -> str | None:
         return "other input.id"
     if _partition(card.ledger) != _asked(spec):
         return "other ledger"
-    block = json.loads(json.dumps(stated(spec)))
+    block = json.loads(json.dumps(stated(spec.mechanism)))
     found = card.mechanism.model_dump(mode="json", exclude_none=True)
     for name in [*type(spec.mechanism).model_fields, *block]:
         # What was found from the artefacts differs only if these do.

@@ -41,11 +41,11 @@ def check(corpus: Corpus, plan: Plan) -> list[str]:
     return doubts
 
 
-def refuse_copies(copies: Copies) -> None:
+def refuse_copies(copies: Copies, key: str = "input.keep") -> None:
     """Raise InputError for a column that repeats the text in one row of twenty or more."""
     for name in copies.too_many:
         raise InputError(
-            f"input.keep: {name!r} repeats the text, or long parts of it, which no mechanism "
+            f"{key}: {name!r} repeats the text, or long parts of it, which no mechanism "
             "would protect; drop it from the list"
         )
 

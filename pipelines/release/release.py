@@ -10,15 +10,10 @@ from contextlib import suppress
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.card import readme
 from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.card.weakness import Weakness
+from quietcorpus.pipelines.card.weakness import Weakness, of_key
 from quietcorpus.pipelines.engine.engine import Engine
 from quietcorpus.pipelines.engine.interruption import interruptible
-from quietcorpus.pipelines.environment.keys import (
-    WorkerKey,
-    configured_master_key,
-    is_weak,
-    master_key,
-)
+from quietcorpus.pipelines.environment.keys import WorkerKey, configured_master_key, master_key
 from quietcorpus.pipelines.kinds.job import Job
 from quietcorpus.pipelines.kinds.kind import Kind
 from quietcorpus.pipelines.kinds.prepare import prepare
@@ -137,7 +132,7 @@ def begun(spec: Spec, workers: int, *, strict: bool) -> tuple[Kind, Plan, list[W
     """
     _require_key(spec)
     kind = prepare(spec, workers)
-    weaknesses = [*_of_key(), *kind.weaknesses]
+    weaknesses = [*of_key(configured_master_key()), *kind.weaknesses]
     _heed(weaknesses, kind.doubts, strict)
     return kind, plan(spec.corpus), weaknesses
 
@@ -161,19 +156,6 @@ def _spend(held: HeldReservation, job: Job) -> bool:
     except Exception:  # whatever the ledger's place raises
         return False
     return True
-
-
-def _of_key() -> list[Weakness]:
-    """Judge the master key, which may be a weak one if the environment allows it."""
-    master = configured_master_key()
-    if master is None or not is_weak(master):
-        return []
-    return [
-        Weakness(
-            "anything: the master key can be guessed, and with it every noise is known",
-            "make a key with `openssl rand -hex 32`",
-        )
-    ]
 
 
 def _heed(weaknesses: Sequence[Weakness], doubts: Sequence[str], strict: bool) -> None:

@@ -19,6 +19,16 @@ from quietcorpus.pipelines.spec.values import (
 from quietcorpus.pipelines.spec.vocabulary import VocabularySpec
 
 
+def check_rate(key: str, epsilon: Fraction, precision: int) -> None:
+    """Raise PydanticCustomError for an epsilon that leaves next to nothing to a token."""
+    if epsilon / precision < MINIMUM_RATE:
+        raise of_key(
+            key,
+            f"{float(epsilon):g} over a precision of {precision} is less than "
+            f"{float(MINIMUM_RATE):g} a token: such noise drowns everything; raise epsilon",
+        )
+
+
 class LimitedPrecisionSpec(MechanismSpec):
     """The block of a kind under limited-precision local privacy."""
 
@@ -48,12 +58,7 @@ class LimitedPrecisionSpec(MechanismSpec):
     @model_validator(mode="after")
     def _enough_epsilon(self) -> LimitedPrecisionSpec:
         for key, epsilon in self._rates().items():
-            if epsilon / self.precision < MINIMUM_RATE:
-                raise of_key(
-                    key,
-                    f"{float(epsilon):g} over a precision of {self.precision} is less than "
-                    f"{float(MINIMUM_RATE):g} a token: such noise drowns everything; raise epsilon",
-                )
+            check_rate(key, epsilon, self.precision)
         return self
 
     def sources(self) -> Iterator[tuple[str, str]]:

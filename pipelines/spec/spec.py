@@ -7,6 +7,7 @@ read as the exact decimal that was written.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import pydantic
@@ -23,6 +24,21 @@ from quietcorpus.pipelines.spec.values import (
 )
 from quietcorpus.pipelines.storage.places import inside, root
 from quietcorpus.transforms.reading.documents import Corpus
+
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
+"""The pattern of the ids of releases and of partitions."""
+
+
+def check_kept(text: str, id_column: str | None, keep: Sequence[str]) -> None:
+    """Raise PydanticCustomError for kept columns that are the text, reserved, or given twice."""
+    if text in keep:
+        raise of_key("keep", f"{text!r} is the text; it is never copied to a release")
+    reserved = registry.columns() | ({"id"} if id_column != "id" else set())
+    for name in keep:
+        if name in reserved or keep.count(name) > 1:
+            raise of_key(
+                "keep", f"{name!r} is a name that releases use themselves, or is given twice"
+            )
 
 
 class InputSpec(Strict):
@@ -55,14 +71,7 @@ class InputSpec(Strict):
 
     @model_validator(mode="after")
     def _columns(self) -> InputSpec:
-        if self.text in self.keep:
-            raise of_key("keep", f"{self.text!r} is the text; it is never copied to a release")
-        reserved = registry.columns() | ({"id"} if self.id != "id" else set())
-        for name in self.keep:
-            if name in reserved or self.keep.count(name) > 1:
-                raise of_key(
-                    "keep", f"{name!r} is a name that releases use themselves, or is given twice"
-                )
+        check_kept(self.text, self.id, self.keep)
         return self
 
 
@@ -83,7 +92,7 @@ class LedgerSpec(Strict):
 
     path: Annotated[Location, Field(description="where the ledger is")]
     partition: Annotated[
-        Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")] | None,
+        Annotated[str, Field(pattern=NAME)] | None,
         Field(description="the part of the corpus that these documents are, such as a date"),
     ] = None
     disjoint: Annotated[
@@ -114,10 +123,7 @@ class Spec(Strict):
 
     release: Annotated[
         str,
-        Field(
-            pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$",
-            description="the id of the release; unique within a ledger",
-        ),
+        Field(pattern=NAME, description="the id of the release; unique within a ledger"),
     ]
     input: Annotated[InputSpec, Field(description="the corpus")]
     output: Annotated[

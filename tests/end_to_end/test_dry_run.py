@@ -72,7 +72,7 @@ def test_it_is_what_the_release_then_is(workspace: Workspace) -> None:
     folder = opened(workspace)
     workspace.parquet({"text": ["hello quiet world, my canary"] * 40})
     changes = spec("one", input={"path": "input/corpus.parquet"})
-    found = dry(workspace, changes, fresh=True)  # a forked process may know another TMPDIR
+    found = dry(workspace, changes)
     assert found["dry run"] == [
         f"{workspace.folder}/released/one; nothing is spent, and nothing is published"
     ]

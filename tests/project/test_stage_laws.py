@@ -15,6 +15,7 @@ import hashlib
 import json
 import unicodedata
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -53,6 +54,7 @@ from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.artefacts.pool import PoolSource
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.codebook import Codebook, Compression, codebook
+from quietcorpus.transforms.composed.sums import coverage
 from quietcorpus.transforms.histogram import release_histogram
 from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters
 from quietcorpus.transforms.privatizers.sentences import (
@@ -92,6 +94,8 @@ def documents(*texts: str, **columns: list[str]) -> Documents:
 
 
 TEXTS = documents("wa wb wb", "wc zebra wp", "", author=["x", "y", "x"], plan=["free"] * 3)
+ROWS = replace(TEXTS, ids=[b"s1", b"i1", b"b1"])
+"""The same documents, as rows of a pipeline with ids."""
 
 
 def word_index() -> WordIndex:
@@ -107,17 +111,19 @@ def word_index() -> WordIndex:
     return WordIndex(manifest, WORDS, vectors, codes, lambda: lists)
 
 
-def words(mechanism: WordMechanism, search: Searching = EXACT) -> Any:
+def words(
+    mechanism: WordMechanism, search: Searching = EXACT, given_texts: Documents = TEXTS
+) -> Any:
     source = IndexSource("index", "memory", "digest")
     given = WordsParameters(mechanism, Fraction(3, 2), "word", "draw", source, search)
-    return WordPrivatizer(given, word_index(), KEY).release(TEXTS).rows.to_pylist()
+    return WordPrivatizer(given, word_index(), KEY).release(given_texts).rows.to_pylist()
 
 
-def bags(accounting: Accounting, bins: int) -> Any:
+def bags(accounting: Accounting, bins: int, given_texts: Documents = TEXTS) -> Any:
     given = BagOfWordsParameters(2, Fraction(1), accounting)
     places = (np.arange(16) % bins).astype(np.int32)
     made = Codebook(WORDS, places, bins, np.arange(16, dtype=np.int64))
-    return given.privatizer(KEY, made).release(TEXTS).rows.to_pylist()
+    return given.privatizer(KEY, made).release(given_texts).rows.to_pylist()
 
 
 def sentences(utility: Utility | None, monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -273,6 +279,9 @@ DRAWS: dict[str, Callable[[pytest.MonkeyPatch, Path], Any]] = {
     ).bins.tolist(),
     "documents": lambda *_: bags(Accounting.TIGHT, 16),
     "documents, in bins": lambda *_: bags(Accounting.PER_ENTRY, 4),
+    "documents, of rows": lambda *_: bags(Accounting.TIGHT, 4, ROWS),
+    "words, of rows": lambda *_: words(WordMechanism.BRR, given_texts=ROWS),
+    "rows": lambda *_: KEY.bound(coverage(ROWS, "id", KEY).tobytes()).secret.hex(),
     "words, madlib": lambda *_: words(WordMechanism.MADLIB),
     "words, brr": lambda *_: words(WordMechanism.BRR),
     "words, faiss-ivf": lambda *_: words(

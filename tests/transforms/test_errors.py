@@ -12,6 +12,7 @@ import apache_beam as beam
 import pytest
 from machine import ROOT
 
+import quietcorpus.pipelines.compose
 import quietcorpus.pipelines.kinds
 import quietcorpus.transforms
 from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError, redacted
@@ -131,11 +132,16 @@ def test_beams_loggers_that_quote_elements_are_silent_at_debug() -> None:
 def test_every_do_fn_of_the_project_is_guarded() -> None:
     # Kills: a new DoFn, or an old one, that forgets the guard; a look at those alone that another
     # test has imported.
-    for package in (quietcorpus.transforms, quietcorpus.pipelines.kinds):
+    packages = (quietcorpus.transforms, quietcorpus.pipelines.kinds, quietcorpus.pipelines.compose)
+    for package in packages:
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
     guarded = {
-        f"{kind.__module__}.{kind.__qualname__}": hasattr(kind.process, "__wrapped__")
+        f"{kind.__module__}.{kind.__qualname__}": all(
+            hasattr(method, "__wrapped__")
+            for method in (kind.process, kind.finish_bundle)
+            if method is not beam.DoFn.finish_bundle
+        )
         for kind in subclasses(beam.DoFn)
         if kind.__module__.split(".")[0] == "quietcorpus"
     }

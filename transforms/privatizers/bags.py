@@ -90,14 +90,17 @@ class BagPrivatizer:
         noisy = add_noise(self._noise, size, self._stream, addresses, offsets, bins[terms])
         bags = clip(noisy)
         if self._decompression is not None:
-            bags = self._decompression.expand(bags, self.words(addresses))
+            spread = self.words if documents.ids is None else self._words_of_each
+            bags = self._decompression.expand(bags, spread(addresses, bags))
         columns = as_lists(bags)
         if self._with_bins:
             columns["bins"] = _as_rows(dense(noisy, size))
         rows = identified(self._stream, addresses, columns)
         return Released(rows, len(tokens.starts), len(terms) > 0)
 
-    def words(self, addresses: Addresses) -> Callable[[int], npt.NDArray[np.uint64]]:
+    def words(
+        self, addresses: Addresses, _: Bags | None = None
+    ) -> Callable[[int], npt.NDArray[np.uint64]]:
         """Return a source of random words to decompress a batch, from its first document's lane."""
         used = 0
 
@@ -107,6 +110,31 @@ class BagPrivatizer:
             raw = self._stream.blocks(addresses[:1], blocks, lane=_SPREAD_LANE, start=used)
             used += blocks
             return raw.view("<u8")[0, :count]
+
+        return draw
+
+    def _words_of_each(
+        self, addresses: Addresses, bags: Bags
+    ) -> Callable[[int], npt.NDArray[np.uint64]]:
+        """Return a source in which every document has its own words, whatever its batch.
+
+        They are those that `words` gives a batch of this document alone.
+        """
+        units = np.concatenate([[0], np.cumsum(bags.counts, dtype=np.int64)])[bags.offsets]
+        given = 0
+
+        def draw(count: int) -> npt.NDArray[np.uint64]:
+            nonlocal given
+            # `expand` asks for the words of whole documents, one after the other.
+            first, last = np.searchsorted(units[1:], [given, given + count], side="right")
+            given += count
+            totals = np.diff(units[first : last + 1])
+            blocks = -(-totals // 2)
+            counters = np.arange(blocks.sum()) - np.repeat(np.cumsum(blocks) - blocks, blocks)
+            repeated = np.repeat(addresses[first:last], blocks, axis=0)
+            raw = self._stream.gather(repeated, counters.astype(np.uint64), lane=_SPREAD_LANE)
+            left_over = np.cumsum(2 * blocks)[totals % 2 == 1] - 1
+            return np.delete(raw.view("<u8").ravel(), left_over)
 
         return draw
 

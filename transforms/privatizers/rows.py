@@ -18,6 +18,7 @@ ORDER = "\0order"
 """The column by which released rows are shuffled; no column of a corpus has this name."""
 
 _ID_LANE = 255  # a lane of a stage's keystream; its noise uses others
+_IDS = "\0ids"  # in place of a file's name; no file has this one
 
 
 class Released(NamedTuple):
@@ -72,11 +73,18 @@ def document_addresses(
 ) -> Addresses:
     """Compute each document's address in a stage's keystream.
 
-    An address is bound to the document's terms, to which the noise is added: whatever changes them
-    (another text, another tokeniser) changes every bit of the noise.
+    An address is bound to the document's position, or to its id where it has one in its place, and
+    to its terms, to which the noise is added: whatever changes them (another text, another
+    tokeniser) changes every bit of the noise.
     """
     view = terms.astype("<i4", copy=False).data.cast("B")
     inputs = (view[a:b] for a, b in itertools.pairwise((offsets * terms.itemsize).tolist()))
+    if documents.ids is not None:
+        named = (
+            len(own).to_bytes(8, "little") + own + bytes(raw)
+            for own, raw in zip(documents.ids, inputs, strict=True)
+        )
+        return stream.addresses(_IDS, [0] * len(documents.ids), named)
     return stream.addresses(documents.source, documents.rows.tolist(), inputs)
 
 

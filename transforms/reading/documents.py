@@ -93,6 +93,9 @@ class Documents:
         texts: large_string (n,), valid UTF-8, no nulls.
         columns: the other columns of the corpus, n rows.
         rejects: the unreadable records met on the way.
+        ids: the canonical bytes of each document's unique id, which then addresses its noise in
+            place of source and row; None where documents lie in files. An engine decides which
+            documents share such a batch, so that nothing may depend on it.
     """
 
     source: str
@@ -100,6 +103,7 @@ class Documents:
     texts: pa.LargeStringArray
     columns: pa.Table
     rejects: list[Reject] = field(default_factory=list)
+    ids: list[bytes] | None = None
 
     def parts(self, size: int) -> Iterator[Documents]:
         """Yield the batch's documents, without its rejects, in parts of at most `size`."""
@@ -109,6 +113,7 @@ class Documents:
                 self.rows[start : start + size],
                 self.texts.slice(start, size),
                 self.columns.slice(start, size),
+                ids=None if self.ids is None else self.ids[start : start + size],
             )
 
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 
 import apache_beam as beam
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
@@ -31,6 +32,18 @@ _BUCKET_BITS = 6
 _Part = tuple[int, bytes]
 """The number of a unit of work, and the digests of its ids."""
 
+Covered = npt.NDArray[np.uint64]
+"""The documents that a sum holds, uint64 (3,): their number, and the sum of their ids' digests.
+
+All sums are modulo 2^64, word by word.
+"""
+
+
+def covered(digests: Addresses) -> Covered:
+    """Return what documents with these ids' digests add to `Covered`."""
+    total: Covered = np.array([len(digests), *digests.sum(axis=0, dtype=np.uint64)], np.uint64)
+    return total
+
 
 class Identifiers:
     """The digests of the ids that one unit of work has read."""
@@ -45,6 +58,10 @@ class Identifiers:
     def add(self, documents: Documents) -> None:
         """Record the ids of a batch."""
         if self._column is None or self._stream is None or not len(documents.rows):
+            return
+        if documents.ids is not None:
+            size = len(documents.ids)
+            self._digests.append(self._stream.addresses("", [0] * size, documents.ids))
             return
         values = documents.columns[self._column].cast(pa.large_string()).to_pylist()
         # The "=" tells an empty id from a missing one.
@@ -68,22 +85,25 @@ class RefuseRepeated(beam.PTransform):
 
     It keeps the digests in a folder, if one is given: 16 bytes each, sorted, in a sealed file for
     each bucket and attempt, which is named after the bucket.
+
+    Its output is the number of ids in each bucket, and their digests' sum.
     """
 
     def __init__(
-        self, column: str, key: Callable[[], ReleaseKey], folder: str | None = None
+        self,
+        column: str,
+        key: Callable[[], ReleaseKey],
+        folder: str | None = None,
+        *,
+        named: str = "input.id",
+        remedy: str = "keep each document once, or name no id column",
     ) -> None:
+        """Configure the check; `named` and `remedy` are the beginning and the end of its error."""
         super().__init__()
-        self._column = column
-        self._key = key
-        self._folder = folder
+        self._compare = _Compare(column, key, folder, named, remedy)
 
-    def expand(self, digests: beam.PCollection[tuple[int, _Part]]) -> beam.PCollection[int]:
-        return (
-            digests
-            | beam.GroupByKey()
-            | beam.ParDo(_Compare(self._column, self._key, self._folder))
-        )
+    def expand(self, digests: beam.PCollection[tuple[int, _Part]]) -> beam.PCollection[Covered]:
+        return digests | beam.GroupByKey() | beam.ParDo(self._compare)
 
 
 def kept(folder: str, key: ReleaseKey) -> bytes:
@@ -99,13 +119,22 @@ def kept(folder: str, key: ReleaseKey) -> bytes:
 
 
 class _Compare(beam.DoFn):
-    def __init__(self, column: str, key: Callable[[], ReleaseKey], folder: str | None) -> None:
+    def __init__(
+        self,
+        column: str,
+        key: Callable[[], ReleaseKey],
+        folder: str | None,
+        named: str,
+        remedy: str,
+    ) -> None:
         self._column = column
         self._key = key
         self._folder = folder
+        self._named = named
+        self._remedy = remedy
 
     @redacted
-    def process(self, bucket: tuple[int, Iterable[_Part]]) -> Iterator[int]:
+    def process(self, bucket: tuple[int, Iterable[_Part]]) -> Iterator[Covered]:
         parts = list(bucket[1])
         joined((part,) for part, _ in parts)  # a part that the engine doubled is no repeated id
         digests = np.frombuffer(b"".join(own for _, own in parts), dtype=DIGEST)
@@ -113,12 +142,12 @@ class _Compare(beam.DoFn):
         repeated = len(digests) - len(different)
         if repeated:
             raise InputError(
-                f"input.id: the column {self._column!r} repeats values (at least {repeated} "
-                "times): a repeated document is released twice and protected half as well; keep "
-                "each document once, or name no id column"
+                f"{self._named}: the column {self._column!r} repeats values (at least {repeated} "
+                "times): a repeated document is released twice and protected half as well; "
+                f"{self._remedy}"
             )
         if self._folder is not None:
             uri = f"{self._folder}/{bucket[0]:02d}.{uuid.uuid4().hex}"
             with FileSystems.create(uri, compression_type=_PLAIN) as file:
                 file.write(seal(different.tobytes(), uri, self._key()))
-        yield len(digests)
+        yield covered(digests.view("<u8").reshape(-1, 2))

@@ -69,9 +69,7 @@ def test_each_tool_opens_a_release_and_its_words(output: Path) -> None:
     duck = run(found["DuckDB"])["words"]
     assert Counter(duck.select(*columns).fetchall()) == pairs
 
-
-def test_the_front_matter_loads_it_too(output: Path) -> None:
-    # As `load_dataset` would from the hub. Kills: a table of the wrong files as the default one.
+    # As from the hub, by the front matter. Kills: a table of the wrong files as the default one.
     loaded = datasets.load_dataset(str(output), split="train")
     assert sorted(loaded.column_names) == ["counts", "id", "product", "terms"]
     assert len(loaded) == 21

@@ -1,0 +1,111 @@
+"""The base of the transforms: arguments that are checked where they are given, and a card."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Literal, NamedTuple, TypedDict
+
+import apache_beam as beam
+
+from quietcorpus.pipelines.compose import card
+from quietcorpus.pipelines.compose.card import ComposedCard
+from quietcorpus.pipelines.compose.rows import Read, read
+from quietcorpus.pipelines.compose.spec import RowsSpec, checked, prepared
+from quietcorpus.transforms.errors import InputError
+
+OnErrors = Literal["raise", "collect"]
+
+
+class Released(NamedTuple):
+    """The outputs of a transform.
+
+    Attributes:
+        rows: the released rows.
+        card: one string, the card in JSON.
+        errors: rows with the `id`, if it can be read, and the `reason` why a row cannot be; none
+            where such a row fails the job. They are private.
+    """
+
+    rows: beam.PCollection
+    card: beam.PCollection[str]
+    errors: beam.PCollection
+
+
+class RowsArguments(TypedDict):
+    """The arguments that all transforms have."""
+
+    release: str
+    text: str
+    id: str
+    errors: OnErrors
+
+
+@contextmanager
+def labelled(label: str) -> Iterator[None]:
+    """Begin the line of an InputError with a transform's name."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{label}: {error}") from None
+
+
+class Composed(beam.PTransform):
+    """A transform of rows, whose arguments are checked as it is made."""
+
+    def __init__(self, rows: RowsArguments, keep: Sequence[str] = ()) -> None:
+        super().__init__()
+        with labelled(self.name):
+            if isinstance(keep, str):
+                raise InputError(f"keep: {keep!r} is a string; give a list of fields")
+            if rows["errors"] not in ("raise", "collect"):
+                raise InputError(f"errors: {rows['errors']!r} is not known; give raise or collect")
+            fields = {name: value for name, value in rows.items() if name != "errors"}
+            self._rows = checked(RowsSpec, **fields, keep=tuple(keep))
+            self._key = self._rows.worker_key()
+        self._collects = rows["errors"] == "collect"
+
+    @property
+    def name(self) -> str:
+        """Return the name by which errors and the card call the transform."""
+        return type(self).__name__
+
+    @property
+    def card(self) -> dict[str, Any]:
+        """Return the card, which the output `card` has as JSON.
+
+        Raises InputError if it depends on what is found in the rows.
+        """
+        with labelled(self.name):
+            return self._card().content
+
+    def _card(self) -> ComposedCard:
+        raise NotImplementedError
+
+    def _read(self, rows: beam.PCollection) -> Read:
+        with labelled(self.name):
+            return read(rows, self._rows, self._key, self.name, errors=self._collects)
+
+    def _carded(self, rows: beam.PCollection) -> beam.PCollection[str]:
+        """Return the card as an output of its own."""
+        return rows.pipeline | "card" >> beam.Create([self._card().to_json()])
+
+
+class ComposedKind(Composed):
+    """A transform of rows that is one kind of release."""
+
+    def __init__(
+        self, kind: str, rows: RowsArguments, keep: Sequence[str] = (), **block: Any
+    ) -> None:
+        super().__init__(rows, keep)
+        with labelled(self.name):
+            self._block, self._kind = prepared(kind, **block)
+
+    def _card(self) -> ComposedCard:
+        return self._card_of()
+
+    @property
+    def _card_of(self) -> Callable[..., ComposedCard]:
+        """Return the function of released tables that makes the card; workers can run it."""
+        return partial(card.of_kind, self._rows, self.name, self._block, self._kind)

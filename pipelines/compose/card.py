@@ -1,0 +1,171 @@
+"""The card of a transform that others compose: what it promises, and what no pipeline can."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from quietcorpus.mechanisms.guarantees import SAME_FILES, Guarantee, Spending
+from quietcorpus.pipelines.card import statements
+from quietcorpus.pipelines.card.model import (
+    Artefact,
+    Budget,
+    GuaranteePart,
+    Meaning,
+    PapersFigure,
+)
+from quietcorpus.pipelines.card.parameters import Part
+from quietcorpus.pipelines.card.weakness import of_guarantee, of_key
+from quietcorpus.pipelines.compose.spec import RowsSpec
+from quietcorpus.pipelines.environment.keys import configured_master_key
+from quietcorpus.pipelines.environment.version import software
+from quietcorpus.pipelines.kinds.kind import Account, Kind
+from quietcorpus.pipelines.release.describe import mechanism
+from quietcorpus.pipelines.spec.mechanism import MechanismSpec
+from quietcorpus.transforms.shards import Written
+
+_SAME_ROWS = "the same rows under the same ids, with the same kept fields"
+NOT_PROMISED = (
+    "that only what is meant to comes here: which rows an earlier step drops, joins or changes by "
+    "their content shows in what is released",
+    "anything of what else the pipeline writes: other sinks, logs, counters, and the rows "
+    "themselves, wherever an earlier step has left them",
+    "any order of rows: nothing shuffles them, and the engine may keep the input's, in files and "
+    "within them",
+    "one draw of a row that changes between two attempts: noise follows from the release, the id "
+    "and the input, and an engine that repeats a step may make a row anew where an earlier one "
+    "asks a clock, a generator or a service; both versions are then drawn, and whoever sees both "
+    "has two releases of it; give rows that are read from storage as they are",
+    "independent noise for another corpus, or another state of this one, under the same release "
+    "id: equal ids with equal inputs give equal outputs, by which a reader learns that the inputs "
+    "are equal; each state of a corpus needs a release id of its own",
+    "that anybody counts the cost: no ledger knows of it, and it adds to that of every other "
+    "release of these documents",
+)
+"""What a pipeline that somebody else composes cannot promise."""
+
+
+class ComposedCard(Part):
+    """The card of one use of a transform."""
+
+    schema_version: Literal[1] = 1
+    release: str
+    transform: str
+    mechanism: dict[str, Any]
+    guarantee: GuaranteePart
+    budget: Budget
+    papers_figure: PapersFigure | None = None
+    meaning: Meaning | None = None
+    artefacts: list[Artefact]
+    columns: list[str]
+    id_column: str | None = None
+    not_promised: list[str]
+    software: dict[str, str]
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """Return the card as plain values."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+    def to_json(self) -> str:
+        """Return the card as JSON, in one line."""
+        return json.dumps(self.content)
+
+
+def of_kind(
+    rows: RowsSpec,
+    transform: str,
+    block: MechanismSpec,
+    kind: Kind,
+    files: Sequence[Written] = (),
+) -> ComposedCard:
+    """Return the card of a transform that is a kind of release, and has released these tables."""
+    account = kind.account(files)
+    described = mechanism(block, account).model_dump(mode="json", exclude_none=True)
+    weak = [one.said for one in kind.weaknesses]
+    released = rows.keep if block.copies_columns else ()
+    return _card(
+        rows,
+        transform,
+        described,
+        account.total,
+        account.spendings,
+        [*weak, *_of_rows(rows, released), *_of_account(account)],
+        kind.artefacts,
+        released,
+        papers_figure=account.papers_figure,
+        meaning=account.meaning,
+    )
+
+
+def of_total(
+    rows: RowsSpec,
+    transform: str,
+    described: Mapping[str, Any],
+    spending: Spending[Any],
+    not_protected: Sequence[str],
+) -> ComposedCard:
+    """Return the card of a transform with one stage and no artefact, which is no kind."""
+    weak = [one.said for one in of_guarantee(spending.guarantee, ())]
+    limits = [*weak, *_of_rows(rows, ()), *not_protected]
+    return _card(rows, transform, described, spending.guarantee, [spending], limits, (), ())
+
+
+def _card(
+    rows: RowsSpec,
+    transform: str,
+    described: Mapping[str, Any],
+    total: Guarantee,
+    spendings: Sequence[Spending[Any]],
+    not_protected: Sequence[str],
+    artefacts: Sequence[Artefact],
+    keep: Sequence[str],
+    **others: Any,
+) -> ComposedCard:
+    limits = [
+        *(one.said for one in of_key(configured_master_key())),
+        *not_protected,
+        "anything against an adversary who holds the master key, or breaks AES-256 or BLAKE2b",
+    ]
+    guarantee = statements.guarantee(total, limits, artefacts)
+    return ComposedCard(
+        release=rows.release,
+        transform=transform,
+        mechanism=dict(described),
+        guarantee=guarantee.model_copy(
+            update={"adjacency": guarantee.adjacency.replace(SAME_FILES, _SAME_ROWS)}
+        ),
+        budget=statements.budget(spendings, total, artefacts),
+        artefacts=list(artefacts),
+        columns=_named(rows, keep),
+        id_column=rows.id if rows.id in keep else None,
+        not_promised=list(NOT_PROMISED),
+        software=software(),
+        **others,
+    )
+
+
+def _named(rows: RowsSpec, keep: Sequence[str]) -> list[str]:
+    """Return the names of the kept fields in released rows, in order."""
+    return [*(["id"] if rows.id in keep else []), *(name for name in keep if name != rows.id)]
+
+
+def _of_rows(rows: RowsSpec, keep: Sequence[str]) -> list[str]:
+    """Return what is not protected where the unit lies within one document."""
+    copied = [
+        f"the fields {statements.named(_named(rows, keep), rows.id)}: copied as they are, and "
+        "joinable with other data",
+        "whether there is a release: an input in which such a field repeats the text makes none",
+    ]
+    return [
+        *(copied if keep else []),
+        "that a document is in the input, and the number of documents",
+        "what several documents of one person say together, or one document that the input holds "
+        "under two ids: the unit lies within one document",
+    ]
+
+
+def _of_account(account: Account) -> list[str]:
+    """Return a kind's own limits, without those of files, in whose order rows are shuffled."""
+    return [line for line in account.not_protected if not line.startswith(statements.ROW_PLACES)]

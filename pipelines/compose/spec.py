@@ -1,0 +1,92 @@
+"""The arguments of a transform that others compose, checked as the keys of a spec are."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated, Any, TypeVar
+
+import pydantic
+from pydantic import Field, model_validator
+
+from quietcorpus.mechanisms.encoding import Value, encode
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.pipelines import registry
+from quietcorpus.pipelines.environment.keys import (
+    FILE_VARIABLE,
+    VARIABLE,
+    WorkerKey,
+    configured_master_key,
+)
+from quietcorpus.pipelines.kinds.kind import Kind
+from quietcorpus.pipelines.spec.errors import one_line
+from quietcorpus.pipelines.spec.mechanism import MechanismSpec, block_of
+from quietcorpus.pipelines.spec.spec import NAME, check_kept
+from quietcorpus.pipelines.spec.values import Column, Strict, of_key
+from quietcorpus.transforms.errors import InputError
+
+_ADDRESSING = 1  # the version of the rule by which rows address their noise; a change raises it
+Block = TypeVar("Block", bound=Strict)
+
+
+class RowsSpec(Strict):
+    """The release that rows become, and their fields."""
+
+    release: Annotated[str, Field(pattern=NAME)]
+    text: Column
+    id: Column
+    keep: tuple[Column, ...]
+
+    @pydantic.field_validator("keep", mode="before")
+    @classmethod
+    def _from_list(cls, value: object) -> object:
+        return tuple(value) if isinstance(value, list) else value
+
+    @model_validator(mode="after")
+    def _fields(self) -> RowsSpec:
+        if self.text == self.id:
+            raise of_key("id", f"{self.id!r} is the text; name a field with a unique id")
+        check_kept(self.text, self.id, self.keep)
+        return self
+
+    @property
+    def corpus(self) -> bytes:
+        """Return the digest that stands for the corpus in the release's key.
+
+        No corpus of files has it. Rows have no place and no state: that they are one corpus, and
+        one state of it, is what their release id says.
+        """
+        fields: dict[str, Value] = {"version": _ADDRESSING, "text": self.text, "id": self.id}
+        return hashlib.sha256(encode({"rows": fields})).digest()
+
+    def worker_key(self) -> WorkerKey:
+        """Return the source of the key in workers; raises InputError without a master key here.
+
+        A key that is drawn for one run would not do: nobody knows which runs these rows are of.
+        """
+        master = configured_master_key()
+        if master is None:
+            raise InputError(
+                f"{VARIABLE}: not set; set {VARIABLE} or {FILE_VARIABLE} where the pipeline is "
+                "built and on every worker"
+            )
+        key = ReleaseKey.derive(master, self.release, self.corpus)
+        return WorkerKey(self.release, self.corpus, key.fingerprint)
+
+
+def checked(model: type[Block], **given: Any) -> Block:
+    """Check arguments, those that are None left out; raises InputError with one line."""
+    content = {name: value for name, value in given.items() if value is not None}
+    try:
+        return model.model_validate(content)
+    except pydantic.ValidationError as error:
+        raise InputError(one_line(error, model, content)) from None
+
+
+def prepared(kind: str, **given: Any) -> tuple[MechanismSpec, Kind]:
+    """Check a kind's arguments and find its artefacts; raises InputError as a release does."""
+    block = checked(block_of(kind), kind=kind, **given)
+    try:
+        found: Kind = registry.part(kind, "resolve")(block, 1)
+    except InputError as error:
+        raise InputError(str(error).removeprefix("mechanism.")) from None
+    return block, found

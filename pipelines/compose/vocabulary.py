@@ -1,0 +1,100 @@
+"""The corpus's vocabulary, selected privately, in a pipeline that others compose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import apache_beam as beam
+from pydantic import model_validator
+
+from quietcorpus.indexes.tokenizer import DESCRIPTION
+from quietcorpus.mechanisms.guarantees import Spending, round_up
+from quietcorpus.mechanisms.histogram import ThresholdedVocabulary
+from quietcorpus.pipelines.compose import card
+from quietcorpus.pipelines.compose.base import (
+    Composed,
+    OnErrors,
+    Released,
+    RowsArguments,
+    labelled,
+)
+from quietcorpus.pipelines.compose.card import ComposedCard
+from quietcorpus.pipelines.compose.spec import checked
+from quietcorpus.pipelines.compose.tables import no_weights, vocabulary_of, vocabulary_rows
+from quietcorpus.pipelines.kinds.limited_precision import VocabularyStep, not_protected
+from quietcorpus.pipelines.spec.limited_precision import check_rate
+from quietcorpus.pipelines.spec.values import Count, Delta, Epsilon, Strict
+
+
+class _SelectionSpec(Strict):
+    precision: Count
+    epsilon: Epsilon
+    delta: Delta
+
+    @model_validator(mode="after")
+    def _enough_epsilon(self) -> _SelectionSpec:
+        check_rate("epsilon", self.epsilon, self.precision)
+        return self
+
+
+class SelectVocabulary(Composed):
+    """A PTransform that selects the words that many texts have, privately.
+
+    Out come rows with `term_id`, `term` and `weight`, which is null. The noise is bound to all rows
+    of the input, as with `ReleaseHistogram`.
+
+    Guarantee:
+        A change of one row's text within the precision is hidden, as the card states it, up to a
+        chance of delta.
+    """
+
+    def __init__(
+        self,
+        release: str,
+        *,
+        precision: int,
+        epsilon: float,
+        delta: float,
+        text: str = "text",
+        id: str = "id",
+        errors: OnErrors = "raise",
+    ) -> None:
+        """Check the arguments, and find the master key.
+
+        Args:
+            release: the id of the release.
+            precision: N; adding or removing N words of one text is hidden.
+            epsilon: of the selection.
+            delta: of the selection.
+            text: the field of the text.
+            id: the field of the id, a string, bytes or a whole number, unique in the input.
+            errors: what a row does whose text or id is null or unreadable: fail the job, or go to
+                the output `errors`.
+
+        Raises:
+            InputError: anything that a person can mend, also as the transform is applied.
+        """
+        super().__init__(RowsArguments(release=release, text=text, id=id, errors=errors))
+        with labelled(self.name):
+            spec = checked(_SelectionSpec, precision=precision, epsilon=epsilon, delta=delta)
+        self._selection = ThresholdedVocabulary(spec.precision, spec.epsilon, spec.delta)
+
+    def _card(self) -> ComposedCard:
+        selection = self._selection
+        described: dict[str, Any] = {
+            "kind": "vocabulary",
+            "precision": selection.precision,
+            "epsilon": round_up(selection.epsilon),
+            "delta": round_up(selection.delta),
+            "tokenizer": DESCRIPTION,
+        }
+        spending = Spending("vocabulary", selection.guarantee)
+        limits = not_protected(selection.guarantee)
+        return card.of_total(self._rows, self.name, described, spending, limits)
+
+    def expand(self, rows: beam.PCollection) -> Released:
+        found = self._read(rows)
+        step = VocabularyStep(None, self._selection, None)
+        vocabulary = vocabulary_of(found, step, self._key, self.name)
+        released = vocabulary_rows(found, vocabulary, no_weights(rows.pipeline))
+        return Released(released, self._carded(rows), found.errors)

@@ -1,0 +1,87 @@
+"""Text, privatised word by word, in a pipeline that others compose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
+from typing import Any, Literal
+
+import apache_beam as beam
+
+from quietcorpus.pipelines.compose.base import ComposedKind, OnErrors, Released, RowsArguments
+from quietcorpus.pipelines.compose.rows import release as add_release
+from quietcorpus.pipelines.kinds.words import WordsKind
+
+
+class PrivatizeWords(ComposedKind):
+    """A PTransform that replaces every word of the rows' texts, as `kind: words` does.
+
+    Rows come with a schema. Out come rows with `id`, the kept fields and `text`; every other field
+    is dropped. The `id` is drawn by the key, or is the input's own where that is kept.
+
+    Noise is a function of the master key, the release id, the transform with its arguments, the
+    row's id and its words: a row that is computed again, by a retry or by another engine, has the
+    same output, whatever rows it comes with.
+
+    Guarantee:
+        The words of one row's text have metric privacy, as the card states it with its limits.
+        A release id is for one corpus and one state of it. An equal id with an equal text gives an
+        equal output: that is a copy and costs nothing, but a reader of two corpora or of two states
+        under one release id learns which texts are equal. Each needs a release id of its own.
+        An id that occurs twice in the input fails the job, and no row is released.
+        What a pipeline around it does is not protected: the card lists it as `not_promised`.
+    """
+
+    def __init__(
+        self,
+        release: str,
+        *,
+        index: str | PathLike[str],
+        mechanism: Literal["madlib", "brr"],
+        epsilon: float | Mapping[str, Any] | None = None,
+        document_epsilon: float | Mapping[str, Any] | None = None,
+        out_of_vocabulary: Literal["drop", "draw"] = "drop",
+        search: Mapping[str, Any] | None = None,
+        text: str = "text",
+        id: str = "id",
+        keep: Sequence[str] = (),
+        errors: OnErrors = "raise",
+    ) -> None:
+        """Check the arguments, find the master key and open the index.
+
+        Args:
+            release: the id of the release, for one corpus and one state of it.
+            index: a word index, as `quietcorpus index build` makes it; a folder or a URI.
+            mechanism: `madlib` adds noise to a word's vector, `brr` flips bits of its code.
+            epsilon: of every word, per unit of distance; or `{"matching": ...}`, as in a spec.
+            document_epsilon: of every row, per unit of distance, shared equally by its words; give
+                exactly one of the two.
+            out_of_vocabulary: leave out a word that the index lacks, or put a random word there.
+            search: the engine that finds words, as in a spec; exact unless given.
+            text: the field of the text.
+            id: the field of the id, a string, bytes or a whole number, unique in the input.
+            keep: fields that are copied as they are: nothing protects them.
+            errors: what a row does whose text or id is null or unreadable: fail the job, or go to
+                the output `errors`.
+
+        Raises:
+            InputError: anything that a person can mend, also as the transform is applied.
+        """
+        super().__init__(
+            "words",
+            RowsArguments(release=release, text=text, id=id, errors=errors),
+            keep,
+            mechanism=mechanism,
+            epsilon=epsilon,
+            document_epsilon=document_epsilon,
+            index=fspath(index),
+            out_of_vocabulary=out_of_vocabulary,
+            search=search,
+        )
+
+    def expand(self, rows: beam.PCollection) -> Released:
+        kind = self._kind
+        assert isinstance(kind, WordsKind)
+        found = self._read(rows)
+        released = add_release(found, kind.parameters, self._key)
+        return Released(released, self._carded(rows), found.errors)

@@ -1,0 +1,30 @@
+"""Transforms for Beam pipelines of your own: rows in, released rows and a card out.
+
+    import apache_beam as beam
+    from quietcorpus.beam import PrivatizeWords
+
+    released = rows | PrivatizeWords("notes-2026-11", index="index", mechanism="madlib", epsilon=10)
+    released.rows | beam.io.WriteToParquet(...)
+
+Importing this module loads Beam; importing `quietcorpus` does not. The guide on Beam says what the
+transforms promise, and what no pipeline around them can.
+"""
+
+from __future__ import annotations
+
+from quietcorpus.pipelines.compose.bags import PrivatizeBags, ReleasedBags
+from quietcorpus.pipelines.compose.base import Released
+from quietcorpus.pipelines.compose.histogram import ReleaseHistogram
+from quietcorpus.pipelines.compose.sentences import DrawCandidates
+from quietcorpus.pipelines.compose.vocabulary import SelectVocabulary
+from quietcorpus.pipelines.compose.words import PrivatizeWords
+
+__all__ = [
+    "DrawCandidates",
+    "PrivatizeBags",
+    "PrivatizeWords",
+    "ReleaseHistogram",
+    "Released",
+    "ReleasedBags",
+    "SelectVocabulary",
+]

@@ -1,0 +1,262 @@
+"""The transforms of `quietcorpus.beam` for Beam YAML, which finds them by deploy/beam-yaml.
+
+Every function returns a transform whose outputs are `output` (the released rows), `card` (one row,
+whose field `card` is the card in JSON) and, with `error_handling`, the rows that cannot be read.
+Beam YAML shows these signatures and docstrings; it cannot read annotations that are strings.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Optional
+
+import apache_beam as beam
+from apache_beam.yaml.yaml_errors import ErrorHandlingConfig
+from apache_beam.yaml.yaml_utils import SafeLineLoader
+
+from quietcorpus import beam as transforms
+from quietcorpus.transforms.errors import InputError
+
+__all__ = [
+    "draw_candidates",
+    "privatize_bags",
+    "privatize_words",
+    "release_histogram",
+    "select_vocabulary",
+]
+
+
+_OUTPUTS = ("output", "card", "vocabulary", "compression")
+
+
+class _Named(beam.PTransform):
+    """A transform whose outputs have the names that Beam YAML gives them."""
+
+    def __init__(self, make: Callable[..., beam.PTransform], errors: Any, **given: Any) -> None:
+        super().__init__(make.__name__)
+        handling = SafeLineLoader.strip_metadata(errors)
+        if handling is not None and (set(handling) != {"output"} or not handling["output"]):
+            raise InputError("error_handling: give `output`, the name of the errors, and no more")
+        self._errors = handling["output"] if handling else None
+        if self._errors in _OUTPUTS:
+            raise InputError(f"error_handling: {self._errors} is another output; choose a name")
+        # What is left out has the transform's own default.
+        said = {name: value for name, value in given.items() if value is not None}
+        plain = SafeLineLoader.strip_metadata(said)
+        self._transform = make(**plain, errors="collect" if self._errors else "raise")
+
+    def expand(self, rows: beam.PCollection) -> dict[str, beam.PCollection]:
+        found = (rows | self._transform)._asdict()
+        card = found.pop("card") | "card row" >> beam.Map(lambda text: beam.Row(card=str(text)))
+        errors = found.pop("errors")
+        outputs = {"output": found.pop("rows"), "card": card, **found}
+        return outputs | ({self._errors: errors} if self._errors else {})
+
+
+def privatize_words(
+    release: str,
+    index: str,
+    mechanism: str,
+    epsilon: Optional[float] = None,
+    document_epsilon: Optional[float] = None,
+    out_of_vocabulary: str = "drop",
+    search: Optional[Mapping[str, Any]] = None,
+    text: str = "text",
+    id: str = "id",
+    keep: Sequence[str] = (),
+    error_handling: Optional[ErrorHandlingConfig] = None,
+) -> beam.PTransform:
+    """Replace every word of the rows' texts, under metric differential privacy.
+
+    Out come `id`, the kept fields and `text`; every other field is dropped.
+
+    Args:
+        release: The id of the release, for one corpus and one state of it.
+        index: A word index, as `quietcorpus index build` makes it.
+        mechanism: `madlib` adds noise to a word's vector, `brr` flips bits of its code.
+        epsilon: Of every word, per unit of distance.
+        document_epsilon: Of every row, per unit of distance, shared equally by its words.
+            Give exactly one of the two.
+        out_of_vocabulary: `drop` leaves out a word that the index lacks, `draw` puts a random one.
+        search: The engine that finds words; exact unless given.
+        text: The field of the text.
+        id: The field of the id, which is unique in the input.
+        keep: Fields that are copied as they are. Nothing protects them.
+        error_handling: Where to send rows that cannot be read, which otherwise fail the job.
+    """
+    return _Named(
+        transforms.PrivatizeWords,
+        error_handling,
+        release=release,
+        index=index,
+        mechanism=mechanism,
+        epsilon=epsilon,
+        document_epsilon=document_epsilon,
+        out_of_vocabulary=out_of_vocabulary,
+        search=search,
+        text=text,
+        id=id,
+        keep=keep,
+    )
+
+
+def privatize_bags(
+    release: str,
+    precision: int,
+    epsilon: float,
+    vocabulary: Mapping[str, Any],
+    compression: Mapping[str, Any],
+    histogram_epsilon: Optional[float] = None,
+    accounting: Optional[str] = None,
+    include: Optional[Sequence[str]] = None,
+    text: str = "text",
+    id: str = "id",
+    keep: Sequence[str] = (),
+    error_handling: Optional[ErrorHandlingConfig] = None,
+) -> beam.PTransform:
+    """Release a noisy bag of words of each text, under limited-precision local privacy.
+
+    Out come `id`, the kept fields, `terms` and `counts`; every other field is dropped. The outputs
+    `vocabulary` and `compression` are rows that say which term and which bin a number is.
+
+    Args:
+        release: The id of the release, for one corpus and one state of it.
+        precision: N. Adding or removing N words of one text is hidden.
+        epsilon: Of the texts' counts; other stages add theirs.
+        vocabulary: Either `public`, a path, or `private`, with `epsilon` and `delta`.
+        compression: The map from words to bins, with its `method` and, unless that is none, `size`.
+        histogram_epsilon: Of the histogram by which the words of a bin are drawn.
+        accounting: `tight` or `per-entry`; tight unless given.
+        include: `[bins]` adds the noisy counts of bins to every row.
+        text: The field of the text.
+        id: The field of the id, which is unique in the input.
+        keep: Fields that are copied as they are. Nothing protects them.
+        error_handling: Where to send rows that cannot be read, which otherwise fail the job.
+    """
+    return _Named(
+        transforms.PrivatizeBags,
+        error_handling,
+        release=release,
+        precision=precision,
+        epsilon=epsilon,
+        vocabulary=vocabulary,
+        compression=compression,
+        histogram_epsilon=histogram_epsilon,
+        accounting=accounting,
+        include=include,
+        text=text,
+        id=id,
+        keep=keep,
+    )
+
+
+def draw_candidates(
+    release: str,
+    candidates: str,
+    epsilon: float,
+    utility: Optional[str] = None,
+    projections: Optional[int] = None,
+    most_sentences: Optional[int] = None,
+    encoder: Optional[str] = None,
+    text: str = "text",
+    id: str = "id",
+    keep: Sequence[str] = (),
+    error_handling: Optional[ErrorHandlingConfig] = None,
+) -> beam.PTransform:
+    """Draw a public document in place of each text, under sentence-level privacy.
+
+    Out come `id`, the kept fields, `candidate` and `embedding`; every other field is dropped.
+
+    Args:
+        release: The id of the release, for one corpus and one state of it.
+        candidates: Public documents, as `quietcorpus index build-candidates` makes them.
+        epsilon: Of one sentence.
+        utility: How well a candidate stands for a document.
+        projections: The number of public directions, for depths.
+        most_sentences: How many sentences of a text count, at most.
+        encoder: The candidates' sentence encoder, by name or path.
+        text: The field of the text.
+        id: The field of the id, which is unique in the input.
+        keep: Fields that are copied as they are. Nothing protects them.
+        error_handling: Where to send rows that cannot be read, which otherwise fail the job.
+    """
+    return _Named(
+        transforms.DrawCandidates,
+        error_handling,
+        release=release,
+        candidates=candidates,
+        epsilon=epsilon,
+        utility=utility,
+        projections=projections,
+        most_sentences=most_sentences,
+        encoder=encoder,
+        text=text,
+        id=id,
+        keep=keep,
+    )
+
+
+def release_histogram(
+    release: str,
+    precision: int,
+    epsilon: float,
+    vocabulary: Mapping[str, Any],
+    text: str = "text",
+    id: str = "id",
+    error_handling: Optional[ErrorHandlingConfig] = None,
+) -> beam.PTransform:
+    """Count the words of all texts, with noise, under limited-precision local privacy.
+
+    Out come `term_id`, `term` and `weight`, a row for each term.
+
+    Args:
+        release: The id of the release.
+        precision: N. Adding or removing N words of one text is hidden.
+        epsilon: Of the histogram.
+        vocabulary: Either `public`, a path, or `private`, with `epsilon` and `delta`.
+        text: The field of the text.
+        id: The field of the id, which is unique in the input.
+        error_handling: Where to send rows that cannot be read, which otherwise fail the job.
+    """
+    return _Named(
+        transforms.ReleaseHistogram,
+        error_handling,
+        release=release,
+        precision=precision,
+        epsilon=epsilon,
+        vocabulary=vocabulary,
+        text=text,
+        id=id,
+    )
+
+
+def select_vocabulary(
+    release: str,
+    precision: int,
+    epsilon: float,
+    delta: float,
+    text: str = "text",
+    id: str = "id",
+    error_handling: Optional[ErrorHandlingConfig] = None,
+) -> beam.PTransform:
+    """Select the words that many texts have, privately.
+
+    Out come `term_id`, `term` and `weight`, which is null.
+
+    Args:
+        release: The id of the release.
+        precision: N. Adding or removing N words of one text is hidden.
+        epsilon: Of the selection.
+        delta: Of the selection.
+        text: The field of the text.
+        id: The field of the id, which is unique in the input.
+        error_handling: Where to send rows that cannot be read, which otherwise fail the job.
+    """
+    return _Named(
+        transforms.SelectVocabulary,
+        error_handling,
+        release=release,
+        precision=precision,
+        epsilon=epsilon,
+        delta=delta,
+        text=text,
+        id=id,
+    )

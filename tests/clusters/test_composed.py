@@ -1,0 +1,137 @@
+"""A pipeline of a user's own, the repository's example, on every engine: the same rows."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from machine import MASTER_KEY, OTHER_KEY, ROOT
+
+if TYPE_CHECKING:
+    from running_clusters import Cluster
+
+pytestmark = pytest.mark.slow
+
+EXAMPLE = ROOT / "examples" / "own_pipeline.py"
+LOCAL = "--runner=FnApiRunner"
+KEPT = "--environment_cache_millis=60000"
+"""Python workers stay from one stage to the next; to start them takes seconds a stage."""
+Rows = list[str]
+BAGS = """
+import json, sys
+import apache_beam as beam
+from apache_beam.options.pipeline_options import PipelineOptions
+from quietcorpus.beam import PrivatizeBags
+
+source, _, released, *options = sys.argv[1:]
+bags = PrivatizeBags(
+    "bags",
+    precision=4,
+    epsilon=40,
+    vocabulary={"private": {"epsilon": 20, "delta": 1e-4}},
+    histogram_epsilon=2,
+    compression={"method": "frequency", "size": 40},
+    text="narrative",
+    id="complaint_id",
+)
+with beam.Pipeline(options=PipelineOptions(options)) as pipeline:
+    made = pipeline | beam.io.ReadFromParquet(source, as_rows=True) | bags
+    # In one sink: Flink has buffers for so many shuffles.
+    all_rows = (made.rows, made.vocabulary, made.compression) | beam.Flatten()
+    lines = all_rows | beam.Map(lambda row: json.dumps(row._asdict()))
+    lines | beam.io.WriteToText(f"{released}/rows")
+"""
+"""A pipeline in which sums over the rows come before the rows."""
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory, lee_texts: list[str]) -> Path:
+    """Three hundred news texts, in two files."""
+    folder = tmp_path_factory.mktemp("composed")
+    for number in range(2):
+        texts = lee_texts[number::2]
+        ids = [f"c{2 * place + number}" for place in range(len(texts))]
+        columns = {"complaint_id": ids, "narrative": texts, "product": ["loan"] * len(texts)}
+        pq.write_table(pa.table(columns), folder / f"{number}.parquet", row_group_size=20)
+    return folder
+
+
+def run(
+    script: Path, corpus: Path, index: Path, *options: str, environment: Mapping[str, str]
+) -> Path:
+    """Run a pipeline, and return the folder that it has filled."""
+    output = corpus / f"out-{random.randbytes(4).hex()}"
+    done = subprocess.run(
+        [sys.executable, script, f"{corpus}/*.parquet", str(index), str(output), *options],
+        env=os.environ | {"QUIETCORPUS_MASTER_KEY": MASTER_KEY} | dict(environment),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return output
+
+
+def released(corpus: Path, index: Path, *options: str, **environment: str) -> Rows:
+    """Run the example, and return its rows in an order of their own."""
+    output = run(EXAMPLE, corpus, index, *options, environment=environment)
+    files = [pq.ParquetFile(path) for path in output.glob("rows-*.parquet")]
+    rows = [row for file in files for row in file.read(use_threads=False).to_pylist()]
+    return sorted(json.dumps(row, sort_keys=True) for row in rows)
+
+
+def bags(corpus: Path, index: Path, *options: str, **environment: str) -> Rows:
+    """Run the pipeline of bags, and return its rows, vocabulary and map."""
+    script = corpus / "bags.py"
+    script.write_text(BAGS)
+    output = run(script, corpus, index, *options, environment=environment)
+    files = output.glob("rows-*")
+    return sorted(line for path in files for line in path.read_text().splitlines())
+
+
+@pytest.fixture(scope="module")
+def reference(corpus: Path, word_index: Path) -> Rows:
+    """The rows that one process makes."""
+    return released(corpus, word_index, LOCAL)
+
+
+def test_processes_and_order_do_not_show(
+    corpus: Path, word_index: Path, reference: Rows, tmp_path: Path
+) -> None:
+    assert len(reference) == 300
+    several = ("--direct_num_workers=2", "--direct_running_mode=multi_processing")
+    assert released(corpus, word_index, LOCAL, *several) == reference
+    whole = pa.concat_tables(
+        pq.ParquetFile(path).read(use_threads=False) for path in corpus.glob("*.parquet")
+    )
+    order = random.sample(range(len(whole)), len(whole))
+    pq.write_table(whole.take(pa.array(order)), tmp_path / "shuffled.parquet")
+    assert released(tmp_path, word_index, LOCAL) == reference
+
+
+def test_another_key_does_not_conform(corpus: Path, word_index: Path, reference: Rows) -> None:
+    # The negative control.
+    other = released(corpus, word_index, LOCAL, QUIETCORPUS_MASTER_KEY=OTHER_KEY)
+    assert not set(other) & set(reference)
+
+
+@pytest.mark.parametrize("cluster", ["spark", "flink"], indirect=True)
+def test_a_cluster_conforms(
+    cluster: Cluster, corpus: Path, word_index: Path, reference: Rows
+) -> None:
+    worker = {"command": "quietcorpus-worker"}
+    options = [*cluster.options, KEPT, "--environment_type=PROCESS"]
+    options.append(f"--environment_config={json.dumps(worker)}")
+    assert released(corpus, word_index, *options, SPARK_LOCAL_IP="127.0.0.1") == reference
+    expected = bags(corpus, word_index, LOCAL)
+    assert len(expected) > 2000
+    assert bags(corpus, word_index, *options, SPARK_LOCAL_IP="127.0.0.1") == expected

@@ -1,0 +1,68 @@
+"""Candidates drawn in a pipeline of a user's own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from composed import doc, run
+from machine import MASTER_KEY
+
+from quietcorpus.beam import DrawCandidates
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.pipelines.compose.spec import RowsSpec
+from quietcorpus.transforms.composed.fields import canonical
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.reading.documents import Documents
+
+ROWS = {"text": "body", "id": "number"}
+
+
+def test_it_is_the_path_of_a_release(
+    tmp_path: Path, candidates: Path, lee_texts: list[str]
+) -> None:
+    # Kills: an argument that is not passed on, embeddings that change rows, and a row that is
+    # encoded beside others and differs by it.
+    made = DrawCandidates(
+        "test", **ROWS, candidates=candidates, epsilon=10, utility="similarity", most_sentences=2
+    )
+    docs = [doc(number, text) for number, text in enumerate([*lee_texts[:4], ""])]
+    found = run(tmp_path, docs, made)
+    spec = RowsSpec(release="test", **ROWS, keep=())
+    key = ReleaseKey.derive(bytes.fromhex(MASTER_KEY), "test", spec.corpus)
+    privatizer = made._kind.parameters.privatizer(key)
+    expected = []
+    for row in docs:
+        text = pa.array([row["body"]], pa.large_string())
+        ids = [canonical(row["number"])]
+        alone = Documents("", np.arange(1), text, pa.table({}), ids=ids)
+        expected += (
+            privatizer.release(alone).rows.select(["id", "candidate", "embedding"]).to_pylist()
+        )
+    assert sorted(found["rows"], key=lambda row: row["id"]) == sorted(
+        expected, key=lambda row: row["id"]
+    )
+    assert list(map(json.loads, found["card"])) == [made.card]
+    assert made.card["guarantee"]["definition"] == "sentence-level privacy"
+    assert made.card["mechanism"]["most_sentences"] == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"candidates": "/nowhere"}, "candidates: /nowhere is not "),
+        ({"utility": "depht"}, "utility: 'depht' is not allowed: "),
+        ({"projections": 3, "utility": "similarity"}, "projections: is for the depths of "),
+        ({"most_sentences": 10**6}, "most_sentences: 1000000 is not allowed: "),
+    ],
+    ids=str,
+)
+def test_bad_arguments_are_one_line(candidates: Path, changes: Any, message: str) -> None:
+    given: dict[str, Any] = {"candidates": candidates, "epsilon": 10}
+    with pytest.raises(InputError) as raised:
+        DrawCandidates("test", **given | changes)
+    assert str(raised.value).startswith(f"DrawCandidates: {message}"), raised.value

@@ -1,0 +1,120 @@
+"""Rows gathered into batches of documents; what cannot be read is refused, or set apart."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+from apache_beam.pvalue import TaggedOutput
+from apache_beam.transforms.window import GlobalWindows
+from apache_beam.utils.timestamp import Timestamp
+
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.transforms.composed.fields import Fields, Row, canonical
+from quietcorpus.transforms.errors import InputError, redacted
+from quietcorpus.transforms.reading.copies import Copies
+from quietcorpus.transforms.reading.documents import BATCH_BYTES, BATCH_DOCUMENTS, Documents
+from quietcorpus.transforms.reading.identifiers import Identifiers
+
+COPIES = "copies"
+ERRORS = "errors"
+
+
+class ReadRows(beam.DoFn):
+    """A DoFn from rows to `Documents`, and their identifiers, copies and errors as tagged outputs.
+
+    Which rows share a batch is the engine's choice.
+    """
+
+    def __init__(
+        self, fields: Fields, key: Callable[[], ReleaseKey], label: str, *, errors: bool
+    ) -> None:
+        """Configure for the transform `label`; unreadable rows fail it, unless `errors` are out."""
+        self._fields = fields
+        self._forms = fields.forms()
+        self._key = key
+        self._label = label
+        self._errors = errors
+
+    def start_bundle(self) -> None:
+        self._release_key = self._key()
+        self._clear()
+
+    def _clear(self) -> None:
+        self._ids: list[bytes] = []
+        self._texts: list[str] = []
+        self._kept: dict[str, list[Any]] = {name: [] for name in self._fields.keep}
+        self._size = 0
+
+    @redacted
+    def process(self, row: Row) -> Iterator[object]:
+        given: dict[str, Any] = {name: getattr(row, name, None) for name in self._forms}
+        if problem := self._problem(given):
+            yield self._refused(given, problem)
+            return
+        text = given[self._fields.text]
+        self._texts.append(text)
+        self._ids.append(canonical(given[self._fields.id]))
+        for name, values in self._kept.items():
+            values.append(given[name])
+        self._size += len(text)
+        if len(self._texts) == BATCH_DOCUMENTS or self._size >= BATCH_BYTES:
+            yield from self._batch()
+
+    @redacted
+    def finish_bundle(self) -> Iterator[object]:
+        for output in self._batch() if self._texts else ():
+            if isinstance(output, TaggedOutput):
+                yield TaggedOutput(output.tag, GlobalWindows.windowed_value(output.value))
+            else:
+                yield GlobalWindows.windowed_value(output)
+
+    def _problem(self, given: dict[str, Any]) -> str | None:
+        """Return the reason why a row cannot be read, without its content; None if it can."""
+        for name, form in self._forms.items():
+            value = given[name]
+            if value is None:
+                if name in (self._fields.text, self._fields.id):
+                    return f"the field {name!r} is null"
+            elif problem := form.problem(value):
+                return f"the field {name!r} {problem}"
+        return None
+
+    def _refused(self, given: dict[str, Any], problem: str) -> TaggedOutput:
+        if not self._errors:
+            raise InputError(
+                f"{self._label}: a row cannot be read: {problem}; drop such rows before, or set "
+                "them apart as errors"
+            )
+        identifier = given[self._fields.id]
+        readable = identifier is not None and not self._forms[self._fields.id].problem(identifier)
+        return TaggedOutput(ERRORS, beam.Row(id=identifier if readable else None, reason=problem))
+
+    def _batch(self) -> Iterator[object]:
+        """Yield the batch that was gathered, and begin another one."""
+        columns = {
+            name: pa.array(map(_plain, values), self._forms[name].arrow)
+            for name, values in self._kept.items()
+        }
+        documents = Documents(
+            "",
+            np.arange(len(self._texts), dtype=np.int64),
+            pa.array(self._texts, pa.large_string()),
+            pa.table(columns),
+            ids=self._ids,
+        )
+        self._clear()
+        # Every batch has a number of its own: equal ones are a corpus given twice.
+        identifiers = Identifiers(self._fields.id, self._release_key, uuid.uuid4().int)
+        identifiers.add(documents)
+        yield from identifiers.outputs()
+        yield TaggedOutput(COPIES, Copies.of(documents, self._fields.keep))
+        yield documents
+
+
+def _plain(value: Any) -> Any:
+    return value.micros if isinstance(value, Timestamp) else value

@@ -1,0 +1,90 @@
+"""The release of documents that come as rows, held back until the whole input is known to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import apache_beam as beam
+import pyarrow as pa
+from apache_beam.utils.timestamp import Timestamp
+
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.transforms.composed.fields import Fields
+from quietcorpus.transforms.errors import redacted
+from quietcorpus.transforms.metrics import Progress
+from quietcorpus.transforms.privatizers.rows import ORDER, Parameters, Privatizer
+from quietcorpus.transforms.reading.documents import Documents
+
+
+class ReleaseDocuments(beam.DoFn):
+    """A DoFn from batches of documents to tables of their released columns and kept fields.
+
+    A row is a function of its document, its id and the key, whatever batch they come in.
+    """
+
+    def __init__(
+        self, fields: Fields, parameters: Parameters, key: Callable[[], ReleaseKey]
+    ) -> None:
+        self._released = fields.released()
+        self._parameters = parameters
+        self._key = key
+        self._progress = Progress("release")
+        self._prepared: tuple[str | None, Privatizer] | None = None
+
+    def start_bundle(self) -> None:
+        self._release_key = self._key()
+
+    @redacted
+    def process(self, batch: Documents, side: Any = None) -> Iterator[pa.Table]:
+        privatizer = self._privatizer(side)
+        parts = []
+        for documents in batch.parts(privatizer.documents_at_once):
+            released = privatizer.release(documents)
+            self._progress.count(documents, released.tokens)
+            parts.append(released.rows.drop_columns([ORDER]))
+        rows = pa.concat_tables(parts)
+        fresh = {} if "id" in self._released else {"id": rows["id"]}
+        kept = {name: batch.columns[field] for name, field in self._released.items()}
+        own = {name: rows[name] for name in rows.column_names if name != "id"}
+        yield pa.table(fresh | kept | own).combine_chunks()
+
+    def _privatizer(self, side: Any) -> Privatizer:
+        """Return the privatizer, whose tables are made once for a worker, not once for a batch."""
+        digest = side.digest if side else None
+        if self._prepared is None or self._prepared[0] != digest:
+            self._prepared = digest, self._parameters.privatizer(self._release_key, side)
+        return self._prepared[1]
+
+
+class AsRows(beam.DoFn):
+    """A DoFn from tables to rows, which waits for `checks`: the whole input has passed them."""
+
+    def __init__(self, times: Iterable[str] = ()) -> None:
+        """Configure for tables in which the columns `times` hold microseconds."""
+        self._times = frozenset(times)
+
+    @redacted
+    def process(self, table: pa.Table, checks: Iterable[object] = ()) -> Iterator[beam.Row]:
+        list(checks)  # some engines compute a side input only where it is read
+        names = table.column_names
+        columns = [_values(table[name]) for name in names]
+        for place, name in enumerate(names):
+            if name in self._times:
+                columns[place] = [
+                    None if one is None else Timestamp(micros=one) for one in columns[place]
+                ]
+        for values in zip(*columns, strict=True):
+            yield beam.Row(**dict(zip(names, values, strict=True)))
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    """Return a column's values; Arrow takes ten times as long for lists, value by value."""
+    array = column.combine_chunks()
+    if not pa.types.is_list(array.type) and not pa.types.is_fixed_size_list(array.type):
+        return list(array.to_pylist())
+    flat = array.flatten().to_numpy()
+    if pa.types.is_fixed_size_list(array.type):
+        return list(flat.reshape(len(array), array.type.list_size).tolist())
+    bounds = array.offsets.to_numpy() - array.offsets[0].as_py()
+    return [flat[a:b].tolist() for a, b in zip(bounds, bounds[1:], strict=False)]
