@@ -22,11 +22,12 @@ def lines(found: DryRun) -> Iterator[str]:
     yield f"cost      {total_cost(found.total)}"
     for other in found.inherited:
         yield f"and       for the data of its {other['artefact']}: {other['statement']}"
+    yield from (f"warning   not protected: {said}" for said in found.weaknesses)
+    if not found.complete:
+        yield from (f"ledger    {said}" for said in _of_ledger(found.ledger))
     yield f"documents {_documents(found)}"
     if found.complete:
         return
-    yield from (f"warning   not protected: {said}" for said in found.weaknesses)
-    yield from (f"ledger    {said}" for said in _of_ledger(found.ledger))
     yield from (f"noise     {said}" for said in found.noise)
     yield f"time      {_time(found.sample, found.documents)}"
 
