@@ -161,15 +161,12 @@ def _text(words: Sequence[str]) -> str:
 
 
 def _document_bytes(spec: Spec, planned: Plan) -> int:
-    """Return the mean size of a document, from the sizes that files state."""
-    documents = planned.documents
-    if not documents:
+    """Return the mean size of a document, from the sizes that files state.
+
+    Parquet alone states how many documents it holds, and the size of a column.
+    """
+    if not planned.documents:
         return _DEFAULT_BYTES
-    parquet = all(split.format == "parquet" for split in planned.splits)
     files = sorted({split.uri for split in planned.splits})
-    total = (
-        sum(text_bytes(uri, spec.input.text) for uri in files)
-        if parquet
-        else sum(file.size for file in planned.files)
-    )
-    return max(1, math.ceil(total / documents))
+    total = sum(text_bytes(uri, spec.input.text) for uri in files)
+    return max(1, math.ceil(total / planned.documents))

@@ -101,8 +101,8 @@ def test_what_is_not_sampled(workspace: Workspace) -> None:
     # Kills: a sample of documents so long that it would take minutes.
     spec: Any = SimpleNamespace(input=SimpleNamespace(text="text"))
     path = workspace.parquet({"text": ["x" * 100_000] * 3}, use_dictionary=False)
-    split = SimpleNamespace(uri=str(path), format="parquet")
-    planned: Any = SimpleNamespace(documents=3, splits=[split], files=())
+    split = SimpleNamespace(uri=str(path))
+    planned: Any = SimpleNamespace(documents=3, splits=[split])
     engine: Any = None
     for words, reason in (([], "generated text would not"), (WORDS, "documents are too long")):
         kind: Any = SimpleNamespace(sample_words=words)
