@@ -37,6 +37,16 @@ class Words(Protocol):
     def __len__(self) -> int: ...
 
 
+_SOME = 1_000
+
+
+def some_of(words: Words) -> list[str]:
+    """Return up to 1,000 words, evenly spread over the numbers."""
+    numbers = np.linspace(0, len(words) - 1, min(len(words), _SOME)).astype(np.int32)
+    found: list[str] = words.spelled(numbers).to_pylist()
+    return found
+
+
 class Vocabulary:
     """Distinct terms, numbered in their given order.
 

@@ -27,6 +27,7 @@ from quietcorpus.mechanisms.keystream import Addresses, Keystream
 MINIMUM_RATE = Fraction(1, 5000)
 _DENSE_LANE, _GAP_LANE, _VALUE_LANE = 0, 2, 4
 _WORDS_A_BLOCK = 8
+_VAST = 700  # its exponential is just below the largest float
 
 
 class TwoSidedGeometric(TwoSided):
@@ -40,6 +41,17 @@ class TwoSidedGeometric(TwoSided):
         if rate < MINIMUM_RATE:
             raise ValueError(f"a noise rate of {float(rate):g} is below {float(MINIMUM_RATE):g}")
         self.rate = rate
+
+    @property
+    def mean_size(self) -> float:
+        """Return E|Z| = 2 a / (1 - a^2), for a person."""
+        rate = float(self.rate)
+        return 2 * math.exp(-rate) / -math.expm1(-2 * rate)
+
+    @property
+    def above_zero(self) -> float:
+        """Return Pr[Z > 0] = a / (1 + a), for a person."""
+        return 1 / (1 + math.exp(min(float(self.rate), _VAST)))
 
     def _alpha(self, bits: int) -> Bounds:
         return exp_bounds(self.rate, bits)

@@ -30,19 +30,21 @@ from quietcorpus.calibration import (
 )
 from quietcorpus.evidence import audit, evaluate
 from quietcorpus.proposal import propose_spec
-from quietcorpus.releases import load, reconstruct, release, release_claim, verify
+from quietcorpus.releases import dry_run, load, reconstruct, release, release_claim, verify
 from quietcorpus.transforms.errors import CapReached, InputError, StageError, Unavailable
 
 if TYPE_CHECKING:
     from quietcorpus.pipelines.card.loading import LoadedRelease
     from quietcorpus.pipelines.card.model import Card
     from quietcorpus.pipelines.engine.engine import GraphIsValid
+    from quietcorpus.pipelines.release.dry_run import DryRun
     from quietcorpus.pipelines.spec.spec import Spec
     from quietcorpus.privatizer import Privatizer
 
 __all__ = [
     "CapReached",
     "Card",
+    "DryRun",
     "GraphIsValid",
     "InputError",
     "LoadedRelease",
@@ -57,6 +59,7 @@ __all__ = [
     "calibrate_bags",
     "calibrate_sentences",
     "calibrate_words",
+    "dry_run",
     "evaluate",
     "ledger",
     "load",
@@ -70,6 +73,7 @@ __all__ = [
 
 _LATER = {
     "Card": "quietcorpus.pipelines.card.model",
+    "DryRun": "quietcorpus.pipelines.release.dry_run",
     "GraphIsValid": "quietcorpus.pipelines.engine.engine",
     "LoadedRelease": "quietcorpus.pipelines.card.loading",
     "Privatizer": "quietcorpus.privatizer",

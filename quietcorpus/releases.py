@@ -17,6 +17,7 @@ from quietcorpus.places import Place, absolute, process_restored
 if TYPE_CHECKING:
     from quietcorpus.pipelines.card.loading import LoadedRelease
     from quietcorpus.pipelines.card.model import Card
+    from quietcorpus.pipelines.release.dry_run import DryRun
     from quietcorpus.pipelines.spec.spec import Spec
 
 
@@ -101,6 +102,43 @@ def release(
         )
         run.published(card)
         return card
+
+
+@process_restored()
+def dry_run(
+    spec: Place | Mapping[str, Any] | Spec,
+    *,
+    workers: int = 1,
+    beam_options: Iterable[str] = (),
+    if_exists: Literal["refuse", "ok"] = "refuse",
+    strict: bool = False,
+) -> DryRun:
+    """Return what a release would promise, cost and take; spend nothing, and publish nothing.
+
+    All is checked that `release` checks before it begins, but whether places can be written to.
+    The arguments are those of `release`. Where the noise and the files allow it, some documents are
+    made of public words and released into a temporary folder, which is deleted, to see how long a
+    document takes; that takes about ten seconds.
+
+    Returns:
+        What is foreseen. If the ledger would refuse the release, `ledger["refused"]` says why.
+
+    Raises:
+        InputError: anything that a person can mend, but a refusal of the ledger.
+        StageError: a store does not answer (`Unavailable`).
+    """
+    one_of("if_exists", if_exists, ("refuse", "ok"))
+    flags(strict=strict)
+    from quietcorpus.pipelines.release.dry_run import dry_run as foresee
+    from quietcorpus.pipelines.spec.loading import as_spec
+
+    return foresee(
+        as_spec(spec),
+        tuple(beam_options),
+        workers,
+        existing_is_ok=if_exists == "ok",
+        strict=strict,
+    )
 
 
 @process_restored()

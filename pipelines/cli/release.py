@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +45,12 @@ if TYPE_CHECKING:
     "begins. A release that exists is not checked.",
 )
 @click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Print what the release would promise, cost and take; spend nothing and publish nothing. "
+    "Beam's --dry_run=True, for Dataflow, is another thing: it builds the job's graph.",
+)
+@click.option(
     "--summary",
     metavar="PLACE",
     help="A path or a URI outside the output, for a summary of this run in JSON, however it ends.",
@@ -79,7 +85,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="The format of the log on standard error; json includes the line of a failure.",
 )
-def release(spec: str, **given: Any) -> Iterator[str]:
+def release(spec: str, dry_run: bool, **given: Any) -> Iterator[str]:
     """Make the release that SPEC describes.
 
     The spec is checked in full before anything is read. Every record is privatised, and the release
@@ -88,7 +94,11 @@ def release(spec: str, **given: Any) -> Iterator[str]:
     To repeat a run that died, give the same command with the same master key. If the release is
     already complete, the command with --if-exists=ok succeeds and does nothing.
 
+    With --dry-run, the exit code is that of the release, as far as it can be foreseen: 3 if the
+    ledger would refuse it by a cap, 2 if anything else is wrong.
+
     \b
+      quietcorpus release spec.yaml --dry-run
       quietcorpus release spec.yaml
       quietcorpus release spec.yaml --workers 8
       quietcorpus release spec.yaml --runner=DataflowRunner --project=... --region=...
@@ -96,6 +106,9 @@ def release(spec: str, **given: Any) -> Iterator[str]:
     from quietcorpus.pipelines.engine.engine import GraphIsValid
     from quietcorpus.pipelines.spec.loading import load_spec
 
+    if dry_run:
+        yield from _foreseen(spec, given)
+        return
     existed = True
 
     def published() -> None:
@@ -111,6 +124,21 @@ def release(spec: str, **given: Any) -> Iterator[str]:
     note = " (complete already; nothing was done)" if existed else ""
     yield f"release   {load_spec(spec).output}{note}"
     yield from _lines(card)
+
+
+def _foreseen(spec: str, given: Mapping[str, Any]) -> Iterator[str]:
+    """Print a dry run, and end as its release would."""
+    from quietcorpus.pipelines.cli.foreseen import lines
+    from quietcorpus.transforms.errors import CapReached, InputError
+
+    if given["summary"] is not None:
+        raise InputError("summary: a dry run writes none; drop it")
+    asked = ("workers", "beam_options", "if_exists", "strict")
+    found = qc.dry_run(spec, **{name: given[name] for name in asked})
+    yield from lines(found)
+    if found.ledger and found.ledger["refused"]:
+        kind = CapReached if found.ledger["capped"] else InputError
+        raise kind(found.ledger["refused"])
 
 
 @command(

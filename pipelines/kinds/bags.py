@@ -15,6 +15,7 @@ from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending, compos
 from quietcorpus.mechanisms.histogram import Histogram
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card import statements
+from quietcorpus.pipelines.kinds import noise
 from quietcorpus.pipelines.kinds.job import Job, release_documents, splits_of
 from quietcorpus.pipelines.kinds.kind import Account, Kind
 from quietcorpus.pipelines.kinds.limited_precision import UNIT_SCOPE, VocabularyStep, not_protected
@@ -133,6 +134,20 @@ class BagOfWordsKind(Kind):
     def _documents(self, size: int) -> BagOfWords:
         """Return the documents' mechanism over a vocabulary of this size."""
         return self.parameters.mechanism(size, self.spec.compression.size or size)
+
+    @property
+    def expected_noise(self) -> Sequence[str]:
+        bins = self.spec.compression.size
+        size = self.vocabulary.size or (bins or 0) + 1  # stands in for an unknown one
+        found = noise.of_bags(self._documents(size), size_known=self.vocabulary.size is not None)
+        if self.histogram:
+            rate = self.histogram.epsilon / self.histogram.precision
+            found.append(noise.of_histogram(rate))
+        return [*found, *self.vocabulary.expected_noise]
+
+    @property
+    def sample_words(self) -> Sequence[str]:
+        return self.vocabulary.sample_words
 
     def account(self, files: Sequence[Written]) -> Account:
         size = rows_of(files, VOCABULARY)

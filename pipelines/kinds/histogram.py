@@ -11,6 +11,7 @@ import apache_beam as beam
 from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending, compose
 from quietcorpus.mechanisms.histogram import Histogram
 from quietcorpus.pipelines.card import model as card
+from quietcorpus.pipelines.kinds import noise
 from quietcorpus.pipelines.kinds.job import Job, refuse_repeated, splits_of
 from quietcorpus.pipelines.kinds.kind import Account, Kind
 from quietcorpus.pipelines.kinds.limited_precision import UNIT_SCOPE, VocabularyStep, not_protected
@@ -81,6 +82,15 @@ class HistogramKind(Kind):
     @property
     def cost(self) -> LimitedPrecision:
         return compose(self._spendings)
+
+    @property
+    def expected_noise(self) -> Sequence[str]:
+        found = noise.of_histogram(self.spec.epsilon / self.spec.precision)
+        return [found, *self.vocabulary.expected_noise]
+
+    @property
+    def sample_words(self) -> Sequence[str]:
+        return self.vocabulary.sample_words
 
     @property
     def _spendings(self) -> list[Spending[LimitedPrecision]]:

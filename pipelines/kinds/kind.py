@@ -99,6 +99,19 @@ class Kind(Protocol):
         """Return what in the spec may be meant otherwise: by key, each with its remedy."""
         return ()
 
+    @property
+    def expected_noise(self) -> Sequence[str]:
+        """Return what the noise will do to a release, in sentences, from public figures alone."""
+        return ()
+
+    @property
+    def sample_words(self) -> Sequence[str]:
+        """Return public words of which texts may be made that take as long as the corpus's.
+
+        Empty if such texts would not show how long a release takes.
+        """
+        return ()
+
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
         """Add the job to a pipeline."""
 

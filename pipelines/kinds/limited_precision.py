@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import apache_beam as beam
 
 from quietcorpus.indexes.tokenizer import NAME
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.vocabulary import Vocabulary, some_of
 from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending
 from quietcorpus.mechanisms.histogram import ThresholdedVocabulary
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card import statements
+from quietcorpus.pipelines.kinds import noise
 from quietcorpus.pipelines.kinds.job import Job
 from quietcorpus.pipelines.spec.limited_precision import LimitedPrecisionSpec
 from quietcorpus.transforms.artefacts.files import FileSource
@@ -54,6 +56,16 @@ class VocabularyStep:
     def spendings(self) -> list[Spending[LimitedPrecision]]:
         """Return the cost of the step."""
         return [Spending("vocabulary", self.selection.guarantee)] if self.selection else []
+
+    @property
+    def expected_noise(self) -> list[str]:
+        """Return what the noise does to a private vocabulary."""
+        return [noise.of_threshold(self.selection.threshold)] if self.selection else []
+
+    @property
+    def sample_words(self) -> Sequence[str]:
+        """Return some words of a public list; of a private one, nothing is known before the run."""
+        return some_of(load(self.public)) if self.public else ()
 
     @property
     def artefacts(self) -> list[card.Artefact]:

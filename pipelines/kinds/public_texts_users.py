@@ -79,6 +79,11 @@ class UserTextsKind(PublicTextsKind):
         return self.users.promise(self.voting.norms.spent)
 
     @property
+    def voters(self) -> str:
+        """Return who votes, in the plural."""
+        return "users of the largest budget" if self.spec.budgets else "users"
+
+    @property
     def limits(self) -> Sequence[str]:
         """Return what a reader may learn, beyond what every kind of release reveals."""
         return [*OF_NAMES, *self.users.of_budgets, *NOT_PROTECTED]

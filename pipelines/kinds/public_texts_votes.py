@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +20,7 @@ from quietcorpus.mechanisms.vote_weights import weights
 from quietcorpus.mechanisms.votes import Sums, Votes
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card.weakness import Weakness, of_unchosen
+from quietcorpus.pipelines.kinds import noise
 from quietcorpus.pipelines.kinds.embeddings_users import versions_of
 from quietcorpus.pipelines.kinds.job import Job, refuse_repeated, splits_of
 from quietcorpus.pipelines.kinds.kind import Account, Kind
@@ -114,6 +116,15 @@ class PublicTextsKind(Kind):
     def limits(self) -> Sequence[str]:
         """Return what a reader may learn, beyond what every kind of release reveals."""
         return [_OF_DOCUMENTS, *NOT_PROTECTED]
+
+    @property
+    def expected_noise(self) -> Sequence[str]:
+        return noise.of_votes(self.voting.votes, math.prod(self.voting.shape), self.voters)
+
+    @property
+    def voters(self) -> str:
+        """Return who votes, in the plural."""
+        return "documents"
 
     def shown(self, made: Sequence[Written], files: Sequence[Written]) -> Sequence[Weakness]:
         return of_unchosen(rows_of(files, layout.TEXTS), rows_of(files, layout.VOTES))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
@@ -14,6 +15,7 @@ from quietcorpus.mechanisms.deep_candidate import Utility
 from quietcorpus.mechanisms.guarantees import SentencePrivacy, Spending, round_up
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card import statements
+from quietcorpus.pipelines.kinds import noise
 from quietcorpus.pipelines.kinds.job import Job, release_documents
 from quietcorpus.pipelines.kinds.kind import Account, Kind
 from quietcorpus.pipelines.kinds.sentence_artefacts import on_the_card, public_artefacts
@@ -28,6 +30,12 @@ from quietcorpus.transforms.privatizers.sentences import (
 from quietcorpus.transforms.shards import Tally, Written
 
 _PROJECTIONS = 100
+_SAMPLE = (
+    "a the of and to in was for on is it with as by at from his her that were this an or which be "
+    "are had has have been not also its one two first after other new time year city river house "
+    "school music water people world world war night day road bridge garden winter summer friend "
+    "letter story table window market doctor teacher kitchen morning evening station island"
+)
 
 
 @dataclass(frozen=True)
@@ -106,6 +114,21 @@ class SentencesKind(Kind):
     @property
     def unit_scope(self) -> str:
         return f"sentences of {self.manifest.splitter}, {self.manifest.language}"
+
+    @property
+    def expected_noise(self) -> Sequence[str]:
+        if self.parameters.mechanism is not SentenceMechanism.DEEP_CANDIDATE:
+            return ()
+        # Of the sentences, a candidate's depth counts those on one side of it, half at most.
+        similar = self.parameters.utility is Utility.SIMILARITY
+        most = Fraction(1) if similar else Fraction(1, 2)
+        return [
+            noise.of_candidates(self.spec.epsilon, self.manifest.candidates, most),
+        ]
+
+    @property
+    def sample_words(self) -> Sequence[str]:
+        return _SAMPLE.split()
 
     def account(self, files: Sequence[Written]) -> Account:
         total = self.cost

@@ -89,6 +89,14 @@ class EmbeddedWordsKind(Kind):
     def weaknesses(self) -> Sequence[Weakness]:
         return self.words.weaknesses
 
+    @property
+    def expected_noise(self) -> Sequence[str]:
+        return self.words.expected_noise
+
+    @property
+    def sample_words(self) -> Sequence[str]:
+        return self.words.sample_words
+
     def account(self, files: Sequence[Written]) -> Account:
         account = self.words.account(files)
         parameters = self.parameters

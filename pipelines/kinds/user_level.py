@@ -14,6 +14,7 @@ from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy, compose
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.card.weakness import Weakness, of_guarantee, of_noise, of_users
+from quietcorpus.pipelines.kinds import noise
 from quietcorpus.pipelines.kinds.embeddings_files import write_embeddings
 from quietcorpus.pipelines.kinds.embeddings_users import UserCorpus
 from quietcorpus.pipelines.kinds.job import Job
@@ -81,6 +82,10 @@ class UserLevelKind(Kind):
             *of_guarantee(total, self.artefacts),
             *of_noise(users, self.on_noise, self.least_on_noise),
         ]
+
+    @property
+    def expected_noise(self) -> Sequence[str]:
+        return [noise.of_users(self.on_noise, self.least_on_noise)]
 
     def check(self, tally: Tally) -> None:
         if not tally.known:

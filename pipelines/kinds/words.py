@@ -11,6 +11,7 @@ from typing import Any
 import apache_beam as beam
 
 from quietcorpus.indexes.faiss_library import faiss
+from quietcorpus.indexes.vocabulary import some_of
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.guarantees import MetricPrivacy, Spending, round_up
 from quietcorpus.pipelines.artefacts.distances import matched
@@ -18,6 +19,7 @@ from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.card.parameters import disagree
 from quietcorpus.pipelines.card.weakness import Weakness, of_guarantee, of_words
+from quietcorpus.pipelines.kinds import noise
 from quietcorpus.pipelines.kinds.job import Job, release_documents
 from quietcorpus.pipelines.kinds.kind import Account, Kind
 from quietcorpus.pipelines.kinds.word_meaning import explain_epsilon
@@ -112,6 +114,14 @@ class WordsKind(Kind):
     def weaknesses(self) -> Sequence[Weakness]:
         """Return the weaknesses of epsilon for this index, and of a private index's own cost."""
         return [*of_words(self.meaning), *of_guarantee(self.cost, self.artefacts)]
+
+    @property
+    def expected_noise(self) -> Sequence[str]:
+        return noise.of_words(self.meaning)
+
+    @property
+    def sample_words(self) -> Sequence[str]:
+        return some_of(self.index.vocabulary)
 
     def account(self, files: Sequence[Written]) -> Account:
         total = self.cost

@@ -103,8 +103,23 @@ class Ledger:
         Raises InputError if the release would be refused. The master key need not be configured: it
         is assumed to be the key of the partitions so far.
         """
+        return self._counted(self._keyed(request))
+
+    def admit(self, request: Request, identity: str) -> list[Charged]:
+        """Return what `reserve` would charge a release, or has charged it; write nothing.
+
+        Like `foresee`, but with the master key, so that it also tells whether this run may go on
+        with the reservation of its release. Raises InputError as `reserve` and `check_identity` do.
+        """
+        found = self.state.of_release(request.release)
+        if found is None:
+            return self._counted(request)
+        self.check_identity(self._resumed(self.state, found, request), identity)
+        return found.charges
+
+    def _counted(self, request: Request) -> list[Charged]:
+        """Count a release in this object, and return what it would be charged."""
         self._foreseen += 1
-        request = self._keyed(request)
         number = len(self.records) + self._foreseen
         record = parse(self._chain.complete(self._asked(request) | {"number": number}))
         assert isinstance(record, Reservation)

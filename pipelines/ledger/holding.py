@@ -106,9 +106,7 @@ def hold(spec: Spec, kind: Kind, key: ReleaseKey, identity: str) -> HeldReservat
     if spec.ledger is None:
         return None
     ledger = Ledger.open(spec.ledger.path)
-    run = identity if kind.noise_decides else key.naming().digest(**asked(spec, kind))
-    wanted = request(spec, kind, run)
-    reservation = ledger.reserve(replace(wanted, partition=partition(spec, key)))
+    reservation = ledger.reserve(request_of_run(spec, kind, key, identity))
     ledger.check_identity(reservation, identity)
     for charged in reservation.charges:
         _LOGGER.info(
@@ -119,6 +117,12 @@ def hold(spec: Spec, kind: Kind, key: ReleaseKey, identity: str) -> HeldReservat
             reservation.number,
         )
     return HeldReservation(ledger, reservation, identity)
+
+
+def request_of_run(spec: Spec, kind: Kind, key: ReleaseKey, identity: str) -> Request:
+    """Return the request of a run, which has the key of its ids, if they are compared."""
+    run = identity if kind.noise_decides else key.naming().digest(**asked(spec, kind))
+    return replace(request(spec, kind, run), partition=partition(spec, key))
 
 
 def partition(spec: Spec, key: ReleaseKey | None = None) -> Partition | None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from quietcorpus.mechanisms.guarantees import ceiling
+from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.card.parameters import parameters, total_cost
+from quietcorpus.pipelines.kinds.kind import Kind
 from quietcorpus.pipelines.kinds.prepare import prepare
 from quietcorpus.pipelines.ledger.book import Ledger
-from quietcorpus.pipelines.ledger.holding import request
+from quietcorpus.pipelines.ledger.holding import request, request_of_run
+from quietcorpus.pipelines.ledger.records import Charged
 from quietcorpus.pipelines.spec.loading import load_spec
+from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.transforms.errors import CapReached, InputError
 
 
@@ -36,22 +40,45 @@ def _planned(path: str, ledgers: dict[str, Ledger], names: dict[str, str]) -> di
     ledger = ledgers.get(spec.ledger.path) or Ledger.open(spec.ledger.path)
     ledgers[spec.ledger.path] = ledger
     asked = request(spec, prepare(spec), run="0" * 32)
-    known = ledger.state.of_release(spec.release)
+    known = ledger.state.of_release(spec.release) is not None
+    found = _verdict(ledger, spec, lambda: [] if known else ledger.foresee(asked))
+    return {"spec": path, "cost": total_cost(parameters(asked.cost.guarantee)), **found}
+
+
+def of_run(spec: Spec, kind: Kind, key: ReleaseKey, identity: str) -> dict[str, Any] | None:
+    """Return what the ledger would say to a run, as `plan` does; None for a spec without one.
+
+    A release that the ledger knows is refused unless this run may go on with its reservation; if it
+    may, `accounts` are as they are. Nothing is written. Raises InputError if the ledger cannot be
+    read.
+
+    Args:
+        spec: the spec.
+        kind: its kind of release, prepared.
+        key: the key of the release.
+        identity: the digest that `hold` is given.
+    """
+    if spec.ledger is None:
+        return None
+    ledger = Ledger.open(spec.ledger.path)
+    wanted = request_of_run(spec, kind, key, identity)
+    return _verdict(ledger, spec, lambda: ledger.admit(wanted, identity))
+
+
+def _verdict(ledger: Ledger, spec: Spec, charge: Callable[[], list[Charged]]) -> dict[str, Any]:
+    """Return the answer of a ledger to a release, of which `charge` returns the charges."""
+    assert spec.ledger is not None
     found: dict[str, Any] = {
-        "spec": path,
         "release": spec.release,
         "partition": spec.ledger.partition,
         "disjoint": spec.disjoint,
-        "cost": total_cost(parameters(asked.cost.guarantee)),
-        "known": known is not None,
+        "known": ledger.state.of_release(spec.release) is not None,
         "accounts": [],
         "refused": None,
         "capped": False,
     }
-    if known is not None:
-        return found
     try:
-        charges = ledger.foresee(asked)
+        charges = charge()
     except InputError as error:
         return found | {"refused": str(error), "capped": isinstance(error, CapReached)}
     return found | {"accounts": [_afterwards(ledger, one.account) for one in charges]}

@@ -19,6 +19,14 @@ from quietcorpus.transforms.outages import outage
 
 
 def complete(spec: Spec) -> Card | None:
+    """Return the card of this very release, as `standing` does, and tidy up after it."""
+    card = standing(spec)
+    if card is not None:
+        Output(spec.output).tidy(spec.release)
+    return card
+
+
+def standing(spec: Spec) -> Card | None:
     """Return the card of this very release if the output holds it; None if it holds no release.
 
     Raises InputError for another release, or for this one with files missing.
@@ -33,7 +41,6 @@ def complete(spec: Spec) -> Card | None:
             f"output: {output.uri} holds another release ({other}); name another place"
         )
     _refuse_incomplete(card, output)
-    output.tidy(spec.release)
     return card
 
 

@@ -10,9 +10,14 @@ from quietcorpus.pipelines.storage.reachable import Need, require
 from quietcorpus.pipelines.storage.stores import is_supported
 
 
-def check(spec: Spec) -> None:
-    """Raise InputError for a spec's first place that does not answer, or refuses the access."""
-    require([need for need in _needs(spec) if is_supported(need.uri)])
+def check(spec: Spec, *, writing: bool = True) -> None:
+    """Raise InputError for a spec's first place that does not answer, or refuses the access.
+
+    Whether a place can be written to shows only in a file that is written, and deleted again;
+    without `writing`, it is not checked.
+    """
+    needs = [need for need in _needs(spec) if writing or need.verb != "write"]
+    require([need for need in needs if is_supported(need.uri)])
 
 
 def _needs(spec: Spec) -> Iterator[Need]:

@@ -40,6 +40,7 @@ from quietcorpus.pipelines.storage.staging import shards_written
 from quietcorpus.pipelines.terminal.progress import Numbers, Observer
 from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError
 from quietcorpus.transforms.parts import doubled
+from quietcorpus.transforms.reading.documents import Plan
 from quietcorpus.transforms.reading.sources import plan
 from quietcorpus.transforms.shards import Written, make_shards
 
@@ -63,18 +64,13 @@ def release(
     `strict`, InputError is also raised for what a run would else warn of before it begins.
     """
     existing.refuse_existing(spec)
-    _require_key(spec)
-    kind = prepare(spec, engine.workers)
-    weaknesses = [*of_key(configured_master_key()), *kind.weaknesses]
-    _heed(weaknesses, kind.doubts, strict)
+    kind, planned, weaknesses = begun(spec, engine.workers, strict=strict)
     if spec.checkpoints:
         storage.probe("checkpoints", spec.checkpoints)
     if spec.rejects and places.is_local(spec.rejects.path):
         storage.probe("rejects.path", spec.rejects.path)
-    planned = plan(spec.corpus)
     foresee(spec, kind)
-    if kind.has_documents:
-        _heed((), kept_columns.check(spec.corpus, planned), strict)
+    heed_columns(spec, kind, planned, strict=strict)
     with master_key(local=engine.local) as master:
         corpus = planned.corpus_digest(spec.corpus)
         key = ReleaseKey.derive(master, spec.release, corpus)
@@ -127,6 +123,24 @@ def release(
                     "nothing may be told of it; see to the ledger, and run again"
                 )
             raise failure
+
+
+def begun(spec: Spec, workers: int, *, strict: bool) -> tuple[Kind, Plan, list[Weakness]]:
+    """Prepare the kind of a release and plan its reading; write nothing.
+
+    Warns of weaknesses, and returns them as well. Raises InputError as `release` does.
+    """
+    _require_key(spec)
+    kind = prepare(spec, workers)
+    weaknesses = [*of_key(configured_master_key()), *kind.weaknesses]
+    _heed(weaknesses, kind.doubts, strict)
+    return kind, plan(spec.corpus), weaknesses
+
+
+def heed_columns(spec: Spec, kind: Kind, planned: Plan, *, strict: bool) -> None:
+    """Warn of columns that would be copied and should not be, or refuse them."""
+    if kind.has_documents:
+        _heed((), kept_columns.check(spec.corpus, planned), strict)
 
 
 def _spend(held: HeldReservation, job: Job) -> bool:

@@ -36,6 +36,15 @@ def plan(uri: str, corpus: Corpus) -> Plan:
     return Plan(splits, columns)
 
 
+def text_bytes(uri: str, column: str) -> int:
+    """Return the size of a column before compression, from a file's footer."""
+    with open_file(uri) as file:
+        metadata = file.metadata
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    chunks = [group.column(number) for group in groups for number in range(group.num_columns)]
+    return sum(one.total_uncompressed_size for one in chunks if one.path_in_schema == column)
+
+
 @contextmanager
 def open_file(uri: str) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file anywhere; raises InputError if it is not one, or is truncated."""
