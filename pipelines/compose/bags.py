@@ -15,6 +15,7 @@ from quietcorpus.pipelines.compose.rows import Read, as_rows
 from quietcorpus.pipelines.compose.rows import release as add_release
 from quietcorpus.pipelines.compose.tables import (
     OfVocabulary,
+    apart,
     no_weights,
     vocabulary_of,
     vocabulary_rows,
@@ -139,13 +140,15 @@ class PrivatizeBags(OfVocabulary):
 
 
 def _compression(found: Read, codebook: beam.PCollection[Codebook]) -> beam.PCollection:
-    tables = codebook | "map table" >> beam.ParDo(_CompressionTable())
+    tables = apart(codebook.pipeline, "map table") | "map table" >> beam.ParDo(
+        _CompressionTable(), beam.pvalue.AsSingleton(codebook)
+    )
     return tables | "map rows" >> as_rows(found, _MAP_ROWS)
 
 
 class _CompressionTable(beam.DoFn):
     @redacted
-    def process(self, codebook: Codebook) -> Iterator[pa.Table]:
+    def process(self, _: None, codebook: Codebook) -> Iterator[pa.Table]:
         for path, _, groups in codebook_tables(codebook):
             if path == COMPRESSION:
                 yield from groups

@@ -53,17 +53,25 @@ def vocabulary_rows(
 
     They have `term_id`, `term` and `weight`, as `vocabulary.parquet` does.
     """
-    # Were the vocabulary the main input, a step that makes it could be fused with this one, and
-    # would wait for weights that wait for it.
-    tables = weights | "vocabulary table" >> beam.ParDo(
-        _VocabularyTable(), beam.pvalue.AsSingleton(vocabulary)
+    tables = apart(vocabulary.pipeline, "vocabulary table") | "vocabulary table" >> beam.ParDo(
+        _VocabularyTable(), beam.pvalue.AsSingleton(vocabulary), beam.pvalue.AsSingleton(weights)
     )
     return tables | "vocabulary rows" >> as_rows(found, _ROWS)
 
 
+def apart(pipeline: beam.Pipeline, label: str) -> beam.PCollection[None]:
+    """Return the main input of a step that has all that it reads as side inputs.
+
+    Rows of a table wait for the checks. Were what a table is made of their main input, an engine
+    could fuse the steps that make it with these rows. If the documents are released with it, they
+    would wait for the rows, the rows for the checks, and the checks for the documents.
+    """
+    return pipeline | f"{label}, apart" >> beam.Create([None])
+
+
 class _VocabularyTable(beam.DoFn):
     @redacted
-    def process(self, weights: Any, vocabulary: Vocabulary) -> Iterator[pa.Table]:
+    def process(self, _: None, vocabulary: Vocabulary, weights: Any) -> Iterator[pa.Table]:
         yield vocabulary_table(vocabulary, weights)
 
 
@@ -87,8 +95,7 @@ class OfVocabulary(ComposedKind):
     ) -> beam.PCollection[str]:
         """Add the card to a graph, once the size of the vocabulary is known."""
         made = _Card(self._card_of)
-        begun = vocabulary.pipeline | "one card" >> beam.Create([None])
-        return begun | "card" >> beam.ParDo(
+        return apart(vocabulary.pipeline, "card") | "card" >> beam.ParDo(
             made, beam.pvalue.AsSingleton(vocabulary), found.checks
         ).with_output_types(str)
 

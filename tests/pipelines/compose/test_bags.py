@@ -125,6 +125,27 @@ def listed(tmp_path: Path) -> Path:
     return path
 
 
+def test_bags_of_a_public_vocabulary_need_no_histogram(
+    tmp_path: Path, docs: list[dict[str, Any]], listed: Path
+) -> None:
+    # Kills: rows of the vocabulary that an engine fuses with the codebook, which then waits for the
+    # checks, and they for documents that wait for the codebook: nothing is run, with an error.
+    made = PrivatizeBags(
+        "test",
+        **ROWS,
+        precision=4,
+        epsilon=40,
+        vocabulary={"public": str(listed)},
+        compression={"method": "none"},
+    )
+    found = run(tmp_path, docs, made)
+    assert len(found["rows"]) == len(docs)
+    assert [row["term"] for row in in_order(found["vocabulary"])] == ["fires", "police", "report"]
+    assert {row["weight"] for row in found["vocabulary"]} == {None}
+    assert found["compression"] == []
+    assert list(map(json.loads, found["card"])) == [made.card]
+
+
 def test_a_histogram_is_bound_to_its_rows(
     tmp_path: Path, docs: list[dict[str, Any]], listed: Path
 ) -> None:
