@@ -63,15 +63,12 @@ class ReadRows(beam.DoFn):
             values.append(given[name])
         self._size += len(text)
         if len(self._texts) == BATCH_DOCUMENTS or self._size >= BATCH_BYTES:
-            yield from self._batch()
+            yield from map(_untimed, self._batch())
 
     @redacted
     def finish_bundle(self) -> Iterator[object]:
-        for output in self._batch() if self._texts else ():
-            if isinstance(output, TaggedOutput):
-                yield TaggedOutput(output.tag, GlobalWindows.windowed_value(output.value))
-            else:
-                yield GlobalWindows.windowed_value(output)
+        if self._texts:
+            yield from map(_untimed, self._batch())
 
     def _problem(self, given: dict[str, Any]) -> str | None:
         """Return the reason why a row cannot be read, without its content; None if it can."""
@@ -114,6 +111,17 @@ class ReadRows(beam.DoFn):
         yield from identifiers.outputs()
         yield TaggedOutput(COPIES, Copies.of(documents, self._fields.keep))
         yield documents
+
+
+def _untimed(output: object) -> object:
+    """Give an output no time of its own.
+
+    By default it would have the time of the row that completes the batch, which nobody asked to
+    keep, and so would all rows that are released with it.
+    """
+    if isinstance(output, TaggedOutput):
+        return TaggedOutput(output.tag, GlobalWindows.windowed_value(output.value))
+    return GlobalWindows.windowed_value(output)
 
 
 def _plain(value: Any) -> Any:
