@@ -36,6 +36,7 @@ class ReadRows(beam.DoFn):
         """Configure for the transform `label`; unreadable rows fail it, unless `errors` are out."""
         self._fields = fields
         self._forms = fields.forms()
+        self._required = fields.required
         self._key = key
         self._label = label
         self._errors = errors
@@ -75,7 +76,7 @@ class ReadRows(beam.DoFn):
         for name, form in self._forms.items():
             value = given[name]
             if value is None:
-                if name in (self._fields.text, self._fields.id):
+                if name in self._required:
                     return f"the field {name!r} is null"
             elif problem := form.problem(value):
                 return f"the field {name!r} {problem}"
