@@ -182,6 +182,22 @@ def test_two_corpora_have_two_keys(docs: list[dict[str, Any]]) -> None:
     assert release_key().bound(sum(halves)[3:].tobytes()).secret == keys[0]
 
 
+def test_bags_of_a_private_vocabulary_are_drawn_anew_for_another_state(
+    docs: list[dict[str, Any]],
+) -> None:
+    # Kills: the claim that an equal row of two states has an equal bag under one release id. With
+    # another vocabulary, or another map by another histogram, every row has other noise, which is a
+    # second release of it.
+    parameters = BagOfWordsParameters(4, Fraction(4), Accounting.TIGHT)
+    found: list[str] = []
+    for terms, bins in (("fpr", [0, 1, 0]), ("fpr", [0, 1, 1]), ("fps", [0, 1, 0])):
+        vocabulary = Vocabulary([{"f": "fires", "p": "police"}.get(one, one) for one in terms])
+        codebook = Codebook(vocabulary, np.array(bins, np.int32), 2, np.array([5, 9, 2]))
+        privatizer = BagPrivatizer(parameters, codebook, release_key())
+        found += privatizer.release(as_documents(docs[:20])).rows["id"].to_pylist()
+    assert len(set(found)) == 3 * 20
+
+
 def test_without_rows_a_histogram_is_noise(tmp_path: Path, listed: Path) -> None:
     # Kills: an empty input, as a filter before may leave, that is told from one of few rows.
     made = ReleaseHistogram(
