@@ -56,7 +56,9 @@ class PrivatizeBags(OfVocabulary):
 
     Guarantee:
         A change of one row's text within the precision is hidden, as the card states it.
-        A release id is for one corpus and one state of it; see `PrivatizeWords`.
+        A release id is for one corpus and one state of it; see `PrivatizeWords`. Where a vocabulary
+        or a histogram is drawn from the rows, another state may have other noise in every row under
+        the same release id, and both are then two releases of each.
     """
 
     def __init__(

@@ -29,17 +29,20 @@ _SAME_ROWS = "the same rows under the same ids, with the same kept fields"
 NOT_PROMISED = (
     "that only what is meant to comes here: which rows an earlier step drops, joins or changes by "
     "their content shows in what is released",
-    "anything of what else the pipeline writes: other sinks, logs, counters, and the rows "
-    "themselves, wherever an earlier step has left them",
+    "anything of what else the pipeline writes: other sinks, logs, counters (those of this "
+    "transform are exact), and the rows themselves, wherever an earlier step has left them",
     "any order of rows: nothing shuffles them, and the engine may keep the input's, in files and "
     "within them",
     "one draw of a row that changes between two attempts: noise follows from the release, the id "
     "and the input, and an engine that repeats a step may make a row anew where an earlier one "
     "asks a clock, a generator or a service; both versions are then drawn, and whoever sees both "
-    "has two releases of it; give rows that are read from storage as they are",
+    "has two releases of it, and of every row where noise is drawn for a vocabulary or a histogram "
+    "of all rows; give rows that are read from storage as they are",
     "independent noise for another corpus, or another state of this one, under the same release "
     "id: equal ids with equal inputs give equal outputs, by which a reader learns that the inputs "
-    "are equal; each state of a corpus needs a release id of its own",
+    "are equal, and noise for a vocabulary or a histogram of all rows is drawn anew, as is that of "
+    "all bags that rest on it; each state of a corpus, and released rows that come in "
+    "again, need a release id of their own",
     "that anybody counts the cost: no ledger knows of it, and it adds to that of every other "
     "release of these documents",
 )

@@ -127,6 +127,12 @@ class Fields:
         return own | {name: name for name in self.keep if name != self.id}
 
     @property
+    def required(self) -> frozenset[str]:
+        """Return the fields that no row may lack: text, id, and those whose type has no null."""
+        kept = (name for name, kind in self.types.items() if _bare(kind) is kind)
+        return frozenset((self.text, self.id, *kept))
+
+    @property
     def times(self) -> list[str]:
         """Return the released names of kept fields that are timestamps."""
         kinds = self.released().items()

@@ -36,6 +36,7 @@ class ReadRows(beam.DoFn):
         """Configure for the transform `label`; unreadable rows fail it, unless `errors` are out."""
         self._fields = fields
         self._forms = fields.forms()
+        self._required = fields.required
         self._key = key
         self._label = label
         self._errors = errors
@@ -63,22 +64,19 @@ class ReadRows(beam.DoFn):
             values.append(given[name])
         self._size += len(text)
         if len(self._texts) == BATCH_DOCUMENTS or self._size >= BATCH_BYTES:
-            yield from self._batch()
+            yield from map(_untimed, self._batch())
 
     @redacted
     def finish_bundle(self) -> Iterator[object]:
-        for output in self._batch() if self._texts else ():
-            if isinstance(output, TaggedOutput):
-                yield TaggedOutput(output.tag, GlobalWindows.windowed_value(output.value))
-            else:
-                yield GlobalWindows.windowed_value(output)
+        if self._texts:
+            yield from map(_untimed, self._batch())
 
     def _problem(self, given: dict[str, Any]) -> str | None:
         """Return the reason why a row cannot be read, without its content; None if it can."""
         for name, form in self._forms.items():
             value = given[name]
             if value is None:
-                if name in (self._fields.text, self._fields.id):
+                if name in self._required:
                     return f"the field {name!r} is null"
             elif problem := form.problem(value):
                 return f"the field {name!r} {problem}"
@@ -114,6 +112,17 @@ class ReadRows(beam.DoFn):
         yield from identifiers.outputs()
         yield TaggedOutput(COPIES, Copies.of(documents, self._fields.keep))
         yield documents
+
+
+def _untimed(output: object) -> object:
+    """Give an output no time of its own.
+
+    By default it would have the time of the row that completes the batch, which nobody asked to
+    keep, and so would all rows that are released with it.
+    """
+    if isinstance(output, TaggedOutput):
+        return TaggedOutput(output.tag, GlobalWindows.windowed_value(output.value))
+    return GlobalWindows.windowed_value(output)
 
 
 def _plain(value: Any) -> Any:

@@ -125,6 +125,27 @@ def listed(tmp_path: Path) -> Path:
     return path
 
 
+def test_bags_of_a_public_vocabulary_need_no_histogram(
+    tmp_path: Path, docs: list[dict[str, Any]], listed: Path
+) -> None:
+    # Kills: rows of the vocabulary that an engine fuses with the codebook, which then waits for the
+    # checks, and they for documents that wait for the codebook: nothing is run, with an error.
+    made = PrivatizeBags(
+        "test",
+        **ROWS,
+        precision=4,
+        epsilon=40,
+        vocabulary={"public": str(listed)},
+        compression={"method": "none"},
+    )
+    found = run(tmp_path, docs, made)
+    assert len(found["rows"]) == len(docs)
+    assert [row["term"] for row in in_order(found["vocabulary"])] == ["fires", "police", "report"]
+    assert {row["weight"] for row in found["vocabulary"]} == {None}
+    assert found["compression"] == []
+    assert list(map(json.loads, found["card"])) == [made.card]
+
+
 def test_a_histogram_is_bound_to_its_rows(
     tmp_path: Path, docs: list[dict[str, Any]], listed: Path
 ) -> None:
@@ -159,6 +180,22 @@ def test_two_corpora_have_two_keys(docs: list[dict[str, Any]]) -> None:
         coverage(as_documents(own), "number", release_key()) for own in (docs[60:], docs[:60])
     ]
     assert release_key().bound(sum(halves)[3:].tobytes()).secret == keys[0]
+
+
+def test_bags_of_a_private_vocabulary_are_drawn_anew_for_another_state(
+    docs: list[dict[str, Any]],
+) -> None:
+    # Kills: the claim that an equal row of two states has an equal bag under one release id. With
+    # another vocabulary, or another map by another histogram, every row has other noise, which is a
+    # second release of it.
+    parameters = BagOfWordsParameters(4, Fraction(4), Accounting.TIGHT)
+    found: list[str] = []
+    for terms, bins in (("fpr", [0, 1, 0]), ("fpr", [0, 1, 1]), ("fps", [0, 1, 0])):
+        vocabulary = Vocabulary([{"f": "fires", "p": "police"}.get(one, one) for one in terms])
+        codebook = Codebook(vocabulary, np.array(bins, np.int32), 2, np.array([5, 9, 2]))
+        privatizer = BagPrivatizer(parameters, codebook, release_key())
+        found += privatizer.release(as_documents(docs[:20])).rows["id"].to_pylist()
+    assert len(set(found)) == 3 * 20
 
 
 def test_without_rows_a_histogram_is_noise(tmp_path: Path, listed: Path) -> None:

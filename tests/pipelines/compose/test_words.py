@@ -325,7 +325,9 @@ def test_the_card_says_what_no_pipeline_promises(words_of: Make) -> None:
         "other sinks",
         "order of rows",
         "attempts",
-        "a release id of its own",
+        "those of this transform are exact",
+        "of every row where noise is drawn for a vocabulary or a histogram",
+        "released rows that come in again, need a release id of their own",
         "no ledger",
     )
     for part in parts:

@@ -12,7 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from apache_beam.pvalue import TaggedOutput
-from apache_beam.utils.timestamp import Timestamp
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.testing.util import assert_that, equal_to
+from apache_beam.transforms.window import TimestampedValue
+from apache_beam.utils.timestamp import MIN_TIMESTAMP, Timestamp
+from apache_beam.utils.windowed_value import WindowedValue
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.composed import reading
@@ -57,10 +61,13 @@ def read(rows: Sequence[Any], *, errors: bool = False, **fields: Any) -> list[An
     )
     reader.start_bundle()
     outputs = [output for row in rows for output in reader.process(row)]
-    return outputs + [
-        TaggedOutput(one.tag, one.value.value) if isinstance(one, TaggedOutput) else one.value
-        for one in reader.finish_bundle()
-    ]
+    return [_bare(output) for output in [*outputs, *reader.finish_bundle()]]
+
+
+def _bare(output: Any) -> Any:
+    if isinstance(output, TaggedOutput):
+        return TaggedOutput(output.tag, _bare(output.value))
+    return output.value if isinstance(output, WindowedValue) else output
 
 
 def documents(outputs: Sequence[Any]) -> list[Documents]:
@@ -90,12 +97,18 @@ def test_what_has_no_form_is_not_kept(name: str) -> None:
 
 
 def test_a_row_without_a_field_is_unreadable() -> None:
-    # Kills: a row that is not as the schema says, and passes.
+    # Kills: a row that is not as the schema says, and passes, or that no coder takes once others
+    # are released: a null in a field that has none.
     with pytest.raises(InputError, match="a row cannot be read: the field 'text' is null"):
         read([beam.Row(id=b"a")])
-    found = read([beam.Row(id=b"a"), FULL._replace(whole=2**63)], errors=True, keep=KEEP)
+    rows = [beam.Row(id=b"a", whole=1), FULL._replace(whole=2**63), FULL._replace(flag=None)]
+    found = read(rows, errors=True, keep=KEEP)
     errors = [one.value.reason for one in found if isinstance(one, TaggedOutput)]
-    assert errors == ["the field 'text' is null", "the field 'whole' does not fit into 64 bits"]
+    assert errors == [
+        "the field 'small' is null",
+        "the field 'whole' does not fit into 64 bits",
+        "the field 'flag' is null",
+    ]
     assert documents(found) == []
 
 
@@ -112,3 +125,18 @@ def test_batches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert tags.count(COPIES) == 4
     assert tags.count(TAG) >= 4
     assert ERRORS not in tags
+
+
+def test_times_of_rows_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Kills: a batch, and every row that is released with it, at the time of the row that completed
+    # it: when a document was written is a field that nobody has kept.
+    monkeypatch.setattr(reading, "BATCH_DOCUMENTS", 4)
+    fields = Fields.of(Kept, "text", "id", ())
+    reader = ReadRows(fields, lambda: ReleaseKey(bytes(32)), "Label", errors=False)
+    with beam.Pipeline(FnApiRunner()) as pipeline:
+        rows = pipeline | beam.Create([FULL._replace(id=b"%d" % n) for n in range(6)])
+        timed = rows | beam.Map(lambda row: TimestampedValue(row, 1000 + int(row.id)))
+        found = timed | beam.ParDo(reader).with_outputs(TAG, COPIES, main="documents")
+        outputs = (found["documents"], found[TAG], found[COPIES]) | beam.Flatten()
+        times = outputs | beam.Map(lambda _, time=beam.DoFn.TimestampParam: time.micros)
+        assert_that(times | beam.Distinct(), equal_to([MIN_TIMESTAMP.micros]))
