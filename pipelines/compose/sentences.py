@@ -22,6 +22,8 @@ class DrawCandidates(ComposedKind):
     Guarantee:
         One sentence of one row's text has epsilon-sentence privacy, as the card states it.
         A release id is for one corpus and one state of it; see `PrivatizeWords`.
+        A row has one draw on processors of one kind: another kind may compute other last digits of
+        an embedding, by which a row that is computed again is drawn anew.
     """
 
     def __init__(
