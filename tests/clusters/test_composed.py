@@ -132,6 +132,8 @@ def test_a_cluster_conforms(
     options = [*cluster.options, KEPT, "--environment_type=PROCESS"]
     options.append(f"--environment_config={json.dumps(worker)}")
     assert released(corpus, word_index, *options, SPARK_LOCAL_IP="127.0.0.1") == reference
+    if cluster.name == "spark":  # Bags have the larger graph, for which Flink has less room.
+        return
     expected = bags(corpus, word_index, LOCAL)
     assert len(expected) > 2000
     assert bags(corpus, word_index, *options, SPARK_LOCAL_IP="127.0.0.1") == expected

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 PATIENCE_SECONDS = 240  # Ray's workers take their time where processors are few
-STEPS = 400
+STEPS = 240
 LOT = 40
 NAME = "test.checkpoint"
 TRAINING = {"steps": STEPS, "lot": LOT}
