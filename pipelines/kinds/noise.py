@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from quietcorpus.mechanisms.bag_of_words import BagOfWords
 from quietcorpus.mechanisms.geometric import TwoSidedGeometric
-from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.pipelines.card.model import Meaning, Typical
+
+if TYPE_CHECKING:  # its module needs the extra `embeddings`
+    from quietcorpus.mechanisms.votes import Votes
 
 _MANY = 1_000  # words of a vocabulary whose size is not known before the run
 
