@@ -39,7 +39,7 @@ def _seen(_: Any, path: str) -> None:
 
 
 SURROGATE = "<surrogate>"
-"""What stands for half a character until no coder is in its way."""
+"""The stand-in for half a character until no coder is in its way."""
 
 
 def _row(fields: dict[str, Any]) -> beam.Row:

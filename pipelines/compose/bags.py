@@ -20,7 +20,6 @@ from quietcorpus.pipelines.compose.tables import (
     vocabulary_rows,
 )
 from quietcorpus.pipelines.kinds.bags import BagOfWordsKind, codebook_tables
-from quietcorpus.pipelines.kinds.limited_precision import VocabularyStep
 from quietcorpus.pipelines.storage.layout import COMPRESSION
 from quietcorpus.transforms.codebook import BuildCodebook, Codebook
 from quietcorpus.transforms.composed.sums import SumHistogram
@@ -110,11 +109,6 @@ class PrivatizeBags(OfVocabulary):
             accounting=accounting,
             include=include,
         )
-
-    @property
-    def _step(self) -> VocabularyStep:
-        assert isinstance(self._kind, BagOfWordsKind)
-        return self._kind.vocabulary
 
     def expand(self, rows: beam.PCollection) -> ReleasedBags:
         kind = self._kind

@@ -46,7 +46,7 @@ NOT_PROMISED = (
     "that anybody counts the cost: no ledger knows of it, and it adds to that of every other "
     "release of these documents",
 )
-"""What a pipeline that somebody else composes cannot promise."""
+"""The limits of a pipeline that somebody else composes."""
 
 
 class ComposedCard(Part):

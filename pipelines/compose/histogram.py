@@ -14,7 +14,6 @@ from quietcorpus.pipelines.compose.tables import (
     vocabulary_rows,
 )
 from quietcorpus.pipelines.kinds.histogram import HistogramKind
-from quietcorpus.pipelines.kinds.limited_precision import VocabularyStep
 from quietcorpus.transforms.composed.sums import SumHistogram
 
 
@@ -64,11 +63,6 @@ class ReleaseHistogram(OfVocabulary):
             epsilon=epsilon,
             vocabulary=vocabulary,
         )
-
-    @property
-    def _step(self) -> VocabularyStep:
-        assert isinstance(self._kind, HistogramKind)
-        return self._kind.vocabulary
 
     def expand(self, rows: beam.PCollection) -> Released:
         kind = self._kind

@@ -15,6 +15,8 @@ from quietcorpus.mechanisms.histogram import Counts
 from quietcorpus.pipelines.compose.base import ComposedKind
 from quietcorpus.pipelines.compose.card import ComposedCard
 from quietcorpus.pipelines.compose.rows import Read, as_rows
+from quietcorpus.pipelines.kinds.bags import BagOfWordsKind
+from quietcorpus.pipelines.kinds.histogram import HistogramKind
 from quietcorpus.pipelines.kinds.limited_precision import VocabularyStep
 from quietcorpus.pipelines.storage.layout import VOCABULARY
 from quietcorpus.transforms.composed.sums import SumVocabulary
@@ -84,7 +86,8 @@ class OfVocabulary(ComposedKind):
 
     @property
     def _step(self) -> VocabularyStep:
-        raise NotImplementedError
+        assert isinstance(self._kind, BagOfWordsKind | HistogramKind)
+        return self._kind.vocabulary
 
     def _card(self) -> ComposedCard:
         if self._step.size is None:

@@ -29,7 +29,7 @@ from quietcorpus.transforms.reading.documents import Plan
 
 @dataclass(frozen=True)
 class DryRun:
-    """What a release would be.
+    """A release as it would be.
 
     Attributes:
         output: the place of the release.

@@ -42,7 +42,7 @@ _SENTENCE_WORDS = 12
 
 @dataclass(frozen=True)
 class Sample:
-    """What documents take, by a sample, in one process on this machine.
+    """The time and size of documents, by a sample, in one process on this machine.
 
     Attributes:
         document_bytes: the size of a generated document.

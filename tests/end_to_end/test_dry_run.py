@@ -40,7 +40,7 @@ def state(workspace: Workspace) -> dict[str, tuple[int, bytes]]:
 
 
 def said(output: str) -> dict[str, list[str]]:
-    """What is printed, by the first words of the lines."""
+    """Sort the printed lines by their first words."""
     found: dict[str, list[str]] = {}
     for line in output.splitlines():
         found.setdefault(line[:9].strip(), []).append(line[10:])
@@ -50,7 +50,7 @@ def said(output: str) -> dict[str, list[str]]:
 def dry(
     workspace: Workspace, changes: Mapping[str, Any], *arguments: str, code: int = 0, **given: Any
 ) -> dict[str, list[str]]:
-    """What a dry run says, once it is checked that it has left nothing."""
+    """Return the lines of a dry run, once it is checked that it has left nothing."""
     path = workspace.spec(changes)
     before = state(workspace)
     done = workspace.run("release", str(path), "--dry-run", *arguments, **given)
