@@ -1,5 +1,5 @@
-"""Runs the command line in forked children of a process that is warm: it has imported everything,
-and compiled code is loaded.
+"""Runs the command line, or code of a test's own, in forked children of a process that is warm: it
+has imported everything, and compiled code is loaded.
 
 A test run has many commands, and either takes longer than most of them. Each line of standard input
 is a request, each line of standard output its exit code.
@@ -27,6 +27,15 @@ from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.pipelines.cli.main import main
 
 _TIMEOUT_SECONDS = 600
+_LOADED_LATE = (
+    "dp_accounting.pld.privacy_loss_distribution",
+    "matplotlib.figure",
+    "sentence_transformers",
+    "sklearn.linear_model",
+    "sklearn.svm",
+    "tomotopy",
+)
+"""What commands load once they need it: some of them takes ten seconds."""
 
 
 def _become_the_command(request: dict[str, Any]) -> None:
@@ -40,7 +49,8 @@ def _become_the_command(request: dict[str, Any]) -> None:
     os.environ.update(request["environment"])
     tempfile.tempdir = None  # some library has asked for it already
     sys.argv = ["quietcorpus", *request["arguments"]]
-    _run(main)
+    code = request["code"]
+    _run(main if code is None else lambda: exec(code, {"__name__": "__main__"}))
 
 
 def _run(command: Callable[[], object]) -> NoReturn:
@@ -82,6 +92,8 @@ def _remember_specs() -> None:
 
 def _warm() -> None:
     """Do what every command would have to do; it must start no thread, which no fork would have."""
+    for name in _LOADED_LATE:
+        importlib.import_module(name)
     for name in ("pipelines", "transforms", "evaluation", "indexes", "mechanisms"):
         package = importlib.import_module(f"quietcorpus.{name}")
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):

@@ -123,6 +123,10 @@ class Workspace:
             check=False,
         )
 
+    def run_code(self, code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run Python code, such as a changed command, in a forked process of its own."""
+        return self._server.run(arguments, self.folder, self.environment, code)
+
     def release(
         self, changes: Mapping[str, Any] | None = None, *arguments: str
     ) -> subprocess.CompletedProcess[str]:
@@ -207,17 +211,22 @@ class CommandServer:
         self._process = subprocess.Popen(
             # Without this folder on its path: a command has no helpers of tests.
             [sys.executable, "-P", str(Path(__file__).with_name("command_server.py"))],
-            # What `forget_grpc` sets, which comes too late for one that has imported it already.
-            env=os.environ | {"GRPC_ENABLE_FORK_SUPPORT": "false"},
+            # What comes too late for a command: libraries read it as they are loaded. The first is
+            # what `forget_grpc` sets; and no command may ask a hub of models.
+            env=os.environ | {"GRPC_ENABLE_FORK_SUPPORT": "false", "HF_HUB_OFFLINE": "1"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
 
     def run(
-        self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str]
+        self,
+        arguments: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        code: str | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Run one command to its end."""
+        """Run one command to its end, or this code in its place."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with (
@@ -226,6 +235,7 @@ class CommandServer:
         ):
             request = {
                 "arguments": arguments,
+                "code": code,
                 "cwd": str(folder),
                 "environment": dict(environment),
                 "stdout": out.name,

@@ -47,13 +47,13 @@ def run_in(
 
 
 def run_script(
-    workspace: Workspace, code: str, *arguments: str, seconds: float = 300
+    workspace: Workspace, code: str, *arguments: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run Python code likewise, with these arguments."""
-    return run_in(workspace, sys.executable, "-c", code, *arguments, seconds=seconds)
+    """Run Python code likewise, with these arguments, in a process that has imported nothing."""
+    return run_in(workspace, sys.executable, "-c", code, *arguments)
 
 
-def killed(workspace: Workspace, code: str, *arguments: str, seconds: float = 300) -> None:
+def killed(workspace: Workspace, code: str, *arguments: str) -> None:
     """Run a script that makes a release of the workspace's spec, and is killed."""
-    done = run_script(workspace, code, *arguments, "release", "spec.yaml", seconds=seconds)
+    done = workspace.run_code(code, *arguments, "release", "spec.yaml")
     assert done.returncode == -signal.SIGKILL, done.stderr

@@ -7,15 +7,13 @@ import re
 import subprocess
 import threading
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import scripts
 from claimed import CLAIM, OUTPUT, PREFIX, moved_to_store
 from machine import OTHER_KEY
 from s3_server import BUCKET
-from scripts import HALF_PUBLISHED, IN_THE_MIDDLE, KILLED
+from scripts import HALF_PUBLISHED, IN_THE_MIDDLE, KILLED, killed
 
 if TYPE_CHECKING:
     from s3_server import S3Server
@@ -24,9 +22,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-ROUNDS = 6
-SECONDS = 120
-killed = partial(scripts.killed, seconds=SECONDS)
+ROUNDS = 3
 UPLOADING = ("quietcorpus.transforms.shards", "SealedSink", "data/part-")
 TEXTS_WRITTEN = ("quietcorpus.pipelines.storage.stores", "create_exclusively", "out/release.json")
 PUBLISHED = ("quietcorpus.pipelines.storage.claims", "drop", "claimed")
@@ -103,7 +99,7 @@ def test_of_two_equal_runs_both_may_end_well(
     remote: Workspace, s3: S3Server, both: Callable[..., Any]
 ) -> None:
     """Kills: a takeover that leaves the earlier run's staging area, or harms what it published."""
-    for _ in range(ROUNDS // 3):
+    for _ in range(ROUNDS - 1):
         first, second = both({})
         assert first.returncode == 0, first.stderr
         if second.returncode:
@@ -218,9 +214,7 @@ def test_a_claim_that_is_lost_publishes_nothing(remote: Workspace, s3: S3Server)
         "os.kill(os.getpid(), signal.SIGKILL)",
         f"import boto3; boto3.client('s3').delete_object(Bucket={BUCKET!r}, Key={CLAIM!r})",
     )
-    done = scripts.run_script(
-        remote, script, *IN_THE_MIDDLE, "release", "spec.yaml", seconds=SECONDS
-    )
+    done = remote.run_code(script, *IN_THE_MIDDLE, "release", "spec.yaml")
     assert done.returncode == 1
     message = done.stderr.splitlines()[-1]
     assert "was taken over by another run of this release, or deleted" in message

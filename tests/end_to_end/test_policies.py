@@ -17,7 +17,7 @@ from claimed import SPEC, moved_to_store
 from machine import ROOT
 from ruamel.yaml import YAML
 from s3_server import BUCKET
-from scripts import HALF_PUBLISHED, IN_THE_MIDDLE, KILLED, killed, run_script
+from scripts import HALF_PUBLISHED, IN_THE_MIDDLE, KILLED, killed
 
 if TYPE_CHECKING:
     from s3_server import S3Server
@@ -145,7 +145,7 @@ def test_the_launcher_frees_an_output(permitted: Callable[..., Workspace], s3: S
     killed(launcher, KILLED, *IN_THE_MIDDLE)
     assert s3.keys("claimed/.out.staging-")
     freeing = ("release-claim", SPEC["output"], "--reason", "the run is gone")
-    done = run_script(launcher, IMPATIENT, *freeing)
+    done = launcher.run_code(IMPATIENT, *freeing)
     assert done.returncode == 0, done.stderr
     assert "WARNING" not in done.stderr
     assert s3.keys("claimed/") == []

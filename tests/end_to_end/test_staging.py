@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from s3_server import BUCKET
-from scripts import killed, run_script
+from scripts import killed
 
 if TYPE_CHECKING:
     from s3_server import S3Server
@@ -113,7 +113,7 @@ def test_what_one_run_has_staged_no_other_publishes(what: str, workspace: Worksp
     theirs = workspace.folder / "theirs"
     left.rename(theirs)
     workspace.spec(BAGS | {"mechanism.epsilon": 1})
-    done = run_script(workspace, f"WHAT = {what!r}{SWAPPED}", str(theirs), "release", "spec.yaml")
+    done = workspace.run_code(f"WHAT = {what!r}{SWAPPED}", str(theirs), "release", "spec.yaml")
     assert "the staged file was changed on its way" in workspace.error_of(done, code=1)
 
 
@@ -136,5 +136,5 @@ def test_a_corpus_that_changes_while_it_is_read_is_not_released(workspace: Works
     # as one, whose releases share the noise of all that did not change.
     workspace.json_lines([TEXT] * 50)
     workspace.spec(BAGS)
-    done = run_script(workspace, ALTERED, "release", "spec.yaml")
+    done = workspace.run_code(ALTERED, "release", "spec.yaml")
     assert "were changed, added or deleted while they were read" in workspace.error_of(done, code=1)

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from scripts import run_script
 
 from quietcorpus.pipelines.audit.audit import audit, lines, refuse
 from quietcorpus.pipelines.spec.loading import load_spec
@@ -38,7 +37,7 @@ quietcorpus.mechanisms.histogram.DenseNoise = lambda rate, size: DenseNoise(4 * 
 def command_with(
     fault: str, workspace: Workspace, *arguments: str
 ) -> subprocess.CompletedProcess[str]:
-    return run_script(workspace, fault + COMMAND, *arguments)
+    return workspace.run_code(fault + COMMAND, *arguments)
 
 
 def spec_of(workspace: Workspace, block: dict[str, Any]) -> str:
