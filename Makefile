@@ -11,7 +11,7 @@ BENCH_CORPUS ?= $(BENCH_DATA)/cfpb_complaints.parquet
 BENCH_REVIEWS ?= $(BENCH_DATA)/imdb_reviews.parquet
 BENCH_COMMITS ?= $(BENCH_DATA)/commit_messages.parquet
 
-.PHONY: help demo demo-words test test-slow check docs links bench utility utility-words clean
+.PHONY: help demo demo-words test test-slow test-nightly check docs links bench utility utility-words clean
 .PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release airflow
 .PHONY: lock sbom azurite vnu chromium kustomize flink-operator clusters faults races soak utility-embeddings utility-public reconstruction release-dry
 .PHONY: large-index
@@ -20,7 +20,8 @@ help:
 	@echo "make demo     a real corpus becomes a release"
 	@echo "make demo-words  sentences before and after, word by word, at three epsilons"
 	@echo "make test     the tests"
-	@echo "make test-slow  those that take long: clusters, kills in the middle, sweeps"
+	@echo "make test-slow  those that take long: clusters, kills in the middle"
+	@echo "make test-nightly  sweeps, which repeat what other tests find"
 	@echo "make check    formatting, lint, types, layers"
 	@echo "make docs     the documentation as a site, in build/docs"
 	@echo "make release-dry  a version of the software, all but its tag and upload"
@@ -60,10 +61,13 @@ demo-words: $(VECTORS)
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test: $(VENV)/.test
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow and not nightly"
 
 test-slow: $(VENV)/.test
-	$(PYTEST) -m slow --durations=60 --durations-min=10
+	$(PYTEST) -m "slow and not nightly" --durations=60 --durations-min=10
+
+test-nightly: $(VENV)/.test
+	$(PYTEST) -m nightly --durations=60 --durations-min=10
 
 check: $(VENV)/.check links
 	$(BIN)/ruff format --check .

@@ -154,9 +154,9 @@ def without_rays_words(text: str) -> str:
     )
 
 
-def not_installed(workspace: Workspace, module: str) -> dict[str, str | None]:
-    """An environment in which a module is not found, though other packages may look whether it was
-    imported."""
+def not_installed(workspace: Workspace, *modules: str) -> dict[str, str | None]:
+    """An environment in which modules are not found, though other packages may look whether they
+    were imported."""
     folder = workspace.folder / "not-installed"
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(
@@ -164,7 +164,7 @@ def not_installed(workspace: Workspace, module: str) -> dict[str, str | None]:
         "class Finder(importlib.machinery.PathFinder):\n"
         "    @classmethod\n"
         "    def find_spec(cls, name, path=None, target=None):\n"
-        f"        if name.split('.')[0] != {module!r}:\n"
+        f"        if name.split('.')[0] not in {modules!r}:\n"
         "            return super().find_spec(name, path, target)\n"
         "place = sys.meta_path.index(importlib.machinery.PathFinder)\n"
         "sys.meta_path[place] = Finder\n"

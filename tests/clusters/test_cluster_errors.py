@@ -34,6 +34,7 @@ def local_spark(**environment: str) -> list[str]:
         "--runner=SparkRunner",
         f"--spark_job_server_jar={found('spark/job-server.jar', 'spark')}",
         "--spark_master_url=local[1]",
+        "--environment_cache_millis=60000",  # to start workers for each stage takes seconds
         "--environment_type=PROCESS",
         f"--environment_config={config}",
     ]
@@ -170,7 +171,7 @@ def test_workers_without_the_command(loopback: Workspace) -> None:
 
 
 def changed_code(folder: Path) -> Path:
-    """A copy of the packages in which one line of one module differs."""
+    """A new folder with a copy of the packages in which one line of one module differs."""
     package, ignored = folder / "quietcorpus", shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "quietcorpus", package, ignore=ignored)
     for name in ("mechanisms", "indexes", "evaluation", "transforms", "pipelines"):
@@ -180,14 +181,19 @@ def changed_code(folder: Path) -> Path:
     return folder
 
 
-def test_workers_that_do_not_fit(loopback: Workspace, tmp_path: Path) -> None:
-    # Kills: a worker that draws by other code, with another key, or with none.
+def test_workers_of_another_version(loopback: Workspace, tmp_path: Path) -> None:
+    # Kills: a worker that draws by other code.
+    other = local_spark(PYTHONPATH=str(changed_code(tmp_path / "other")))
+    message = loopback.refused(None, *other)
+    assert "the workers: one has another quietcorpus than the launcher" in message
+
+
+@pytest.mark.nightly  # `test_keys.py` tests the same check of a worker's
+def test_workers_with_another_key_or_none(loopback: Workspace, tmp_path: Path) -> None:
+    # Kills: a worker that draws with another key, or with none.
     (tmp_path / "key").touch(mode=0o600)
     (tmp_path / "key").write_text(OTHER_KEY)
-    (tmp_path / "other").mkdir()
-    other = str(changed_code(tmp_path / "other"))
     cases: dict[str, dict[str, str]] = {
-        "the workers: one has another quietcorpus than the launcher": {"PYTHONPATH": other},
         "QUIETCORPUS_MASTER_KEY: not set in a worker; set it": {"QUIETCORPUS_MASTER_KEY": ""},
         "QUIETCORPUS_MASTER_KEY: a worker has another master key than the launcher": {
             "QUIETCORPUS_MASTER_KEY": "",

@@ -71,7 +71,8 @@ PARQUET = {
     ("changes", "options"),
     [
         pytest.param(BAG, IN_PROCESS, id="bag-public-1"),
-        pytest.param(BAG, TWO_WORKERS, marks=pytest.mark.slow, id="bag-public-2"),
+        # A private vocabulary has all that these have.
+        pytest.param(BAG, TWO_WORKERS, marks=pytest.mark.nightly, id="bag-public-2"),
         pytest.param(BAG | PRIVATE, IN_PROCESS, id="bag-private-1"),
         pytest.param(BAG | PRIVATE, TWO_WORKERS, marks=pytest.mark.slow, id="bag-private-2"),
         pytest.param(HISTOGRAM, IN_PROCESS, id="histogram-public-1"),

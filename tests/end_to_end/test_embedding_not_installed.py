@@ -28,19 +28,17 @@ def changes_of(workspace: Workspace, method: str) -> dict[str, Any]:
     return embeddings(workspace, method, **few)
 
 
-MISSING: dict[tuple[str, str], str | None] = {
+MISSING: dict[tuple[str, str], str] = {
     ("torch", "sgd"): (
         "mechanism.method: torch is not installed; install the extra [training], "
         "or take method: cooccurrence"
     ),
-    ("torch", "cooccurrence"): None,
     ("dp_accounting", "sgd"): (
         "mechanism.kind: dp-accounting is not installed; install the extra [embeddings]"
     ),
     ("flint", "cooccurrence"): (
         "mechanism.kind: python-flint is not installed; install the extra [embeddings]"
     ),
-    ("ray", "cooccurrence"): None,
     ("ray", "sgd"): (
         "--workers: ray is not installed; install the extra [ray], or train in one process"
     ),
@@ -54,17 +52,21 @@ def test_what_is_not_installed(
 ) -> None:
     # Kills: an import that not every installation has, and finding that out once all has been read.
     environment = not_installed(prepared, module)
-    if MISSING[module, method] is not None:
-        write_corpus(prepared, documents(lee_texts[:USERS]), row_group_size=20)
-        damage(prepared)
+    write_corpus(prepared, documents(lee_texts[:USERS]), row_group_size=20)
+    damage(prepared)
     spec = str(prepared.spec(changes_of(prepared, method)))
     arguments = ("--workers", "2") if module == "ray" else ()
     done = prepared.run("release", spec, *arguments, environment=environment, fresh=True)
-    expected = MISSING[module, method]
-    if expected is None:
-        assert done.returncode == 0, done.stderr
-    else:
-        assert prepared.error_of(done) == expected
+    assert prepared.error_of(done) == MISSING[module, method]
+
+
+@pytest.mark.slow
+def test_counts_need_neither_pytorch_nor_ray(prepared: Workspace) -> None:
+    # Kills: an import that only trainings need, in the launcher or in a worker.
+    environment = not_installed(prepared, "torch", "ray")
+    spec = str(prepared.spec(changes_of(prepared, "cooccurrence")))
+    done = prepared.run("release", spec, "--workers", "2", environment=environment, fresh=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_verify_without_the_accountant(prepared: Workspace) -> None:

@@ -92,7 +92,11 @@ def cost(card: dict[str, Any]) -> Any:
     return card["budget"], card["guarantee"], card["mechanism"], card["papers_figure"]
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize(
+    # What one process does wrong, two do as well.
+    "workers",
+    [pytest.param("1", marks=pytest.mark.nightly), "2"],
+)
 def test_a_killed_training_goes_on(undisturbed: Workspace, workers: str) -> None:
     # Kills: a step that is taken twice or left out, moments that are forgotten, noise that is drawn
     # anew, a checkpoint that is half written, a cost that counts the steps since the last start.
@@ -175,7 +179,14 @@ def test_checkpoints_in_an_object_store(undisturbed: Workspace, s3: S3Server) ->
     assert digests_of(late) == digests_of(undisturbed.output)
 
 
-@pytest.mark.parametrize(("number", "workers"), [(signal.SIGINT, "1"), (signal.SIGTERM, "2")])
+@pytest.mark.parametrize(
+    ("number", "workers"),
+    [
+        # `test_interruption.py` interrupts what has no workers so.
+        pytest.param(signal.SIGINT, "1", marks=pytest.mark.nightly),
+        (signal.SIGTERM, "2"),
+    ],
+)
 def test_an_interrupt_in_the_middle_of_training(
     undisturbed: Workspace, number: signal.Signals, workers: str
 ) -> None:

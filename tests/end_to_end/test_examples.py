@@ -1,4 +1,4 @@
-"""Every spec in examples/ runs, on what the demo prepares."""
+"""Every spec in examples/ runs, on what the demo prepares, or on its first texts."""
 
 from __future__ import annotations
 
@@ -19,17 +19,36 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 NAMES = sorted(path.name for path in EXAMPLES.glob("*.yaml"))
 ARTEFACTS = ("words", "sentence", "public")  # what these need takes long to make
+FEW = 40
+"""To encode a text takes a tenth of a second."""
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `make demo` prepares; nobody may change it."""
+    folder = tmp_path_factory.mktemp("demo")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(EXAMPLES))
+        from demo import prepare
+
+        prepare(folder)
+        sys.modules.pop("demo")
+    return folder / "build"
 
 
 @pytest.fixture
-def prepared(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Workspace:
-    """A workspace with what `make demo` prepares."""
-    monkeypatch.syspath_prepend(str(EXAMPLES))
-    from demo import prepare
-
-    prepare(workspace.folder)
-    sys.modules.pop("demo")
+def prepared(workspace: Workspace, demo: Path) -> Workspace:
+    """A workspace with a copy of it."""
+    shutil.copytree(demo, workspace.folder / "build")
     return workspace
+
+
+@pytest.fixture
+def of_few(prepared: Workspace) -> Workspace:
+    """The same with few texts."""
+    corpus = prepared.folder / "build/demo/corpus.jsonl"
+    corpus.write_text("".join(corpus.read_text().splitlines(keepends=True)[:FEW]))
+    return prepared
 
 
 def run(workspace: Workspace, name: str, folder: str) -> None:
@@ -55,16 +74,16 @@ def test_an_example_of_words_runs(prepared: Workspace, word_index: Path, name: s
     run(prepared, name, "build/demo-words")
 
 
-def test_the_example_of_sentences_runs(prepared: Workspace, candidates: Path) -> None:
-    shutil.copytree(candidates, prepared.folder / "build/demo/candidates")
-    run(prepared, "sentence-embeddings.yaml", "build/demo")
+def test_the_example_of_sentences_runs(of_few: Workspace, candidates: Path) -> None:
+    shutil.copytree(candidates, of_few.folder / "build/demo/candidates")
+    run(of_few, "sentence-embeddings.yaml", "build/demo")
 
 
-def test_the_example_of_public_texts_runs(prepared: Workspace) -> None:
-    built = prepared.run(
+def test_the_example_of_public_texts_runs(of_few: Workspace) -> None:
+    built = of_few.run(
         *("index", "build-pool", "build/demo/corpus.jsonl", "--output", "build/demo/pool"),
         "--provenance=public",
     )
     assert built.returncode == 0, built.stderr
-    run(prepared, "public-texts.yaml", "build/demo")
-    run(prepared, "public-texts-users.yaml", "build/demo")
+    run(of_few, "public-texts.yaml", "build/demo")
+    run(of_few, "public-texts-users.yaml", "build/demo")

@@ -25,7 +25,15 @@ STARTS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("start", ["command", *STARTS])
+@pytest.mark.parametrize(
+    "start",
+    [
+        "module",
+        # An installation is started so in `test_packaging.py`.
+        pytest.param("command", marks=pytest.mark.nightly),
+        pytest.param("api", marks=pytest.mark.nightly),
+    ],
+)
 def test_the_packages_are_told_apart(workspace: Workspace, start: str) -> None:
     """Kills: a launcher or a worker that takes another's package for ours.
 

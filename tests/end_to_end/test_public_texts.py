@@ -181,7 +181,7 @@ def test_adding_a_document_changes_sums_by_its_votes(
         assert sorted(change.ravel())[-4:] == [0, *[STEPS * 295 // STEPS] * 3]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # `test_public_texts_resampled.py` has the same with texts drawn from them
 def test_the_engine_does_not_matter(workspace: Workspace, public_texts: Texts) -> None:
     # Kills: noise drawn by each worker, sums that depend on how many there are.
     corpus(workspace)
@@ -251,8 +251,16 @@ def test_repeated_bundles_do_not_matter(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("encoder", ["a model", "carried"])
-@pytest.mark.parametrize("options", [IN_PROCESS, TWO_WORKERS], ids=["one", "two"])
+@pytest.mark.parametrize(
+    ("options", "encoder"),
+    [
+        # A model writes more in two processes than in one.
+        pytest.param(IN_PROCESS, "a model", marks=pytest.mark.nightly, id="one-a model"),
+        pytest.param(TWO_WORKERS, "a model", id="two-a model"),
+        pytest.param(IN_PROCESS, "carried", id="one-carried"),
+        pytest.param(TWO_WORKERS, "carried", marks=pytest.mark.nightly, id="two-carried"),
+    ],
+)
 def test_a_release_tells_nothing_of_the_canary(
     workspace: Workspace,
     public_texts: Texts,

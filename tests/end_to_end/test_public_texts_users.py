@@ -236,7 +236,7 @@ def test_repeated_bundles_do_not_matter(
     assert set(once) == {"texts.parquet", "votes.parquet"}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # `test_conformance.py` has a cluster make such a release
 def test_the_engine_does_not_matter(workspace: Workspace, public_texts: Texts) -> None:
     # Kills: noise drawn by each worker, sums that depend on how many there are.
     corpus(workspace)
@@ -249,7 +249,13 @@ def test_the_engine_does_not_matter(workspace: Workspace, public_texts: Texts) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [IN_PROCESS, TWO_WORKERS], ids=["one", "two"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(IN_PROCESS, marks=pytest.mark.nightly, id="one"),
+        pytest.param(TWO_WORKERS, id="two"),  # which write what one does, and more
+    ],
+)
 def test_a_release_tells_nothing_of_the_canary(
     workspace: Workspace, public_texts: Texts, options: tuple[str, ...]
 ) -> None:

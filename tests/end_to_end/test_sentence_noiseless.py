@@ -5,6 +5,7 @@ What they should hold is computed from the definitions, by the library's own emb
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 
-def encoded(texts: list[str], most: int) -> list[npt.NDArray[np.float32]]:
+@functools.cache
+def encoded(texts: tuple[str, ...], most: int) -> list[npt.NDArray[np.float32]]:
     """The embeddings of each text's first sentences, by the library alone."""
     from sentence_transformers import SentenceTransformer
 
@@ -54,7 +56,16 @@ def utilities(law: str, made: Candidates, own: npt.NDArray[np.float32]) -> npt.N
     return {"depth": least, "optimistic-depth": most, "mean-depth": mean}[law]
 
 
-@pytest.mark.parametrize("law", ["depth", "optimistic-depth", "mean-depth", "similarity"])
+@pytest.mark.parametrize(
+    "law",
+    [
+        # `test_deep_candidate.py` has what these make of the depths that `mean-depth` is made of.
+        pytest.param("depth", marks=pytest.mark.nightly),
+        pytest.param("optimistic-depth", marks=pytest.mark.nightly),
+        "mean-depth",
+        "similarity",
+    ],
+)
 def test_without_noise_to_speak_of_the_best_is_drawn(
     workspace: Workspace, law: str, sentences: Sentences, opened: Candidates, lee_texts: list[str]
 ) -> None:
@@ -70,7 +81,7 @@ def test_without_noise_to_speak_of_the_best_is_drawn(
     rows = in_order(workspace)
     assert len(rows) == len(texts)
     drawn = [row["candidate"] for row in rows[1:-1]]
-    values = [utilities(law, opened, own) for own in encoded(texts[1:-1], 8)]
+    values = [utilities(law, opened, own) for own in encoded(tuple(texts[1:-1]), 8)]
 
     def share(numbers: list[int]) -> float:
         """Of documents whose candidate is the best, but for rounding."""
@@ -104,7 +115,7 @@ def test_without_noise_to_speak_of_the_mean_is_released(
     released = (np.array([row["embedding"] for row in in_order(workspace)]) - low) / width
     expected = [
         np.floor(np.clip((own - low) / width, 0, 1) * 4 + 0.5).mean(axis=0) / 4
-        for own in encoded(texts[1:-1], 4)
+        for own in encoded(tuple(texts[1:-1]), 4)
     ]
     np.testing.assert_allclose(released[[0, -1]], 0.5, atol=1e-5)
     # A coordinate halfway between two steps may be rounded either way.

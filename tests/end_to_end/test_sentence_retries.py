@@ -23,7 +23,13 @@ def release(law: str, sentence_release: Callable[[str], Workspace]) -> Workspace
     return sentence_release(law)
 
 
-@pytest.mark.parametrize("law", ["mean-depth", "truncation"])
+@pytest.mark.parametrize(
+    "law",
+    [
+        pytest.param("mean-depth", marks=pytest.mark.nightly),  # as `test_conformance.py` has it
+        "truncation",
+    ],
+)
 def test_the_engine_does_not_matter(release: Workspace, law: str, sentences: Sentences) -> None:
     # Against what this process has released. Kills: draws by a worker's own generator, embeddings
     # that depend on what else a worker encodes, columns that hang on the number of workers.

@@ -83,7 +83,7 @@ def half_spaces(sentences: np.ndarray, point: np.ndarray) -> int:
 
 
 @pytest.mark.slow
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(
     sentences=hn.arrays(np.int64, (6, 2), elements=st.integers(-50, 50)),
     points=hn.arrays(np.int64, (5, 2), elements=st.integers(-50, 50)),

@@ -78,11 +78,11 @@ def test_directions_are_those_of_the_signal() -> None:
 
 @pytest.mark.slow
 def test_directions_are_sought_where_words_are_frequent() -> None:
-    # Four topics in 40 bins, a topic a document, among 2,400 bins that hold next to nothing: over
+    # Four topics in 40 bins, a topic a document, among 1,800 bins that hold next to nothing: over
     # all bins the topics' eigenvalues pass the noise's by less than what can be seen there
-    # (sqrt(K / n) = 1.7), and over the frequent ones they pass the edge by six of their
+    # (sqrt(K / n) = 1.7), and over the frequent ones they pass the edge by five of their
     # deviations. Kills: directions of all bins, and loadings of the frequent ones alone.
-    generator, documents, rare = np.random.default_rng(), 800, 2400
+    generator, documents, rare = np.random.default_rng(), 600, 1800
     laws = np.hstack([13 * topics(), np.full((TOPICS, rare), 0.01)])
     laws[0, -1] = 3.0
     known = laws.mean(axis=0)

@@ -11,8 +11,9 @@ PAGE = ROOT / "docs" / "measurements" / "planted-faults.md"
 
 
 def is_slow(node: ast.AST) -> bool:
-    """Return whether a decorator, or the value of a module's `pytestmark`, is the mark `slow`."""
-    return ast.unparse(node) == "pytest.mark.slow"
+    """Return whether a decorator, or the value of a module's `pytestmark`, is a mark of those that
+    `make test` leaves out."""
+    return ast.unparse(node) in ("pytest.mark.slow", "pytest.mark.nightly")
 
 
 def test_every_named_test_is_run() -> None:

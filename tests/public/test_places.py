@@ -10,7 +10,6 @@ import pytest
 from embedding_releases import embeddings, prepare, ray_folder
 from evaluations import BAGS, write_corpus
 from process_settings import OF_ENCODERS, changed
-from public_candidates import PUBLIC_TEXTS
 from small_specs import spec_of
 
 from quietcorpus.pipelines.artefacts.candidates import _silent_ray_data
@@ -86,9 +85,9 @@ def test_what_candidates_and_encoders_leave_behind(
     # a generator of random numbers that is not as it was.
     for module in ("sentence_transformers", "ray", "sklearn"):
         pytest.importorskip(module)
-    workspace.parquet({"text": lee_texts[:PUBLIC_TEXTS]}, "public.parquet")
-    few = {"candidates": 40, "clusters": 4, "projections": 20}
-    few |= {"least_sentences": 7, "most_sentences": 5}
+    workspace.parquet({"text": lee_texts[:60]}, "public.parquet")
+    few = {"candidates": 10, "clusters": 2, "projections": 5}
+    few |= {"least_sentences": 5, "most_sentences": 3}
     mechanism = {"kind": "sentence-embeddings", "mechanism": "deep-candidate"}
     with ray_folder() as folder:
         found = changed(
