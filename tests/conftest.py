@@ -10,7 +10,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import fasteners
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command_client import CommandServer
 from machine import BARE_NAMES, MASTER_KEY, required
 from public_candidates import PUBLIC_TEXTS, build_candidates
 from public_pools import TOPICS, make_pool, texts_on
@@ -202,55 +202,6 @@ class Workspace:
         """The content of `release.json`."""
         content: dict[str, Any] = json.loads(((output or self.output) / "release.json").read_text())
         return content
-
-
-class CommandServer:
-    """The client of `command_server.py`."""
-
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            # Without this folder on its path: a command has no helpers of tests.
-            [sys.executable, "-P", str(Path(__file__).with_name("command_server.py"))],
-            # What comes too late for a command: libraries read it as they are loaded. The first is
-            # what `forget_grpc` sets; and no command may ask a hub of models.
-            env=os.environ | {"GRPC_ENABLE_FORK_SUPPORT": "false", "HF_HUB_OFFLINE": "1"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def run(
-        self,
-        arguments: Sequence[str],
-        folder: Path,
-        environment: Mapping[str, str],
-        code: str | None = None,
-    ) -> subprocess.CompletedProcess[str]:
-        """Run one command to its end, or this code in its place."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        with (
-            tempfile.NamedTemporaryFile() as out,
-            tempfile.NamedTemporaryFile() as err,
-        ):
-            request = {
-                "arguments": arguments,
-                "code": code,
-                "cwd": str(folder),
-                "environment": dict(environment),
-                "stdout": out.name,
-                "stderr": err.name,
-            }
-            self._process.stdin.write(json.dumps(request) + "\n")
-            self._process.stdin.flush()
-            code = int(self._process.stdout.readline())
-            texts = (Path(file.name).read_text() for file in (out, err))
-            return subprocess.CompletedProcess([*arguments], code, *texts)
-
-    def close(self) -> None:
-        """End the server."""
-        with self._process:
-            self._process.kill()
 
 
 @pytest.fixture(scope="session", autouse=True)

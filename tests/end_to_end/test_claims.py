@@ -16,9 +16,10 @@ from s3_server import BUCKET
 from scripts import HALF_PUBLISHED, IN_THE_MIDDLE, KILLED, killed
 
 if TYPE_CHECKING:
+    from command_client import CommandServer
     from s3_server import S3Server
 
-    from tests.conftest import CommandServer, Workspace
+    from tests.conftest import Workspace
 
 pytestmark = pytest.mark.slow
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from pathlib import Path
 
 from machine import ROOT
 
@@ -32,3 +33,12 @@ def test_every_named_test_is_run() -> None:
         found = [function for function in functions if function.name == name]
         assert len(found) == 1, (path, name)
         assert not any(map(is_slow, found[0].decorator_list)), (path, name)
+
+
+def test_every_file_with_nightly_tests_is_listed() -> None:
+    # Kills: a test that `.ci/run` leaves out, and nothing says which one finds its faults.
+    _, _, listed = PAGE.read_text("utf-8").partition("## Sweeps that only the nightly run has")
+    paths = (path for path in (ROOT / "tests").rglob("test_*.py") if path != Path(__file__))
+    nightly = {path.name for path in paths if "pytest.mark.nightly" in path.read_text("utf-8")}
+    assert len(nightly) > 5
+    assert not {name for name in nightly if f"{name}`" not in listed}
