@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -162,7 +161,11 @@ def assert_nothing_left(workspace: Workspace, store: Store) -> None:
     assert workspace.leftovers() == []
 
 
-@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize(
+    "workers",
+    # Workers have a store's credentials above, and fetch an index in `test_word_index.py`.
+    ["1", pytest.param("2", marks=pytest.mark.nightly)],
+)
 def test_words_with_an_index_in_the_store(
     remote: Workspace, store: Store, index: str, words: Callable[..., Any], workers: str
 ) -> None:
@@ -216,26 +219,13 @@ def test_missing_places(
 def test_an_upload_is_whole_or_not_there(store: Store, workspace: Workspace) -> None:
     # A run that stood still, and was taken over, may go on and fail in the middle of a file that
     # the other run has published. Kills: a stream whose closing completes what was written so far.
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", UPLOADS, f"{store.root}/uploads/one"],
-        env=workspace.environment | store.environment,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_SECONDS,
-        check=False,
-    )
+    workspace.environment |= store.environment
+    done = workspace.run_code(UPLOADS, f"{store.root}/uploads/one")
     assert done.returncode == 0, done.stderr
 
 
-def test_of_sixteen_creators_one_wins(store: Store) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", RACE, f"{store.root}/raced"],
-        env=os.environ | store.environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+def test_of_sixteen_creators_one_wins(remote: Workspace, store: Store) -> None:
+    done = remote.run_code(RACE, f"{store.root}/raced")
     assert done.returncode == 0, done.stderr
     won, content = done.stdout.strip().rsplit(maxsplit=1)
     assert won == f"[{content}]"

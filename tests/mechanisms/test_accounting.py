@@ -608,6 +608,7 @@ def stays_too_long(schedule: Schedule, group: Group) -> Group:
     return dataclasses.replace(group, steps=schedule.steps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrong", "schedule", "caught"),
     [

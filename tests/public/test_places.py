@@ -85,7 +85,7 @@ def test_what_candidates_and_encoders_leave_behind(
     # a generator of random numbers that is not as it was.
     for module in ("sentence_transformers", "ray", "sklearn"):
         pytest.importorskip(module)
-    workspace.parquet({"text": lee_texts[:60]}, "public.parquet")
+    workspace.parquet({"text": lee_texts[:100]}, "public.parquet")
     few = {"candidates": 10, "clusters": 2, "projections": 5}
     few |= {"least_sentences": 5, "most_sentences": 3}
     mechanism = {"kind": "sentence-embeddings", "mechanism": "deep-candidate"}

@@ -231,6 +231,7 @@ def test_the_sensitivity_of_a_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert changed
 
 
+@pytest.mark.slow
 def test_roundings_are_of_the_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The same key repeats them, another does not, and neither does another parameter. Kills: a
     # rounding of an attempt's own, by which a retried bundle would change what is added.
