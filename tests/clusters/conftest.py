@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 
 import pytest
 from running_clusters import START, Cluster, stop
@@ -10,10 +11,23 @@ from s3_server import S3Server
 
 
 @pytest.fixture(scope="module")
-def cluster(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, s3: S3Server
-) -> Iterator[Cluster]:
-    """A cluster that runs, with the credentials of the S3 server."""
-    started = START[request.param](tmp_path_factory.mktemp(request.param), s3.environment)
-    yield started
-    stop(started)
+def clusters(
+    tmp_path_factory: pytest.TempPathFactory, s3: S3Server
+) -> Iterator[Callable[[str], Cluster]]:
+    """Starts each cluster once for a module, with the credentials of the S3 server."""
+    started: list[Cluster] = []
+
+    @functools.cache
+    def start(name: str) -> Cluster:
+        started.append(START[name](tmp_path_factory.mktemp(name), s3.environment))
+        return started[-1]
+
+    yield start
+    for cluster in started:
+        stop(cluster)
+
+
+@pytest.fixture
+def cluster(request: pytest.FixtureRequest, clusters: Callable[[str], Cluster]) -> Cluster:
+    """A cluster that runs."""
+    return clusters(request.param)
