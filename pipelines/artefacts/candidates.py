@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quietcorpus.evaluation.depth import DepthQuality, depth_quality
-from quietcorpus.indexes import recoder as recoding
 from quietcorpus.indexes.candidates import (
     LARGEST_PROJECTION,
     Candidates,
@@ -24,7 +24,8 @@ from quietcorpus.indexes.candidates import (
     save,
 )
 from quietcorpus.indexes.folder import MANIFEST
-from quietcorpus.indexes.recoder import WIDTHS, Recoder, TrainingCourse, means
+from quietcorpus.indexes.recoder import WIDTHS, means
+from quietcorpus.indexes.recoder_training import train
 from quietcorpus.indexes.sentences import NAME
 from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.mechanisms.exponential import LARGEST_SET
@@ -39,7 +40,6 @@ from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.installed import require_installed
 from quietcorpus.transforms.reading.documents import Corpus
-from quietcorpus.transforms.temporary import one_torch_thread
 
 _HELD = 5  # candidates for each held-out document, which serves to measure alone
 _LEAST_HELD = 50
@@ -73,7 +73,8 @@ def build(
     """Build candidates from the documents at `source`; raises InputError for what can be mended.
 
     Encoding and training run on Ray: the cluster that RAY_ADDRESS names, else this machine. Without
-    a cluster, few sentences are encoded in this process. The columns `id` and `keep` name the
+    a cluster, few sentences are encoded in this process; so are all where Ray is not installed. The
+    columns `id` and `keep` name the
     candidates, and change nothing else.
     """
     source, output = absolute(source), absolute(output)
@@ -87,7 +88,10 @@ def build(
     if not re.fullmatch("[a-z]{2,3}(-[a-zA-Z]+)?", language):
         raise InputError(f"language: {language!r} is not a code of a language; give one such as en")
     _check_names(keep)
-    require_installed("sklearn", "ray", key="quietcorpus", extra="candidates")
+    on_cluster = bool(os.environ.get("RAY_ADDRESS"))
+    require_installed("sklearn", key="quietcorpus", extra="sentences")
+    if on_cluster:
+        require_installed("ray", key="quietcorpus", extra="ray")
     Output(output).require_writable()
     found = EncoderSource.resolve("encoder", encoder)
     generator = np.random.default_rng(seed)
@@ -98,7 +102,8 @@ def build(
     documents = chosen(corpus, language, least_sentences, most_sentences, wanted, generator)
     names = _names(documents.columns.slice(0, candidates), id, keep)
     opened = found.open()  # fails here, rather than in Ray's workers, if it cannot be loaded
-    here = len(documents.sentences) <= _FEW_SENTENCES and not os.environ.get("RAY_ADDRESS")
+    few = len(documents.sentences) <= _FEW_SENTENCES or find_spec("ray") is None
+    here = few and not on_cluster
     session: AbstractContextManager[Any] = (
         nullcontext() if here else ray_session(processors(), work="build")
     )
@@ -111,7 +116,7 @@ def build(
         groups, quality = _clusters(whole, clusters, seed)
         held = np.arange(wanted) >= candidates
         known = embeddings, documents.offsets, groups, held, seed
-        recoder, training = _train(*known) if here else ray.get(ray.remote(_train).remote(*known))
+        recoder, training = train(*known) if here else ray.get(ray.remote(train).remote(*known))
     codes = recoder.recode(embeddings)
     recoded = np.rint(means(codes, documents.offsets))
     directions = _directions(projections, WIDTHS[-1], generator)
@@ -240,14 +245,6 @@ def _encoded(
         found[batch["number"]] = embeddings
     assert found is not None
     return found
-
-
-def _train(*arguments: Any) -> tuple[Recoder, TrainingCourse]:
-    # A cluster of the caller's may give this process other tasks later.
-    import torch
-
-    with torch.random.fork_rng(devices=[]), one_torch_thread():
-        return recoding.train(*arguments)
 
 
 def _clusters(
