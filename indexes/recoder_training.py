@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from scipy.special import log_softmax
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from quietcorpus.indexes.recoder import TYPICAL, WIDTHS, Recoder
 
@@ -164,8 +164,9 @@ class _AdamW:
 def _means(codes: _Floats, lengths: npt.NDArray[np.int64]) -> _Floats:
     """Return the mean code of each document, none of which is empty."""
     starts = np.concatenate([[0], np.cumsum(lengths[:-1])])
-    means: _Floats = np.add.reduceat(codes, starts, axis=0) / lengths[:, None].astype(np.float32)
-    return means
+    found: _Floats = np.add.reduceat(codes, starts, axis=0)
+    found /= lengths[:, None].astype(np.float32)
+    return found
 
 
 def _folded(network: _Network, centre: _Floats, spread: float, deviation: float) -> Recoder:

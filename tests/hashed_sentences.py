@@ -107,7 +107,7 @@ def parameters(what: str, epsilon: Fraction = Fraction(5), **changes: Any) -> Se
             USED,
             64,
             CandidatesSource("mechanism.candidates", "memory", "digest"),
-            EncoderSource("mechanism.encoder", "hashed", "digest", "float32", "none"),
+            EncoderSource("mechanism.encoder", "hashed", "digest", "torch", "float32", "none"),
             DIMENSIONS,
         ),
         **changes,

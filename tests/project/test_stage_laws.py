@@ -137,7 +137,7 @@ def sentences(utility: Utility | None, monkeypatch: pytest.MonkeyPatch) -> Any:
         3,
         8,
         CandidatesSource("candidates", "memory", "candidates-digest"),
-        EncoderSource("encoder", "none", "encoder-digest", "float32", "none"),
+        EncoderSource("encoder", "none", "encoder-digest", "torch", "float32", "none"),
         2,
     )
     monkeypatch.setattr("quietcorpus.transforms.privatizers.sentences._Truncated", lambda *_: None)
@@ -243,7 +243,7 @@ VOTING = Voting(
     Votes(3, Fraction(2), Fraction(1, 10**6)),
     PoolSource("pool", "memory", "pool-digest"),
     16,
-    EncoderSource("encoder", "none", "encoder-digest", "float32", "none"),
+    EncoderSource("encoder", "none", "encoder-digest", "torch", "float32", "none"),
     Strata("label", ("a", "b")),
 )
 BUDGETS = {"free": Fraction(1), "paid": Fraction(2)}

@@ -136,7 +136,7 @@ def _loaded(source: EncoderSource, folder: Path) -> EncoderModel:
         if source.runtime == "torch":
             return torch_model.TorchModel.load(folder, source.precision)
         return onnx_model.OnnxModel(folder)
-    except onnx_model.UnsupportedModel:
+    except bert_graph.UnsupportedModel:
         raise InputError(
             f"{source.key}: {folder} is a model of another kind than ONNX Runtime can run here "
             "(BERT's, with mean or first-token pooling); install the extra [torch]"

@@ -126,7 +126,9 @@ CHANGES: dict[str, dict[str, Any]] = {
     "most sentences": {"most_sentences": 63},
     "candidates": {"candidates": CandidatesSource("mechanism.candidates", "memory", "another")},
     "encoder": {
-        "encoder": EncoderSource("mechanism.encoder", "hashed", "another", "float32", "none")
+        "encoder": EncoderSource(
+            "mechanism.encoder", "hashed", "another", "torch", "float32", "none"
+        )
     },
 }
 
