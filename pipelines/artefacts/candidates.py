@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from quietcorpus.evaluation.depth import DepthQuality, depth_quality
 from quietcorpus.indexes.candidates import (
     LARGEST_PROJECTION,
+    TEXT,
     Candidates,
     CandidatesManifest,
     save,
@@ -59,6 +60,7 @@ def build(
     text: str,
     id: str | None,
     keep: Sequence[str],
+    keep_text: bool,
     provenance: str,
     encoder: str,
     language: str,
@@ -74,8 +76,8 @@ def build(
 
     Encoding and training run on Ray: the cluster that RAY_ADDRESS names, else this machine. Without
     a cluster, few sentences are encoded in this process; so are all where Ray is not installed. The
-    columns `id` and `keep` name the
-    candidates, and change nothing else.
+    columns `id` and `keep`, and the text if it is kept, name the candidates, and change nothing
+    else.
     """
     source, output = absolute(source), absolute(output)
     if provenance != "public":
@@ -87,7 +89,7 @@ def build(
         raise InputError(f"candidates: {candidates} is too many; give at most {LARGEST_SET}")
     if not re.fullmatch("[a-z]{2,3}(-[a-zA-Z]+)?", language):
         raise InputError(f"language: {language!r} is not a code of a language; give one such as en")
-    _check_names(keep)
+    _check_names(keep, keep_text)
     on_cluster = bool(os.environ.get("RAY_ADDRESS"))
     require_installed("sklearn", key="quietcorpus", extra="sentences")
     if on_cluster:
@@ -100,7 +102,8 @@ def build(
         raise InputError(f"clusters: {clusters} is not less than the number of documents, {wanted}")
     corpus = Corpus(source, text, id, tuple(keep))
     documents = chosen(corpus, language, least_sentences, most_sentences, wanted, generator)
-    names = _names(documents.columns.slice(0, candidates), id, keep)
+    texts = documents.texts.slice(0, candidates) if keep_text else None
+    names = _names(documents.columns.slice(0, candidates), id, keep, texts)
     opened = found.open()  # fails here, rather than in Ray's workers, if it cannot be loaded
     few = len(documents.sentences) <= _FEW_SENTENCES or find_spec("ray") is None
     here = few and not on_cluster
@@ -133,6 +136,7 @@ def build(
             "pattern": places.without_folders(source),
             "documents": wanted,
             **({} if names is None else {"id": id, "keep": list(keep)}),
+            **({TEXT: True} if keep_text else {}),
         },
         encoder={
             "name": places.without_folders(found.name),
@@ -168,18 +172,21 @@ def build(
         return save(folder, made)
 
 
-def _check_names(keep: Sequence[str]) -> None:
+def _check_names(keep: Sequence[str], keep_text: bool) -> None:
     """Raise InputError for a column that `documents.parquet` would have twice."""
+    own = ("candidate", "id", TEXT) if keep_text else ("candidate", "id")
     for name in keep:
-        if name in ("candidate", "id") or keep.count(name) > 1:
+        if name in own or keep.count(name) > 1:
             raise InputError(
                 f"keep: {name!r} is a name that candidates use themselves, or is given twice"
             )
 
 
-def _names(columns: pa.Table, id: str | None, keep: Sequence[str]) -> pa.Table | None:
-    """Return what names each candidate; None if no column does. Raises InputError for equal ids."""
-    if id is None and not keep:
+def _names(
+    columns: pa.Table, id: str | None, keep: Sequence[str], texts: pa.Array | None
+) -> pa.Table | None:
+    """Return what names each candidate; None if nothing does. Raises InputError for equal ids."""
+    if id is None and not keep and texts is None:
         return None
     named = {"candidate": pa.array(range(len(columns)), pa.int32())}
     if id is not None:
@@ -190,7 +197,8 @@ def _names(columns: pa.Table, id: str | None, keep: Sequence[str]) -> pa.Table |
                 "chosen; name another column"
             )
         named["id"] = ids
-    return pa.table(named | {name: columns[name] for name in keep})
+    own = {} if texts is None else {TEXT: texts}
+    return pa.table(named | {name: columns[name] for name in keep} | own)
 
 
 class _Encode:

@@ -90,6 +90,13 @@ def test_an_epsilon_of_no_use(workspace: Workspace, sentences: Sentences) -> Non
             )
 
 
+def test_texts_that_candidates_lack(workspace: Workspace, sentences: Sentences) -> None:
+    # Kills: a release without the column that was asked for.
+    message = refusal(workspace, sentences(include=["text"]))
+    assert message.startswith("mechanism.include: ")
+    assert message.endswith(" has no texts; build candidates with --keep-text")
+
+
 def test_keys_that_do_not_belong_there(workspace: Workspace, sentences: Sentences) -> None:
     # The others are in tests/pipelines/spec/test_sentences.py.
     message = workspace.refused(sentences(mechanism="truncation"))

@@ -147,6 +147,17 @@ def test_another_setting_changes_all_draws(what: str, change: str, key: ReleaseK
     assert not set(one["id"].to_pylist()) & set(other["id"].to_pylist())
 
 
+def test_a_text_is_its_candidates(key: ReleaseKey) -> None:
+    """Kills: another candidate's text; a text that changes the draw, the id or the embedding."""
+    given = parameters("similarity")
+    texts = some_texts(100)
+    plain = release(given, key, *texts).rows
+    told = release(replace(given, with_text=True), key, *texts).rows
+    assert told["text"].to_pylist() == [f"text {one}" for one in plain["candidate"].to_pylist()]
+    assert told.drop_columns(["text"]).equals(plain)
+    assert len(set(told["text"].to_pylist())) > 1
+
+
 def test_every_mechanism_utility_and_number_of_projections_has_its_own_draws(
     key: ReleaseKey,
 ) -> None:
