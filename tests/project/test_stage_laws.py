@@ -141,7 +141,9 @@ def sentences(utility: Utility | None, monkeypatch: pytest.MonkeyPatch) -> Any:
         2,
     )
     monkeypatch.setattr("quietcorpus.transforms.privatizers.sentences._Truncated", lambda *_: None)
-    monkeypatch.setattr("quietcorpus.transforms.privatizers.sentences._Drawn", lambda *_, **__: None)
+    monkeypatch.setattr(
+        "quietcorpus.transforms.privatizers.sentences._Drawn", lambda *_, **__: None
+    )
     stream = SentencePrivatizer(given, _Candidates(), None, KEY)._stream  # type: ignore[arg-type]
     addresses = stream.addresses("file", range(64), [b"text"] * 64)
     law = given.law
