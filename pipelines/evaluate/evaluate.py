@@ -24,6 +24,7 @@ from quietcorpus.pipelines.evaluate.study import LEAST_OF_CLASS, labelled
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import places
 from quietcorpus.pipelines.storage.places import inside
+from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.installed import require_installed
 from quietcorpus.transforms.reading.sources import plan
@@ -99,7 +100,9 @@ def evaluate(comparison: Comparison, output: str, effort: Effort) -> dict[str, A
         raise InputError(f"output: {output} lies in the release; name a place of its own")
     if comparison.spec is None and effort.settings:
         raise InputError("spec: missing; a sweep makes draws of what the spec describes")
-    comparison.check(effort.settings)
+    steps = Steps(3 + (effort.audit and comparison.spec is not None), bar=effort.progress)
+    with steps.step("reading the release and the corpus"):
+        comparison.check(effort.settings)
     tasks = _tasks(comparison, effort)
     if places.is_local(output):
         try:
@@ -111,11 +114,19 @@ def evaluate(comparison: Comparison, output: str, effort: Effort) -> dict[str, A
     storage.probe("output", output)
     _refuse_another(output, comparison.digest)
     done = sweep.Done(f"{output}/{DRAWS}", _identity(comparison))
-    measured = sweep.run(comparison, tasks, done, effort.workers, progress=effort.progress)
+    measured = sweep.run(comparison, tasks, done, effort.workers, steps)
     _refuse_strangers(measured, len(comparison.sample))
     order = {task: number for number, task in enumerate(tasks)}
     measured.sort(key=lambda one: order[one.setting, one.draw])
-    content = _content(comparison, measured, _audited(comparison) if effort.audit else None)
+    audits = _audited(comparison, steps) if effort.audit else None
+    with steps.step("writing the report"):
+        content = _content(comparison, measured, audits)
+        _write(content, measured, output)
+    return content
+
+
+def _write(content: dict[str, Any], measured: Sequence[MeasuredDraw], output: str) -> None:
+    """Write the report, its content and all observations."""
     files = {
         ROWS: results.table(measured),
         CONTENT: (json.dumps(content, indent=2, allow_nan=False) + "\n").encode(),
@@ -123,7 +134,6 @@ def evaluate(comparison: Comparison, output: str, effort: Effort) -> dict[str, A
     }
     for name, data in files.items():
         storage.write_whole(f"{output}/{name}", data)
-    return content
 
 
 def _refuse_another(output: str, digest: str) -> None:
@@ -248,9 +258,9 @@ def _notes(comparison: Comparison) -> list[str]:
     return notes
 
 
-def _audited(comparison: Comparison) -> dict[str, Any] | None:
+def _audited(comparison: Comparison, steps: Steps) -> dict[str, Any] | None:
     """Audit the spec; None if there is none."""
     if comparison.spec is None:
         return None
-    found = audit(comparison.described)
+    found = audit(comparison.described, steps=steps)
     return {key: found[key] for key in ("confidence", "passed", "audits")}
