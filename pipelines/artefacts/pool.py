@@ -44,7 +44,7 @@ def build(
     Output(output).require_writable()
     # A model that cannot be had is told before the documents are read.
     model = EncoderSource.resolve("encoder", encoder) if encoder != lsa.NAME else None
-    steps = Steps(4, bar=progress)
+    steps = Steps(3 if model is None else 4, bar=progress)
     with steps.step("reading texts"):
         documents = [one for own in texts(Corpus(source, text)) for one in own.to_pylist()]
         listed, empty = _distinct(documents)
@@ -57,9 +57,11 @@ def build(
         )
     opened = _fitted(source, listed) if model is None else model.open()
     vectors = on_grid(_encoded(opened, listed, steps))
-    with steps.step("comparing texts", len(vectors), "texts") as display:
-        # In a small pool, the carried encoder has all texts on a subject near each other.
-        kept = apart(vectors, display.show) if model else list(range(len(listed)))
+    if model is None:  # in a small pool, its own encoder has all texts on a subject near each other
+        kept = list(range(len(listed)))
+    else:
+        with steps.step("comparing texts", len(vectors), "texts") as display:
+            kept = apart(vectors, display.show)
     manifest = PoolManifest(
         provenance="public",
         guarantee=None,

@@ -38,7 +38,7 @@ _ETA = Fraction(1, 20)
 _PROBES = (8, 32, 128)
 _WARM_UP = 16  # queries, after which kernels are compiled and lists are open
 
-_TIMED = 64  # queries and draws
+_TIMED = 256  # queries and draws
 
 
 @dataclass(frozen=True)
@@ -138,6 +138,7 @@ def _content(
     with limited():
         with steps.step("timing a few searches"):
             few = settings.at_most(_TIMED)
+            _row(index, few, exact, *tasks[0])  # compiles and loads
             begun = time.perf_counter()
             for task in tasks[: len(engines)]:
                 _row(index, few, exact, *task)

@@ -22,7 +22,7 @@ from quietcorpus.pipelines.engine.parallel import (
     threads,
 )
 
-_TIMED_DRAWS = 8
+_TIMED_DRAWS = 32
 
 
 @contextlib.contextmanager

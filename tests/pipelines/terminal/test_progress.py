@@ -120,9 +120,13 @@ def test_time_passes_where_no_unit_ends(
 
 def test_a_step_that_fails_has_not_ended(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
     # Kills: "1,000 files in 10 seconds" of a step that failed.
-    with pytest.raises(KeyError), Display("trying", bar=False):
-        clock.now += 10
-        raise KeyError
+    def fail() -> None:
+        with Display("trying", bar=False):
+            clock.now += 10
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
     assert caplog.messages == []
 
 
