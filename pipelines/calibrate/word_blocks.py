@@ -53,7 +53,12 @@ def told(run: Run, advance: Callable[[int], object]) -> Run:
 
 
 def timed(simulator: Simulator, epsilons: Sequence[float], words: npt.NDArray[np.int64]) -> float:
-    """Return the seconds that one thread takes for a draw of a word, the mean over epsilons."""
+    """Return the seconds that one thread takes for a draw of a word, the mean over epsilons.
+
+    Zero if there are none.
+    """
+    if not epsilons:
+        return 0.0
     block = Block(0, words[:WORDS_A_BLOCK], np.random.SeedSequence(1))
     task = BlockTask(simulator, tuple(epsilons), _TIMED_DRAWS, 1)
     with limited():

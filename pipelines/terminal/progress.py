@@ -111,6 +111,7 @@ class Display:
         self._ended.set()
         self._pulse.join()
         with self._lock:
+            self._bar.refresh()  # the last units may not be drawn yet
             self._bar.close()
             if kind is None and self._logs and time.monotonic() - self._begun >= _QUICK_SECONDS:
                 took = duration(self._pace.seconds)
