@@ -14,12 +14,16 @@ from typing import Any
 from quietcorpus.evaluation import results
 from quietcorpus.evaluation.report import render
 from quietcorpus.evaluation.results import MeasuredDraw, Setting
-from quietcorpus.evaluation.verdict import verdict
+from quietcorpus.evaluation.verdict import Figure, verdict
 from quietcorpus.pipelines.audit.audit import audit
+from quietcorpus.pipelines.card.odds import in_words
 from quietcorpus.pipelines.card.parameters import total_cost
+from quietcorpus.pipelines.card.weakness import of_guarantee, of_words
 from quietcorpus.pipelines.environment.version import environment_digest, software
 from quietcorpus.pipelines.evaluate import sweep
 from quietcorpus.pipelines.evaluate.comparison import Comparison
+from quietcorpus.pipelines.evaluate.draws import alone
+from quietcorpus.pipelines.evaluate.recommendations import Findings, recommendations
 from quietcorpus.pipelines.evaluate.study import LEAST_OF_CLASS, labelled
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import places
@@ -221,10 +225,35 @@ def _content(
         "measures": results.described(one["measure"] for one in found),
         "figures": found,
         "verdict": verdict(found),
+        "odds": in_words(
+            card.guarantee.parameters.guarantee, card.meaning, counted=card.counts is not None
+        ),
+        "recommendations": recommendations(_findings(comparison, found, audits)),
         "audits": audits,
         "notes": [*comparison.study.notes, *_notes(comparison)],
         "software": software(),
     }
+
+
+def _findings(
+    comparison: Comparison, figures: Sequence[Figure], audits: dict[str, Any] | None
+) -> Findings:
+    """Return what rules look at."""
+    card = comparison.card
+    total = card.guarantee.parameters.guarantee
+    weaknesses = of_guarantee(total, card.artefacts)
+    if card.meaning is not None:
+        weaknesses += of_words(card.meaning)
+    return Findings(
+        kind=card.mechanism.kind,
+        mechanism=card.mechanism.model_dump(mode="json"),
+        figures=figures,
+        weaknesses=weaknesses,
+        failed=[one["name"] for one in (audits or {"audits": []})["audits"] if not one["passed"]],
+        id_column=card.id_column,
+        alone=alone(comparison.release, card),
+        reconstructed=card.reconstruction is not None,
+    )
 
 
 def _notes(comparison: Comparison) -> list[str]:
