@@ -21,6 +21,9 @@ Labels = npt.NDArray[Any]
 Features: TypeAlias = npt.NDArray[np.floating] | sp.csr_array
 """Floats (n, d), or non-negative counts (n, V)."""
 
+_STRENGTH = 10
+"""Scikit-learn's C for rows of unit length, whose small entries need large coefficients."""
+
 
 class Scores(NamedTuple):
     """Shares from 0 to 1; precision, recall and F1 are means over the classes of the truth."""
@@ -77,6 +80,40 @@ def out_of_fold(
     return predicted
 
 
+def learnt_by_words(
+    known: sp.csr_array, tested: sp.csr_array, labels: Labels, folds: int, seed: int
+) -> Labels:
+    """Predict each document's label by a model learnt from the words of the other folds, (n,).
+
+    Words are weighted as (1 + log(count)) * idf, rows to unit length (scikit-learn's
+    `TfidfTransformer` with `sublinear_tf`); the idf is that of the documents learnt from.
+
+    Args:
+        known: non-negative counts (n, V) of the documents as they are learnt from.
+        tested: non-negative counts (n, V) of the same documents as their labels are predicted.
+        labels: (n,).
+        folds: 2 or more; stratified.
+        seed: the seed of the folds.
+
+    Raises:
+        ValueError: one class, or fewer documents than folds in a class or at all.
+    """
+    from sklearn.feature_extraction.text import TfidfTransformer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import StratifiedKFold
+    from sklearn.pipeline import make_pipeline
+
+    _check_folds(labels, folds)
+    predicted = np.empty_like(labels)
+    splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
+    for rest, test in splitter.split(np.empty(len(labels)), labels):
+        weigh = TfidfTransformer(sublinear_tf=True)
+        model = make_pipeline(weigh, LogisticRegression(C=_STRENGTH, max_iter=1000))
+        model.fit(known[rest].astype(np.float64), labels[rest])
+        predicted[test] = model.predict(tested[test].astype(np.float64))
+    return predicted
+
+
 def transferred(
     features: Features, labels: Labels, other_features: Features, other_labels: Labels
 ) -> Scores:
@@ -113,8 +150,7 @@ def _fitted(features: Features, labels: Labels) -> Any:
 
     _check_classes(labels)
     if sp.issparse(features):
-        # Rows of unit length have small entries, and need larger coefficients.
-        model = LogisticRegression(C=10, max_iter=1000)
+        model = LogisticRegression(C=_STRENGTH, max_iter=1000)
         return make_pipeline(FunctionTransformer(weighted), model).fit(features, labels)
     return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(features, labels)
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scipy import optimize, stats
 
 _ROUNDING = 1e-9
+_BOOTSTRAPS, _BOOTSTRAP_SEED = 1_000, 1
 
 Estimate = tuple[float, float, float]
 """A value, and the low and the high end of its interval."""
@@ -194,3 +195,29 @@ def over_draws(values: npt.ArrayLike, confidence: float) -> tuple[float, float]:
     """
     draws = np.asarray(values, dtype=np.float64)
     return mean_over_blocks(draws, np.arange(len(draws)), confidence)
+
+
+def of_macro_f1(
+    truth: npt.NDArray[np.int64], predicted: npt.NDArray[np.int64], confidence: float
+) -> tuple[float, float]:
+    """Compute an interval for macro-F1 over documents, by the percentiles of a bootstrap.
+
+    Documents are drawn anew as often as there are: their pairs of a label and its prediction, that
+    is to say the cells of the confusion matrix, are then multinomial. A class that is never drawn
+    has an F1 of 0. The draws are the same every time.
+
+    Args:
+        truth: (n,), labels from 0 on, each of which occurs.
+        predicted: (n,), labels of the same.
+        confidence: the confidence of the interval, such as 0.95.
+    """
+    classes = int(truth.max()) + 1
+    cells = np.bincount(truth * classes + predicted, minlength=classes**2)
+    generator = np.random.default_rng(_BOOTSTRAP_SEED)
+    drawn = generator.multinomial(len(truth), cells / len(truth), _BOOTSTRAPS)
+    drawn = drawn.reshape(_BOOTSTRAPS, classes, classes)
+    right = np.einsum("bcc->bc", drawn)
+    scores = 2 * right / np.maximum(drawn.sum(axis=1) + drawn.sum(axis=2), 1)
+    level = (1 - confidence) / 2
+    low, high = np.quantile(scores.mean(axis=1), [level, 1 - level])
+    return float(low), float(high)

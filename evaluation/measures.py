@@ -166,6 +166,20 @@ MEASURES: dict[str, Measure] = {
         "The harmonic mean of precision and recall of a class: the mean over classes.",
         "higher",
     ),
+    "words-accuracy": Measure(
+        "utility",
+        "Classifier by words: accuracy",
+        "Share of all labelled documents whose label is right. A classifier by words (TF-IDF and "
+        "logistic regression) learns from released documents, and is tested on the originals of "
+        "others, by five folds: what a model that is learnt from the release makes of real text.",
+        "higher",
+    ),
+    "words-f1": Measure(
+        "utility",
+        "Classifier by words: macro-F1",
+        "The same classifier's F1 of a class: the mean over classes.",
+        "higher",
+    ),
     "frechet": Measure(
         "utility",
         "Fréchet distance from the private documents",

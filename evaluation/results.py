@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
@@ -16,10 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from quietcorpus.evaluation.attacks.membership import Membership
+from quietcorpus.evaluation.classification import scores
 from quietcorpus.evaluation.intervals import (
     mean_over_blocks,
     of_auc,
     of_difference,
+    of_macro_f1,
     of_power,
     of_share,
     over_draws,
@@ -45,8 +47,8 @@ class Observation:
         subject: the text or vectors measured, such as `release` or `original`.
         value: the number; NaN where there is none.
         group: the group of documents or words that it covers; empty for all of them.
-        low, high: for an attack, the 95 % interval over what it was tried on.
-        tried: for an attack, the number of documents, words or users it was tried on.
+        low, high: the 95 % interval over what an attack or a classifier by words was tried on.
+        tried: the number of documents, words or users that it was tried on.
         fresh: whether its object was made for this alone, even where the draw is the release.
     """
 
@@ -98,6 +100,16 @@ def power_found(subject: str, found: Membership, measure: str) -> Observation:
     members, others = found.scores[found.members], found.scores[~found.members]
     value, low, high = of_power(members, others, RATE, CONFIDENCE)
     return Observation(measure, subject, value, "", low, high, len(found.members), fresh=True)
+
+
+def classified_by_words(
+    subject: str, truth: npt.NDArray[np.int64], predicted: npt.NDArray[np.int64]
+) -> Iterator[Observation]:
+    """Yield accuracy and macro-F1 of a classifier by words, with intervals over documents."""
+    yield share_found("words-accuracy", subject, truth == predicted)
+    low, high = of_macro_f1(truth, predicted, CONFIDENCE)
+    value = scores(truth, predicted).f1
+    yield Observation("words-f1", subject, value, "", low, high, len(truth))
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,8 @@ _RANGE = (1e-4, 1e6)
 _TOLERANCE = 1.005
 _STEP = 0.98
 _ATTEMPTS = 10
+TRIALS = 3 + math.ceil(math.log2(math.log(_RANGE[1] / _RANGE[0]) / math.log(_TOLERANCE)))
+"""The number of epsilons that are tried if the first validation is passed."""
 
 
 @dataclass(frozen=True)

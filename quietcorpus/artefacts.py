@@ -31,6 +31,7 @@ def build_index(
     seed: int = 1,
     words: Place | None = None,
     search: str | None = None,
+    progress: bool = False,
 ) -> IndexManifest:
     """Make a word index of word vectors, for `kind: words`.
 
@@ -45,10 +46,12 @@ def build_index(
         seed: the seed of the codes' and lists' training.
         words: the words of a `.faiss` or `.npy` file, one a line; by default, the `.txt` beside it.
         search: inverted lists for the engine `faiss-ivf`, as in `ivf:lists=4096`.
+        progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
 
     Raises:
         InputError: anything that a person can mend.
     """
+    flags(progress=progress)
     one_of("provenance", provenance, ("public", "private"))
     whole(0, seed=seed)
     if only is not None:
@@ -65,6 +68,7 @@ def build_index(
         only=only,
         words=None if words is None else fspath(words),
         search=search,
+        progress=progress,
     )
 
 

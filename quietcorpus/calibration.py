@@ -193,6 +193,7 @@ def calibrate_sentences(
     encoder: str = "all-MiniLM-L6-v2",
     documents: int = 200,
     seed: int = 1,
+    progress: bool = False,
 ) -> list[CalibratedUtility]:
     """Measure how well candidates represent public documents that they were not made of.
 
@@ -204,6 +205,7 @@ def calibrate_sentences(
         encoder: the candidates' own: a folder, or the name, of a sentence-transformers model.
         documents: the number of documents to use.
         seed: the seed of the choice of documents.
+        progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
 
     Returns:
         An exact expectation for every epsilon, utility and number of projections.
@@ -211,6 +213,7 @@ def calibrate_sentences(
     Raises:
         InputError: anything that a person can mend.
     """
+    flags(progress=progress)
     whole(documents=documents)
     whole(0, seed=seed)
     from quietcorpus.pipelines.calibrate import sentences as job
@@ -225,6 +228,7 @@ def calibrate_sentences(
         exact_numbers(epsilons),
         documents=documents,
         seed=seed,
+        progress=progress,
     )
 
 

@@ -23,6 +23,7 @@ def audit(
     output: Place | None = None,
     draws: int = 100_000,
     confidence: float = 0.9999,
+    progress: bool = False,
 ) -> dict[str, Any]:
     """Compare the privacy loss of a spec's mechanisms with their guarantees. No corpus is read.
 
@@ -31,6 +32,7 @@ def audit(
         output: an empty place for `audit.json`; None writes nothing.
         draws: the number of draws for each input, in the audits that draw.
         confidence: the probability that correct mechanisms pass all audits together.
+        progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
 
     Returns:
         The content of `audit.json`: `passed`, and one of `audits` for each mechanism.
@@ -38,13 +40,17 @@ def audit(
     Raises:
         InputError: anything that a person can mend.
     """
+    flags(progress=progress)
     whole(100, 100_000_000, draws=draws)
     between_0_and_1(confidence=confidence)
     from quietcorpus.pipelines.audit.audit import audit as job
     from quietcorpus.pipelines.spec.loading import as_spec
+    from quietcorpus.pipelines.terminal.progress import Steps
 
     place = None if output is None else absolute(output)
-    return job(as_spec(spec), place, draws=draws, confidence=confidence)
+    return job(
+        as_spec(spec), place, draws=draws, confidence=confidence, steps=Steps(1, bar=progress)
+    )
 
 
 @process_restored()

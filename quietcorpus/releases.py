@@ -112,6 +112,7 @@ def dry_run(
     beam_options: Iterable[str] = (),
     if_exists: Literal["refuse", "ok"] = "refuse",
     strict: bool = False,
+    progress: bool = False,
 ) -> DryRun:
     """Return what a release would promise, cost and take; spend nothing, and publish nothing.
 
@@ -128,7 +129,7 @@ def dry_run(
         StageError: a store does not answer (`Unavailable`).
     """
     one_of("if_exists", if_exists, ("refuse", "ok"))
-    flags(strict=strict)
+    flags(strict=strict, progress=progress)
     from quietcorpus.pipelines.release.dry_run import dry_run as foresee
     from quietcorpus.pipelines.spec.loading import as_spec
 
@@ -138,6 +139,7 @@ def dry_run(
         workers,
         existing_is_ok=if_exists == "ok",
         strict=strict,
+        progress=progress,
     )
 
 
@@ -167,19 +169,21 @@ def release_claim(output: Place, reason: str) -> list[str]:
 
 
 @process_restored()
-def verify(release: Place, *, ledger: Place | None = None) -> Card:
+def verify(release: Place, *, ledger: Place | None = None, progress: bool = False) -> Card:
     """Check every file of a release against its card, and refuse files that it does not list.
 
     Args:
         release: the release's place.
         ledger: a ledger that must count the release, as the card states.
+        progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
 
     Raises:
         InputError: something differs from the card.
     """
+    flags(progress=progress)
     from quietcorpus.pipelines.card.verify import verify as check
 
-    card = check(fspath(release))
+    card = check(fspath(release), progress=progress)
     if ledger is not None:
         from quietcorpus.pipelines.ledger.check import verify_counted
 

@@ -153,6 +153,15 @@ def bag_of_words() -> dict[str, Any]:
         },
         "figures": figures,
         "verdict": {"above": ["11.1% of the documents are traced back."], "rest": []},
+        "odds": ["From 1 in 2 to all but 1 in 246 at most.", "From 1 in 1,000 to 20 in 100."],
+        "recommendations": [
+            {
+                "rule": "traced",
+                "part": "privacy",
+                "found": "11.1% of the rows are traced back to their documents.",
+                "advice": "Raise `mechanism.precision` (N is 10), or lower `mechanism.epsilon`.",
+            }
+        ],
         "audits": None,
         "notes": [
             "Authorship was not attacked: the corpus has no column of users.",

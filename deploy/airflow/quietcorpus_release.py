@@ -117,7 +117,7 @@ class QuietcorpusRelease(BaseOperator):
         ):
             file.write(spec)
             file.flush()
-            command = [self.command, "release", file.name, "--if-exists=ok", "--quiet"]
+            command = [self.command, "release", file.name, "--if-exists=ok"]
             command += ["--summary", told.name, "--deadline", f"{DEADLINE_MINUTES:g}"]
             folder = str(Path(self.template).resolve().parent)
             code = self.hook.run_command(

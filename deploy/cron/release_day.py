@@ -59,7 +59,7 @@ class Command:
         with tempfile.TemporaryDirectory() as folder:  # of this user alone
             file, told = Path(folder, "spec.yaml"), Path(folder, "summary.json")
             file.write_text(spec, encoding="utf-8")
-            command = ["quietcorpus", "release", str(file), "--if-exists=ok", "--quiet"]
+            command = ["quietcorpus", "release", str(file), "--if-exists=ok"]
             command += ["--summary", str(told), *options]
             self._process = subprocess.Popen(command, stdout=sys.stderr)  # noqa: S603
             code = self._process.wait()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -76,8 +76,8 @@ class Finding:
     says: str
 
 
-def run(audits: Sequence[Exact | Sampled], draws: int, confidence: float) -> list[Finding]:
-    """Run the audits, in order.
+def run(audits: Sequence[Exact | Sampled], draws: int, confidence: float) -> Iterator[Finding]:
+    """Yield the findings of audits, in order, each when it is run.
 
     The sampled ones share the level 1 - confidence (Bonferroni): mechanisms that keep to all their
     statements fail any of them with a probability of at most that level.
@@ -88,10 +88,10 @@ def run(audits: Sequence[Exact | Sampled], draws: int, confidence: float) -> lis
         raise ValueError(f"a confidence of {confidence} is not between 0 and 1")
     sampled = sum(isinstance(audit, Sampled) for audit in audits)
     level = (1 - confidence) / max(1, sampled)
-    return [
+    return (
         _exact(audit) if isinstance(audit, Exact) else _sampled(audit, draws, level)
         for audit in audits
-    ]
+    )
 
 
 def _exact(audit: Exact) -> Finding:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quietcorpus.evaluation.report.figures import MeasureFigures
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 # The names of subjects. A subject that is not listed keeps its own name.
 _SUBJECTS = {
@@ -120,6 +123,17 @@ def caution(measured: MeasureFigures) -> str:
         f"{means[measured.measure['better']]}. But on this corpus the floor, which has no "
         "structure, scores better than the original text: here the measure does not tell "
         "structure, and a better value does not make a better release."
+    )
+
+
+def code(text: str) -> Markup:
+    """Return a text as HTML, with what stands between backquotes as code."""
+    from markupsafe import Markup, escape
+
+    parts = (escape(part) for part in text.split("`"))
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if number % 2 else part
+        for number, part in enumerate(parts)
     )
 
 

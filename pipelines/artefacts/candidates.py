@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -36,8 +37,8 @@ from quietcorpus.pipelines.environment.version import quietcorpus_version
 from quietcorpus.pipelines.storage import places
 from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.pipelines.storage.places import absolute
-from quietcorpus.pipelines.terminal.progress import shown
-from quietcorpus.transforms.artefacts.encoder import EncoderSource
+from quietcorpus.pipelines.terminal.progress import Steps
+from quietcorpus.transforms.artefacts.encoder import Encoder, EncoderSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.installed import require_installed
 from quietcorpus.transforms.reading.documents import Corpus
@@ -46,6 +47,7 @@ _HELD = 5  # candidates for each held-out document, which serves to measure alon
 _LEAST_HELD = 50
 _FEW_SENTENCES = 2_048  # Ray takes longer to start than one process takes for so many
 _CHUNK = 512  # sentences that a worker gets at a time
+_CHUNK_HERE = 128  # sentences that this process encodes at a time
 _BOX = 0.125, 0.875
 _COSINES = 0.5, 0.99
 _PAIRS = 2_000  # public sentences whose cosines with all candidates are measured
@@ -80,13 +82,8 @@ def build(
     else.
     """
     source, output = absolute(source), absolute(output)
-    if provenance != "public":
-        raise InputError(
-            "provenance: candidates are released as they are, and so is what their encoder "
-            "learnt; build them from public documents, with an encoder of public data"
-        )
-    if candidates > LARGEST_SET:
-        raise InputError(f"candidates: {candidates} is too many; give at most {LARGEST_SET}")
+    wanted = candidates + max(candidates // _HELD, _LEAST_HELD)
+    _check(provenance, candidates, clusters, wanted)
     if not re.fullmatch("[a-z]{2,3}(-[a-zA-Z]+)?", language):
         raise InputError(f"language: {language!r} is not a code of a language; give one such as en")
     _check_names(keep, keep_text)
@@ -97,11 +94,10 @@ def build(
     Output(output).require_writable()
     found = EncoderSource.resolve("encoder", encoder)
     generator = np.random.default_rng(seed)
-    wanted = candidates + max(candidates // _HELD, _LEAST_HELD)
-    if clusters >= wanted:
-        raise InputError(f"clusters: {clusters} is not less than the number of documents, {wanted}")
     corpus = Corpus(source, text, id, tuple(keep))
-    documents = chosen(corpus, language, least_sentences, most_sentences, wanted, generator)
+    steps = Steps(6, bar=progress)
+    with steps.step("reading and choosing documents"):
+        documents = chosen(corpus, language, least_sentences, most_sentences, wanted, generator)
     texts = documents.texts.slice(0, candidates) if keep_text else None
     names = _names(documents.columns.slice(0, candidates), id, keep, texts)
     opened = found.open()  # fails here, rather than in Ray's workers, if it cannot be loaded
@@ -111,24 +107,29 @@ def build(
         nullcontext() if here else ray_session(processors(), work="build")
     )
     with session as ray:
-        if here:
-            embeddings = opened.encode(documents.sentences)
-        else:
-            embeddings = _encoded(ray, found, documents.sentences, progress=progress)
-        whole = means(embeddings, documents.offsets)
-        groups, quality = _clusters(whole, clusters, seed)
+        sentences = documents.sentences
+        with steps.step("encoding sentences", len(sentences), "sentences") as display:
+            encode = partial(_encoded_here, opened) if here else partial(_encoded, ray, found)
+            embeddings = encode(sentences, display.advance)
+        with steps.step("finding clusters"):
+            whole = means(embeddings, documents.offsets)
+            groups, quality = _clusters(whole, clusters, seed)
         held = np.arange(wanted) >= candidates
         known = embeddings, documents.offsets, groups, held, seed
-        recoder, training = train(*known) if here else ray.get(ray.remote(train).remote(*known))
-    codes = recoder.recode(embeddings)
-    recoded = np.rint(means(codes, documents.offsets))
-    directions = _directions(projections, WIDTHS[-1], generator)
-    own = slice(0, candidates)
-    centre = embeddings.astype(np.float64).mean(axis=0)
-    low, high = np.quantile(embeddings, _BOX, axis=0).astype(np.float64)
-    released = whole[own].astype(np.float32)
-    raw = _raw_quality(embeddings, centre, documents.offsets, candidates, projections, generator)
-    ours = depth_quality(codes, recoded[own], documents.offsets, candidates, directions)
+        with steps.step("training the recoder"):
+            recoder, training = train(*known) if here else ray.get(ray.remote(train).remote(*known))
+    with steps.step("measuring depth"):
+        codes = recoder.recode(embeddings)
+        recoded = np.rint(means(codes, documents.offsets))
+        directions = _directions(projections, WIDTHS[-1], generator)
+        own = slice(0, candidates)
+        centre = embeddings.astype(np.float64).mean(axis=0)
+        low, high = np.quantile(embeddings, _BOX, axis=0).astype(np.float64)
+        released = whole[own].astype(np.float32)
+        raw = _raw_quality(
+            embeddings, centre, documents.offsets, candidates, projections, generator
+        )
+        ours = depth_quality(codes, recoded[own], documents.offsets, candidates, directions)
     manifest = CandidatesManifest(
         provenance="public",
         guarantee=None,
@@ -168,8 +169,21 @@ def build(
         recoder,
         names,
     )
-    with Output(output).folder(last=MANIFEST) as folder:
+    with steps.step("writing"), Output(output).folder(last=MANIFEST) as folder:
         return save(folder, made)
+
+
+def _check(provenance: str, candidates: int, clusters: int, wanted: int) -> None:
+    """Raise InputError for documents that are not public, or for numbers that do not fit."""
+    if provenance != "public":
+        raise InputError(
+            "provenance: candidates are released as they are, and so is what their encoder "
+            "learnt; build them from public documents, with an encoder of public data"
+        )
+    if candidates > LARGEST_SET:
+        raise InputError(f"candidates: {candidates} is too many; give at most {LARGEST_SET}")
+    if clusters >= wanted:
+        raise InputError(f"clusters: {clusters} is not less than the number of documents, {wanted}")
 
 
 def _check_names(keep: Sequence[str], keep_text: bool) -> None:
@@ -225,11 +239,25 @@ def _silent_ray_data() -> Iterator[None]:
         logger.setLevel(before[1])
 
 
+def _encoded_here(
+    encoder: Encoder, sentences: Sequence[str], advance: Callable[[int], object]
+) -> npt.NDArray[np.float32]:
+    """Return the embedding of every sentence, float32 (n, d); tell how many more are done."""
+    parts = []
+    for start in range(0, len(sentences), _CHUNK_HERE):
+        parts.append(encoder.encode(sentences[start : start + _CHUNK_HERE]))
+        advance(len(parts[-1]))
+    return np.concatenate(parts)
+
+
 @_silent_ray_data()
 def _encoded(
-    cluster: Any, source: EncoderSource, sentences: Sequence[str], *, progress: bool
+    cluster: Any,
+    source: EncoderSource,
+    sentences: Sequence[str],
+    advance: Callable[[int], object],
 ) -> npt.NDArray[np.float32]:
-    """Return the embedding of every sentence, float32 (n, d)."""
+    """Return the same, by a cluster of Ray."""
     import ray.data
 
     numbers = pa.array(range(len(sentences)), pa.int64())
@@ -245,12 +273,12 @@ def _encoded(
         compute=ray.data.ActorPoolStrategy(size=min(workers, len(parts))),
     )
     found = None
-    batches = encoded.iter_batches(batch_size=_CHUNK, batch_format="numpy")
-    for batch in shown(batches, len(parts), "encoding", f"times {_CHUNK} sentences", bar=progress):
+    for batch in encoded.iter_batches(batch_size=_CHUNK, batch_format="numpy"):
         embeddings = np.stack(batch["embedding"])
         if found is None:
             found = np.empty((len(sentences), embeddings.shape[1]), dtype=np.float32)
         found[batch["number"]] = embeddings
+        advance(len(embeddings))
     assert found is not None
     return found
 

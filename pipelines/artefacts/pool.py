@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from quietcorpus.pipelines.environment.version import quietcorpus_version
 from quietcorpus.pipelines.storage import places
 from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.pipelines.storage.places import absolute
-from quietcorpus.pipelines.terminal.progress import shown
+from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.artefacts.encoder import Encoder, EncoderSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Corpus
@@ -44,8 +44,10 @@ def build(
     Output(output).require_writable()
     # A model that cannot be had is told before the documents are read.
     model = EncoderSource.resolve("encoder", encoder) if encoder != lsa.NAME else None
-    documents = [one for own in texts(Corpus(source, text)) for one in own.to_pylist()]
-    listed, empty = _distinct(documents)
+    steps = Steps(3 if model is None else 4, bar=progress)
+    with steps.step("reading texts"):
+        documents = [one for own in texts(Corpus(source, text)) for one in own.to_pylist()]
+        listed, empty = _distinct(documents)
     if not listed:
         raise InputError(f"source: {source} has no text; give documents to choose from")
     if len(listed) > MOST_TEXTS:
@@ -54,9 +56,12 @@ def build(
             "such as a sample"
         )
     opened = _fitted(source, listed) if model is None else model.open()
-    vectors = on_grid(_encoded(opened, listed, progress=progress))
-    # In a small pool, the carried encoder has all texts on a subject near each other.
-    kept = apart(vectors) if model else list(range(len(listed)))
+    vectors = on_grid(_encoded(opened, listed, steps))
+    if model is None:  # in a small pool, its own encoder has all texts on a subject near each other
+        kept = list(range(len(listed)))
+    else:
+        with steps.step("comparing texts", len(vectors), "texts") as display:
+            kept = apart(vectors, display.show)
     manifest = PoolManifest(
         provenance="public",
         guarantee=None,
@@ -72,7 +77,7 @@ def build(
         builder=f"quietcorpus {quietcorpus_version()}",
     )
     chosen = pa.array([listed[number] for number in kept], pa.large_string())
-    with Output(output).folder(last=MANIFEST) as folder:
+    with steps.step("writing"), Output(output).folder(last=MANIFEST) as folder:
         own = opened if isinstance(opened, Lsa) else None
         return save(folder, Pool(manifest, chosen, vectors[kept], own))
 
@@ -114,21 +119,24 @@ def _distinct(documents: Sequence[str]) -> tuple[list[str], int]:
 
 
 def _encoded(
-    encoder: Encoder | Lsa, listed: Sequence[str], *, progress: bool
+    encoder: Encoder | Lsa, listed: Sequence[str], steps: Steps
 ) -> npt.NDArray[np.float32]:
     """Return the embedding of every text, float32 (n, d), of its beginning if it is long."""
-    starts = range(0, len(listed), _CHUNK)
-
-    def parts() -> Iterator[npt.NDArray[np.float32]]:
-        for start in starts:
-            yield encoder.encode(listed[start : start + _CHUNK])
-
-    unit = f"times {_CHUNK} texts"
-    return np.concatenate(list(shown(parts(), len(starts), "encoding", unit, bar=progress)))
+    parts = []
+    with steps.step("encoding texts", len(listed), "texts") as display:
+        for start in range(0, len(listed), _CHUNK):
+            parts.append(encoder.encode(listed[start : start + _CHUNK]))
+            display.advance(len(parts[-1]))
+    return np.concatenate(parts)
 
 
-def apart(vectors: npt.NDArray[np.float32]) -> list[int]:
-    """Return the numbers of vectors on the grid, (n, d), that are near no earlier one returned."""
+def apart(
+    vectors: npt.NDArray[np.float32], on_compared: Callable[[int], object] = lambda _: None
+) -> list[int]:
+    """Return the numbers of vectors on the grid, (n, d), that are near no earlier one returned.
+
+    `on_compared` is told how many are compared.
+    """
     kept: list[int] = []
     own = np.empty_like(vectors)
     for start in range(0, len(vectors), _CHUNK):
@@ -140,4 +148,5 @@ def apart(vectors: npt.NDArray[np.float32]) -> list[int]:
                 own[len(kept)] = chunk[number]
                 kept.append(start + number)
                 taken |= within[number]
+        on_compared(start + len(chunk))
     return kept

@@ -32,6 +32,7 @@ from quietcorpus.pipelines.environment.version import quietcorpus_version
 from quietcorpus.pipelines.storage import places
 from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.pipelines.storage.places import absolute
+from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.errors import InputError, client_errors
@@ -53,13 +54,15 @@ def build(
     only: Literal["codes"] | None = None,
     words: str | None = None,
     search: str | None = None,
+    progress: bool = False,
 ) -> IndexManifest:
     """Build an index of the vectors at `source`; raises InputError for what a person can mend.
 
     `guarantee` is the path of a JSON file (a release's card will do) that states the guarantee
     under which private vectors were made. With `only="codes"`, the index has no vectors; it has the
     codes and the distances that it would have with them. `words` is the file of a FAISS index's
-    words, one a line. `search` asks for inverted lists, as in `ivf:lists=4096`.
+    words, one a line. `search` asks for inverted lists, as in `ivf:lists=4096`, and `progress` for
+    a bar.
     """
     source, output = absolute(source), absolute(output)
     promised = _promise(provenance, guarantee)
@@ -71,8 +74,10 @@ def build(
         raise InputError("search: lists are of vectors; give `search` or `only`, not both")
     lists = None if search is None else _lists(search, seed)
     Output(output).require_writable()
-    found = FileSource.resolve("source", source)
-    vectors = _read(source, None if words is None else absolute(words))
+    steps = Steps(4 + (lists is not None), bar=progress)
+    with steps.step("reading vectors"):
+        found = FileSource.resolve("source", source)
+        vectors = _read(source, None if words is None else absolute(words))
     if vectors.lists is not None and lists is not None:
         raise InputError(f"search: {source} has inverted lists of its own; leave `search` out")
     # `not ... <=`, because NaN would pass a test with `>`.
@@ -83,18 +88,28 @@ def build(
     origin = {"uri": places.without_folders(source), "sha256": found.digest}
     with Output(output).folder(last=MANIFEST) as folder:
         try:
-            made = make(vectors, provenance, promised, origin, bits=bits, seed=seed, lists=lists)
+            made = make(
+                vectors,
+                provenance,
+                promised,
+                origin,
+                bits=bits,
+                seed=seed,
+                lists=lists,
+                steps=steps,
+            )
         except ValueError as error:  # its message has no words of the vectors' file
             raise InputError(f"source: {source} {error}") from None
         whole = only is None
-        return save(
-            folder,
-            made.manifest if whole else replace(made.manifest, search=None),
-            made.vocabulary,
-            made.vectors if whole else None,
-            made.codes,
-            made.lists if whole else None,
-        )
+        with steps.step("writing"):
+            return save(
+                folder,
+                made.manifest if whole else replace(made.manifest, search=None),
+                made.vocabulary,
+                made.vectors if whole else None,
+                made.codes,
+                made.lists if whole else None,
+            )
 
 
 def make(
@@ -106,17 +121,21 @@ def make(
     bits: int = 256,
     seed: int = 1,
     lists: int | None = None,
+    steps: Steps | None = None,
 ) -> WordIndex:
     """Make an index of vectors.
 
     `source` names their file, as `uri` and `sha256`. With a number of `lists`, so many inverted
-    lists are trained. Raises ValueError for vectors from which no codes, or not so many lists, can
-    be made.
+    lists are trained. The training, and the measurement of distances, are two of `steps`, and that
+    of lists is another. Raises ValueError for vectors from which no codes, or not so many lists,
+    can be made.
     """
+    steps = steps or Steps(2 + (lists is not None), bar=False)
     inverted = vectors.lists
     if lists is not None:
         try:
-            inverted = train(vectors.values, lists, seed, threads=processors())
+            with steps.step("training inverted lists"):
+                inverted = train(vectors.values, lists, seed, threads=processors())
         except SearchError as error:
             raise InputError(f"search: {error}") from None
     searched = None
@@ -124,14 +143,17 @@ def make(
         searched = {"lists": inverted.number, "seed": None if lists is None else seed}
     vocabulary = Vocabulary(vectors.words)
     try:
-        encoder = binarisation.train(vectors.values, bits, seed)
+        with steps.step("training codes"):
+            encoder = binarisation.train(vectors.values, bits, seed)
+            codes = encoder.encode(vectors.values)
     except ValueError as error:
         raise ValueError(f"cannot be made into codes: {error}") from None
-    codes = encoder.encode(vectors.values)
-    distances = {
-        EUCLIDEAN: summary(euclidean_distances(vectors.values, seed)),
-        HAMMING: summary(hamming_distances(codes)),
-    }
+    with steps.step("measuring distances"):
+        distances = {
+            EUCLIDEAN: summary(euclidean_distances(vectors.values, seed)),
+            HAMMING: summary(hamming_distances(codes)),
+        }
+        quality = binarisation.quality(vectors.values, codes, encoder, seed)
     if distances[HAMMING]["mean"] == "0.0":
         raise ValueError("holds too few or too similar words to make codes of")
     manifest = IndexManifest(
@@ -143,7 +165,7 @@ def make(
         bits=bits,
         tokenizer=NAME,
         seed=seed,
-        measures=asdict(binarisation.quality(vectors.values, codes, encoder, seed)),
+        measures=asdict(quality),
         distances=distances,
         builder=f"quietcorpus {quietcorpus_version()}",
         search=searched,

@@ -18,6 +18,7 @@ from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout, places
 from quietcorpus.pipelines.storage.output import Output
+from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.pipelines.terminal.table import aligned
 from quietcorpus.transforms.errors import InputError, StageError
 
@@ -29,7 +30,12 @@ _COLUMNS = "audit", "way", "stated", "found", "at delta", "verdict"
 
 
 def audit(
-    spec: Spec, output: str | None = None, *, draws: int = DRAWS, confidence: float = CONFIDENCE
+    spec: Spec,
+    output: str | None = None,
+    *,
+    draws: int = DRAWS,
+    confidence: float = CONFIDENCE,
+    steps: Steps | None = None,
 ) -> dict[str, Any]:
     """Audit the mechanisms that a release of `spec` would run, and write the findings.
 
@@ -42,6 +48,7 @@ def audit(
         draws: the number of draws of each input, for the audits that draw.
         confidence: the confidence of all audits together: mechanisms that keep to their statements
             pass every audit with at least this probability.
+        steps: the steps of a command, of which the audits are one; not shown by default.
 
     Returns:
         The content of `audit.json`.
@@ -53,7 +60,12 @@ def audit(
         _refuse_release(output)
         Output(output).require_writable()
     with Output(output).folder(last=RESULT) if output is not None else nullcontext("") as folder:
-        findings = run(audits_of(spec), draws, confidence)
+        audits = audits_of(spec)
+        findings = list(
+            (steps or Steps(1, bar=False)).each(
+                run(audits, draws, confidence), len(audits), "auditing", "audits"
+            )
+        )
         content = {
             "schema_version": SCHEMA_VERSION,
             "spec": spec.release,

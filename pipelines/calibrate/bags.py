@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -30,12 +31,13 @@ from quietcorpus.pipelines.calibrate.bag_documents import TOPICS, DocumentSource
 from quietcorpus.pipelines.reconstruct.documents import drawn, stretch_of
 from quietcorpus.pipelines.reconstruct.fit import SavedFactors, fit
 from quietcorpus.pipelines.reconstruct.workers import workers
-from quietcorpus.pipelines.terminal.progress import shown
+from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.errors import InputError
 
 TOP_TERMS = 20
 FACTORS = 30
 _SWEEPS, _REFERENCES = 100, 3
+_TIMED_DOCUMENTS, _TIMED_SHARE = 200, 20
 Counts = npt.NDArray[np.int64]
 
 
@@ -127,8 +129,12 @@ def calibrate(
                     scores[first, second, run] = compared.score(found, run)
                     yield
 
-    steps = settings.runs * (1 + len(settings.epsilons) * len(maps))
-    for _ in shown(runs(), steps, "calibrating", "releases", bar=progress):
+    steps = Steps(2, bar=progress)
+    with steps.step("timing some documents"):
+        seconds = _timed(documents.counts(0), settings, maps)
+    steps.expect(seconds, "some of the documents")
+    total = settings.runs * (1 + len(settings.epsilons) * len(maps))
+    for _ in steps.each(runs(), total, "simulating releases", "releases"):
         pass
     ceiling, floor = bounds.mean(axis=1)
     outcomes = [
@@ -136,6 +142,24 @@ def calibrate(
         for epsilon, own in zip(settings.epsilons, scores, strict=True)
     ]
     return Calibrated(documents.meant, ceiling, floor, outcomes)
+
+
+def _timed(
+    counts: sp.csr_array, settings: SimulationSettings, maps: Sequence[tuple[Method, int]]
+) -> float:
+    """Return the seconds that all releases may take, by those of some documents at one epsilon."""
+    some = counts[: max(_TIMED_DOCUMENTS, counts.shape[0] // _TIMED_SHARE)]
+    rates = float(settings.histogram_epsilon), float(settings.epsilons[-1])
+
+    def once(method: Method, bins: int) -> None:
+        _topics(_simulated(some, method, bins, *rates, np.random.default_rng(1)), 0)
+
+    once(*min(maps, key=lambda one: one[1]))  # compiles and loads
+    begun = time.perf_counter()
+    for method, bins in maps:
+        once(method, bins)
+    share = float(some.shape[0] / counts.shape[0])
+    return (time.perf_counter() - begun) / share * settings.runs * len(settings.epsilons)
 
 
 class _Compared:

@@ -29,7 +29,7 @@ from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.pipelines.calibrate import search_plot
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage.output import Output
-from quietcorpus.pipelines.terminal.progress import shown
+from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.installed import require_installed
 
@@ -37,6 +37,8 @@ RESULT = "search-report.json"
 _ETA = Fraction(1, 20)
 _PROBES = (8, 32, 128)
 _WARM_UP = 16  # queries, after which kernels are compiled and lists are open
+
+_TIMED = 256  # queries and draws
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,15 @@ class ReportSettings:
     words: int = 64
     draws: int = 256
     seed: int = 1
+
+    def at_most(self, number: int) -> ReportSettings:
+        """Return the same settings with so many queries and draws, and two words, at most."""
+        fewer = min(self.queries, number), min(self.words, 2), min(self.draws, number)
+        return ReportSettings(self.epsilons, self.probes, *fewer, self.seed)
+
+    def searches(self, index: WordIndex) -> int:
+        """Return the number of searches by one engine at one epsilon."""
+        return 2 * self.queries + _words(index, self) * self.draws
 
 
 def report(
@@ -122,11 +133,19 @@ def _content(
     manifest = index.manifest
     lists = index.lists
     tasks = [(epsilon, *engine) for epsilon in settings.epsilons for engine in engines]
+    steps = Steps(2, bar=progress)
+    exact = engines[0][1]
     with limited():
-        measured = [
-            _row(index, settings, engines[0][1], *task)
-            for task in shown(tasks, len(tasks), "searching", "engines at an epsilon", bar=progress)
-        ]
+        with steps.step("timing a few searches"):
+            few = settings.at_most(_TIMED)
+            _row(index, few, exact, *tasks[0])  # compiles and loads
+            begun = time.perf_counter()
+            for task in tasks[: len(engines)]:
+                _row(index, few, exact, *task)
+            spent = (time.perf_counter() - begun) / few.searches(index)
+        steps.expect(spent * settings.searches(index) * len(settings.epsilons), "a few searches")
+        rows = (_row(index, settings, exact, *task) for task in tasks)
+        measured = list(steps.each(rows, len(tasks), "comparing engines", "engines at an epsilon"))
     count = len(engines)
     return {
         "schema_version": 1,

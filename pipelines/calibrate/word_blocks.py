@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import as_completed
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from quietcorpus.evaluation.calibration import Run, limited
 from quietcorpus.evaluation.simulation import Simulator
-from quietcorpus.evaluation.tallies import Block, BlockTask, DrawCounts
+from quietcorpus.evaluation.tallies import WORDS_A_BLOCK, Block, BlockTask, DrawCounts
 from quietcorpus.pipelines.engine.parallel import (
     Backend,
     processors,
@@ -17,12 +21,13 @@ from quietcorpus.pipelines.engine.parallel import (
     require_ray,
     threads,
 )
-from quietcorpus.pipelines.terminal.progress import shown
+
+_TIMED_DRAWS = 32
 
 
 @contextlib.contextmanager
-def runner(backend: Backend, workers: int | None, *, progress: bool) -> Iterator[Run]:
-    """Yield a function that runs blocks, with progress; raises InputError if Ray is missing.
+def runner(backend: Backend, workers: int | None) -> Iterator[Run]:
+    """Yield a function that runs blocks; raises InputError if Ray is missing.
 
     Args:
         backend: `local` for threads, or `ray` for the cluster that RAY_ADDRESS names, else for one
@@ -30,18 +35,37 @@ def runner(backend: Backend, workers: int | None, *, progress: bool) -> Iterator
             this version of quietcorpus.
         workers: the number of threads, or of processes of a cluster started here; None for one per
             processor.
-        progress: whether to show a bar.
     """
     count = workers or processors()
-    run = _threads(count) if backend == "local" else _ray(count)
-    with run as tallies:
-        yield lambda task, blocks: shown(
-            tallies(task, blocks),
-            len(blocks),
-            "epsilon " + ", ".join(f"{epsilon:.4g}" for epsilon in task.epsilons),
-            "blocks of words",
-            bar=progress,
-        )
+    with _threads(count) if backend == "local" else _ray(count) as run:
+        yield run
+
+
+def told(run: Run, advance: Callable[[int], object]) -> Run:
+    """Return a function that runs blocks likewise, and tells how many more words are measured."""
+
+    def telling(task: BlockTask, blocks: Sequence[Block]) -> Iterator[DrawCounts]:
+        for counts in run(task, blocks):
+            yield counts
+            advance(counts.unchanged.size)
+
+    return telling
+
+
+def timed(simulator: Simulator, epsilons: Sequence[float], words: npt.NDArray[np.int64]) -> float:
+    """Return the seconds that one thread takes for a draw of a word, the mean over epsilons.
+
+    Zero if there are none.
+    """
+    if not epsilons:
+        return 0.0
+    block = Block(0, words[:WORDS_A_BLOCK], np.random.SeedSequence(1))
+    task = BlockTask(simulator, tuple(epsilons), _TIMED_DRAWS, 1)
+    with limited():
+        task(block)  # compiles and loads
+        begun = time.perf_counter()
+        task(block)
+    return (time.perf_counter() - begun) / (len(epsilons) * len(block.words) * _TIMED_DRAWS)
 
 
 @contextlib.contextmanager

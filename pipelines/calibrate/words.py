@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from quietcorpus.evaluation.calibration import Measured, Run, choose_words, held_draws, measure
 from quietcorpus.evaluation.demands import Design
 from quietcorpus.evaluation.neighbours import euclidean_neighbours, hamming_neighbours
-from quietcorpus.evaluation.solver import Solution, solve
+from quietcorpus.evaluation.solver import TRIALS, Solution, solve
 from quietcorpus.evaluation.tallies import child
 from quietcorpus.indexes.engines import vector_search
 from quietcorpus.indexes.search import (
@@ -31,12 +31,13 @@ from quietcorpus.indexes.search import (
 from quietcorpus.indexes.vocabulary import Words
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.pipelines.calibrate import words_plot, words_report
-from quietcorpus.pipelines.calibrate.word_blocks import runner
+from quietcorpus.pipelines.calibrate.word_blocks import runner, timed, told
 from quietcorpus.pipelines.calibrate.words_report import WordSettings
-from quietcorpus.pipelines.engine.parallel import Backend
+from quietcorpus.pipelines.engine.parallel import Backend, processors
 from quietcorpus.pipelines.kinds.word_meaning import simulator
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage.output import Output
+from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.installed import require_installed
 from quietcorpus.transforms.privatizers.words import WordMechanism
@@ -64,7 +65,8 @@ def calibrate(
             `calibration.json`, `calibration.parquet` (a row for each epsilon and word),
             `calibration.png` and `calibration.svg`; they do not depend on `backend` and `workers`.
         settings: the mechanism, the epsilons and the demands.
-        backend, workers, progress: see `quietcorpus.pipelines.calibrate.word_blocks.runner`.
+        backend, workers: see `quietcorpus.pipelines.calibrate.word_blocks.runner`.
+        progress: whether to show a bar.
 
     Returns:
         The content of `calibration.json`.
@@ -76,46 +78,63 @@ def calibrate(
     Output(output).require_writable()
     with Output(output).folder(last=RESULT) as folder:
         try:
-            with runner(backend, workers, progress=progress) as run:
-                measured, solution = _measured(index, settings, run)
+            steps = Steps(3 + bool(settings.demands), bar=progress)
+            with runner(backend, workers) as run:
+                measured, solution = _measured(index, settings, run, steps, workers or processors())
         except ValueError as error:  # from the pure layers, about numbers alone
             raise InputError(f"calibrate: {error}") from None
-        content = words_report.content(
-            index.manifest, settings, measured, _neighbours(index, settings, measured), solution
-        )
-        sink = io.BytesIO()
-        pq.write_table(words_report.rows(measured, index.vocabulary.terms), sink)
-        files = {ROWS: sink.getvalue(), **words_plot.pictures(content)}
-        files[RESULT] = (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
-        for name, made in files.items():
-            storage.write_bytes(f"{folder}/{name}", made)
+        with steps.step("looking at neighbours, and writing"):
+            content = words_report.content(
+                index.manifest, settings, measured, _neighbours(index, settings, measured), solution
+            )
+            sink = io.BytesIO()
+            pq.write_table(words_report.rows(measured, index.vocabulary.terms), sink)
+            files = {ROWS: sink.getvalue(), **words_plot.pictures(content)}
+            files[RESULT] = (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
+            for name, made in files.items():
+                storage.write_bytes(f"{folder}/{name}", made)
     return content
 
 
 def _measured(
-    index: WordIndex, settings: WordSettings, run: Run
+    index: WordIndex, settings: WordSettings, run: Run, steps: Steps, processes: int
 ) -> tuple[Measured, Solution | None]:
     simulated = simulator(settings.mechanism, index, _search(index, settings))
     seed = np.random.SeedSequence(settings.seed)
     size, weights = simulated.size, settings.weights
-    solution = None
-    if settings.demands:  # first, since bad demands fail at once
-        checked = Design(
-            _VALIDATED_WORDS if weights is not None else min(_VALIDATED_WORDS, size),
-            settings.draws,
-            settings.eta,
-            weights,
-        )
-        solution = solve(
-            simulated, settings.demands, checked, settings.confidence, child(seed, 2), run
-        )
     count = settings.words
     if weights is None and count is not None:
         count = min(count, size)
     words = choose_words(size, count, child(seed, 0), weights)
     epsilons = [float(epsilon) for epsilon in settings.epsilons]
+    checked = Design(
+        _VALIDATED_WORDS if weights is not None else min(_VALIDATED_WORDS, size),
+        settings.draws,
+        settings.eta,
+        weights,
+    )
+    of_search = TRIALS * (checked.words or size) if settings.demands else 0
+    of_grid = len(words) * len(epsilons)
+    with steps.step("timing a few draws"):
+        a_draw = timed(simulated, epsilons, words)
+    steps.expect(a_draw * settings.draws * (of_search + of_grid) / processes, "a few draws")
+    solution = None
+    if settings.demands:  # first, since bad demands fail at once
+        with steps.step("searching for an epsilon", of_search, "words") as display:
+            solution = solve(
+                simulated,
+                settings.demands,
+                checked,
+                settings.confidence,
+                child(seed, 2),
+                told(run, display.advance),
+            )
     held = held_draws(settings.draws, settings.eta)
-    measured = measure(simulated, words, epsilons, settings.draws, held, child(seed, 1), run)
+    with steps.step("measuring words at every epsilon", of_grid, "words") as display:
+        telling = told(run, display.advance)
+        measured = measure(
+            simulated, words, epsilons, settings.draws, held, child(seed, 1), telling
+        )
     return measured, solution
 
 

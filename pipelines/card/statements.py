@@ -80,7 +80,7 @@ def statement(total: Guarantee, artefacts: Sequence[Artefact] = (), *, counted: 
 def _precision_statement(total: LimitedPrecision) -> str:
     delta = f", up to a chance of {ceiling(total.delta)}" if total.delta else ""
     return (
-        f"Two versions of a document ({_changes(total.precision)}) make any outcome of this "
+        f"Two versions of a document ({changes(total.precision)}) make any outcome of this "
         f"release equally likely within a factor of exp({ceiling(total.epsilon)}){delta}, "
         "whatever a reader knows already but the key."
     )
@@ -129,7 +129,8 @@ def _user_statement(total: UserPrivacy, *, counted: bool) -> str:
     )
 
 
-def _changes(precision: int) -> str:
+def changes(precision: int) -> str:
+    """Say how far apart two versions of a document are, in words."""
     replaced = f" or {precision // 2} replaced" if precision > 1 else ""
     words = "word" if precision == 1 else "words"
     return f"at most {precision} {words} added or removed{replaced}"

@@ -20,16 +20,22 @@ from quietcorpus.pipelines.spec.errors import first_line
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.pipelines.storage.places import absolute
+from quietcorpus.pipelines.terminal.progress import Display
 from quietcorpus.transforms.errors import InputError, blamed, client_errors
 
 
-def verify(path: str) -> Card:
-    """Check that a release is as its card says, and return the card; raises InputError if not."""
+def verify(path: str, *, progress: bool = False) -> Card:
+    """Check that a release is as its card says, and return the card; raises InputError if not.
+
+    With `progress`, a bar is shown.
+    """
     output = absolute(path)
     card = read_card(output)
-    for file in card.files:
-        content = read_listed(output, file)
-        _check_format(f"{output}/{file.path}", file.path, file.rows, content, card)
+    with Display("checking files", len(card.files), "files", bar=progress) as display:
+        for file in card.files:
+            content = read_listed(output, file)
+            _check_format(f"{output}/{file.path}", file.path, file.rows, content, card)
+            display.advance()
     _check_sum(output, card)
     _check_completeness(output, card)
     _check_readme(f"{output}/{layout.README}", card)

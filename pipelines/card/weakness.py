@@ -19,6 +19,7 @@ from quietcorpus.mechanisms.guarantees import (
     ceiling,
 )
 from quietcorpus.pipelines.card.model import Artefact, Meaning
+from quietcorpus.pipelines.card.odds import factor
 from quietcorpus.pipelines.card.parameters import EXACT
 from quietcorpus.pipelines.environment.keys import is_weak
 
@@ -31,7 +32,6 @@ LEAST_WORDS = Fraction(1, 2)
 _BY_CHANCE = Fraction(1, 370)
 """Twice the share of texts that reach three standard deviations of the noise by chance."""
 _REPLACED = 2  # in L1: a replaced word is one removed and one added
-_LONG = 14  # from this epsilon on, odds are stated as a power of ten
 _WORTH = "the vectors' worth, of which no guarantee speaks: "
 
 
@@ -89,16 +89,9 @@ def _of_epsilon(whose: str, name: str, epsilon: Fraction) -> list[Weakness]:
         return []
     said = (
         f"{whose} against a reader who knows everything else: {name}, {ceiling(epsilon)}, is above "
-        f"{MOST_EPSILON}, so that even odds may become {_odds(epsilon)} to 1"
+        f"{MOST_EPSILON}, so that even odds may become {factor(epsilon)} to 1"
     )
     return [Weakness(said, "lower the mechanism's epsilons")]
-
-
-def _odds(epsilon: Fraction) -> str:
-    """Return the exponential of `epsilon` as text, rounded up."""
-    if epsilon < _LONG:
-        return f"{math.ceil(math.exp(epsilon) / 1000) * 1000:,}"
-    return f"10^{math.ceil(float(epsilon) / math.log(10))}"
 
 
 def _of_delta(what: str, delta: Fraction, key: str) -> list[Weakness]:

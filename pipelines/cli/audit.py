@@ -9,6 +9,7 @@ import click
 
 import quietcorpus as qc
 from quietcorpus.pipelines.cli.command import command
+from quietcorpus.pipelines.cli.options import quiet_option
 
 
 @command(
@@ -32,6 +33,7 @@ from quietcorpus.pipelines.cli.command import command
     type=click.FloatRange(0, 1, True, True),
     help="The probability that correct mechanisms pass all audits together.",
 )
+@quiet_option
 def audit(spec: str, **given: Any) -> Iterator[str]:
     """Test the mechanisms of SPEC against their stated guarantees.
 

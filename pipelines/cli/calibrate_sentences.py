@@ -9,7 +9,7 @@ import click
 
 import quietcorpus as qc
 from quietcorpus.pipelines.cli.command import command
-from quietcorpus.pipelines.cli.options import Numbers, seed_option, text_option
+from quietcorpus.pipelines.cli.options import Numbers, quiet_option, seed_option, text_option
 
 
 @command("sentence-embeddings", short_help="Find the best utility, on public text.")
@@ -33,6 +33,7 @@ from quietcorpus.pipelines.cli.options import Numbers, seed_option, text_option
     help="The number of documents to use.",
 )
 @seed_option("the choice of documents")
+@quiet_option
 def calibrate_sentences(candidates: str, source: str, **given: Any) -> Iterator[str]:
     """Compare the utilities of CANDIDATES on the public documents at SOURCE.
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -32,7 +34,7 @@ def command(
         group: the group that it belongs to, if any.
         note: the end of a failure's message, until the first line; see also `on_failure`.
         log_level: the level of the log, unless the command has an option for it, as it may have for
-            the format.
+            the format. Of `quiet_option` it makes the argument `progress`: whether to show a bar.
         settings: those of `click.command`.
     """
 
@@ -42,7 +44,10 @@ def command(
             context = click.get_current_context()
             context.meta[_NOTE] = note
             level, form = given.pop("log_level", log_level), given.pop("log_format", "text")
-            configure_logging(level, form)
+            quiet = given.pop("quiet", None)
+            configure_logging(level, form, progress=not quiet)
+            if quiet is not None:
+                given["progress"] = not quiet and _shows_bars()
             lines = _in_options(work(**given), context.command.params)
             step = functools.partial(next, lines, None)
             while (line := guarded(step, lambda: context.meta[_NOTE])) is not None:
@@ -57,6 +62,11 @@ def command(
 def on_failure(note: str) -> None:
     """Replace the note that ends a failure's message."""
     click.get_current_context().meta[_NOTE] = note
+
+
+def _shows_bars() -> bool:
+    """Return whether standard error is a terminal that is not zero columns wide, as some are."""
+    return sys.stderr.isatty() and os.get_terminal_size(sys.stderr.fileno()).columns > 0
 
 
 def _in_options(lines: Iterator[str], parameters: Sequence[click.Parameter]) -> Iterator[str]:

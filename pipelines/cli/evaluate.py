@@ -97,7 +97,8 @@ def lines(content: dict[str, Any]) -> Iterator[str]:
             title = content["measures"][figure["measure"]]["title"]
             line = " ".join(filter(None, (title, figure["group"])))
             attack = content["measures"][figure["measure"]]["part"] == "attack"
-            shown = first_draw(figure) if attack else figure
+            alone = figure["low"] is None and figure["first"]["low"] is not None
+            shown = first_draw(figure) if attack or alone else figure
             whole.setdefault(line, []).append(f"{figure['subject']} {_told(shown)}")
     for line, parts in whole.items():
         yield f"  {line}: {', '.join(parts)}"
@@ -105,12 +106,19 @@ def lines(content: dict[str, Any]) -> Iterator[str]:
         verdicts = Counter(one["verdict"] for one in content["audits"]["audits"])
         said = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
         yield f"audits    {said}"
+    yield from (f"odds      {sentence}" for sentence in content["odds"])
     above, rest = (content["verdict"][key] for key in ("above", "rest"))
     if above or rest:
         yield f"attacks   {len(above)} of {len(above) + len(rest)} find more than in noise"
     for mark, sentences in (("!", above), ("-", rest)):
         for sentence in sentences:
             yield f"  {mark} {sentence}"
+
+    if content["recommendations"]:
+        yield "to do     the most harmful first"
+    for number, one in enumerate(content["recommendations"], 1):
+        yield f"  {number}. {one['advice']}"
+        yield f"     {one['found']}"
 
 
 def _told(figure: Mapping[str, Any]) -> str:

@@ -8,9 +8,9 @@ from typing import Any
 from quietcorpus.pipelines.card.parameters import total_cost
 from quietcorpus.pipelines.release.dry_run import DryRun
 from quietcorpus.pipelines.release.sample import Sample, Unsampled
+from quietcorpus.pipelines.terminal.duration import duration
 
 _SOME = 1_000  # documents, of a corpus that does not state how many it has
-_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 _SIZES = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "bytes"))
 
 
@@ -59,15 +59,9 @@ def _time(sample: Sample | Unsampled, documents: int | None) -> str:
     of = "" if documents is not None else f" for {_SOME:,} documents"
     about = "about" if sample.exact else "at most about"
     return (
-        f"{about} {_in_units(seconds)} in one process on this machine, and about {_in_bytes(size)}"
+        f"{about} {duration(seconds)} in one process on this machine, and about {_in_bytes(size)}"
         f"{of}, by a sample of generated documents of {_in_bytes(sample.document_bytes)}"
     )
-
-
-def _in_units(seconds: float) -> str:
-    size, unit = next((one for one in _UNITS if seconds >= one[0]), _UNITS[-1])
-    count = max(1, round(seconds / size))
-    return f"{count:,} {unit}{'s' if count > 1 else ''}"
 
 
 def _in_bytes(size: float) -> str:

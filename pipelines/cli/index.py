@@ -57,6 +57,7 @@ def index() -> None:
     help="Add inverted lists, for releases by the approximate engine faiss-ivf.",
 )
 @seed_option("the codes' and the lists' training")
+@quiet_option
 def build(source: str, output: str, **given: Any) -> Iterator[str]:
     """Make a word index from the vectors at SOURCE.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -31,12 +30,10 @@ new_place_option = click.option(
 
 quiet_option = click.option(
     "--quiet",
-    "progress",
     is_flag=True,
-    callback=lambda context, parameter, quiet: not quiet and sys.stderr.isatty(),
-    help="Write plain log lines in place of a progress bar.",
+    help="Show no progress: no bar, and where there is no terminal, no lines of the log.",
 )
-"""The option of commands that show progress: a bar, unless this or another output forbids it."""
+"""The option of commands that show progress; `command` makes an argument `progress` of it."""
 
 text_option = click.option(
     "--text", default="text", show_default=True, help="The column of the text."

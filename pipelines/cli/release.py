@@ -133,7 +133,7 @@ def _foreseen(spec: str, given: Mapping[str, Any]) -> Iterator[str]:
 
     if given["summary"] is not None:
         raise InputError("summary: a dry run writes none; drop it")
-    asked = ("workers", "beam_options", "if_exists", "strict")
+    asked = ("workers", "beam_options", "if_exists", "strict", "progress")
     found = qc.dry_run(spec, **{name: given[name] for name in asked})
     yield from lines(found)
     if found.ledger and found.ledger["refused"]:
@@ -164,13 +164,14 @@ def release_claim(output: str, reason: str) -> Iterator[str]:
 @command(short_help="Check a release against its card.")
 @click.argument("path")
 @click.option("--ledger", "place", help="A ledger that must count the release, as the card states.")
-def verify(path: str, place: str | None) -> Iterator[str]:
+@quiet_option
+def verify(path: str, place: str | None, progress: bool) -> Iterator[str]:
     """Check the release at PATH (a folder or an object-store URI).
 
     Every file's digest, row count and columns are compared with release.json, and release.json with
     its schema. Files that it does not list are refused. The exit code is 0 if everything matches.
     """
-    card = qc.verify(path, ledger=place)
+    card = qc.verify(path, ledger=place, progress=progress)
     yield f"verified  {path}: {len(card.files)} files are as release.json says"
     yield from _lines(card)
 

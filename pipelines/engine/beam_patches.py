@@ -20,7 +20,7 @@ from apache_beam.runners.portability.fn_api_runner import fn_runner, worker_hand
 from apache_beam.runners.portability.portable_runner import JobServiceHandle
 from apache_beam.runners.worker import worker_pool_main
 
-from quietcorpus.pipelines.terminal.progress import Observer
+from quietcorpus.pipelines.terminal.observer import Observer
 from quietcorpus.transforms.metrics import NAMESPACE
 from quietcorpus.transforms.temporary import Temporary
 

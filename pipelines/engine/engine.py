@@ -31,7 +31,7 @@ from quietcorpus.pipelines.engine.beam_patches import on_loopback, progress_repo
 from quietcorpus.pipelines.engine.heartbeat import Sight, attended
 from quietcorpus.pipelines.engine.interruption import interruptible
 from quietcorpus.pipelines.environment.credentials import refuse_in_options
-from quietcorpus.pipelines.terminal.progress import Observer
+from quietcorpus.pipelines.terminal.observer import Observer
 from quietcorpus.transforms.errors import (
     InputError,
     NoisyOutcome,
@@ -144,6 +144,7 @@ class Engine:
                         written,
                         self._worker_timeout,
                         seen,
+                        observer.steps.next("the job runs"),
                     ),
                 ):
                     state = result.wait_until_finish()
@@ -173,7 +174,7 @@ class Engine:
             progress_request_frequency=_POLL_SECONDS,
         )
         with (
-            observer,
+            observer.shown(),
             interruptible(),
             progress_reported(observer),
             watched(observer.add),

@@ -13,11 +13,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Protocol
 
+from quietcorpus.pipelines.terminal.duration import duration
+from quietcorpus.pipelines.terminal.logs import PROGRESS
 from quietcorpus.transforms.errors import Unavailable
 
 _BEAT_SECONDS = 30.0
 _LOOK_SECONDS = 5.0  # Flink is asked twice each time
-_LOGGER = logging.getLogger("quietcorpus.progress")
+_LOGGER = logging.getLogger(PROGRESS)
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ def attended(
     written: Callable[[], str],
     patience: float,
     on_sight: Callable[[Sight], None] = lambda _: None,
+    title: str = "the job runs",
 ) -> Iterator[None]:
     """Log the state of a job every half minute, and cancel a job that nobody works on.
 
@@ -65,11 +68,12 @@ def attended(
         written: says what is written so far; empty if there is nothing to say.
         patience: seconds without any worker, after which Unavailable is raised.
         on_sight: is told what was seen at each look.
+        title: begins each line, and says that the job runs.
     """
     ended, given_up = threading.Event(), threading.Event()
 
     def attend() -> None:
-        told = worked = time.monotonic()
+        begun = told = worked = time.monotonic()
         while not ended.wait(_LOOK_SECONDS):
             sight = cluster.look() if cluster else None
             now = time.monotonic()
@@ -85,7 +89,8 @@ def attended(
             if now - told >= _BEAT_SECONDS:
                 told = now
                 with suppress(Exception):  # a store that fails now will be asked again
-                    _LOGGER.info("%s", "; ".join(filter(None, (*_said(cluster, sight), written()))))
+                    said = f"{title} for {duration(now - begun)}", *_said(cluster, sight), written()
+                    _LOGGER.info("%s", "; ".join(filter(None, said)))
 
     thread = threading.Thread(target=attend, name="heartbeat", daemon=True)
     thread.start()
@@ -105,7 +110,6 @@ def attended(
 
 
 def _said(cluster: Cluster | None, sight: Sight | None) -> Iterator[str]:
-    yield "the job runs"
     if cluster is not None and sight is not None:
         yield sight.step
         yield f"{sight.live} {cluster.workers}" + (f", {sight.lost} lost" if sight.lost else "")

@@ -37,6 +37,7 @@ from quietcorpus.pipelines.evaluate.study import (
     Views,
     attacks,
     attacks_beside_noise,
+    by_words,
     cross_validated,
     refuse_unknown,
 )
@@ -83,7 +84,8 @@ class BagOfWordsStudy(Study):
             f"Topics are those of latent Dirichlet allocation ({TOPICS} topics, {SWEEPS} sweeps); "
             f"where a release has more than {_FITTED_TOKENS:,} tokens, it sees as many documents, "
             "at random, as hold so many.",
-            "The classifier is tested on documents as released, by five folds. The attacker of "
+            f"The classifier, on {DIMENSIONS} dimensions of latent semantic analysis, is tested on "
+            "documents as released, by five folds; the one by words on originals. The attacker of "
             "linkage knows the map and the noise's law.",
             "Fresh draws take the vocabulary as it was released.",
         ]
@@ -110,7 +112,9 @@ class BagOfWordsStudy(Study):
         yield from self._topics(floor, "floor", number)
         yield from self._structure(originals, "original", number)
         yield from self._fully_private(generator)
-        yield from cross_validated(self._sample.labels, originals, "original", number, DIMENSIONS)
+        labels = self._sample.labels
+        yield from cross_validated(labels, originals, "original", number, DIMENSIONS)
+        yield from by_words(labels, originals, originals, "original", number)
         views = Views(originals, originals, {"": bag_cosines(originals, originals)})
         yield from attacks(self._sample, views, "original", generator)
 
@@ -124,6 +128,7 @@ class BagOfWordsStudy(Study):
         yield from self._structure(released, "release", number)
         yield from cross_validated(draw.labels, released, "release", number, DIMENSIONS)
         if draw.placed:
+            yield from by_words(draw.labels, released, self._originals, "release", number)
             views = self._views(draw, released)
             yield from attacks_beside_noise(self._sample, views, generator)
 

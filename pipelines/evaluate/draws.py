@@ -67,6 +67,19 @@ def released(output: str, card: Card, columns: Columns, sample: Sample, seed: in
     return Draw(rows, False, _strings(rows, columns.label))
 
 
+def alone(output: str, card: Card) -> dict[str, float]:
+    """Return, by kept column but the ids, the share of rows with a value that no other row has."""
+    names = [name for name in card.columns if name != "id"]
+    if not names:
+        return {}
+    rows = pa.concat_tables([table.select(names) for table in _tables(output, card)])
+    shares = {}
+    for name in names:
+        counts = pc.value_counts(rows[name].combine_chunks()).field("counts")
+        shares[name] = pc.sum(pc.equal(counts, 1)).as_py() / max(1, len(rows))
+    return shares
+
+
 def _strings(rows: pa.Table, name: str | None) -> Strings | None:
     if name is None or name not in rows.column_names:
         return None

@@ -14,16 +14,21 @@ from typing import Any
 from quietcorpus.evaluation import results
 from quietcorpus.evaluation.report import render
 from quietcorpus.evaluation.results import MeasuredDraw, Setting
-from quietcorpus.evaluation.verdict import verdict
+from quietcorpus.evaluation.verdict import Figure, verdict
 from quietcorpus.pipelines.audit.audit import audit
+from quietcorpus.pipelines.card.odds import in_words
 from quietcorpus.pipelines.card.parameters import total_cost
+from quietcorpus.pipelines.card.weakness import of_guarantee, of_words
 from quietcorpus.pipelines.environment.version import environment_digest, software
 from quietcorpus.pipelines.evaluate import sweep
 from quietcorpus.pipelines.evaluate.comparison import Comparison
+from quietcorpus.pipelines.evaluate.draws import alone
+from quietcorpus.pipelines.evaluate.recommendations import Findings, recommendations
 from quietcorpus.pipelines.evaluate.study import LEAST_OF_CLASS, labelled
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import places
 from quietcorpus.pipelines.storage.places import inside
+from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.installed import require_installed
 from quietcorpus.transforms.reading.sources import plan
@@ -99,7 +104,9 @@ def evaluate(comparison: Comparison, output: str, effort: Effort) -> dict[str, A
         raise InputError(f"output: {output} lies in the release; name a place of its own")
     if comparison.spec is None and effort.settings:
         raise InputError("spec: missing; a sweep makes draws of what the spec describes")
-    comparison.check(effort.settings)
+    steps = Steps(3 + (effort.audit and comparison.spec is not None), bar=effort.progress)
+    with steps.step("reading the release and the corpus"):
+        comparison.check(effort.settings)
     tasks = _tasks(comparison, effort)
     if places.is_local(output):
         try:
@@ -111,11 +118,19 @@ def evaluate(comparison: Comparison, output: str, effort: Effort) -> dict[str, A
     storage.probe("output", output)
     _refuse_another(output, comparison.digest)
     done = sweep.Done(f"{output}/{DRAWS}", _identity(comparison))
-    measured = sweep.run(comparison, tasks, done, effort.workers, progress=effort.progress)
+    measured = sweep.run(comparison, tasks, done, effort.workers, steps)
     _refuse_strangers(measured, len(comparison.sample))
     order = {task: number for number, task in enumerate(tasks)}
     measured.sort(key=lambda one: order[one.setting, one.draw])
-    content = _content(comparison, measured, _audited(comparison) if effort.audit else None)
+    audits = _audited(comparison, steps) if effort.audit else None
+    with steps.step("writing the report"):
+        content = _content(comparison, measured, audits)
+        _write(content, measured, output)
+    return content
+
+
+def _write(content: dict[str, Any], measured: Sequence[MeasuredDraw], output: str) -> None:
+    """Write the report, its content and all observations."""
     files = {
         ROWS: results.table(measured),
         CONTENT: (json.dumps(content, indent=2, allow_nan=False) + "\n").encode(),
@@ -123,7 +138,6 @@ def evaluate(comparison: Comparison, output: str, effort: Effort) -> dict[str, A
     }
     for name, data in files.items():
         storage.write_whole(f"{output}/{name}", data)
-    return content
 
 
 def _refuse_another(output: str, digest: str) -> None:
@@ -211,10 +225,35 @@ def _content(
         "measures": results.described(one["measure"] for one in found),
         "figures": found,
         "verdict": verdict(found),
+        "odds": in_words(
+            card.guarantee.parameters.guarantee, card.meaning, counted=card.counts is not None
+        ),
+        "recommendations": recommendations(_findings(comparison, found, audits)),
         "audits": audits,
         "notes": [*comparison.study.notes, *_notes(comparison)],
         "software": software(),
     }
+
+
+def _findings(
+    comparison: Comparison, figures: Sequence[Figure], audits: dict[str, Any] | None
+) -> Findings:
+    """Return what rules look at."""
+    card = comparison.card
+    total = card.guarantee.parameters.guarantee
+    weaknesses = of_guarantee(total, card.artefacts)
+    if card.meaning is not None:
+        weaknesses += of_words(card.meaning)
+    return Findings(
+        kind=card.mechanism.kind,
+        mechanism=card.mechanism.model_dump(mode="json"),
+        figures=figures,
+        weaknesses=weaknesses,
+        failed=[one["name"] for one in (audits or {"audits": []})["audits"] if not one["passed"]],
+        id_column=card.id_column,
+        alone=alone(comparison.release, card),
+        reconstructed=card.reconstruction is not None,
+    )
 
 
 def _notes(comparison: Comparison) -> list[str]:
@@ -248,9 +287,9 @@ def _notes(comparison: Comparison) -> list[str]:
     return notes
 
 
-def _audited(comparison: Comparison) -> dict[str, Any] | None:
+def _audited(comparison: Comparison, steps: Steps) -> dict[str, Any] | None:
     """Audit the spec; None if there is none."""
     if comparison.spec is None:
         return None
-    found = audit(comparison.described)
+    found = audit(comparison.described, steps=steps)
     return {key: found[key] for key in ("confidence", "passed", "audits")}

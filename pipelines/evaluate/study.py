@@ -12,8 +12,19 @@ import numpy.typing as npt
 from quietcorpus.evaluation.attacks.authorship import attributed, prolific
 from quietcorpus.evaluation.attacks.linkage import Score, linked
 from quietcorpus.evaluation.attacks.membership import membership
-from quietcorpus.evaluation.classification import Scores, out_of_fold, posteriors, scores
-from quietcorpus.evaluation.results import Observation, membership_found, share_found
+from quietcorpus.evaluation.classification import (
+    Scores,
+    learnt_by_words,
+    out_of_fold,
+    posteriors,
+    scores,
+)
+from quietcorpus.evaluation.results import (
+    Observation,
+    classified_by_words,
+    membership_found,
+    share_found,
+)
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.evaluate.corpus import Columns, Sample, Strings
 from quietcorpus.pipelines.evaluate.draws import Draw
@@ -215,6 +226,25 @@ def cross_validated(
         inside = members[rows]
         if inside.sum() >= _LEAST_OF_GROUP:
             yield Observation("f1", subject, scores(classes[inside], predicted[inside]).f1, group)
+
+
+def by_words(
+    labels: Strings | None, known: Any, tested: Any, subject: str, number: int
+) -> Iterator[Observation]:
+    """Yield the scores of a classifier by words, on documents that it did not learn from.
+
+    Args:
+        labels: the documents' labels, (n,); nothing is yielded without any.
+        known: counts (n, V) of the documents as they are learnt from.
+        tested: counts (n, V) of the same documents as they are.
+        subject: the subject of the observations.
+        number: the number of the draw, which seeds the folds.
+    """
+    if labels is None:
+        return
+    rows, classes = labelled(labels)
+    predicted = learnt_by_words(known[rows], tested[rows], classes, FOLDS, number)
+    yield from classified_by_words(subject, classes, predicted)
 
 
 def classified(scores: Scores, subject: str, group: str = "") -> Iterator[Observation]:

@@ -14,7 +14,7 @@ from quietcorpus.evaluation.results import MeasuredDraw, Observation, Setting
 from quietcorpus.pipelines.engine.parallel import ray_session
 from quietcorpus.pipelines.evaluate.comparison import Comparison
 from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.terminal.progress import shown
+from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.installed import require_installed
 
@@ -88,7 +88,7 @@ def _observation(**kept: Any) -> Observation:
 
 
 def run(
-    comparison: Comparison, tasks: Sequence[Task], done: Done, workers: int, *, progress: bool
+    comparison: Comparison, tasks: Sequence[Task], done: Done, workers: int, steps: Steps
 ) -> list[MeasuredDraw]:
     """Return the results of all tasks; measure and store those that are missing."""
     found = [(task, done.find(task)) for task in tasks]
@@ -96,9 +96,11 @@ def run(
     left = [task for task, one in found if one is None]
     count = min(workers, len(left))
     results = _here(comparison, left) if count < 2 else _by_ray(comparison, left, count)
-    for one in shown(results, len(left), "evaluation", "draws", bar=progress):
-        done.keep(one)
-        measured.append(one)
+    with steps.step("measuring draws", len(tasks), "draws", done=len(measured)) as display:
+        for one in results:
+            done.keep(one)
+            measured.append(one)
+            display.advance()
     return measured
 
 

@@ -31,6 +31,7 @@ from quietcorpus.pipelines.evaluate.study import (
     Views,
     attacks,
     attacks_beside_noise,
+    by_words,
     classified,
     labelled,
     refuse_unknown,
@@ -69,7 +70,7 @@ class WordsStudy(Study):
             "words are by their places in the index (files of vectors commonly begin with the most "
             f"frequent ones), and simulates the mechanism twice with {_DRAWS:,} draws.",
             "The classifier learns from the released texts of two thirds of the documents, and is "
-            "tested on the others as they are.",
+            "tested on the others as they are; the one by words, by five folds, on all of them.",
         ]
         if not self._has_vectors:
             self.notes.append(
@@ -87,7 +88,9 @@ class WordsStudy(Study):
     def references(self, number: int) -> Iterator[Observation]:
         """Yield the measures of the original text, as it is."""
         generator = np.random.default_rng([number, 1])
-        yield from self._classified(self._originals, "original", number)
+        originals = self._originals
+        yield from self._classified(originals, "original", number)
+        yield from by_words(self._sample.labels, originals, originals, "original", number)
         yield from attacks(self._sample, self._views(self._before), "original", generator)
 
     def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
@@ -108,7 +111,9 @@ class WordsStudy(Study):
         if self._has_vectors:
             yield Observation("similarity", "release", self._similarity(after))
             yield Observation("similarity", "noise", self._similarity(dealt))
-        yield from self._classified(self._counted(after), "release", number)
+        counts = self._counted(after)
+        yield from self._classified(counts, "release", number)
+        yield from by_words(self._sample.labels, counts, self._originals, "release", number)
         guesses = self._guesses(draw.law or self._parameters)
         yield share_found("inversion-bayes", "floor", before == 0, "", documents[known])
         for subject, words in (("release", after), ("noise", dealt)):

@@ -115,6 +115,10 @@ class TrainedEmbeddingsKind(UserLevelKind):
         )
         self.corpus.write(pipeline, job, words, gathered, files)
 
+    @property
+    def steps_to_finish(self) -> int:
+        return 1
+
     def finish(self, job: Job, files: Sequence[Written]) -> Sequence[Written]:
         words = words_in(files, job.key())
         _refuse_large(len(words), self.corpus.spec.dimensions, NoisyOutcome)
@@ -129,7 +133,7 @@ class TrainedEmbeddingsKind(UserLevelKind):
             job.spec.checkpoints,
             job.spec.release,
             job.workers,
-            job.progress,
+            job.steps,
             self.computing,
         )
         state = course.run(shards, job.key)

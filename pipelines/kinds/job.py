@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 import apache_beam as beam
 
 from quietcorpus.pipelines.kinds.run_files import WriteRunFiles
 from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.privatizers.rows import Parameters
 from quietcorpus.transforms.reading.documents import Corpus, Plan, Split
 from quietcorpus.transforms.reading.identifiers import TAG, RefuseRepeated
@@ -28,7 +30,7 @@ class Job:
         key: fetches the release key in workers.
         staging: the folder for files that are not published yet.
         workers: the number of local processes that the launcher's own work may use.
-        progress: whether the launcher's own work shows a bar.
+        steps: the steps of the run, of which the launcher's own work may show some.
     """
 
     spec: Spec
@@ -37,7 +39,7 @@ class Job:
     key: KeySource
     staging: str
     workers: int = 1
-    progress: bool = False
+    steps: Steps = field(default_factory=partial(Steps, 0, bar=False))
 
     @property
     def corpus(self) -> Corpus:

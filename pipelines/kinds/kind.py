@@ -112,6 +112,11 @@ class Kind(Protocol):
         """
         return ()
 
+    @property
+    def steps_to_finish(self) -> int:
+        """Return the number of steps that `finish` shows by `job.steps`."""
+        return 0
+
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
         """Add the job to a pipeline."""
 

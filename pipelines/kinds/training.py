@@ -18,7 +18,7 @@ from quietcorpus.mechanisms.user_training import Sums, Training, TrainingState
 from quietcorpus.pipelines.environment.version import environment_digest
 from quietcorpus.pipelines.kinds.training_checkpoints import Checkpoint
 from quietcorpus.pipelines.kinds.training_workers import STAGE, sums_of
-from quietcorpus.pipelines.terminal.progress import Display
+from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.errors import InputError, NoisyOutcome
 from quietcorpus.transforms.shards import Written, staged_content
 from quietcorpus.transforms.users.training_shards import read_shards
@@ -43,7 +43,7 @@ class TrainingRun:
         checkpoints: the folder for checkpoints, if any.
         release: the release's id.
         workers: the number of processes that share the users.
-        progress: whether to show a bar.
+        steps: the steps of the run, of which the training is one.
         computing: the software and hardware that the updates' last digits depend on, besides the
             code.
     """
@@ -57,7 +57,7 @@ class TrainingRun:
     checkpoints: str | None
     release: str
     workers: int
-    progress: bool
+    steps: Steps
     computing: str
 
     def run(self, shards: Sequence[Written], source: KeySource) -> TrainingState:
@@ -116,8 +116,8 @@ class TrainingRun:
         due = time.monotonic()
         last = state
         spent = functools.partial(spent_by, self.schedule, self.before)
-        with Display(
-            "training", self.until, "steps", bar=self.progress, done=state.step, note=spent
+        with self.steps.step(
+            "training", self.until, "steps", done=state.step, note=spent
         ) as display:
             for last in self.training.run(state, self.until, sums, stream):
                 display.show(last.step)

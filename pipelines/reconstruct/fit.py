@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,8 +34,10 @@ from quietcorpus.pipelines.engine.parallel import processors
 from quietcorpus.pipelines.reconstruct.part import FilePart
 from quietcorpus.pipelines.reconstruct.workers import Workers
 from quietcorpus.pipelines.storage.files import write_whole
+from quietcorpus.pipelines.terminal.progress import Steps
 
 STARTS, PASSES = 4, 60
+STEPS_TO_FIT = 2
 _SAMPLE = 8192
 _LOGGER = logging.getLogger("quietcorpus.reconstruct")
 Counts = npt.NDArray[np.int32]
@@ -84,7 +86,15 @@ class SavedFactors:
         write_whole(str(self.path), content.getvalue())
 
 
-def fit(workers: Workers, prior: Prior, decay: float, seed: int, kept: SavedFactors) -> Fitted:
+def fit(
+    workers: Workers,
+    prior: Prior,
+    decay: float,
+    seed: int,
+    kept: SavedFactors,
+    steps: Steps | None = None,
+    note: Callable[[int], str] | None = None,
+) -> Fitted:
     """Fit the model to the documents of all workers, from where an earlier run left off.
 
     Args:
@@ -93,19 +103,26 @@ def fit(workers: Workers, prior: Prior, decay: float, seed: int, kept: SavedFact
         decay: the decay of the noise's law.
         seed: the seed of the first guesses.
         kept: the file that keeps the factors after every pass.
+        steps: the steps of a command, of which the fit is `STEPS_TO_FIT`; they are not shown by
+            default.
+        note: says more about the pass that is under way.
     """
-    fitted = kept.load(prior)
-    if fitted is None or not all(workers.each(partial(_knows, passes=fitted.passes))):
-        fitted = _first(workers, prior, decay, seed)
-        kept.save(fitted)
-    else:
-        _LOGGER.info("going on after %d of %d passes of an earlier run", fitted.passes, PASSES)
-    while fitted.passes < PASSES:
-        geometric = np.stack([factors.geometric_mean for factors in fitted.fits])
-        tokens = workers.total(_Pass(fitted.passes, geometric, fitted.prior, decay))
-        fits = tuple(updated(fitted.prior, own) for own in tokens)
-        fitted = Fitted(fitted.passes + 1, fitted.prior, fits)
-        kept.save(fitted)
+    steps = steps or Steps(STEPS_TO_FIT, bar=False)
+    with steps.step("looking for topics"):
+        fitted = kept.load(prior)
+        if fitted is None or not all(workers.each(partial(_knows, passes=fitted.passes))):
+            fitted = _first(workers, prior, decay, seed)
+            kept.save(fitted)
+        else:
+            _LOGGER.info("going on after %d of %d passes of an earlier run", fitted.passes, PASSES)
+    with steps.step("fitting topics", PASSES, "passes", done=fitted.passes, note=note) as display:
+        while fitted.passes < PASSES:
+            geometric = np.stack([factors.geometric_mean for factors in fitted.fits])
+            tokens = workers.total(_Pass(fitted.passes, geometric, fitted.prior, decay))
+            fits = tuple(updated(fitted.prior, own) for own in tokens)
+            fitted = Fitted(fitted.passes + 1, fitted.prior, fits)
+            kept.save(fitted)
+            display.show(fitted.passes)
     return fitted
 
 

@@ -23,7 +23,7 @@ from quietcorpus.pipelines.environment.version import (
     software,
 )
 from quietcorpus.pipelines.reconstruct.documents import documents
-from quietcorpus.pipelines.reconstruct.fit import PASSES, Fitted, SavedFactors, fit
+from quietcorpus.pipelines.reconstruct.fit import STEPS_TO_FIT, Fitted, SavedFactors, fit
 from quietcorpus.pipelines.reconstruct.noisy_release import NoisyRelease
 from quietcorpus.pipelines.reconstruct.part import FilePart
 from quietcorpus.pipelines.reconstruct.workers import Workers, workers
@@ -31,14 +31,12 @@ from quietcorpus.pipelines.storage import layout
 from quietcorpus.pipelines.storage.claims import Run
 from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.pipelines.storage.places import inside
-from quietcorpus.pipelines.terminal.progress import Display
+from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.artefacts.folders import scratch
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.shards import Written
 
 _KEPT = "factors.npz"
-_STEPS = PASSES + 3
-"""The steps for each document: its outer product, its first weights, all passes, and its draw."""
 
 
 def reconstruct(
@@ -66,28 +64,40 @@ def reconstruct(
     """
     place = Output(output)
     place.require_free()
-    source = NoisyRelease.open(path)
+    steps = Steps(2 + STEPS_TO_FIT + 1, bar=progress)
+    with steps.step("verifying the release"):
+        source = NoisyRelease.open(path)
     if inside(output, source.output):
         raise InputError(f"output: {output} lies in the release; name a place of its own")
     run = hashlib.sha256(f"{source.digest} {factors} {environment_digest()}".encode()).hexdigest()
     mine = partial(scratch, f"reconstruct-{run[:32]}")
+    seen = 0
+
+    def advance(documents: int) -> None:
+        nonlocal seen
+        seen += documents
+
+    def within(_: int) -> str:
+        return f"{seen % source.documents:,} of {source.documents:,} documents of this pass"
+
     with (
         place.staging(_run(source, factors, run)) as staged,
         _locked(mine(), path) as folder,
-        Display("reconstructing", source.documents * _STEPS, "steps", bar=progress) as display,
-        workers(backend, source, mine, display.advance) as crew,
+        workers(backend, source, mine, advance) as crew,
     ):
         prior, kept = _prior(source, crew, factors), SavedFactors(folder / _KEPT)
-        found = fit(crew, prior, source.decay, source.seed, kept)
+        found = fit(crew, prior, source.decay, source.seed, kept, steps, within)
         files = list(source.tables_of_terms(staged.staging))
-        for written in documents(crew, source, found, staged.staging, source.seed):
-            files.append(written)
-            display.advance(written.rows)
-        card = _card(source, files, staged.created, found)
-        text = readme.render(card)
-        digest = hashlib.sha256(text.encode()).hexdigest()
-        card = card.model_copy(update={"readme_sha256": digest})
-        staged.publish(files, {layout.README: text, layout.CARD: card.to_json()}, on_publishing)
+        with steps.step("drawing documents", source.documents, "documents") as display:
+            for written in documents(crew, source, found, staged.staging, source.seed):
+                files.append(written)
+                display.advance(written.rows)
+        with steps.step("publishing"):
+            card = _card(source, files, staged.created, found)
+            text = readme.render(card)
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            card = card.model_copy(update={"readme_sha256": digest})
+            staged.publish(files, {layout.README: text, layout.CARD: card.to_json()}, on_publishing)
         for _ in crew.each(FilePart.clear):
             pass
         shutil.rmtree(folder, ignore_errors=True)

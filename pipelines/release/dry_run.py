@@ -24,6 +24,7 @@ from quietcorpus.pipelines.release.identity import run as run_of
 from quietcorpus.pipelines.release.release import begun, heed_columns
 from quietcorpus.pipelines.release.sample import Sample, Unsampled, timed
 from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.reading.documents import Plan
 
 
@@ -68,18 +69,22 @@ def dry_run(
     *,
     existing_is_ok: bool = False,
     strict: bool = False,
+    progress: bool = False,
 ) -> DryRun:
     """Check a release and foresee it; raises InputError for what a release would refuse.
 
-    The refusal of the ledger is not raised: it is in the result, beside all the rest.
+    The refusal of the ledger is not raised: it is in the result, beside all the rest. With
+    `progress`, a bar is shown.
     """
+    steps = Steps(2, bar=progress)
     engine = Engine(beam_options, workers)
     needs.check(spec, writing=False)
     card = existing.standing(spec) if existing_is_ok else None
     if card is not None:
         return _of_card(spec, card)
     existing.refuse_existing(spec)
-    kind, planned, weaknesses = begun(spec, workers, strict=strict)
+    with steps.step("preparing"):
+        kind, planned, weaknesses = begun(spec, workers, strict=strict)
     with master_key(local=engine.local) as master:
         key = ReleaseKey.derive(master, spec.release, planned.corpus_digest(spec.corpus))
         identity = run_of(spec, planned, kind, key).identity
@@ -88,6 +93,8 @@ def dry_run(
             heed_columns(spec, kind, planned, strict=strict)
         total = kind.cost
         told = counts_are_told(kind, total)
+        with steps.step("timing a sample of generated documents"):
+            sample = _sampled(spec, kind, planned, engine, beam_options, told=told)
         return DryRun(
             output=spec.output,
             complete=False,
@@ -99,7 +106,7 @@ def dry_run(
             told=told,
             documents=planned.documents if told else None,
             noise=list(kind.expected_noise),
-            sample=_sampled(spec, kind, planned, engine, beam_options, told=told),
+            sample=sample,
         )
 
 

@@ -18,7 +18,7 @@ from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.pipelines.environment.version import quietcorpus_version
 from quietcorpus.pipelines.release.budget_facet import NAME, BudgetFacet
 from quietcorpus.pipelines.storage.places import is_local, root
-from quietcorpus.pipelines.terminal.progress import Numbers
+from quietcorpus.pipelines.terminal.observer import Numbers
 
 if TYPE_CHECKING:
     from openlineage.client import OpenLineageClient

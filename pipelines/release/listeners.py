@@ -17,7 +17,7 @@ from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.release import lineage, telemetry
 from quietcorpus.pipelines.release.summary import RunSummary
 from quietcorpus.pipelines.spec.spec import Spec
-from quietcorpus.pipelines.terminal.progress import Numbers
+from quietcorpus.pipelines.terminal.observer import Numbers
 from quietcorpus.transforms.errors import InputError, StageError
 from quietcorpus.transforms.outages import outage
 

@@ -24,7 +24,7 @@ from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.pipelines.storage.places import inside
 from quietcorpus.pipelines.terminal.failures import exit_code
 from quietcorpus.pipelines.terminal.logs import about
-from quietcorpus.pipelines.terminal.progress import Numbers
+from quietcorpus.pipelines.terminal.observer import Numbers
 from quietcorpus.transforms.errors import (
     CapReached,
     ClaimHeld,

@@ -37,7 +37,8 @@ from quietcorpus.pipelines.storage import layout, places
 from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.pipelines.storage.publishing import Staging
 from quietcorpus.pipelines.storage.staging import shards_written
-from quietcorpus.pipelines.terminal.progress import Numbers, Observer
+from quietcorpus.pipelines.terminal.observer import Numbers, Observer
+from quietcorpus.pipelines.terminal.progress import Display, Pace, Steps
 from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError
 from quietcorpus.transforms.parts import doubled
 from quietcorpus.transforms.reading.documents import Plan
@@ -64,18 +65,22 @@ def release(
     `strict`, InputError is also raised for what a run would else warn of before it begins.
     """
     existing.refuse_existing(spec)
-    kind, planned, weaknesses = begun(spec, engine.workers, strict=strict)
-    if spec.checkpoints:
-        storage.probe("checkpoints", spec.checkpoints)
-    if spec.rejects and places.is_local(spec.rejects.path):
-        storage.probe("rejects.path", spec.rejects.path)
-    foresee(spec, kind)
-    heed_columns(spec, kind, planned, strict=strict)
+    with Display("preparing", bar=progress):
+        kind, planned, weaknesses = begun(spec, engine.workers, strict=strict)
+        if spec.checkpoints:
+            storage.probe("checkpoints", spec.checkpoints)
+        if spec.rejects and places.is_local(spec.rejects.path):
+            storage.probe("rejects.path", spec.rejects.path)
+        foresee(spec, kind)
+        heed_columns(spec, kind, planned, strict=strict)
     with master_key(local=engine.local) as master:
         corpus = planned.corpus_digest(spec.corpus)
         key = ReleaseKey.derive(master, spec.release, corpus)
         run = run_of(spec, planned, kind, key)
         held = None if engine.dry else hold(spec, kind, key, run.identity)
+        compares = held is not None and kind.noise_decides and held.compares_first
+        passes = kind.passes if engine.local else 1
+        steps = Steps(compares + passes + kind.steps_to_finish + 1, bar=progress)
         shards = make_shards(planned.splits, key.stage("shards", 1))
         source = WorkerKey(spec.release, corpus, key.fingerprint)
 
@@ -84,30 +89,32 @@ def release(
                 on_progress(numbers)
 
         def job_in(staging: str) -> Job:
-            return Job(spec, planned, shards, source, staging, engine.workers, progress)
+            return Job(spec, planned, shards, source, staging, engine.workers, steps)
 
-        def observed(passes: int) -> Observer:
-            bar = progress and engine.local
-            return Observer(planned.documents, passes, bar=bar, on_progress=told)
+        def observed() -> Observer:
+            return Observer(planned.documents, steps, on_progress=told)
 
         def make(job: Job) -> None:
+            pace = Pace(len(shards))
+
             def written() -> str:
                 if not kind.has_documents:
                     return ""
                 done = shards_written(job.staging)
                 told({"shards": done})
-                return f"{done} of {len(shards)} shards are written"
+                said = f"{done} of {len(shards)} shards are written"
+                return ", ".join(filter(None, (said, pace.said(done))))
 
-            engine.run(lambda pipeline: kind.build(pipeline, job), observed(kind.passes), written)
+            engine.run(lambda pipeline: kind.build(pipeline, job), observed(), written)
 
         # A dry run claims nothing, since this very release may be under way; it ends in `run`.
         if engine.dry:
             make(job_in(f"{spec.output}.dry-run"))
         with Output(spec.output).staging(run, key) as place:
             job = job_in(place.staging)
-            if held and kind.noise_decides and held.compares_first:
+            if held and compares:
                 on_step("comparing ids")
-                held.compare(identify(job, key, lambda build: engine.run(build, observed(1))))
+                held.compare(identify(job, key, lambda build: engine.run(build, observed())))
             try:
                 on_step("releasing")
                 make(job)
@@ -204,20 +211,21 @@ def _publish(
     kind.check(tally)
     with interruptible():
         files = kind.finish(job, written)
-    _check_sealed([*written, *files])
-    shown = kind.shown(written, files)
-    created, counted = (held.created, held.on_the_card) if held else (place.created, None)
-    weak = [one.said for one in (*weaknesses, *shown)]
-    made = describe(spec, kind, files, tally, created, counted, weak)
-    text = readme.render(made)
-    made = made.model_copy(update={"readme_sha256": hashlib.sha256(text.encode()).hexdigest()})
-    check_unchanged(job)
-    if held:
-        held.commit(made, identifiers(job, tally, key) if job.identifiers else None)
-    # After the commit: these warnings reveal something of the noisy outcome.
-    _heed(shown, (), strict=False)
-    place.publish(files, {layout.README: text, layout.CARD: made.to_json()}, on_publishing)
-    return made
+    with job.steps.step("publishing"):
+        _check_sealed([*written, *files])
+        shown = kind.shown(written, files)
+        created, counted = (held.created, held.on_the_card) if held else (place.created, None)
+        weak = [one.said for one in (*weaknesses, *shown)]
+        made = describe(spec, kind, files, tally, created, counted, weak)
+        text = readme.render(made)
+        made = made.model_copy(update={"readme_sha256": hashlib.sha256(text.encode()).hexdigest()})
+        check_unchanged(job)
+        if held:
+            held.commit(made, identifiers(job, tally, key) if job.identifiers else None)
+        # After the commit: these warnings reveal something of the noisy outcome.
+        _heed(shown, (), strict=False)
+        place.publish(files, {layout.README: text, layout.CARD: made.to_json()}, on_publishing)
+        return made
 
 
 def _check_sealed(files: Sequence[Written]) -> None:

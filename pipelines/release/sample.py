@@ -25,7 +25,7 @@ from quietcorpus.pipelines.environment.keys import WorkerKey, master_key
 from quietcorpus.pipelines.kinds.job import Job
 from quietcorpus.pipelines.kinds.kind import Kind
 from quietcorpus.pipelines.spec.spec import Spec
-from quietcorpus.pipelines.terminal.progress import Observer
+from quietcorpus.pipelines.terminal.observer import Observer
 from quietcorpus.transforms.errors import InputError, StageError
 from quietcorpus.transforms.reading.documents import Plan
 from quietcorpus.transforms.reading.parquet_files import text_bytes
@@ -139,9 +139,7 @@ def _run(
             sample, planned, shards, WorkerKey(sample.release, corpus, key.fingerprint), staging
         )
         begun = time.monotonic()
-        engine.run(
-            lambda pipeline: kind.build(pipeline, job), Observer(documents, kind.passes, bar=False)
-        )
+        engine.run(lambda pipeline: kind.build(pipeline, job), Observer(documents, job.steps))
         seconds = time.monotonic() - begun
         written = sum(path.stat().st_size for path in Path(staging).rglob("*") if path.is_file())
         return _Run(documents, seconds, written)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from quietcorpus.pipelines.environment.version import quietcorpus_version
-from quietcorpus.pipelines.terminal.progress import Numbers
+from quietcorpus.pipelines.terminal.observer import Numbers
 from quietcorpus.transforms.errors import InputError, Unavailable
 
 if TYPE_CHECKING:

@@ -1,156 +1,220 @@
-"""Progress of a run: a bar, or plain log lines where the caller asks for none."""
+"""Progress of a command: a bar, or lines of the log where there is no terminal."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TypeAlias, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
+from typing import TypeVar
 
 from tqdm.auto import tqdm  # a widget in a notebook
 
-_TELL_EVERY_SECONDS = 10.0
-_LARGE = 10_000
-_LOGGER = logging.getLogger("quietcorpus.progress")
-# Latest stage first: the first here that has begun is shown.
-_STAGES = {
-    "release": "releasing",
-    "gathering": "gathering users",
-    "histogram": "counting terms",
-    "vocabulary": "counting words",
-    "identifiers": "comparing ids",
-}
-_T = TypeVar("_T")
+from quietcorpus.pipelines.terminal.duration import duration, rate
+from quietcorpus.pipelines.terminal.logs import PROGRESS
 
-Numbers: TypeAlias = Mapping[str, int]
-"""The state of a job, as far as it is seen: `documents` that are read, in all passes; `shards` that
-are written; `workers` of a cluster that are there; those that are `lost`."""
+TELL_EVERY_SECONDS = 30.0
+_QUICK_SECONDS = 5.0  # work that ends sooner logs nothing
+_PULSE_SECONDS = 1.0
+_BAR, _NO_BAR = "{desc} |{bar}|", "{desc}"
+_LOGGER = logging.getLogger(PROGRESS)
+_T = TypeVar("_T")
+within: ContextVar[bool] = ContextVar("within a display", default=False)
+"""Whether a display is shown by this thread, within which others are hidden."""
+
+
+class Pace:
+    """The pace of some work that is counted in units."""
+
+    def __init__(self, total: int | None, done: int = 0) -> None:
+        """Begin now, with so many of the units, if their number is known, done before."""
+        self.total, self._first, self._begun = total, done, time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Return the time since the beginning."""
+        return time.monotonic() - self._begun
+
+    def said(self, done: int) -> str:
+        """Say how fast units are done, and how long the others will take; empty before the first.
+
+        Time is foreseen by the mean pace since the beginning.
+        """
+        own, seconds = done - self._first, self.seconds
+        if own <= 0 or seconds <= 0:
+            return ""
+        if self.total is None or done >= self.total:
+            return rate(own / seconds)
+        return f"{rate(own / seconds)}, {duration((self.total - done) * seconds / own)} left"
 
 
 class Display:
-    """A display of the finished part of some work: a bar, or a log line every ten seconds."""
+    """A display of one step: a bar, or a log line every half minute and one at the end.
 
-    def __init__(
-        self,
-        work: str,
-        total: int | None,
-        unit: str,
-        *,
-        bar: bool,
-        done: int = 0,
-        note: Callable[[int], str] | None = None,
-    ) -> None:
-        """Begin a display.
-
-        Args:
-            work: the name of the work.
-            total: the number of steps, if known.
-            unit: the name of a step, in the plural.
-            bar: whether to show a bar, on standard error or in a notebook.
-            done: the number of steps that are done already.
-            note: says more about the state after so many steps; called every ten seconds.
-        """
-        self._work, self._total, self._unit, self._note = work, total, unit, note
-        self._begun = self._told = time.monotonic()
-        self._first = self._done = done
-        self._bar = tqdm(
-            desc=work,
-            total=total,
-            initial=done,
-            unit=f" {unit}",
-            unit_scale=total is None or total >= _LARGE,
-            leave=False,
-            disable=not bar,
-        )
-
-    def __enter__(self) -> Display:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.close()
-
-    def advance(self, steps: int) -> None:
-        """Show that so many more steps are done."""
-        self.show(self._done + steps)
-
-    def show(self, done: int, work: str | None = None) -> None:
-        """Show that so many steps are done in all, and that the work now has another name."""
-        self._work = work or self._work
-        self._bar.set_description(self._work, refresh=False)
-        self._bar.update(done - self._done)
-        self._done = done
-        now = time.monotonic()
-        if now - self._told < _TELL_EVERY_SECONDS:
-            return
-        self._told = now
-        said = self._note(done) if self._note else ""
-        if not self._bar.disable:
-            self._bar.set_postfix_str(said)
-            return
-        steps = (
-            f"{done} {self._unit}"
-            if self._total is None
-            else f"{done} of {self._total} {self._unit}"
-        )
-        rate = (done - self._first) / (now - self._begun)
-        _LOGGER.info(", ".join(filter(None, (f"{self._work}: {steps}", f"{rate:.3g}/s", said))))
-
-
-def shown(steps: Iterable[_T], total: int, work: str, unit: str, *, bar: bool) -> Iterator[_T]:
-    """Yield the results of steps, one each, and show how many are done; see `Display`."""
-    with Display(work, total, unit, bar=bar) as display:
-        for step in steps:
-            yield step
-            display.advance(1)
-
-
-class Observer(Display):
-    """A display of the sums of the counters that bundles report.
-
-    `passes` is the number of times that every document is read; `documents` is the number of
-    documents, if known. `on_progress` is told of the job's state, in numbers.
+    A step without units shows its time alone.
     """
 
     def __init__(
         self,
-        documents: int | None,
-        passes: int,
+        title: str,
+        total: int | None = None,
+        unit: str = "",
         *,
         bar: bool,
-        on_progress: Callable[[Numbers], None] = lambda _: None,
+        done: int = 0,
+        note: Callable[[int], str] | None = None,
+        begun: float | None = None,
+        hidden: bool | None = None,
     ) -> None:
-        self.on_progress = on_progress
-        self._totals: dict[str, int] = defaultdict(int)
-        self._bundles: dict[str, dict[str, int]] = defaultdict(dict)
-        self._lock = threading.Lock()
-        total = documents * passes if documents is not None else None
-        super().__init__("starting", total, "documents", bar=bar, note=self._tokens)
+        """Begin a display, which goes on until its context ends.
 
-    def add(self, grown: Mapping[str, int]) -> None:
-        """Add the increases of this process's counters."""
+        It is hidden within the context of another one: a step tells of what it does itself.
+
+        Args:
+            title: the name of the step, in plain words.
+            total: the number of units, if known.
+            unit: the name of a unit, in the plural; empty if nothing is counted.
+            bar: whether to show a bar, on standard error or in a notebook.
+            done: the number of units that are done already.
+            note: says more about the state after so many units; called every half minute.
+            begun: the beginning of all steps of this work, as of `time.monotonic`.
+            hidden: whether nothing is shown; by default, where another display is.
+        """
+        self.title, self._unit, self._note, self._done = title, unit, note, done
+        self._outer = within.get()
+        self._hidden = self._outer if hidden is None else hidden
+        self._pace = Pace(total, done)
+        self._told = time.monotonic()
+        self._begun = self._told if begun is None else begun
+        self._lock, self._ended = threading.RLock(), threading.Event()
+        self._said, self._logs = "", not bar and not self._hidden
+        self._bar = tqdm(
+            desc=self._line(),
+            total=total,
+            initial=done,
+            bar_format=_BAR if total is not None else _NO_BAR,
+            dynamic_ncols=True,
+            leave=False,
+            disable=not bar or self._hidden,
+        )
+        self._bar.set_description_str(self._line())  # tqdm has added a colon
+        self._pulse = threading.Thread(target=self._beat, name="progress", daemon=True)
+
+    def __enter__(self) -> Display:
+        within.set(True)
+        self._pulse.start()
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        within.set(self._outer)
+        self._ended.set()
+        self._pulse.join()
         with self._lock:
-            for name, size in grown.items():
-                self._totals[name] += size
-            self._refresh()
+            self._bar.refresh()  # the last units may not be drawn yet
+            self._bar.close()
+            if kind is None and self._logs and time.monotonic() - self._begun >= _QUICK_SECONDS:
+                took = duration(self._pace.seconds)
+                counted = f"{self._done:,} {self._unit} in {took}" if self._unit else f"took {took}"
+                _LOGGER.info("%s: %s", self.title, counted)
 
-    def report(self, bundle: str, counters: dict[str, int]) -> None:
-        """Set the counters of a bundle in some worker process to these values."""
+    def advance(self, units: int = 1) -> None:
+        """Show that so many more units are done."""
+        self.show(self._done + units)
+
+    def show(self, done: int, *, title: str | None = None) -> None:
+        """Show that so many units are done in all; take another title, if one is given."""
         with self._lock:
-            for name, value in counters.items():
-                self._totals[name] += value - self._bundles[bundle].get(name, 0)
-            self._bundles[bundle].update(counters)
-            self._refresh()
+            self.title = title or self.title
+            if self._pace.total is not None and done > self._pace.total:  # a wrong number
+                self._pace.total = self._bar.total = None
+                self._bar.bar_format = _NO_BAR
+            more, self._done = done - self._done, done
+            self.tick()
+            self._bar.set_description_str(self._line(), refresh=False)
+            self._bar.update(more)
 
-    def _refresh(self) -> None:
-        stage = next((name for s, name in _STAGES.items() if self._totals[f"{s}/documents"]), None)
-        documents = self._sum("documents")
-        self.show(documents, stage)
-        self.on_progress({"documents": documents})
+    def tick(self) -> None:
+        """Look at the note, and log a line, if that was half a minute ago."""
+        now = time.monotonic()
+        if self._hidden or now - self._told < TELL_EVERY_SECONDS:
+            return
+        self._told = now
+        self._said = self._note(self._done) if self._note else ""
+        if self._logs:
+            _LOGGER.info("%s", self._line())
 
-    def _tokens(self, _: int) -> str:
-        return f"{self._sum('tokens'):,} tokens"
+    def _beat(self) -> None:
+        """Show the time as it passes, also while no unit ends."""
+        while not self._ended.wait(_PULSE_SECONDS):
+            with self._lock:
+                self.tick()
+                self._bar.set_description_str(self._line())
 
-    def _sum(self, counter: str) -> int:
-        return sum(v for name, v in self._totals.items() if name.endswith(f"/{counter}"))
+    def _line(self) -> str:
+        if not self._unit:
+            state = f"for {duration(self._pace.seconds)}"
+        elif self._pace.total is None:
+            state = f"{self._done:,} {self._unit}"
+        else:
+            state = f"{self._done:,} of {self._pace.total:,} {self._unit}"
+        return f"{self.title}: " + ", ".join(
+            filter(None, (state, self._pace.said(self._done), self._said))
+        )
+
+
+class Steps:
+    """The steps of a command, of which each says its place among all of them.
+
+    Attributes:
+        total: the number of steps that are announced.
+        number: the number of steps that have begun.
+        bar: whether each shows a bar.
+    """
+
+    def __init__(self, total: int, *, bar: bool) -> None:
+        """Announce so many steps."""
+        self.total, self.number, self.bar = total, 0, bar
+        self._begun, self._hidden = time.monotonic(), within.get()
+
+    def next(self, name: str) -> str:
+        """Return the title of the next step, such as `step 2 of 5: encoding`."""
+        self.number += 1
+        return self.titled(name)
+
+    def titled(self, name: str) -> str:
+        """Return the title of the step that has begun last, under this name."""
+        return f"step {self.number} of {self.total}: {name}"
+
+    def step(
+        self,
+        name: str,
+        total: int | None = None,
+        unit: str = "",
+        *,
+        done: int = 0,
+        note: Callable[[int], str] | None = None,
+    ) -> Display:
+        """Begin the next step, see `Display`."""
+        return Display(
+            self.next(name),
+            total,
+            unit,
+            bar=self.bar,
+            done=done,
+            note=note,
+            begun=self._begun,
+            hidden=self._hidden,
+        )
+
+    def each(self, results: Iterable[_T], total: int, name: str, unit: str) -> Iterator[_T]:
+        """Yield the results of the next step's units, one each, and show how many are done."""
+        with self.step(name, total, unit) as display:
+            for one in results:
+                yield one
+                display.advance()
+
+    def expect(self, seconds: float, of: str) -> None:
+        """Say how long all steps may take, by a timed piece of this."""
+        if not self._hidden:
+            _LOGGER.info("this will take about %s, by the time of %s", duration(seconds), of)

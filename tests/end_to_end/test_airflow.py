@@ -295,7 +295,7 @@ def test_an_interval_is_released_once(airflow: Airflow) -> None:
     (call,) = airflow.commands()
     mode, _, _, *options = call.split()
     assert mode == "600"
-    assert options[:3] == ["--if-exists=ok", "--quiet", "--summary"]
+    assert options[:2] == ["--if-exists=ok", "--summary"]
     assert call.endswith(" --deadline 720")
     assert '"outcome": "published"' in said
     # The DAGs that wait for it are told of the output.
@@ -344,7 +344,7 @@ def test_disturbed_tries_are_repeated(airflow: Airflow) -> None:
     assert "quietcorpus: error: interrupted; nothing was published" in said
     calls = airflow.commands()
     assert len(calls) == 3
-    assert all(" --if-exists=ok --quiet --summary " in call for call in calls)
+    assert all(" --if-exists=ok --summary " in call for call in calls)
     assert all(call.endswith(" --workers 2") for call in calls)
     assert not list(folder.glob(".*"))
     assert repeatable(released(airflow, day)) == repeatable(undisturbed(airflow, day))

@@ -32,7 +32,7 @@ from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.statements import budget, guarantee
 from quietcorpus.pipelines.card.verify import verify
 from quietcorpus.pipelines.spec.loading import load_spec
-from quietcorpus.pipelines.terminal.progress import Numbers
+from quietcorpus.pipelines.terminal.observer import Numbers
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
 
 if TYPE_CHECKING:

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 from sklearn import metrics
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 
 from quietcorpus.evaluation.classification import (
     Scores,
+    learnt_by_words,
     out_of_fold,
     posteriors,
     scores,
@@ -69,6 +71,34 @@ def test_scores_by_hand() -> None:
     np.testing.assert_allclose(found, expected)
     with pytest.raises(ValueError, match="no document to score"):
         scores(truth[:0], truth[:0])
+
+
+def test_words_are_learnt_as_scikit_learn_does() -> None:
+    # By hand: tf of the fold's documents as 1 + log, idf of those learnt from alone, and tested on
+    # other counts. Kills: the tested documents' own idf, released rows tested in place of
+    # originals, raw counts, another C.
+    generator = np.random.default_rng(5)
+    labels = np.arange(60) % 3
+    rates = 0.3 + 2.0 * (np.arange(12) % 3 == labels[:, None])
+    tested = generator.poisson(rates)
+    known = tested + generator.poisson(0.7, tested.shape)
+    found = learnt_by_words(sp.csr_array(known), sp.csr_array(tested), labels, 4, seed=3)
+    expected = np.empty_like(labels)
+    for test in folds(labels, 4, 3):
+        rest = np.setdiff1d(np.arange(60), test)
+        idf = np.log((1 + len(rest)) / (1 + (known[rest] > 0).sum(axis=0))) + 1
+
+        def weighed(counts: np.ndarray, idf: np.ndarray = idf) -> np.ndarray:
+            logs = 1 + np.log(counts, where=counts > 0, out=np.full(counts.shape, -1.0))
+            rows = np.where(counts > 0, logs, 0) * idf
+            return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
+
+        model = LogisticRegression(C=10, max_iter=1000).fit(weighed(known[rest]), labels[rest])
+        expected[test] = model.predict(weighed(tested[test]))
+    np.testing.assert_array_equal(found, expected)
+    assert (found == labels).mean() > 0.6
+    with pytest.raises(ValueError, match="one class"):
+        learnt_by_words(sp.csr_array(known), sp.csr_array(tested), labels * 0, 4, seed=3)
 
 
 def test_what_is_separable_is_learnt() -> None:

@@ -64,6 +64,11 @@ def test_bad_input_is_one_line(here: Workspace, call: Any, message: str) -> None
         ),
         lambda progress: qc.calibrate_bags(epsilons=[1], progress=progress),
         lambda progress: qc.build_candidates("a", "b", provenance="public", progress=progress),
+        lambda progress: qc.build_index("a", "b", provenance="public", progress=progress),
+        lambda progress: qc.calibrate_sentences("a", "b", epsilons=[1], progress=progress),
+        lambda progress: qc.audit({}, progress=progress),
+        lambda progress: qc.verify("a", progress=progress),
+        lambda progress: qc.dry_run({}, progress=progress),
         lambda progress: qc.build_pool("a", "b", provenance="public", progress=progress),
     ],
 )

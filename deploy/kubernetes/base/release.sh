@@ -16,4 +16,4 @@ interval="${JOB_NAME#quietcorpus-release-}"
 # The CronJob's controller names a job after the minutes since 1970.
 [[ ! "$interval" =~ ^[0-9]{8}$ ]] || interval="$(date -u -d "@$((interval * 60))" +%Y-%m-%d)"
 sed "s/INTERVAL/$interval/g" /spec/spec.yaml > "$TMPDIR/spec.yaml"
-exec quietcorpus release "$TMPDIR/spec.yaml" --quiet --if-exists=ok "$@"
+exec quietcorpus release "$TMPDIR/spec.yaml" --if-exists=ok "$@"

@@ -7,8 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from quietcorpus.evaluation.audits.findings import Exact, Sampled, run
+from quietcorpus.evaluation.audits.findings import Exact, Finding, Sampled
+from quietcorpus.evaluation.audits.findings import run as findings
 from quietcorpus.evaluation.audits.lower_bound import LowerBound
+
+
+def run(audits: list[Exact | Sampled], draws: int, confidence: float) -> list[Finding]:
+    return list(findings(audits, draws, confidence))
 
 
 def exact(found: float, stated: float = 2.0) -> Exact:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from typing import Any
@@ -13,12 +14,13 @@ from click.testing import CliRunner, Result
 from quietcorpus.pipelines.cli import command as module
 from quietcorpus.pipelines.cli.command import command, on_failure
 from quietcorpus.pipelines.cli.main import main
+from quietcorpus.pipelines.cli.options import quiet_option
 from quietcorpus.transforms.errors import InputError, StageError
 
 
 @pytest.fixture(autouse=True)
 def same_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(module, "configure_logging", lambda level, form: None)
+    monkeypatch.setattr(module, "configure_logging", lambda level, form, *, progress: None)
     before = signal.getsignal(signal.SIGTERM)
     yield
     signal.signal(signal.SIGTERM, before)
@@ -89,10 +91,24 @@ def test_every_option_is_explained() -> None:
 
 
 def test_a_bar_is_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Kills: a bar in a log file; --quiet that means nothing.
-    option = next(p for p in main.commands["release"].params if p.name == "progress")
-    context = click.Context(main.commands["release"])
-    for terminal in (True, False):
-        monkeypatch.setattr("sys.stderr.isatty", lambda terminal=terminal: terminal)
-        assert option.process_value(context, False) is terminal
-        assert option.process_value(context, True) is False
+    # Kills: a bar in a log file, or on a terminal whose width nobody has set; --quiet that means
+    # nothing.
+    found: list[bool] = []
+
+    @command("tried")
+    @quiet_option
+    def tried(progress: bool) -> Iterator[str]:
+        found.append(progress)
+        yield "done"
+
+    monkeypatch.setattr(
+        module, "configure_logging", lambda level, form, *, progress: found.append(progress)
+    )
+    for columns in (None, 0, 80):
+        size = os.terminal_size((columns or 0, 24))
+        with monkeypatch.context() as patch:
+            patch.setattr("sys.stderr.isatty", lambda size=columns: size is not None)
+            patch.setattr(os, "get_terminal_size", lambda _, size=size: size)
+            for options in ([], ["--quiet"]):
+                tried(options, standalone_mode=False)
+    assert found == [True, False, False, False] * 2 + [True, True, False, False]

@@ -8,7 +8,8 @@ from apache_beam.runners.portability.fn_api_runner import fn_runner, worker_hand
 
 from quietcorpus.pipelines.engine import beam_patches
 from quietcorpus.pipelines.engine.beam_patches import on_loopback, progress_reported
-from quietcorpus.pipelines.terminal.progress import Observer
+from quietcorpus.pipelines.terminal.observer import Observer
+from quietcorpus.pipelines.terminal.progress import Steps
 
 
 def test_servers_are_on_loopback_until_the_last_run_ends() -> None:
@@ -27,7 +28,7 @@ def test_progress_is_asked_for_until_the_last_run_ends(monkeypatch: pytest.Monke
     asked: list[object] = []
     own = fn_runner.ProgressRequester
     monkeypatch.setattr(own, "__init__", lambda _, *given: asked.append(given[-1]))
-    observers = [Observer(1, 1, bar=False) for _ in range(2)]
+    observers = [Observer(1, Steps(1, bar=False)) for _ in range(2)]
     reported: list[int] = []
     for number, observer in enumerate(observers):
         monkeypatch.setattr(observer, "report", lambda *_, number=number: reported.append(number))

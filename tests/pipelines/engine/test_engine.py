@@ -12,7 +12,8 @@ import psutil
 import pytest
 
 from quietcorpus.pipelines.engine.engine import Engine, translated
-from quietcorpus.pipelines.terminal.progress import Observer
+from quietcorpus.pipelines.terminal.observer import Observer
+from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.errors import (
     InputError,
     NoisyOutcome,
@@ -82,7 +83,7 @@ class Raise(beam.DoFn):
 def run(error: Exception, *options: str) -> None:
     Engine(options, 1).run(
         lambda pipeline: pipeline | beam.Create([error]) | beam.ParDo(Raise()),
-        Observer(None, 1, bar=False),
+        Observer(None, Steps(1, bar=False)),
     )
 
 

@@ -37,10 +37,15 @@ class Seen:
 NONE, TWO = Sight(0, 0, ""), Sight(2, 0, "stage 1.0: 3 of 8 tasks")
 
 
-def job(cluster: Seen | None, seconds: float, written: Callable[[], str] = str) -> bool:
+def job(
+    cluster: Seen | None,
+    seconds: float,
+    written: Callable[[], str] = str,
+    title: str = "the job runs",
+) -> bool:
     """Run a job of so many seconds; return whether it was cancelled, in which case it fails."""
     cancelled = threading.Event()
-    with attended(cluster, cancelled.set, written, PATIENCE):
+    with attended(cluster, cancelled.set, written, PATIENCE, title=title):
         if cancelled.wait(seconds):
             raise RuntimeError("Pipeline failed in state CANCELLED")
     return cancelled.is_set()
@@ -101,12 +106,13 @@ def test_the_log_tells_tasks_workers_and_shards(caplog: pytest.LogCaptureFixture
     caplog.set_level(logging.INFO, logger="quietcorpus.progress")
     job(Seen(Sight(1, 1, TWO.step)), 0.5, written)
     assert set(caplog.messages) == {
-        "the job runs; stage 1.0: 3 of 8 tasks; 1 executors, 1 lost; 1 of 9 shards are written"
+        "the job runs for 1 second; stage 1.0: 3 of 8 tasks; 1 executors, 1 lost; 1 of 9 shards "
+        "are written"
     }
     assert 2 <= len(caplog.messages) == len(asked) - 1 <= 10
     caplog.clear()
-    job(None, 0.2)
-    assert set(caplog.messages) == {"the job runs"}
+    job(None, 0.2, title="step 2 of 3: the job runs")
+    assert set(caplog.messages) == {"step 2 of 3: the job runs for 1 second"}
     said = len(caplog.messages)
     time.sleep(0.2)
     assert len(caplog.messages) == said

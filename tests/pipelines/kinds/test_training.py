@@ -23,6 +23,7 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.skip_gram import SkipGram
 from quietcorpus.mechanisms.user_training import Training
 from quietcorpus.pipelines.kinds.training import TrainingRun
+from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.errors import NoisyOutcome
 from quietcorpus.transforms.shards import Written, staged_content
 from quietcorpus.transforms.users.training_shards import WriteTrainingShards
@@ -33,9 +34,10 @@ TRAINING = Training(SkipGram(4, 2, 5, 1.0), ClippedSum(Fraction(2)), 3.0, 0.01)
 
 
 WORDS = ["alpha", "beta", "gamma"]
+STEPS = Steps(1, bar=False)
 # No step is taken: it is only asked what the training is known by.
 COURSE = TrainingRun(
-    TRAINING, SCHEDULE, Fraction(0), {}, 0, WORDS, None, "test", 1, True, "this machine"
+    TRAINING, SCHEDULE, Fraction(0), {}, 0, WORDS, None, "test", 1, STEPS, "this machine"
 )
 
 
@@ -95,7 +97,7 @@ ALIKE: dict[str, dict[str, Any]] = {
     "what was spent before": {"before": Fraction(1)},
     "more steps": {"until": 3},
     "processes": {"workers": 2},
-    "no bar": {"progress": False},
+    "a bar": {"steps": Steps(2, bar=True)},
 }
 
 

@@ -16,7 +16,7 @@ from quietcorpus.pipelines.release.listeners import Audience
 from quietcorpus.pipelines.release.summary import RunSummary
 from quietcorpus.pipelines.spec.loading import as_spec
 from quietcorpus.pipelines.spec.spec import Spec
-from quietcorpus.pipelines.terminal.progress import Numbers
+from quietcorpus.pipelines.terminal.observer import Numbers
 from quietcorpus.transforms.errors import InputError, Unavailable
 
 PATIENCE_SECONDS = 0.3

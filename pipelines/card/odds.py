@@ -1,0 +1,144 @@
+"""A guarantee in odds: how far a release may change what somebody believes, in sentences.
+
+For epsilon alone, the odds of two cases change by at most exp(epsilon), whatever is released
+(Wasserman and Zhou 2010). With a delta they do not: Pr[L > epsilon + t] <= delta / (1 - exp(-t)) is
+all that follows for the loss L, which is taken at t = log 2; and no test of the two cases, equally
+likely before, is right with a chance above (exp(epsilon) + delta) / (1 + exp(epsilon)) (Kairouz, Oh
+and Viswanath 2015). Every number is rounded against the publisher.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+
+from quietcorpus.mechanisms.guarantees import (
+    DocumentPrivacy,
+    Guarantee,
+    LimitedPrecision,
+    MetricPrivacy,
+    SentencePrivacy,
+    UserPrivacy,
+)
+from quietcorpus.pipelines.card.model import Meaning
+from quietcorpus.pipelines.card.statements import changes
+
+_BEFORE = (2, 1_000)  # one in so many
+_LONG = 14.0  # from this exponent on, factors are stated as a power of ten
+_FACTORS = (10, 1_000)
+
+
+def in_words(
+    total: Guarantee, meaning: Meaning | None = None, *, counted: bool = True
+) -> list[str]:
+    """Say what a guarantee means for odds.
+
+    `meaning` is of the index, for metric privacy. A card that is `counted` states numbers of
+    records, which user-level privacy does not cover.
+    """
+    match total:
+        case MetricPrivacy():
+            return list(_of_distances(total, meaning))
+        case LimitedPrecision():
+            case = f"which of two versions of a document is there ({changes(total.precision)})"
+            grows = ", and delta grows faster than k" if total.delta else ""
+            farther = f"For versions k times as far apart, it is the k-th power of that{grows}."
+            return [*_of_case(case, total.epsilon, total.delta), farther]
+        case SentencePrivacy():
+            case = "which of two sentences stands at one place of a document"
+            more = "For k sentences at once, it is the k-th power of that."
+            return [*_of_case(case, total.epsilon, Fraction(0)), more]
+        case DocumentPrivacy():
+            return list(_of_case("whether one document is there", total.epsilon, total.delta))
+        case UserPrivacy():
+            case = "whether one user's documents are there"
+            if total.groups:
+                case += " (of the group with the largest epsilon)"
+            apart = ["The numbers of records on the card are apart from this."] if counted else []
+            return [*_of_case(case, total.epsilon, total.delta), *apart]
+
+
+def factor(exponent: float | Fraction) -> str:
+    """Return the exponential of a number as text, rounded up."""
+    if exponent >= _LONG:
+        return f"10^{math.ceil(float(exponent) / math.log(10))}"
+    value = math.exp(exponent)
+    if value < 10:
+        return f"{math.ceil(100 * value) / 100:.2f}"
+    size = 1 if value < 10_000 else 1_000
+    return f"{math.ceil(value / size) * size:,}"
+
+
+def _of_case(case: str, epsilon: Fraction, delta: Fraction) -> Iterator[str]:
+    if not delta:
+        first, *others = (f"{_before(m)} to {_after(m, epsilon)}" for m in _BEFORE)
+        yield (
+            f"Somebody who knows everything else but not {case} may change their odds by at most a "
+            f"factor of {factor(epsilon)}: from {first} at most, and from {', '.join(others)}."
+        )
+        return
+    doubled = float(epsilon) + math.log(2)
+    yield (
+        f"Somebody who knows everything else but not {case}, and holds both for equally likely, "
+        f"guesses right with a chance of at most {_chance(*_right(epsilon, delta))}."
+    )
+    yield (
+        f"Their odds change by at most a factor of {factor(doubled)} (twice exp(epsilon)), but for "
+        f"outcomes that have a chance of at most {_chance(float(2 * delta), 1.0)} (twice delta)."
+    )
+
+
+def _of_distances(total: MetricPrivacy, meaning: Meaning | None) -> Iterator[str]:
+    epsilon = float(total.epsilon)
+    if total.per == "word":
+        far = " and ".join(f"{f:,} at {_down(math.log(f) / epsilon)}" for f in _FACTORS)
+        yield (
+            "Somebody who knows everything else but not which of two words stood at one place may "
+            f"change their odds by a factor of at most exp({epsilon:g} * d), d the words' distance "
+            f"by the {total.metric}: {far}."
+        )
+    if meaning is not None:
+        whose = (
+            "two words of the index"
+            if total.per == "word"
+            else "two documents of one length, all of whose words differ,"
+        )
+        yield (
+            f"For {whose} at the mean distance ({meaning.mean_distance:.3g}), that is a factor of "
+            f"{factor(meaning.loss_at_mean)}: from {_before(2)} to "
+            f"{_after(2, meaning.loss_at_mean)} at most."
+        )
+
+
+def _before(m: int) -> str:
+    return f"1 in {m:,}"
+
+
+def _after(m: int, exponent: float | Fraction) -> str:
+    """Say the largest chance of what had a chance of one in `m`."""
+    shrunk = (m - 1) * math.exp(-float(exponent))
+    return _chance(1 / (1 + shrunk), shrunk / (1 + shrunk))
+
+
+def _right(epsilon: Fraction, delta: Fraction) -> tuple[float, float]:
+    """Return the largest chance of a right guess, and that of a wrong one."""
+    wrong = (1 - float(delta)) / (1 + math.exp(min(float(epsilon), 700)))
+    return 1 - wrong, wrong
+
+
+def _chance(chance: float, rest: float) -> str:
+    """Write a chance, rounded up; `rest` is what it lacks to one, for those that lack little."""
+    if chance < 0.01:
+        return f"1 in {math.floor(1 / chance):,}"
+    if rest > 0.01:
+        return f"{math.ceil(100 * chance - 1e-9)} in 100"
+    if rest < 1e-6:
+        return f"all but 1 in {factor(-math.log(rest) if rest else math.inf)}"
+    return f"all but 1 in {math.ceil(1 / rest):,}"
+
+
+def _down(distance: float) -> str:
+    """Write a distance, rounded down."""
+    size = 10 ** (2 - math.floor(math.log10(distance)))
+    return f"{math.floor(distance * size) / size:g}"

@@ -1,0 +1,443 @@
+"""Recommendations by what an evaluation has found: rules, each with a public threshold.
+
+The rules stand in the order of harm, those about privacy first. A rule about utility never advises
+to spend privacy where another one asks for more noise. docs/guides/evaluation.md has the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from quietcorpus.evaluation.verdict import Figure, of_everything
+from quietcorpus.pipelines.card.weakness import Weakness
+
+MOST = 5
+"""The most recommendations of a report."""
+TRACED, FOUND, AUC, NAMED, ALONE = 0.10, 0.50, 0.60, 0.10, 0.01
+LABELS, TOPICS, LENGTH, COUNTS, TEXTS, VECTORS = 0.75, 0.50, 2.0, 0.50, 0.10, 0.50
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What rules look at: nothing of the corpus but what the report has.
+
+    Attributes:
+        kind: the kind of release.
+        mechanism: the mechanism's block, as the card has it.
+        figures: those of the report.
+        weaknesses: those of the guarantee.
+        failed: the names of audits that failed.
+        id_column: the input's column of ids that is released; None if ids are fresh.
+        alone: by kept column that is not the ids: the share of released rows that have a value of
+            it which no other row has.
+        reconstructed: whether the release was made of another one's noisy bins.
+        calm: whether no rule has spoken that asks for more noise.
+    """
+
+    kind: str
+    mechanism: Mapping[str, Any]
+    figures: Sequence[Figure]
+    weaknesses: Sequence[Weakness] = ()
+    failed: Sequence[str] = ()
+    id_column: str | None = None
+    alone: Mapping[str, float] = field(default_factory=dict)
+    reconstructed: bool = False
+    calm: bool = True
+
+    def mean(self, measure: str, subject: str = "release") -> float | None:
+        """Return the mean of a figure of the release's own setting, or None."""
+        for one in self._own(measure, subject):
+            return float(one["mean"])
+        return None
+
+    def above_noise(self, measure: str) -> float | None:
+        """Return what an attack finds that finds more than in noise; None for any other."""
+        own = (one for one in self._own(measure, "release") if one["against_noise"] == "above")
+        return max((float(one["first"]["value"]) for one in own), default=None)
+
+    def noise(self, measure: str) -> float:
+        """Return what an attack finds in noise alone; zero if that was not measured."""
+        own = self._own(measure, "noise")
+        return max((float(one["first"]["value"]) for one in own), default=0.0)
+
+    def _own(self, measure: str, subject: str) -> list[Figure]:
+        return [
+            one
+            for one in self.figures
+            if (one["measure"], one["subject"]) == (measure, subject)
+            and not one["setting"]
+            and of_everything(one)
+        ]
+
+
+Advice = tuple[str, str]
+"""What was found, and what to do: a sentence each."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule: when it speaks, and what it then says.
+
+    Attributes:
+        name: a name for the report's numbers.
+        part: what it is about.
+        when: the condition, with its threshold.
+        what: the advice in short, for the guide.
+        judge: yields advice on findings that meet the condition.
+        noise: whether the advice is to spend less privacy.
+    """
+
+    name: str
+    part: Literal["privacy", "utility"]
+    when: str
+    what: str
+    judge: Callable[[Findings], Iterator[Advice]]
+    noise: bool = False
+
+
+def recommendations(found: Findings) -> list[dict[str, str]]:
+    """Return what to do, the most harmful finding first, `MOST` at most."""
+    privacy = _said(found, "privacy")
+    noisier = {rule.name for rule in RULES if rule.noise}
+    calm = not any(one["rule"] in noisier for one in privacy)
+    utility = _said(replace(found, calm=calm), "utility")
+    return [*privacy, *utility][:MOST]
+
+
+def _said(found: Findings, part: str) -> list[dict[str, str]]:
+    """Return what the rules about a part say; advice that is given already gets another reason."""
+    said: list[dict[str, str]] = []
+    for rule in RULES:
+        for finding, advice in rule.judge(found) if rule.part == part else ():
+            same = next((one for one in said if advice in one["advice"]), None)
+            if same is None:
+                own = {"rule": rule.name, "part": part, "found": finding, "advice": advice}
+                said.append(own)
+            else:
+                same["found"] += f" {finding}"
+    return said
+
+
+def _hide_more(found: Findings) -> str:
+    """Say which keys hide more."""
+    key = _epsilon(found)
+    match found.kind:
+        case "bag-of-words":
+            return (
+                f"raise `mechanism.precision` (N is {found.mechanism['precision']}) at the same "
+                f"epsilon, or lower `{key}`"
+            )
+        case "words":
+            return f"lower `{key}`, as `quietcorpus calibrate words` advises on public words"
+        case _:
+            return f"lower `{key}`"
+
+
+def _epsilon(found: Findings) -> str:
+    """Return the key of the epsilon, which a document's words may share."""
+    shared = found.mechanism.get("document_epsilon") is not None
+    return f"mechanism.{'document_epsilon' if shared else 'epsilon'}"
+
+
+def _spend(found: Findings, otherwise: str) -> str:
+    """Advise a larger epsilon, but `otherwise` where privacy is in question already."""
+    if found.calm:
+        return f"Raise `{_epsilon(found)}`, if so much privacy can be spent; or {otherwise}."
+    return f"{otherwise[0].upper()}{otherwise[1:]}: more epsilon is not to be had here."
+
+
+_OTHER_KIND = (
+    "take another kind that answers the question, such as `kind: public-texts`, of which no row is "
+    "a document's"
+)
+
+
+def _audit_failed(found: Findings) -> Iterator[Advice]:
+    if found.failed:
+        yield (
+            f"{len(found.failed)} audits failed, {found.failed[0]} first: the mechanism leaks more "
+            "than is stated.",
+            "Hand nothing out, and report it: this is a fault of the software.",
+        )
+
+
+def _weak(found: Findings) -> Iterator[Advice]:
+    for one in found.weaknesses:
+        yield f"The guarantee does not protect {one.said}.", f"{_sentence(one.remedy)}"
+
+
+def _traced(found: Findings) -> Iterator[Advice]:
+    value = found.above_noise("linkage")
+    if value is not None and value >= TRACED:
+        yield (
+            f"{value:.1%} of the rows are traced back to their documents by somebody who holds "
+            "these.",
+            f"{_sentence(_hide_more(found))} If rows must not be traced at all, {_OTHER_KIND}.",
+        )
+
+
+def _found_words(found: Findings) -> Iterator[Advice]:
+    value = found.above_noise("inversion-bayes")
+    if value is not None and value >= FOUND:
+        yield (
+            f"{value:.1%} of the words are recovered by guessing the likeliest.",
+            _sentence(_hide_more(found)),
+        )
+
+
+def _members(found: Findings) -> Iterator[Advice]:
+    for measure, who in (
+        ("membership", "documents a model had learnt from"),
+        ("user-membership", "users took part"),
+        ("vote-membership", "documents or users voted"),
+    ):
+        value = found.above_noise(measure)
+        if value is not None and value >= AUC:
+            yield f"Which {who} is told with an AUC of {value:.2f}.", _sentence(_hide_more(found))
+
+
+def _author(found: Findings) -> Iterator[Advice]:
+    value = found.above_noise("authorship")
+    if value is not None and value >= found.noise("authorship") + NAMED:
+        yield (
+            f"The author is named for {value:.1%} of the documents by authors of many.",
+            f"{_sentence(_hide_more(found))} To protect all of a user's documents together, name "
+            "`mechanism.user` in `kind: public-texts` or `kind: word-embeddings`.",
+        )
+
+
+def _singled_out(found: Findings) -> Iterator[Advice]:
+    for column, share in sorted(found.alone.items(), key=lambda one: -one[1]):
+        if share >= ALONE:
+            yield (
+                f"{share:.0%} of the rows have a value of the kept column {column!r} that no other "
+                "row has.",
+                f"Drop {column!r} from `input.keep`, or make its values coarser.",
+            )
+
+
+def _own_ids(found: Findings) -> Iterator[Advice]:
+    if found.id_column is not None:
+        yield (
+            f"Rows keep the input's ids ({found.id_column!r}): whoever has these knows whose each "
+            "row is.",
+            f"Drop {found.id_column!r} from `input.keep` in the release that is handed out, unless "
+            "nobody else has these ids.",
+        )
+
+
+def _labels_lost(found: Findings) -> Iterator[Advice]:
+    for measure in ("words-f1", "f1"):
+        own, original = found.mean(measure), found.mean(measure, "original")
+        if own is None or original is None:
+            continue
+        if found.kind != "public-texts" and own < LABELS * original:
+            yield (
+                f"A classifier has a macro-F1 of {own:.2f}, and {original:.2f} if it learns from "
+                "the original.",
+                _spend(found, _free(found)),
+            )
+        return
+
+
+def _topics_lost(found: Findings) -> Iterator[Advice]:
+    own, floor = found.mean("topic-jaccard"), found.mean("topic-jaccard", "floor")
+    ceiling = found.mean("topic-jaccard", "ceiling")
+    if own is None or floor is None or ceiling is None or ceiling <= floor:
+        return
+    kept = (own - floor) / (ceiling - floor)
+    if kept < TOPICS:
+        yield f"{max(kept, 0):.0%} of the topics' structure is kept.", _spend(found, _free(found))
+
+
+def _noise_fills(found: Findings) -> Iterator[Advice]:
+    value = found.mean("length")
+    if found.kind == "bag-of-words" and value is not None and value >= LENGTH:
+        yield (
+            f"Documents are {value:.1f} times as long as they were: most of their words are noise.",
+            _spend(found, _free(found)),
+        )
+
+
+def _free(found: Findings) -> str:
+    """Say what costs no privacy."""
+    if found.kind != "bag-of-words":
+        return _OTHER_KIND
+    compression = found.mechanism["compression"]
+    if compression["method"] == "none":
+        return "give a shorter `mechanism.vocabulary`, whose every word has noise of its own"
+    if found.mechanism["accounting"] != "tight":
+        return "set `mechanism.accounting: tight`, by which more bins cost nothing"
+    if found.mechanism.get("include") is None and not found.reconstructed:
+        return (
+            "set `mechanism.include: [bins]`, and make better documents of the release by "
+            "`quietcorpus reconstruct`, at no cost"
+        )
+    return (
+        f"choose `mechanism.compression.size` ({compression['size']} now) on public text by "
+        "`quietcorpus calibrate bag-of-words`, at no cost"
+    )
+
+
+def _counts_off(found: Findings) -> Iterator[Advice]:
+    value = found.mean("histogram-error")
+    if value is not None and value >= COUNTS:
+        yield (
+            f"The counts' errors add up to {value:.1%} of the counts.",
+            _spend(found, "give a shorter `mechanism.vocabulary`, of words that are frequent"),
+        )
+
+
+def _texts_noisy(found: Findings) -> Iterator[Advice]:
+    own, exact = found.mean("f1"), found.mean("f1", "exact")
+    if own is not None and exact is not None and exact - own >= TEXTS:
+        yield (
+            f"Noise takes {exact - own:.2f} of a macro-F1 of {exact:.2f} from the votes.",
+            _spend(found, "build a smaller pool, so that each text gets more votes"),
+        )
+
+
+def _pool_far(found: Findings) -> Iterator[Advice]:
+    exact, original = found.mean("f1", "exact"), found.mean("f1", "original")
+    if exact is not None and original is not None and original - exact >= TEXTS:
+        yield (
+            f"Even without noise, the pool's texts give a macro-F1 of {exact:.2f}, and private "
+            f"ones {original:.2f}.",
+            "Build `mechanism.pool` of public texts that are more like the corpus: it costs no "
+            "epsilon.",
+        )
+
+
+def _vectors_lost(found: Findings) -> Iterator[Advice]:
+    own, original = found.mean("map-word"), found.mean("map-word", "original")
+    if own is not None and original is not None and own < VECTORS * original:
+        yield (
+            f"Nearest words agree with a MAP of {own:.2f}, and those of two trainings without "
+            f"noise of {original:.2f}.",
+            _spend(found, "gather more users, or give fewer words in `mechanism.vocabulary`"),
+        )
+
+
+def _sentence(advice: str) -> str:
+    return f"{advice[0].upper()}{advice[1:]}."
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "audit-failed",
+        "privacy",
+        "an audit failed",
+        "hand nothing out",
+        _audit_failed,
+    ),
+    Rule(
+        "weak-guarantee",
+        "privacy",
+        "the card lists a weakness of the guarantee",
+        "the weakness's remedy",
+        _weak,
+        noise=True,
+    ),
+    Rule(
+        "traced",
+        "privacy",
+        f"linkage is above noise, and traces {TRACED:.0%} of the rows or more",
+        "raise `precision` (bags), lower `epsilon`; or another kind",
+        _traced,
+        noise=True,
+    ),
+    Rule(
+        "words-found",
+        "privacy",
+        f"word inversion is above noise, and recovers {FOUND:.0%} of the words or more",
+        "lower `epsilon`",
+        _found_words,
+        noise=True,
+    ),
+    Rule(
+        "members-told",
+        "privacy",
+        f"an inference of membership is above noise, with an AUC of {AUC:g} or more",
+        "raise `precision` (bags), lower `epsilon`",
+        _members,
+        noise=True,
+    ),
+    Rule(
+        "author-named",
+        "privacy",
+        f"authorship is above noise, and names {NAMED:.0%} more authors than in noise",
+        "raise `precision` (bags), lower `epsilon`; or a kind that protects users",
+        _author,
+        noise=True,
+    ),
+    Rule(
+        "singled-out",
+        "privacy",
+        f"{ALONE:.0%} of the rows or more have a value of a kept column alone",
+        "drop the column from `input.keep`",
+        _singled_out,
+    ),
+    Rule(
+        "own-ids",
+        "privacy",
+        "the input's ids are kept",
+        "drop them from `input.keep` in what is handed out",
+        _own_ids,
+    ),
+    Rule(
+        "labels-lost",
+        "utility",
+        f"a classifier's macro-F1 is below {LABELS:.0%} of the original's",
+        "what costs nothing (bins, a shorter vocabulary, reconstruction), or raise `epsilon`",
+        _labels_lost,
+    ),
+    Rule(
+        "topics-lost",
+        "utility",
+        f"topics are nearer to the floor than {TOPICS:.0%} of the way to the ceiling",
+        "the same",
+        _topics_lost,
+    ),
+    Rule(
+        "noise-fills",
+        "utility",
+        f"released bags are {LENGTH:g} times as long as documents, or longer",
+        "the same",
+        _noise_fills,
+    ),
+    Rule(
+        "counts-off",
+        "utility",
+        f"a histogram's relative error is {COUNTS:.0%} or more",
+        "a shorter `vocabulary`, or raise `epsilon`",
+        _counts_off,
+    ),
+    Rule(
+        "texts-noisy",
+        "utility",
+        f"noise takes {TEXTS:g} or more of public texts' macro-F1",
+        "a smaller pool, or raise `epsilon`",
+        _texts_noisy,
+    ),
+    Rule(
+        "pool-far",
+        "utility",
+        f"public texts' macro-F1 without noise is {TEXTS:g} or more below private texts'",
+        "a pool that is more like the corpus",
+        _pool_far,
+    ),
+    Rule(
+        "vectors-lost",
+        "utility",
+        f"MAP-Word is below {VECTORS:.0%} of the original's",
+        "more users, fewer words, or raise `epsilon`",
+        _vectors_lost,
+    ),
+)
+
+
+def rows() -> list[tuple[str, str, str, str]]:
+    """Return the rules as rows of the guide's table."""
+    return [(rule.name, rule.part, rule.when, rule.what) for rule in RULES]

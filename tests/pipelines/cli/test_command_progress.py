@@ -1,0 +1,177 @@
+"""The steps that every command shows, on a terminal and in a log."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pty
+import re
+import struct
+import subprocess
+import termios
+import threading
+from collections.abc import Iterator
+from fcntl import ioctl
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from quietcorpus.pipelines.cli import command
+from quietcorpus.pipelines.cli.main import main
+from quietcorpus.pipelines.terminal import progress
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+WORDS = [f"{'abcd'[n // 25]}word{'abcdefghijklmnopqrstuvwxy'[n % 25]}" for n in range(100)]
+SECRET = "zanzibarquokka"
+COMMANDS = {
+    "release": "release spec.yaml",
+    "verify": "verify released/out",
+    "audit": "audit spec.yaml --draws 100",
+    "reconstruct": "reconstruct released/out --factors 3 --output",
+    "index build": "index build v.txt --provenance public --search ivf:lists=4 --output",
+    "index build-pool": "index build-pool texts.jsonl --encoder lsa --provenance public --output",
+    "index search-report": "index search-report index --epsilons 1 --queries 64 --words 2 "
+    "--draws 8",
+    "calibrate words": "calibrate words index --mechanism brr --epsilons 1 --words 64 --draws 50 "
+    "--unchanged-at-most 0.9 --share 0.5 --output",
+}
+"""What makes an output gets a new one."""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory, new_workspace: type[Workspace]) -> Workspace:
+    """A corpus, a release with its noisy bins, vectors, an index and public texts."""
+    workspace: Workspace = new_workspace(tmp_path_factory.mktemp("progress"))
+    generator = np.random.default_rng(1)
+    texts = [" ".join(generator.choice(WORDS, 40)) for _ in range(300)]
+    workspace.json_lines([f"{text} {SECRET}" for text in texts])
+    workspace.release(
+        {
+            "mechanism.vocabulary": {"private": {"epsilon": 5, "delta": 1e-6}},
+            "mechanism.epsilon": 5,
+            "mechanism.histogram_epsilon": 5,
+            "mechanism.compression": {"method": "random", "size": 30},
+            "mechanism.include": ["bins"],
+        }
+    )
+    rows = [f"{word} {' '.join(f'{x:.3f}' for x in generator.normal(size=8))}" for word in WORDS]
+    (workspace.folder / "v.txt").write_text(f"{len(WORDS)} 8\n" + "\n".join(rows) + "\n")
+    build = ("index", "build", "v.txt", "--provenance", "public", "--output", "index")
+    assert workspace.run(*build, "--search", "ivf:lists=4").returncode == 0
+    (workspace.folder / "texts.jsonl").write_text("\n".join(f'{{"text": "{t}"}}' for t in texts))
+    return workspace
+
+
+@pytest.fixture(autouse=True)
+def own_log(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What a command sets up in its process is undone."""
+    root, hook = logging.getLogger(), threading.excepthook
+    before, level = root.handlers[:], root.level
+    monkeypatch.setattr(root, "handlers", [])
+    yield
+    root.handlers, threading.excepthook = before, hook
+    root.setLevel(level)
+
+
+def run(
+    workspace: Workspace, name: str, output: Path, capfd: pytest.CaptureFixture[str], *options: str
+) -> str:
+    """Run a command in this process; what it writes to standard error."""
+    words = COMMANDS[name].split()
+    if words[-1] == "--output":
+        words.append(str(output))
+    if name == "release":
+        spec = (workspace.folder / "spec.yaml").read_text().replace("released/out", str(output))
+        (workspace.folder / "other.yaml").write_text(spec)
+        words = ["release", "other.yaml"]
+    main([*words, *options], standalone_mode=False)
+    return capfd.readouterr().err
+
+
+def titles(said: str) -> list[tuple[int, int, str]]:
+    """The steps that are named: number, total, name."""
+    found = re.findall(r"step (\d+) of (\d+): ([^:]+):", said)
+    steps = dict.fromkeys((int(number), int(total), name) for number, total, name in found)
+    return [step for step in steps if step[2] != "starting"]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_announced_step_is_told(
+    made: Workspace,
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    # Both in a log and on a terminal. Kills: a step more or fewer than announced, a command that
+    # is silent, a bar in a log, what was read in a line.
+    monkeypatch.chdir(made.folder)
+    monkeypatch.setenv("QUIETCORPUS_MASTER_KEY", made.environment["QUIETCORPUS_MASTER_KEY"])
+    monkeypatch.setattr(progress, "_QUICK_SECONDS", 0.0)
+    logged = run(made, name, tmp_path / "logged", capfd)
+    monkeypatch.setattr(command, "_shows_bars", lambda: True)
+    barred = run(made, name, tmp_path / "barred", capfd)
+    if name == "verify":  # a single step needs no number
+        assert "checking files: 3 files in" in logged
+        assert "checking files: 0 of" in barred
+    else:
+        steps = titles(logged)
+        assert [number for number, _, _ in steps] == [*range(1, steps[0][1] + 1)]
+        assert {total for _, total, _ in steps} == {len(steps)}
+        assert titles(barred) == steps
+    assert "\r" not in logged
+    assert SECRET not in logged + barred
+    assert ("this will take about" in logged) == name.endswith(("words", "report"))
+
+
+def test_quiet_is_quiet(
+    made: Workspace,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    # Kills: --quiet that leaves lines of progress; one that takes warnings away.
+    monkeypatch.chdir(made.folder)
+    monkeypatch.setattr(progress, "_QUICK_SECONDS", 0.0)
+    said = run(made, "release", tmp_path / "quiet", capfd, "--quiet")
+    assert [line.split()[0] for line in said.splitlines()] == ["WARNING"] * len(said.splitlines())
+    assert "step" not in said
+
+
+@pytest.mark.slow
+def test_a_terminal_shows_each_pass_with_its_own_documents(made: Workspace, tmp_path: Path) -> None:
+    # A real terminal. Kills: documents added up over passes, a bar that stays when all is done.
+    spec = (made.folder / "spec.yaml").read_text().replace("released/out", str(tmp_path / "out"))
+    (made.folder / "terminal.yaml").write_text(spec)
+    ours, theirs = pty.openpty()
+    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+    process = subprocess.Popen(
+        made.command("release", "terminal.yaml"),
+        cwd=made.folder,
+        env=made.environment,
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    seen = b""
+    while True:
+        try:
+            read = os.read(ours, 1 << 16)
+        except OSError:  # Linux's end of a terminal
+            break
+        seen += read
+        if not read:
+            break
+    os.close(ours)
+    assert process.wait() == 0
+    said = seen.decode()
+    passes = ("choosing the vocabulary", "counting terms", "releasing documents")
+    for number, name in enumerate(passes, 1):
+        assert re.search(rf"step {number} of 4: {name}: 300(?: of 300)? documents", said), name
+    assert "step 4 of 4: publishing" in said
+    # Lines are overwritten, and the last one too; warnings stay above.
+    assert [line for line in said.split("\n") if "step" in line.split("\r")[-1]] == []
