@@ -80,7 +80,9 @@ def test_a_bad_line_ends_it_after_those_before(
     done = filtered(word_index, first + b"\n" + line + b"\nthe\n", *more, code=2)
     assert len(done.stdout.splitlines()) == 1
     assert b"the report" in done.stdout
-    assert done.stderr.decode().startswith(f"quietcorpus: error: {message}")
+    warned, said = done.stderr.decode().splitlines()
+    assert warned.startswith("WARNING epsilon protects little: 100 of 100 words")
+    assert said.startswith(f"quietcorpus: error: {message}")
 
 
 @pytest.mark.parametrize(
