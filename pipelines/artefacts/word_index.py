@@ -20,7 +20,7 @@ from quietcorpus.indexes.euclidean import LONGEST_VECTOR, greatest_length
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.indexes.inverted_lists import train
 from quietcorpus.indexes.search import SearchError
-from quietcorpus.indexes.tokenizer import NAME
+from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
 from quietcorpus.indexes.vectors import VectorsError, WordVectors, reachable, read
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import WordIndex, save
@@ -53,13 +53,15 @@ def build(
     only: Literal["codes"] | None = None,
     words: str | None = None,
     search: str | None = None,
+    tokenizer: Tokenizer = UNICODE_WORDS,
 ) -> IndexManifest:
     """Build an index of the vectors at `source`; raises InputError for what a person can mend.
 
     `guarantee` is the path of a JSON file (a release's card will do) that states the guarantee
     under which private vectors were made. With `only="codes"`, the index has no vectors; it has the
     codes and the distances that it would have with them. `words` is the file of a FAISS index's
-    words, one a line. `search` asks for inverted lists, as in `ivf:lists=4096`.
+    words, one a line. `search` asks for inverted lists, as in `ivf:lists=4096`. Words that the
+    tokeniser never yields are left out.
     """
     source, output = absolute(source), absolute(output)
     promised = _promise(provenance, guarantee)
@@ -72,7 +74,7 @@ def build(
     lists = None if search is None else _lists(search, seed)
     Output(output).require_writable()
     found = FileSource.resolve("source", source)
-    vectors = _read(source, None if words is None else absolute(words))
+    vectors = _read(source, None if words is None else absolute(words), tokenizer)
     if vectors.lists is not None and lists is not None:
         raise InputError(f"search: {source} has inverted lists of its own; leave `search` out")
     # `not ... <=`, because NaN would pass a test with `>`.
@@ -83,7 +85,16 @@ def build(
     origin = {"uri": places.without_folders(source), "sha256": found.digest}
     with Output(output).folder(last=MANIFEST) as folder:
         try:
-            made = make(vectors, provenance, promised, origin, bits=bits, seed=seed, lists=lists)
+            made = make(
+                vectors,
+                provenance,
+                promised,
+                origin,
+                bits=bits,
+                seed=seed,
+                lists=lists,
+                tokenizer=tokenizer,
+            )
         except ValueError as error:  # its message has no words of the vectors' file
             raise InputError(f"source: {source} {error}") from None
         whole = only is None
@@ -106,6 +117,7 @@ def make(
     bits: int = 256,
     seed: int = 1,
     lists: int | None = None,
+    tokenizer: Tokenizer = UNICODE_WORDS,
 ) -> WordIndex:
     """Make an index of vectors.
 
@@ -122,7 +134,7 @@ def make(
     searched = None
     if inverted is not None:
         searched = {"lists": inverted.number, "seed": None if lists is None else seed}
-    vocabulary = Vocabulary(vectors.words)
+    vocabulary = Vocabulary(vectors.words, tokenizer)
     try:
         encoder = binarisation.train(vectors.values, bits, seed)
     except ValueError as error:
@@ -141,7 +153,7 @@ def make(
         words=len(vocabulary),
         dimensions=vectors.values.shape[1],
         bits=bits,
-        tokenizer=NAME,
+        tokenizer=tokenizer.record,
         seed=seed,
         measures=asdict(binarisation.quality(vectors.values, codes, encoder, seed)),
         distances=distances,
@@ -244,7 +256,7 @@ def _promise(provenance: str, guarantee: str | None) -> dict[str, Any] | None:
     return promised
 
 
-def _read(source: str, words: str | None) -> WordVectors:
+def _read(source: str, words: str | None, tokenizer: Tokenizer) -> WordVectors:
     folder, name = posixpath.split(source)
 
     def opened(sibling: str) -> IO[bytes]:
@@ -265,7 +277,8 @@ def _read(source: str, words: str | None) -> WordVectors:
 
     with client_errors(f"source: {source}", "cannot be read; check the path"):
         try:
-            return reachable(read(name, opened, None if words is None else opened_words))
+            found = read(name, opened, None if words is None else opened_words)
+            return reachable(found, tokenizer)
         except VectorsError as error:
             raise InputError(f"source: {source} {error}") from None
 

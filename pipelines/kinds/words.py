@@ -24,6 +24,7 @@ from quietcorpus.pipelines.kinds.job import Job, release_documents
 from quietcorpus.pipelines.kinds.kind import Account, Kind
 from quietcorpus.pipelines.kinds.word_meaning import explain_epsilon
 from quietcorpus.pipelines.spec.search import searching
+from quietcorpus.pipelines.spec.tokenizers import tokenizer_of_index
 from quietcorpus.pipelines.spec.values import LARGEST_EPSILON
 from quietcorpus.pipelines.spec.words import MatchedEpsilon, WordsSpec
 from quietcorpus.pipelines.storage import places
@@ -70,6 +71,7 @@ class WordsKind(Kind):
             spec.out_of_vocabulary,
             source,
             search,
+            tokenizer_of_index(spec.tokenizer, index),
         )
         # The meaning needs the index alone, so it need not wait for the end of a long run.
         return cls(spec, parameters, index, explain_epsilon(parameters, index))
@@ -77,7 +79,8 @@ class WordsKind(Kind):
     @property
     def computing(self) -> str:
         # Exact engines find the same words, whatever their version.
-        return f"faiss {faiss().__version__}" if self.parameters.search.approximate else ""
+        search = f"faiss {faiss().__version__}" if self.parameters.search.approximate else ""
+        return "; ".join(filter(None, (search, self.parameters.tokenizer.software)))
 
     @property
     def artefacts(self) -> Sequence[card.Artefact]:
