@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
@@ -25,7 +24,7 @@ from quietcorpus.indexes.candidates import (
 )
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.indexes.recoder import WIDTHS, Recoder, TrainingCourse, means
-from quietcorpus.indexes.sentences import NAME
+from quietcorpus.indexes.sentences import LANGUAGES, NAME
 from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.mechanisms.exponential import LARGEST_SET
 from quietcorpus.pipelines.artefacts.public_documents import chosen
@@ -84,8 +83,11 @@ def build(
         )
     if candidates > LARGEST_SET:
         raise InputError(f"candidates: {candidates} is too many; give at most {LARGEST_SET}")
-    if not re.fullmatch("[a-z]{2,3}(-[a-zA-Z]+)?", language):
-        raise InputError(f"language: {language!r} is not a code of a language; give one such as en")
+    if language not in LANGUAGES:
+        raise InputError(
+            f"language: {language!r} is not one that the splitter {NAME} knows; give one of "
+            f"{', '.join(LANGUAGES)}"
+        )
     _check_names(keep)
     require_installed("sklearn", "ray", key="quietcorpus", extra="candidates")
     Output(output).require_writable()
