@@ -7,6 +7,8 @@ on the text around it.
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Mapping
 from functools import cache
 
 import numpy as np
@@ -39,6 +41,32 @@ _ENDS = frozenset(",;!()[]\"'\u201c\u201d\u2018\u2026\u2014\u30fb") | frozenset(
     map(chr, [*range(0x3001, 0x3004), *range(0x3008, 0x3012), *range(0x3014, 0x3020)])
 )
 """Punctuation at which an address ends if it is next to a script without spaces."""
+
+
+_KANA_AMONG_HAN = 0.05  # Chinese has next to none
+_LANGUAGE_OF = {"Khmer": "km", "Lao": "lo", "Myanmar": "my", "Thai": "th"}
+
+
+def letters_by_script(text: str) -> Counter[str]:
+    """Count the characters of each script that is written without spaces, kana also by itself."""
+    counts: Counter[str] = Counter()
+    for character in re.findall(WITHOUT_SPACES, text):
+        script = next(
+            name for name, own in _SCRIPTS.items() if any(a <= character <= b for a, b in own)
+        )
+        counts[script] += 1
+        counts["kana"] += any(a <= character <= b for a, b in _KANA)
+    return counts
+
+
+def language_of(counts: Mapping[str, int], letters: int) -> str | None:
+    """Return the language that a third of some letters are of, by their script; None if none is."""
+    script = max(_SCRIPTS, key=lambda name: counts.get(name, 0))
+    if 3 * counts.get(script, 0) < max(1, letters):
+        return None
+    if script in _LANGUAGE_OF:
+        return _LANGUAGE_OF[script]
+    return "ja" if counts.get("kana", 0) > _KANA_AMONG_HAN * counts[script] else "zh"
 
 
 def icu_version() -> str | None:

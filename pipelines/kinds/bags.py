@@ -169,7 +169,10 @@ class BagOfWordsKind(Kind):
             "bins": documents.bins,
             "noise_rate": str(documents.rate),
         }
-        limits = [*not_protected(total), statements.row_places(ROW_GROUP_ROWS)]
+        limits = [
+            *not_protected(total, self.vocabulary.tokenizer),
+            statements.row_places(ROW_GROUP_ROWS),
+        ]
         return Account(spendings, total, resolved, limits, figure)
 
 

@@ -106,7 +106,7 @@ class HistogramKind(Kind):
         spendings = self._spendings
         total = compose(spendings)
         resolved = {"vocabulary_size": rows_of(files, VOCABULARY)}
-        return Account(spendings, total, resolved, not_protected(total))
+        return Account(spendings, total, resolved, not_protected(total, self.vocabulary.tokenizer))
 
 
 resolve = HistogramKind.resolve

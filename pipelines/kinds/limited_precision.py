@@ -94,7 +94,7 @@ class VocabularyStep:
         return selected["vocabulary"], [selected[TALLIES]]
 
 
-def not_protected(total: LimitedPrecision) -> list[str]:
+def not_protected(total: LimitedPrecision, tokenizer: Tokenizer) -> list[str]:
     """Return what a reader may learn from any release of bags of words."""
     k_times = "at k times epsilon only" + (
         ", and with a delta that grows faster than k" if total.delta else ""
@@ -106,4 +106,5 @@ def not_protected(total: LimitedPrecision) -> list[str]:
         "clipped at zero, so that they add up to more words than the document has",
         "anything from whoever runs the release and sees the text: the histogram is made from "
         "exact counts by that party, whom the documents' authors must trust",
+        *statements.of_dictionaries(tokenizer),
     ]

@@ -153,6 +153,7 @@ class WordsKind(Kind):
             "a document's words together beyond the sum of their losses: the longer a document, "
             "the more a reader learns of its subject, its language and its author",
             statements.row_places(WORDS_ROW_GROUP_ROWS),
+            *statements.of_dictionaries(self.parameters.tokenizer),
         ]
         if self.spec.mechanism == "madlib":
             lines.append(

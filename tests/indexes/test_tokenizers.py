@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import subprocess
 import sys
 import unicodedata
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -174,6 +176,18 @@ def test_scripts_with_spaces_go_by_the_first_rule(text: str) -> None:
     ],
 )
 def test_examples(language: str | None, text: str, expected: str) -> None:
+    assert tokens_of(icu(language), text) == [expected.split()]
+
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "languages.md"
+ROWS = re.findall(
+    r"^\| `(..)`(?:, `..`)? \| .* \| (.+) \| (.+) \|$", GUIDE.read_text("utf-8"), re.M
+)
+
+
+@pytest.mark.parametrize(("language", "text", "expected"), ROWS)
+def test_the_guides_choices(language: str, text: str, expected: str) -> None:
+    # Kills: a guide that promises other words.
     assert tokens_of(icu(language), text) == [expected.split()]
 
 
