@@ -77,6 +77,9 @@ class EmbeddedWordsKind(Kind):
     def check(self, tally: Tally) -> None:
         self.words.check(tally)
 
+    def noticed(self, tally: Tally) -> Sequence[str]:
+        return self.words.noticed(tally)
+
     @property
     def cost(self) -> MetricPrivacy:
         return self.words.cost

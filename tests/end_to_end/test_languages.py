@@ -128,3 +128,21 @@ def test_nothing_comes_out_but_words_of_the_index(
         assert {word for words in released for word in words} <= set(WORDS)
         kept = [[w for w in words if policy == "draw" or w in WORDS] for words in found]
         assert [len(words) for words in released] == [len(words) for words in kept]
+
+
+@pytest.mark.parametrize(("unknown", "warned"), [(2, False), (3, True)])
+def test_a_corpus_of_another_language_is_noticed(
+    folder: Path, caplog: pytest.LogCaptureFixture, unknown: int, *, warned: bool
+) -> None:
+    # One word in three is still taken for the index's language. Kills: a warning that the card
+    # repeats, that quotes a word, or that counts documents.
+    texts = pa.table({"text": [f"hello{' zqx' * unknown}", ""]})
+    pq.write_table(texts, folder / f"other{unknown}.parquet")
+    asked = spec(folder, "words", out_of_vocabulary="draw")
+    asked["input"]["path"] = str(folder / f"other{unknown}.parquet")
+    asked["output"] += str(unknown)
+    card = qc.release(asked)
+    said = [record.getMessage() for record in caplog.records if "one in 3" in record.getMessage()]
+    assert len(said) == warned
+    assert "one in 3" not in card.to_json()
+    assert "zqx" not in "".join(said)

@@ -96,7 +96,7 @@ class BagPrivatizer:
         if self._with_bins:
             columns["bins"] = _as_rows(dense(noisy, size))
         rows = identified(self._stream, addresses, columns)
-        return Released(rows, len(tokens.starts), len(terms) > 0)
+        return Released(rows, len(tokens.starts), len(terms))
 
     def words(
         self, addresses: Addresses, _: Bags | None = None

@@ -167,7 +167,7 @@ class WordPrivatizer(Privatizer):
             some = slice(start, start + self._words_at_once)
             released[some] = self._replace(words[some], epsilons, which[some], parts[some])
         rows = identified(self._stream, addresses, {"text": self._joined(offsets, released)})
-        return Released(rows, len(tokens.starts), bool((words >= 0).any()))
+        return Released(rows, len(tokens.starts), int((words >= 0).sum()))
 
     def _epsilons(
         self, offsets: npt.NDArray[np.int64]

@@ -186,7 +186,7 @@ class _ReadShares(beam.DoFn):
             offsets, terms = vocabulary.look_up(tokens)
             self._progress.count(documents, len(tokens.starts))
             seen.add(documents)
-            seen.add_words(known=len(terms) > 0)
+            seen.add_words(len(tokens.starts), len(terms))
             users = self._users.digests(documents, key)
             texts = self._texts(offsets, terms, users, stream)
             numbers = self._users.numbers(documents)
