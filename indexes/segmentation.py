@@ -91,7 +91,7 @@ def _ranges(points: np.ndarray) -> str:
 
 
 @cache
-def marks() -> str:
+def _marks() -> str:
     """Return all combining marks, as ranges in a set of a regular expression."""
     return _ranges(np.flatnonzero(classes() == MARK))
 
@@ -104,7 +104,7 @@ def _runs() -> re.Pattern[str]:
     for ranges in _SCRIPTS.values():
         points = np.concatenate([np.arange(ord(a), ord(b) + 1) for a, b in ranges])
         letters = _ranges(np.sort(points[kinds[points] == LETTER]))
-        runs.append(f"[{letters}][{letters}{marks()}]*")
+        runs.append(f"[{letters}][{letters}{_marks()}]*")
     return re.compile("|".join(runs))
 
 

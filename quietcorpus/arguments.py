@@ -80,9 +80,11 @@ def between_0_and_1(**given: float) -> None:
 
 def named_tokenizer(tokenizer: str, language: str | None) -> Tokenizer:
     """Return the tokeniser of a name and a language; raise InputError if it is not to be had."""
+    from quietcorpus.indexes.languages import LANGUAGES
     from quietcorpus.indexes.tokenizers import Tokenizer, TokenizerError
 
     try:
         return Tokenizer.here(tokenizer, language)
     except TokenizerError as error:
-        raise InputError(f"tokenizer: {error}") from None
+        key = "tokenizer" if language in (None, *LANGUAGES) else "language"
+        raise InputError(f"{key}: {error}") from None
