@@ -56,7 +56,7 @@ def tokenizer_options(of: str) -> _Decorator:
             type=click.Choice(_TOKENIZERS),
             help=f"The rule that finds the words of {of}, as in the spec of a release.",
         )
-        spoken = click.option("--language", help="Of icu-words-v1: the language, as a code.")
+        spoken = click.option("--language", help="The language, as a code, for icu-words-v1 alone.")
         return named(spoken(command))
 
     return decorated
