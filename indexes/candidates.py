@@ -9,7 +9,7 @@ recoder.npz       the recoder's weights and biases, float32
 projections.npy   float64 (p, h), whole numbers: directions that every release shares
 recoded.npy       float64 (m, h), whole numbers: each candidate's mean recoded sentence
 documents.parquet in version 2 alone: `candidate`, int32, from 0 to m - 1, and what names the
-                  public document: its `id`, and kept columns
+                  public document: its `id`, kept columns, and the `text` where it was kept
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ _ARRAYS = "embeddings", "centre", "box", "projections", "recoded"
 _RECODER = "recoder.npz"
 FILES = (*(f"{name}.npy" for name in _ARRAYS), _RECODER)
 DOCUMENTS = "documents.parquet"
+TEXT = "text"
+"""The column of the texts in `DOCUMENTS`, and in a release that has them."""
 LARGEST_NUMBER = 1_000
 """The largest number of projections: sums over them stay far below 2^31."""
 LARGEST_PROJECTION = 1 << 13
@@ -51,7 +53,8 @@ class CandidatesManifest:
             private; releases refuse the latter.
         guarantee: always None for public ones.
         source: the documents, as `pattern` and `documents`, the number that were used; of named
-            ones, also the column `id`, or None, and the columns `keep`.
+            ones, also the column `id`, or None, the columns `keep`, and `text`, whether the text is
+            kept.
         encoder: `name`, `sha256` and `dimensions`.
         splitter, language: by which documents were split into sentences.
         least_sentences: the fewest sentences of a document that is used.
@@ -82,6 +85,11 @@ class CandidatesManifest:
     builder: str
     files: tuple[Mapping[str, Any], ...] = ()
     version: int = VERSION
+
+    @property
+    def has_text(self) -> bool:
+        """Return whether the candidates' texts are kept."""
+        return bool(self.source.get(TEXT))
 
     def to_json(self) -> str:
         """Return the text of `manifest.json`."""
@@ -145,6 +153,7 @@ def _is_possible(content: Mapping[str, Any]) -> bool:
         and content["projections"] <= LARGEST_NUMBER
         and (len(content["files"]) > len(FILES)) == (content["version"] == NAMED)
         and isinstance(content["language"], str)
+        and isinstance(content["source"], dict)
         and -1 <= low < high <= 1
     )
 
@@ -153,8 +162,8 @@ def _is_possible(content: Mapping[str, Any]) -> bool:
 class Candidates:
     """Candidates in memory; the arrays are as in the folder.
 
-    `documents` is what names them, to be saved; opened candidates do not have it, since no release
-    needs it.
+    `documents` is what names them, to be saved; opened candidates have it if it holds texts, since
+    no release needs anything else of it.
     """
 
     manifest: CandidatesManifest
@@ -203,7 +212,8 @@ def open_candidates(path: str, digest: str | None = None) -> Candidates:
             )
     except Exception:  # NumPy and zipfile raise many kinds of errors for a damaged file
         raise ArtefactError("holds files that cannot be read; build it again") from None
-    found = Candidates(manifest, **arrays, recoder=recoder)
+    names = read_names(path, manifest) if manifest.has_text else None
+    found = Candidates(manifest, **arrays, recoder=recoder, documents=names)
     if not _fits(found):
         raise ArtefactError(
             f"holds files of other sizes or values than its {MANIFEST} says; build it again"
@@ -227,7 +237,16 @@ def read_names(path: str, manifest: CandidatesManifest) -> pa.Table | None:
         numbers = None
     if numbers != list(range(manifest.candidates)):
         raise ArtefactError(f"has a {DOCUMENTS} that does not name its candidates; build it again")
+    if manifest.has_text and not _are_texts(found):
+        raise ArtefactError(f"has a {DOCUMENTS} without the texts; build it again")
     return found
+
+
+def _are_texts(names: pa.Table) -> bool:
+    if TEXT not in names.column_names:
+        return False
+    texts = names[TEXT]
+    return texts.type == pa.large_string() and not texts.null_count
 
 
 def _array(path: str) -> npt.NDArray[Any]:

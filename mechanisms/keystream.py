@@ -3,9 +3,10 @@
 Noise is a pseudo-random function (PRF) of everything that determines a mechanism's output law:
 the release key, which is bound to the corpus, the stage with its parameters, the source position
 and the input itself. A retried bundle therefore repeats its bits and spends nothing, while two
-different inputs, two corpora, or one input under two parameter sets, never share a bit. The
-guarantees that stand on this stream are computational: they hold for an adversary who cannot break
-AES-256 or keyed BLAKE2b.
+different inputs, two corpora, or one input under two parameter sets, never share a bit. (Rows of a
+pipeline of one's own have no place in a corpus: equal ids with equal texts under one release id are
+one input there.) The guarantees that stand on this stream are computational: they hold for an
+adversary who cannot break AES-256 or keyed BLAKE2b.
 """
 
 from __future__ import annotations

@@ -83,6 +83,7 @@ def build_candidates(
     text: str = "text",
     id: str | None = None,
     keep: Sequence[str] = (),
+    keep_text: bool = False,
     encoder: str = "all-MiniLM-L6-v2",
     language: str = "en",
     candidates: int = 5_000,
@@ -103,6 +104,7 @@ def build_candidates(
         text: the column of the text.
         id: a column of unique ids, by which candidates can be named.
         keep: columns that are kept beside each candidate, with its id, in `documents.parquet`.
+        keep_text: keep the text, too, as `text`: releases can then carry it.
         encoder: a folder, or the name, of a sentence-transformers model.
         language: the language of the text, as a code.
         candidates: the number of candidates.
@@ -116,7 +118,7 @@ def build_candidates(
     Raises:
         InputError: anything that a person can mend.
     """
-    flags(progress=progress)
+    flags(keep_text=keep_text, progress=progress)
     whole(candidates=candidates, least_sentences=least_sentences)
     whole(2, clusters=clusters)
     whole(1, 1000, projections=projections, most_sentences=most_sentences)
@@ -129,6 +131,7 @@ def build_candidates(
         text=text,
         id=id,
         keep=tuple(keep),
+        keep_text=keep_text,
         provenance=provenance,
         encoder=encoder,
         language=language,

@@ -164,6 +164,7 @@ def draw_candidates(
     projections: Optional[int] = None,
     most_sentences: Optional[int] = None,
     encoder: Optional[str] = None,
+    include: Optional[Sequence[str]] = None,
     text: str = "text",
     id: str = "id",
     keep: Sequence[str] = (),
@@ -181,6 +182,7 @@ def draw_candidates(
         projections: The number of public directions, for depths.
         most_sentences: How many sentences of a text count, at most.
         encoder: The candidates' sentence encoder, by name or path.
+        include: `[text]` adds the drawn public document's text to every row.
         text: The field of the text.
         id: The field of the id, which is unique in the input.
         keep: Fields that are copied as they are. Nothing protects them.
@@ -196,6 +198,7 @@ def draw_candidates(
         projections=projections,
         most_sentences=most_sentences,
         encoder=encoder,
+        include=include,
         text=text,
         id=id,
         keep=keep,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Sequence
 from contextlib import suppress
+from operator import eq
 from os import fspath
 from typing import TYPE_CHECKING, Literal, NoReturn
 
@@ -13,6 +15,7 @@ import pyarrow as pa
 
 from quietcorpus.arguments import Number, exact, one_of
 from quietcorpus.indexes.tokenizers import TokenizerError
+from quietcorpus.indexes.vocabulary import some_of
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.places import Place
 from quietcorpus.transforms.artefacts.local_index import LocalIndex
@@ -26,7 +29,14 @@ from quietcorpus.transforms.privatizers.words import (
 from quietcorpus.transforms.reading.documents import Documents
 
 if TYPE_CHECKING:
+    from quietcorpus.indexes.word_index import WordIndex
     from quietcorpus.mechanisms.guarantees import MetricPrivacy
+
+
+_TRIED = 5
+"""One in so many of a thousand words is tried."""
+_MOST_UNCHANGED = 0.5
+_LOGGER = logging.getLogger("quietcorpus")
 
 
 class Privatizer:
@@ -65,6 +75,8 @@ class Privatizer:
     ) -> None:
         """Open an index, of which the files that the mechanism reads are verified and mapped.
 
+        A warning is logged if more than half of two hundred of its words come back unchanged.
+
         Args:
             index: a folder of this machine, as `quietcorpus index build` makes it.
             mechanism: the mechanism; `brr` reads codes alone.
@@ -93,6 +105,18 @@ class Privatizer:
         )
         self.guarantee = parameters.guarantee(opened)
         self._words = WordPrivatizer(parameters, opened, ReleaseKey.fresh())
+        self._warn(opened)
+
+    def _warn(self, index: WordIndex) -> None:
+        """Log a warning if most words come back as they were, by the index's own words."""
+        words = some_of(index.vocabulary)[::_TRIED]
+        unchanged = sum(map(eq, words, self.release(words))) / len(words)
+        if unchanged > _MOST_UNCHANGED:
+            _LOGGER.warning(
+                "epsilon protects little: %.0f of 100 words of the index come back unchanged; give "
+                "a smaller one",
+                100 * unchanged,
+            )
 
     def release(self, texts: Sequence[str]) -> list[str]:
         """Return each text with its words replaced, joined by single spaces.

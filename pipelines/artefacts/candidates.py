@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quietcorpus.evaluation.depth import DepthQuality, depth_quality
-from quietcorpus.indexes import recoder as recoding
 from quietcorpus.indexes.candidates import (
     LARGEST_PROJECTION,
+    TEXT,
     Candidates,
     CandidatesManifest,
     save,
 )
 from quietcorpus.indexes.folder import MANIFEST
-from quietcorpus.indexes.recoder import WIDTHS, Recoder, TrainingCourse, means
+from quietcorpus.indexes.recoder import WIDTHS, means
+from quietcorpus.indexes.recoder_training import train
 from quietcorpus.indexes.sentences import LANGUAGES, NAME
 from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.mechanisms.exponential import LARGEST_SET
@@ -38,7 +40,6 @@ from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.installed import require_installed
 from quietcorpus.transforms.reading.documents import Corpus
-from quietcorpus.transforms.temporary import one_torch_thread
 
 _HELD = 5  # candidates for each held-out document, which serves to measure alone
 _LEAST_HELD = 50
@@ -58,6 +59,7 @@ def build(
     text: str,
     id: str | None,
     keep: Sequence[str],
+    keep_text: bool,
     provenance: str,
     encoder: str,
     language: str,
@@ -72,8 +74,9 @@ def build(
     """Build candidates from the documents at `source`; raises InputError for what can be mended.
 
     Encoding and training run on Ray: the cluster that RAY_ADDRESS names, else this machine. Without
-    a cluster, few sentences are encoded in this process. The columns `id` and `keep` name the
-    candidates, and change nothing else.
+    a cluster, few sentences are encoded in this process; so are all where Ray is not installed. The
+    columns `id` and `keep`, and the text if it is kept, name the candidates, and change nothing
+    else.
     """
     source, output = absolute(source), absolute(output)
     if provenance != "public":
@@ -88,8 +91,11 @@ def build(
             f"language: {language!r} is not one that the splitter {NAME} knows; give one of "
             f"{', '.join(LANGUAGES)}"
         )
-    _check_names(keep)
-    require_installed("sklearn", "ray", key="quietcorpus", extra="candidates")
+    _check_names(keep, keep_text)
+    on_cluster = bool(os.environ.get("RAY_ADDRESS"))
+    require_installed("sklearn", key="quietcorpus", extra="sentences")
+    if on_cluster:
+        require_installed("ray", key="quietcorpus", extra="ray")
     Output(output).require_writable()
     found = EncoderSource.resolve("encoder", encoder)
     generator = np.random.default_rng(seed)
@@ -98,9 +104,11 @@ def build(
         raise InputError(f"clusters: {clusters} is not less than the number of documents, {wanted}")
     corpus = Corpus(source, text, id, tuple(keep))
     documents = chosen(corpus, language, least_sentences, most_sentences, wanted, generator)
-    names = _names(documents.columns.slice(0, candidates), id, keep)
+    texts = documents.texts.slice(0, candidates) if keep_text else None
+    names = _names(documents.columns.slice(0, candidates), id, keep, texts)
     opened = found.open()  # fails here, rather than in Ray's workers, if it cannot be loaded
-    here = len(documents.sentences) <= _FEW_SENTENCES and not os.environ.get("RAY_ADDRESS")
+    few = len(documents.sentences) <= _FEW_SENTENCES or find_spec("ray") is None
+    here = few and not on_cluster
     session: AbstractContextManager[Any] = (
         nullcontext() if here else ray_session(processors(), work="build")
     )
@@ -113,7 +121,7 @@ def build(
         groups, quality = _clusters(whole, clusters, seed)
         held = np.arange(wanted) >= candidates
         known = embeddings, documents.offsets, groups, held, seed
-        recoder, training = _train(*known) if here else ray.get(ray.remote(_train).remote(*known))
+        recoder, training = train(*known) if here else ray.get(ray.remote(train).remote(*known))
     codes = recoder.recode(embeddings)
     recoded = np.rint(means(codes, documents.offsets))
     directions = _directions(projections, WIDTHS[-1], generator)
@@ -130,6 +138,7 @@ def build(
             "pattern": places.without_folders(source),
             "documents": wanted,
             **({} if names is None else {"id": id, "keep": list(keep)}),
+            **({TEXT: True} if keep_text else {}),
         },
         encoder={
             "name": places.without_folders(found.name),
@@ -165,18 +174,21 @@ def build(
         return save(folder, made)
 
 
-def _check_names(keep: Sequence[str]) -> None:
+def _check_names(keep: Sequence[str], keep_text: bool) -> None:
     """Raise InputError for a column that `documents.parquet` would have twice."""
+    own = ("candidate", "id", TEXT) if keep_text else ("candidate", "id")
     for name in keep:
-        if name in ("candidate", "id") or keep.count(name) > 1:
+        if name in own or keep.count(name) > 1:
             raise InputError(
                 f"keep: {name!r} is a name that candidates use themselves, or is given twice"
             )
 
 
-def _names(columns: pa.Table, id: str | None, keep: Sequence[str]) -> pa.Table | None:
-    """Return what names each candidate; None if no column does. Raises InputError for equal ids."""
-    if id is None and not keep:
+def _names(
+    columns: pa.Table, id: str | None, keep: Sequence[str], texts: pa.Array | None
+) -> pa.Table | None:
+    """Return what names each candidate; None if nothing does. Raises InputError for equal ids."""
+    if id is None and not keep and texts is None:
         return None
     named = {"candidate": pa.array(range(len(columns)), pa.int32())}
     if id is not None:
@@ -187,7 +199,8 @@ def _names(columns: pa.Table, id: str | None, keep: Sequence[str]) -> pa.Table |
                 "chosen; name another column"
             )
         named["id"] = ids
-    return pa.table(named | {name: columns[name] for name in keep})
+    own = {} if texts is None else {TEXT: texts}
+    return pa.table(named | {name: columns[name] for name in keep} | own)
 
 
 class _Encode:
@@ -242,14 +255,6 @@ def _encoded(
         found[batch["number"]] = embeddings
     assert found is not None
     return found
-
-
-def _train(*arguments: Any) -> tuple[Recoder, TrainingCourse]:
-    # A cluster of the caller's may give this process other tasks later.
-    import torch
-
-    with torch.random.fork_rng(devices=[]), one_torch_thread():
-        return recoding.train(*arguments)
 
 
 def _clusters(

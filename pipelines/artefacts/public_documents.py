@@ -19,11 +19,15 @@ from quietcorpus.transforms.reading.sources import plan, read
 
 
 class PublicDocuments(NamedTuple):
-    """Public documents: all their sentences, the offset of each one's first, and other columns."""
+    """Public documents: all their sentences, the offset of each one's first, and other columns.
+
+    `texts` are whole.
+    """
 
     sentences: list[str]
     offsets: npt.NDArray[np.int64]
     columns: pa.Table
+    texts: pa.LargeStringArray
 
 
 def chosen(
@@ -35,14 +39,14 @@ def chosen(
     generator: np.random.Generator,
 ) -> PublicDocuments:
     """Draw a uniform sample of the documents of at least so many sentences, in random order."""
-    kept: list[tuple[float, int, list[str], pa.Table]] = []
+    kept: list[tuple[float, int, list[str], pa.Table, pa.Array]] = []
     number = count()
-    for sentences, columns, row in _split(corpus, language, max(least, most)):
+    for sentences, columns, texts, row in _split(corpus, language, max(least, most)):
         if len(sentences) >= least:
             # Each document gets a uniform number; the heap keeps those with the smallest ones.
             # Its row is taken and not sliced: a slice would keep the whole batch in memory.
-            own = columns.take([row])
-            item = (-generator.random(), next(number), sentences[:most], own)
+            own = columns.take([row]), texts.take([row])
+            item = (-generator.random(), next(number), sentences[:most], *own)
             if len(kept) < wanted:
                 heapq.heappush(kept, item)
             else:
@@ -53,18 +57,21 @@ def chosen(
             f"{wanted} are needed; give more documents, or ask for less"
         )
     sample = sorted(kept)
-    offsets = np.cumsum([0, *(len(sentences) for _, _, sentences, _ in sample)])
-    whole = [one for _, _, sentences, _ in sample for one in sentences]
-    rows = pa.concat_tables([own for *_, own in sample]).combine_chunks()
-    return PublicDocuments(whole, offsets, rows)
+    offsets = np.cumsum([0, *(len(sentences) for _, _, sentences, *_ in sample)])
+    whole = [one for _, _, sentences, *_ in sample for one in sentences]
+    rows = pa.concat_tables([columns for *_, columns, _ in sample]).combine_chunks()
+    texts = pa.concat_arrays([text for *_, text in sample])
+    return PublicDocuments(whole, offsets, rows, texts)
 
 
-def _split(corpus: Corpus, language: str, most: int) -> Iterator[tuple[list[str], pa.Table, int]]:
-    """Yield the sentences of each document, and the other columns with its row's number there."""
+def _split(
+    corpus: Corpus, language: str, most: int
+) -> Iterator[tuple[list[str], pa.Table, pa.LargeStringArray, int]]:
+    """Yield the sentences of each document, and all columns and texts with its row's number."""
     for documents in _batches(corpus):
         found = split(documents.texts.to_pylist(), most, language)
         for row, (start, end) in enumerate(pairwise(found.offsets)):
-            yield found.texts[start:end], documents.columns, row
+            yield found.texts[start:end], documents.columns, documents.texts, row
 
 
 def texts(corpus: Corpus) -> Iterator[pa.LargeStringArray]:

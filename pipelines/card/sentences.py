@@ -14,6 +14,7 @@ from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.errors import InputError
 
 _ROW = "`embedding`, and, where that is a public candidate's, its number `candidate`"
+_TEXT = ", and its `text`: a public document's, not the document's own"
 _PROMISES = {
     "deep-candidate": Promise(SentenceParameters),
     "truncation": Promise(SentenceParameters),
@@ -31,6 +32,7 @@ class SentencesMechanism(Mechanism):
     encoder: str
     index: str | None = None
     utility: str | None = None
+    include: list[str] | None = None
     most_sentences: int
     epsilon_exact: str
     words: int | None = None
@@ -56,7 +58,9 @@ class SentencesMechanism(Mechanism):
     def files(self) -> Mapping[str, FileFormat]:
         """Return the format of the data; a drawn candidate has a number."""
         drawn = ["candidate"] if self.mechanism == "deep-candidate" else []
-        return {"data": FileFormat(_ROW, ("id", *drawn, "embedding"))}
+        text = ["text"] if self.include == ["text"] else []
+        row = _ROW + _TEXT if text else _ROW
+        return {"data": FileFormat(row, ("id", *drawn, *text, "embedding"))}
 
     @property
     def notes(self) -> list[str]:

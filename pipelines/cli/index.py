@@ -98,6 +98,9 @@ _encoder_option = click.option(
 @click.option(
     "--keep", multiple=True, help="A column that is kept beside each candidate; may be given again."
 )
+@click.option(
+    "--keep-text", is_flag=True, help="Keep the text of each candidate: releases can then carry it."
+)
 @_encoder_option
 @click.option(
     "--language", default="en", show_default=True, help="The language of the text, as a code."
@@ -145,8 +148,9 @@ def build_candidates(source: str, output: str, **given: Any) -> Iterator[str]:
     SOURCE is a file, a glob or a saved Hugging Face dataset (Parquet, Arrow, JSON Lines, CSV or
     text), on this machine or in an object store. A fifth more documents than candidates are taken,
     to measure with. Sentences are encoded, and the recoder is trained, on Ray: on the cluster that
-    RAY_ADDRESS names, else on this machine. With --id and --keep, the file documents.parquet says
-    which document each candidate is: `candidate`, `id`, and the columns kept.
+    RAY_ADDRESS names, else on this machine. With --id, --keep and --keep-text, the file
+    documents.parquet says which document each candidate is: `candidate`, `id`, the columns kept,
+    and `text`.
     """
     manifest = qc.build_candidates(source, output, **given)
     yield f"candidates    {output}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -9,12 +10,15 @@ from typing import Any, Literal, NamedTuple, TypedDict
 
 import apache_beam as beam
 
+from quietcorpus.pipelines.card.weakness import Weakness, of_key
 from quietcorpus.pipelines.compose import card
 from quietcorpus.pipelines.compose.card import ComposedCard
 from quietcorpus.pipelines.compose.rows import Read, read
 from quietcorpus.pipelines.compose.spec import RowsSpec, checked, prepared
+from quietcorpus.pipelines.environment.keys import configured_master_key
 from quietcorpus.transforms.errors import InputError
 
+_LOGGER = logging.getLogger("quietcorpus")
 OnErrors = Literal["raise", "collect"]
 
 
@@ -57,14 +61,15 @@ class Composed(beam.PTransform):
     def __init__(self, rows: RowsArguments, keep: Sequence[str] = ()) -> None:
         super().__init__()
         with labelled(self.name):
-            if isinstance(keep, str):
-                raise InputError(f"keep: {keep!r} is a string; give a list of fields")
+            if isinstance(keep, str) or not isinstance(keep, Sequence):
+                raise InputError(f"keep: {keep!r} is no list; give a list of fields")
             if rows["errors"] not in ("raise", "collect"):
                 raise InputError(f"errors: {rows['errors']!r} is not known; give raise or collect")
             fields = {name: value for name, value in rows.items() if name != "errors"}
             self._rows = checked(RowsSpec, **fields, keep=tuple(keep))
             self._key = self._rows.worker_key()
         self._collects = rows["errors"] == "collect"
+        self._warn(of_key(configured_master_key()))
 
     @property
     def name(self) -> str:
@@ -79,6 +84,11 @@ class Composed(beam.PTransform):
         """
         with labelled(self.name):
             return self._card().content
+
+    def _warn(self, weaknesses: Sequence[Weakness]) -> None:
+        """Log what the card says of a guarantee that means little, where somebody reads it."""
+        for one in weaknesses:
+            _LOGGER.warning("%s: not protected: %s", self.name, one.said)
 
     def _card(self) -> ComposedCard:
         raise NotImplementedError
@@ -101,6 +111,7 @@ class ComposedKind(Composed):
         super().__init__(rows, keep)
         with labelled(self.name):
             self._block, self._kind = prepared(kind, **block)
+        self._warn(self._kind.weaknesses)
 
     def _card(self) -> ComposedCard:
         return self._card_of()

@@ -16,8 +16,8 @@ from quietcorpus.pipelines.kinds.sentences import SentencesKind
 class DrawCandidates(ComposedKind):
     """A PTransform that draws a public document in place of each text, as `deep-candidate` does.
 
-    Out come rows with `id`, the kept fields, `candidate` (the number of the public document) and
-    `embedding` (its embedding, float32). All else is as with `PrivatizeWords`.
+    Out come rows with `id`, the kept fields, `candidate` (the number of the public document), its
+    `text` if asked, and `embedding` (its embedding, float32). All else is as with `PrivatizeWords`.
 
     Guarantee:
         One sentence of one row's text has epsilon-sentence privacy, as the card states it.
@@ -36,6 +36,7 @@ class DrawCandidates(ComposedKind):
         projections: int | None = None,
         most_sentences: int | None = None,
         encoder: str | None = None,
+        include: Sequence[str] | None = None,
         text: str = "text",
         id: str = "id",
         keep: Sequence[str] = (),
@@ -51,6 +52,7 @@ class DrawCandidates(ComposedKind):
             projections: the number of public directions, for depths.
             most_sentences: how many sentences of a text count, at most.
             encoder: the candidates' sentence encoder, by name or path.
+            include: `["text"]` adds the drawn public document's text to every row.
             text: the field of the text.
             id: the field of the id, a string, bytes or a whole number, unique in the input.
             keep: fields that are copied as they are: nothing protects them.
@@ -71,6 +73,7 @@ class DrawCandidates(ComposedKind):
             projections=projections,
             most_sentences=most_sentences,
             encoder=encoder,
+            include=include,
         )
 
     def expand(self, rows: beam.PCollection) -> Released:

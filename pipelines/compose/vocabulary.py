@@ -10,6 +10,7 @@ from pydantic import model_validator
 
 from quietcorpus.mechanisms.guarantees import Spending, round_up
 from quietcorpus.mechanisms.histogram import ThresholdedVocabulary
+from quietcorpus.pipelines.card.weakness import of_guarantee
 from quietcorpus.pipelines.compose import card
 from quietcorpus.pipelines.compose.base import (
     Composed,
@@ -89,6 +90,7 @@ class SelectVocabulary(Composed):
             )
             self._tokenizer = tokenizer_of(spec.tokenizer)
         self._selection = ThresholdedVocabulary(spec.precision, spec.epsilon, spec.delta)
+        self._warn(of_guarantee(self._selection.guarantee, ()))
 
     def _card(self) -> ComposedCard:
         selection = self._selection

@@ -32,6 +32,8 @@ _CREDENTIAL = re.compile(
     r"|connectionstring$|accountkey|storagekey$|storageaccesskey$|clientsecret"  # Azure; where
     r"|sharedaccess(?:key|signature)$|fsazuresas"  # there is no `$`, Hadoop adds the account
     r"|privatekey$|passw(?:or)?d$|passphrase$|authenticatesecret$"  # Google; Java; Spark
+    r"|encryptionkey$|clientprovidedkey$|oauth2credential$|fernetkey$"  # Hadoop's stores; Airflow
+    r"|secretkeybase$|openaikey$|anthropickey$"
     r"|^sig$|signature$|apikey$|secret$|authorization$"  # signed addresses of Azure, AWS; others
 )
 # Short names that other things have, too (a pass of a loop, the shell's PWD), and such values.

@@ -65,6 +65,11 @@ class SentencesKind(Kind):
                 f"mechanism.projections: {projections} is more than the candidates have; give at "
                 f"most {manifest.projections}"
             )
+        if spec.include and not manifest.has_text:
+            raise InputError(
+                f"mechanism.include: {spec.candidates} has no texts; build candidates with "
+                "--keep-text"
+            )
         parameters = SentencesParameters(
             spec.mechanism,
             spec.epsilon,
@@ -74,6 +79,7 @@ class SentencesKind(Kind):
             source,
             encoder,
             int(manifest.encoder["dimensions"]),
+            with_text=bool(spec.include),
         )
         try:
             guarantee = parameters.guarantee

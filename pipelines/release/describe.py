@@ -130,7 +130,7 @@ def _of_partitions(spec: Spec) -> list[str]:
             return []
         case "compared":
             return [
-                f"{again} under another id, or under the same one written otherwise (7 and 7.0 are "
+                f"{again} under another id, or under the same one written otherwise (7 and 007 are "
                 f"two): {alone}, and compares the ids of the column {spec.input.id!r}"
             ]
         case "declared":

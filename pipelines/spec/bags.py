@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import Field, WithJsonSchema, model_validator
 
 from quietcorpus.indexes.compression import Method
 from quietcorpus.mechanisms.bag_of_words import Accounting
@@ -17,7 +17,7 @@ from quietcorpus.pipelines.spec.values import (
     Location,
     Strict,
     of_key,
-    of_value,
+    only,
 )
 
 
@@ -50,12 +50,6 @@ class CompressionSpec(Strict):
         return self
 
 
-def _of_bins(value: object) -> object:
-    if value != ["bins"]:
-        raise of_value("is not allowed; give [bins], or leave it out")
-    return value
-
-
 class BagOfWordsSpec(LimitedPrecisionSpec):
     """`kind: bag-of-words`."""
 
@@ -79,7 +73,7 @@ class BagOfWordsSpec(LimitedPrecisionSpec):
     ] = Accounting.TIGHT
     compression: Annotated[CompressionSpec, Field(description="the map from words to bins")]
     include: Annotated[
-        Annotated[list[str], BeforeValidator(_of_bins), WithJsonSchema({"const": ["bins"]})] | None,
+        Annotated[list[str], only("bins"), WithJsonSchema({"const": ["bins"]})] | None,
         Field(description="`[bins]` adds the noisy counts to every row, at no further cost"),
     ] = None
 

@@ -65,11 +65,13 @@ def searching(spec: SearchSpec | None) -> Searching:
     return EXACT if spec is None else Searching(spec.engine, spec.probes)
 
 
-def unless_given(content: dict[str, Any]) -> dict[str, Any]:
-    """Remove `search` from a block's values where the spec has none.
+def unless_given(content: dict[str, Any], *keys: str) -> dict[str, Any]:
+    """Remove `search`, and other keys, from a block's values where the spec has none.
 
-    A spec without it keeps the digest that it had before there were engines to choose from.
+    A spec without them keeps the digest that it had before there were such keys.
     """
-    if content.get("search", ...) is None:
-        del content["search"]
-    return content
+    return {
+        key: value
+        for key, value in content.items()
+        if value is not None or key not in ("search", *keys)
+    }

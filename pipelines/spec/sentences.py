@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    WithJsonSchema,
+    model_serializer,
+    model_validator,
+)
 
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.mechanisms.deep_candidate import Utility
@@ -17,6 +23,7 @@ from quietcorpus.pipelines.spec.values import (
     Location,
     at_most,
     of_key,
+    only,
 )
 from quietcorpus.transforms.artefacts.encoder import PACKAGED
 from quietcorpus.transforms.privatizers.sentences import SentenceMechanism
@@ -66,6 +73,13 @@ class SentencesSpec(MechanismSpec):
         Count,
         at_most(MOST_SENTENCES, "how many sentences of a document count, at most"),
     ] = 64
+    include: Annotated[
+        Annotated[list[str], only("text"), WithJsonSchema({"const": ["text"]})] | None,
+        Field(
+            description="`[text]` adds the drawn public document's text to every row, at no "
+            "further cost; for `deep-candidate`, and candidates built with --keep-text"
+        ),
+    ] = None
     search: Annotated[
         SearchSpec | None,
         Field(description="the engine of the search for words; for `madlib` alone"),
@@ -78,6 +92,8 @@ class SentencesSpec(MechanismSpec):
             raise of_key("utility", "is for deep-candidate alone")
         if (self.mechanism is SentenceMechanism.MADLIB) != (self.index is not None):
             raise of_key("index", "give the words' own for madlib, and for nothing else")
+        if not drawn and self.include is not None:
+            raise of_key("include", "is for deep-candidate alone, which draws public documents")
         projected = drawn and self.utility is not Utility.SIMILARITY
         if not projected and self.projections is not None:
             raise of_key("projections", "is for the depths of deep-candidate alone")
@@ -89,7 +105,7 @@ class SentencesSpec(MechanismSpec):
 
     @model_serializer(mode="wrap")
     def _serialized(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return unless_given(dump(self))
+        return unless_given(dump(self), "include")
 
     def sources(self) -> Iterator[tuple[str, str]]:
         """Yield the manifests of the candidates, and of the index for madlib."""

@@ -105,6 +105,17 @@ def at_most(limit: int, description: str) -> Any:
     return Field(le=limit, description=description, json_schema_extra={"maximum": limit})
 
 
+def only(column: str) -> BeforeValidator:
+    """Return the check of a list that holds this one column, which releases have only if asked."""
+
+    def check(value: object) -> object:
+        if value != [column]:
+            raise of_value(f"is not allowed; give [{column}], or leave it out")
+        return value
+
+    return BeforeValidator(check)
+
+
 def one_of(*keys: str) -> ConfigDict:
     """Return the settings of a block that needs exactly one of these keys, for its JSON Schema."""
     return ConfigDict(json_schema_extra={"oneOf": [{"required": [key]} for key in keys]})

@@ -167,18 +167,15 @@ def test_an_encoder_that_is_none(workspace: Workspace, lee_texts: list[str]) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("module", "package"), [("ray", "ray"), ("sklearn", "scikit-learn")])
-def test_what_makes_candidates_is_not_installed(
-    workspace: Workspace, lee_texts: list[str], module: str, package: str
-) -> None:
+def test_what_makes_candidates_is_not_installed(workspace: Workspace, lee_texts: list[str]) -> None:
     # Kills: finding out once all has been encoded.
     workspace.parquet({"text": lee_texts[:PUBLIC_TEXTS]}, "public.parquet")
     done = workspace.run(
         *("index", "build-candidates", "input/public.parquet", "--output", "never"),
         *("--provenance=public", "--candidates=10", "--clusters=4"),
-        environment=without(workspace, module),
+        environment=without(workspace, "sklearn"),
         fresh=True,
     )
     message = workspace.error_of(done)
-    assert message == f"quietcorpus: {package} is not installed; install the extra [candidates]"
+    assert message == "quietcorpus: scikit-learn is not installed; install the extra [sentences]"
     assert not (workspace.folder / "never").exists()

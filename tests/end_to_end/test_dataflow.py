@@ -63,9 +63,11 @@ def recorded(self, *args, **kwargs):
         }, sink)
     return result
 DataflowRunner.run_pipeline = recorded
-from quietcorpus.pipelines.cli.main import main
-main()
+import runpy
+runpy.run_path(sys.argv.pop(1), run_name="__main__")
 """
+COMMAND = ROOT / "pipelines" / "cli" / "main.py"
+BIGQUERY = ROOT / "examples" / "own_pipeline_bigquery.py"
 KINDS: dict[str, tuple[dict[str, Any], set[str]]] = {
     "bag of words": (
         {
@@ -126,7 +128,8 @@ def test_a_dry_run_checks_the_graph(
         changes = request.getfixturevalue(kind)()
     workspace.parquet({"text": [f"quiet {CANARY}"] * 20, "key": range(20)}, row_group_size=5)
     changes = changes | {"input": {"path": "input/*.parquet", "id": "key"}}
-    done = run(workspace, "-c", DRY_RUN, "release", str(workspace.spec(changes)), *OPTIONS)
+    spec = str(workspace.spec(changes))
+    done = run(workspace, "-c", DRY_RUN, str(COMMAND), "release", spec, *OPTIONS)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "graph     valid; nothing was run, and nothing was published\n"
     # Beam's own stager leaves folders in the temporary one; there may be nothing of the release.
@@ -146,6 +149,33 @@ def test_a_dry_run_checks_the_graph(
         assert secret not in graph["content"]
         assert secret not in graph["job"]
         assert secret not in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("gcp")
+def test_a_pipeline_of_ones_own_from_bigquery_to_bigquery(
+    workspace: Workspace, word_index: Path
+) -> None:
+    # Kills: rows that BigQuery's steps cannot pass on, and a key or a step that the graph lacks or
+    # has too much. No service is asked, so that nothing is said of a run.
+    tables = [f"quiet-project:{name}.complaints" for name in ("private", "released")]
+    arguments = (tables[0], str(word_index), tables[1], *OPTIONS)
+    done = run(workspace, "-c", DRY_RUN, str(BIGQUERY), *arguments)
+    assert done.returncode == 0, done.stderr
+    graph = json.loads((workspace.folder / "graph.json").read_text())
+    steps = " ".join(graph["stages"])
+    assert "private/" in steps
+    assert "PrivatizeWords/" in steps
+    assert "released/BigQueryBatchFileLoads" in steps
+    assert workspace.environment["QUIETCORPUS_MASTER_KEY"] not in graph["content"] + graph["job"]
+    # The negative control: a column that the rows do not have ends it before there is a graph.
+    (workspace.folder / "graph.json").unlink()
+    broken = workspace.folder / "broken.py"
+    broken.write_text(BIGQUERY.read_text().replace('keep=["product"]', 'keep=["none"]'))
+    done = run(workspace, "-c", DRY_RUN, str(broken), *arguments)
+    assert done.returncode != 0
+    assert "none" in done.stderr
+    assert not (workspace.folder / "graph.json").exists()
 
 
 def vars_of(key: ReleaseKey) -> list[bytes]:

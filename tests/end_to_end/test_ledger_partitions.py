@@ -12,6 +12,25 @@ if TYPE_CHECKING:
     from tests.conftest import Workspace
 
 
+def test_documents_are_found_whatever_the_type_of_their_ids(workspace: Workspace) -> None:
+    # Kills: 12345678901 and 12345678901.0 for two documents; pandas writes the second where an id
+    # is missing in the same column.
+    opened(workspace)
+    ids = [12345678901 + number for number in range(4)]
+    workspace.parquet({"text": ["hello"] * 4, "id": ids}, "day-1.parquet")
+    workspace.parquet({"text": ["hello"] * 4, "id": [float(one) for one in ids]}, "day-2.parquet")
+    for day in ("1", "2"):
+        changes = spec(
+            f"day-{day}",
+            input={"path": f"input/day-{day}.parquet", "id": "id"},
+            ledger={"path": "ledger", "partition": f"day-{day}"},
+        )
+        if day == "1":
+            workspace.release(changes)
+    said = refusal(workspace.run("release", str(workspace.spec(changes))))
+    assert said.startswith("ledger.partition: 4 documents of day-2 are in day-1 as well (release")
+
+
 def test_partitions_compose_in_parallel_unless_they_share_documents(
     workspace: Workspace,
 ) -> None:

@@ -58,15 +58,14 @@ def test_no_encoder(workspace: Workspace, sentences: Sentences) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", ["sentence_transformers", "sentencex"])
+@pytest.mark.parametrize("module", ["onnxruntime", "sentencex"])
 def test_what_encodes_is_not_installed(
     workspace: Workspace, sentences: Sentences, module: str
 ) -> None:
     # Kills: an ImportError of a worker's, which says nothing of an extra.
-    environment = without(workspace, module)
+    environment = without(workspace, module, "sentence_transformers")
     message = workspace.refused(sentences(), environment=environment, fresh=True)
-    name = module.replace("_", "-")
-    assert message == f"mechanism.encoder: {name} is not installed; install the extra [sentences]"
+    assert message == f"mechanism.encoder: {module} is not installed; install the extra [sentences]"
 
 
 def test_more_projections_than_there_are(workspace: Workspace, sentences: Sentences) -> None:
@@ -89,6 +88,13 @@ def test_an_epsilon_of_no_use(workspace: Workspace, sentences: Sentences) -> Non
                 "mechanism.epsilon: with embeddings of 384 dimensions epsilon must be at least "
                 "0.3072"
             )
+
+
+def test_texts_that_candidates_lack(workspace: Workspace, sentences: Sentences) -> None:
+    # Kills: a release without the column that was asked for.
+    message = refusal(workspace, sentences(include=["text"]))
+    assert message.startswith("mechanism.include: ")
+    assert message.endswith(" has no texts; build candidates with --keep-text")
 
 
 def test_keys_that_do_not_belong_there(workspace: Workspace, sentences: Sentences) -> None:

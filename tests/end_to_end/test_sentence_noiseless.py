@@ -93,7 +93,8 @@ def test_without_noise_to_speak_of_the_mean_is_released(
     # document without sentences that gets a neighbour's. In float32, as the library encodes: of
     # bfloat16's coordinates one in twenty falls to another step.
     monkeypatch.setattr(
-        "quietcorpus.transforms.artefacts.encoder._PROCESSOR", workspace.folder / "of no known kind"
+        "quietcorpus.transforms.artefacts.torch_model._PROCESSOR",
+        workspace.folder / "of no known kind",
     )
     texts = ["", *lee_texts[PUBLIC_TEXTS:][:DOCUMENTS], ""]
     corpus(workspace, texts)

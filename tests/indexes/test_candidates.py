@@ -154,6 +154,31 @@ def test_names_are_saved_beside_the_arrays(tmp_path: Path) -> None:
         assert refusal(tmp_path).startswith("is damaged: documents.parquet is not the file that")
 
 
+def test_texts_are_opened(tmp_path: Path) -> None:
+    """Kills: candidates that promise texts and have none, or lack one."""
+    numbers = pa.array(range(SIZE), pa.int32())
+    texts = [f"text {number}" for number in range(SIZE)]
+    promised = manifest(source={"pattern": "p", "documents": 9, "text": True})
+    for number, (column, fits) in enumerate(
+        [
+            (pa.array(texts, pa.large_string()), True),
+            (pa.array([*texts[1:], None], pa.large_string()), False),
+            (numbers, False),
+            (None, False),
+        ]
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        named = pa.table({"candidate": numbers} | ({} if column is None else {"text": column}))
+        save(str(folder), some_candidates(manifest=promised, documents=named))
+        if fits:
+            assert promised.has_text
+            assert open_candidates(str(folder)).documents.equals(named)
+        else:
+            assert refusal(folder) == "has a documents.parquet without the texts; build it again"
+    assert not manifest().has_text
+
+
 @pytest.mark.parametrize(
     "table",
     [

@@ -5,8 +5,7 @@ Statistical checks reject a correct implementation with probability ALPHA at mos
 
 from __future__ import annotations
 
-import secrets
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hn
-from scipy import stats
 
 from quietcorpus.indexes import recoder as module
-from quietcorpus.indexes.recoder import LARGEST, WIDTHS, Recoder, means, train
+from quietcorpus.indexes.recoder import LARGEST, WIDTHS, Recoder, means
 
 ALPHA = 1e-6
 DIMENSIONS = 6
@@ -162,147 +160,3 @@ def test_means(kind: type) -> None:
     np.testing.assert_array_equal(some[[1, 2, 5]], expected)
     assert not some[[0, 3, 4, 6]].any()
     assert not means(vectors[:0], np.array([0, 0, 0])).any()
-
-
-class Corpus(NamedTuple):
-    """Documents whose clusters one sentence hardly tells, and their mean does."""
-
-    embeddings: Floats
-    offsets: npt.NDArray[np.int64]
-    clusters: npt.NDArray[np.int64]
-    held: npt.NDArray[np.bool_]
-
-
-CENTRES = np.eye(CLUSTERS, DIMENSIONS) / 5
-
-
-def corpus(documents: int = 160) -> Corpus:
-    """Sentences of deviation 0.4 around a cluster's centre, in an encoder's own place and unit.
-
-    Of 30 or so, the mean has a deviation of 0.07, and centres are 0.28 apart.
-    """
-    generator = np.random.default_rng()
-    lengths = generator.integers(24, 40, documents)
-    clusters = generator.permutation(np.arange(documents) % CLUSTERS)
-    whose = np.repeat(clusters, lengths)
-    noise = generator.normal(size=(lengths.sum(), DIMENSIONS)) * 0.4
-    embeddings = (3 + (CENTRES[whose] + noise) / 20).astype(np.float32)
-    held = np.arange(documents) >= documents // 2
-    return Corpus(embeddings, np.cumsum([0, *lengths]), clusters, held)
-
-
-def passes(accuracy: float, trials: int) -> bool:
-    """Return whether it is more than chance, one in CLUSTERS, would give (exact, one-sided)."""
-    return bool(stats.binom.sf(round(accuracy * trials) - 1, trials, 1.5 / CLUSTERS) < ALPHA)
-
-
-def some_seed() -> int:
-    return secrets.randbits(32)
-
-
-@pytest.fixture(scope="module")
-def separable() -> Corpus:
-    return corpus()
-
-
-@pytest.fixture(scope="module")
-def trained(separable: Corpus) -> tuple[Recoder, module.TrainingCourse]:
-    return train(*separable, some_seed())
-
-
-def test_training_pays(separable: Corpus, trained: tuple[Recoder, module.TrainingCourse]) -> None:
-    """Held-out documents, far above half as much again as chance.
-
-    Kills: weights that are never updated, a head on single sentences, sums that go to another
-    document, clusters of other rows, accuracies of the documents that were trained on.
-    """
-    recoder, training = trained
-    trials = int(separable.held.sum())
-    assert len(training.losses) == len(training.accuracies)
-    assert passes(training.accuracies[-1], trials)
-    assert training.losses[-1] < 0.8 * training.losses[0]
-    # The layers that are kept are the trained ones: documents lie nearest to their own kind.
-    codes = means(recoder.recode(separable.embeddings), separable.offsets)
-    kinds = np.array(
-        [codes[~separable.held & (separable.clusters == c)].mean(axis=0) for c in range(CLUSTERS)]
-    )
-    nearest = ((codes[separable.held, None] - kinds) ** 2).sum(axis=2).argmin(axis=1)
-    assert passes(float((nearest == separable.clusters[separable.held]).mean()), trials)
-
-
-def test_control_clusters_without_a_meaning_cannot_be_learnt() -> None:
-    """They can be learnt by heart: so many dimensions tell every document from the others.
-
-    Kills: an accuracy of the documents that were trained on.
-    """
-    generator = np.random.default_rng()
-    embeddings = generator.normal(size=(400, 128)).astype(np.float32)
-    clusters = generator.integers(0, CLUSTERS, 200)
-    held = np.arange(200) >= 100
-    _, training = train(embeddings, np.arange(0, 401, 2), clusters, held, some_seed())
-    assert not passes(training.accuracies[-1], 100)
-    assert training.losses[-1] < 0.5
-
-
-def test_codes_have_the_intended_spread(
-    separable: Corpus, trained: tuple[Recoder, module.TrainingCourse]
-) -> None:
-    """Kills: a grid so coarse that depths tie, or so fine that codes are cut."""
-    assert trained[0].recode(separable.embeddings).std() == pytest.approx(module._TYPICAL, rel=0.01)
-
-
-def test_the_kept_layers_are_the_networks() -> None:
-    """Folded: the embeddings' own place and unit, and the codes' grid.
-
-    Kills: a centre that is forgotten or taken after the scale, a factor in each layer, weights for
-    their transpose, dropout that is kept.
-    """
-    import torch
-    from torch import nn
-
-    generator = np.random.default_rng()
-    layers = [nn.Linear(a, b) for a, b in zip([DIMENSIONS, *WIDTHS], WIDTHS, strict=False)]
-    centre, spread = generator.normal(size=DIMENSIONS).astype(np.float32), 0.07
-    embeddings = (centre + spread * generator.normal(size=(20, DIMENSIONS))).astype(np.float32)
-    values = torch.from_numpy(((embeddings - centre) / spread).astype(np.float32))
-    with torch.inference_mode():
-        for layer in layers[:-1]:
-            values = torch.relu(layer(values))
-        expected = layers[-1](values).numpy()
-    deviation = float(expected.std())
-    found = module._folded(layers, centre, spread, deviation).recode(embeddings)
-    assert found.std() == pytest.approx(module._TYPICAL, rel=0.01)
-    np.testing.assert_allclose(found, expected * (module._TYPICAL / deviation), atol=1.5)
-
-
-def layers_of(recoder: Recoder) -> list[bytes]:
-    return [part.tobytes() for part in (*recoder.weights, *recoder.biases)]
-
-
-def test_the_seed_decides() -> None:
-    """Kills: a generator with fresh entropy, a fixed one; torch's state from what ran before."""
-    import torch
-
-    small, seed = corpus(80), some_seed()
-    kept = [part.copy() for part in small]
-    first = train(*small, seed)
-    torch.rand(int(np.random.default_rng().integers(1, 100)))
-    again, other = train(*small, seed), train(*small, seed + 1)
-    assert layers_of(first[0]) == layers_of(again[0])
-    assert first[1] == again[1]
-    assert layers_of(first[0]) != layers_of(other[0])
-    for before, after in zip(kept, small, strict=True):
-        np.testing.assert_array_equal(before, after)
-
-
-def test_what_is_trained_has_the_shapes_of_a_recoder(
-    trained: tuple[Recoder, module.TrainingCourse],
-) -> None:
-    recoder, _ = trained
-    assert [w.shape for w in recoder.weights] == list(
-        zip([DIMENSIONS, *WIDTHS], WIDTHS, strict=False)
-    )
-    assert [b.shape for b in recoder.biases] == [(width,) for width in WIDTHS]
-    for part in (*recoder.weights, *recoder.biases):
-        assert part.dtype == np.float32
-        assert part.flags.c_contiguous

@@ -66,7 +66,7 @@ TEXTS = [
     f"{WORDS[n % 16]} {WORDS[n * 5 % 16]}. {WORDS[n * 7 % 16]} {WORDS[n % 16]} {WORDS[n % 3]}!"
     for n in range(120)
 ]
-ENCODER = EncoderSource("mechanism.encoder", "hashed", "0" * 64, "float32", "none")
+ENCODER = EncoderSource("mechanism.encoder", "hashed", "0" * 64, "torch", "float32", "none")
 PUBLIC = {"public": "words.txt"}
 KINDS: dict[str, dict[str, Any]] = {
     "bag-of-words": {

@@ -138,11 +138,13 @@ def sentences(utility: Utility | None, monkeypatch: pytest.MonkeyPatch) -> Any:
         3,
         8,
         CandidatesSource("candidates", "memory", "candidates-digest"),
-        EncoderSource("encoder", "none", "encoder-digest", "float32", "none"),
+        EncoderSource("encoder", "none", "encoder-digest", "torch", "float32", "none"),
         2,
     )
     monkeypatch.setattr("quietcorpus.transforms.privatizers.sentences._Truncated", lambda *_: None)
-    monkeypatch.setattr("quietcorpus.transforms.privatizers.sentences._Drawn", lambda *_: None)
+    monkeypatch.setattr(
+        "quietcorpus.transforms.privatizers.sentences._Drawn", lambda *_, **__: None
+    )
     stream = SentencePrivatizer(given, _Candidates(), None, KEY)._stream  # type: ignore[arg-type]
     addresses = stream.addresses("file", range(64), [b"text"] * 64)
     law = given.law
@@ -247,7 +249,7 @@ VOTING = Voting(
     Votes(3, Fraction(2), Fraction(1, 10**6)),
     PoolSource("pool", "memory", "pool-digest"),
     16,
-    EncoderSource("encoder", "none", "encoder-digest", "float32", "none"),
+    EncoderSource("encoder", "none", "encoder-digest", "torch", "float32", "none"),
     Strata("label", ("a", "b")),
 )
 BUDGETS = {"free": Fraction(1), "paid": Fraction(2)}

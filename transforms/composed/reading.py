@@ -22,6 +22,7 @@ from quietcorpus.transforms.reading.identifiers import Identifiers
 
 COPIES = "copies"
 ERRORS = "errors"
+_IS_A_DICTIONARY = "it is a dictionary, and the schema promises fields"
 
 
 class ReadRows(beam.DoFn):
@@ -54,7 +55,7 @@ class ReadRows(beam.DoFn):
     @redacted
     def process(self, row: Row) -> Iterator[object]:
         given: dict[str, Any] = {name: getattr(row, name, None) for name in self._forms}
-        if problem := self._problem(given):
+        if problem := _IS_A_DICTIONARY if isinstance(row, dict) else self._problem(given):
             yield self._refused(given, problem)
             return
         text = given[self._fields.text]
@@ -62,7 +63,7 @@ class ReadRows(beam.DoFn):
         self._ids.append(canonical(given[self._fields.id]))
         for name, values in self._kept.items():
             values.append(given[name])
-        self._size += len(text)
+        self._size += sum(len(one) for one in given.values() if isinstance(one, str | bytes))
         if len(self._texts) == BATCH_DOCUMENTS or self._size >= BATCH_BYTES:
             yield from map(_untimed, self._batch())
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from quietcorpus.indexes.candidates import Candidates
+from quietcorpus.indexes.candidates import TEXT, Candidates
 from quietcorpus.indexes.sentences import NAME, split
 from quietcorpus.mechanisms.deep_candidate import (
     DeepCandidate,
@@ -67,6 +67,7 @@ class SentencesParameters:
         candidates: the artefact of the candidates and all that was learnt from public documents.
         encoder: the encoder of sentences.
         dimensions: the length of its embeddings.
+        with_text: for deep-candidate: whether rows have the drawn document's text.
     """
 
     mechanism: SentenceMechanism
@@ -77,14 +78,16 @@ class SentencesParameters:
     candidates: CandidatesSource
     encoder: EncoderSource
     dimensions: int
+    with_text: bool = False
 
     @property
     def fields(self) -> tuple[pa.Field, ...]:
-        """Return the columns: the candidate's number, where one is drawn, and the embedding."""
+        """Return the columns: a drawn candidate's number and text, and the embedding."""
         embedding = embedding_field(self.dimensions)
         if self.mechanism is SentenceMechanism.TRUNCATION:
             return (embedding,)
-        return (pa.field("candidate", pa.int32()), embedding)
+        text = (pa.field(TEXT, pa.large_string()),) if self.with_text else ()
+        return (pa.field("candidate", pa.int32()), *text, embedding)
 
     @property
     def law(self) -> DeepCandidate | Truncation:
@@ -131,7 +134,7 @@ class SentencePrivatizer(Privatizer):
         self._mechanism: _Mechanism = (
             _Truncated(parameters.law, candidates)
             if isinstance(parameters.law, Truncation)
-            else _Drawn(parameters.law, candidates)
+            else _Drawn(parameters.law, candidates, with_text=parameters.with_text)
         )
 
     def release(self, documents: Documents) -> Released:
@@ -160,11 +163,17 @@ class _Mechanism(Protocol):
 
 
 class _Drawn:
-    """The draw of a candidate by its utility."""
+    """The draw of a candidate by its utility; its text is a function of its number."""
 
-    def __init__(self, mechanism: DeepCandidate, candidates: Candidates) -> None:
+    def __init__(
+        self, mechanism: DeepCandidate, candidates: Candidates, *, with_text: bool
+    ) -> None:
         self._sampler = mechanism.sampler
         self._embeddings = candidates.embeddings
+        self._texts: pa.Array | None = None
+        if with_text:
+            assert candidates.documents is not None
+            self._texts = candidates.documents[TEXT].combine_chunks()
         self._utilities = utilities(mechanism.utility, mechanism.projections, candidates)
 
     def inputs(
@@ -176,10 +185,10 @@ class _Drawn:
         self, inputs: npt.NDArray[np.int32], stream: Keystream, addresses: Addresses
     ) -> dict[str, pa.Array]:
         drawn = self._sampler.draw(inputs, stream, addresses)
-        return {
-            "candidate": pa.array(drawn, pa.int32()),
-            "embedding": fixed_lists(self._embeddings[drawn]),
-        }
+        numbers = pa.array(drawn, pa.int32())
+        text = {} if self._texts is None else {TEXT: self._texts.take(numbers)}
+        embeddings = fixed_lists(self._embeddings[drawn])
+        return {"candidate": numbers, **text, "embedding": embeddings}
 
 
 class _Truncated:

@@ -13,7 +13,6 @@ from contextlib import suppress
 import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.pvalue import TaggedOutput
@@ -22,6 +21,7 @@ from quietcorpus.mechanisms.keystream import Addresses, Keystream, ReleaseKey
 from quietcorpus.transforms.errors import InputError, StageError, redacted
 from quietcorpus.transforms.parts import joined
 from quietcorpus.transforms.reading.documents import Documents
+from quietcorpus.transforms.reading.spelling import spelled
 from quietcorpus.transforms.sealed import seal, unseal
 
 TAG = "identifiers"
@@ -63,7 +63,7 @@ class Identifiers:
             size = len(documents.ids)
             self._digests.append(self._stream.addresses("", [0] * size, documents.ids))
             return
-        values = documents.columns[self._column].cast(pa.large_string()).to_pylist()
+        values = spelled(documents.columns[self._column], "input.id", self._column)
         # The "=" tells an empty id from a missing one.
         raw = (b"" if value is None else b"=" + value.encode() for value in values)
         self._digests.append(self._stream.addresses("", [0] * len(values), raw))

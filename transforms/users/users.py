@@ -26,6 +26,7 @@ from quietcorpus.transforms.metrics import Progress
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
 from quietcorpus.transforms.reading.identifiers import TAG, Identifiers
 from quietcorpus.transforms.reading.sources import read
+from quietcorpus.transforms.reading.spelling import spelled
 from quietcorpus.transforms.shards import TALLIES, RejectLog, Seen, Tally
 from quietcorpus.transforms.tokens import tokens_of
 from quietcorpus.transforms.vocabulary import KeySource
@@ -77,7 +78,7 @@ class Users:
     def digests(self, documents: Documents, key: ReleaseKey) -> list[bytes | None]:
         """Return the digests of a batch's users, 16 bytes each; None for a document without one."""
         stream = key.stage("users", 1)
-        values = _strings(documents, self.column)
+        values = spelled(documents.columns[self.column], "mechanism.user", self.column)
         digests = stream.addresses("", [0] * len(values), ((v or "").encode() for v in values))
         return [
             digest.tobytes() if value else None
@@ -88,7 +89,8 @@ class Users:
         """Return the number of each document's group, or `NO_BUDGET`."""
         if self.group_column is None:
             return [0] * len(documents.rows)
-        values = _strings(documents, self.group_column)
+        column = documents.columns[self.group_column]
+        values: list[str | None] = column.cast(pa.large_string()).to_pylist()
         if self.levels:
             return [self._level(value) for value in values]
         known = {name: number for number, name in enumerate(self.groups)}
@@ -115,11 +117,6 @@ class BoundedUsers(Users):
     def stage_parameters(self) -> dict[str, Value]:
         """Return how users are told apart and bounded, for the stages that depend on it."""
         return {**super().stage_parameters, "tokens": self.tokens}
-
-
-def _strings(documents: Documents, column: str) -> list[str | None]:
-    found: list[str | None] = documents.columns[column].cast(pa.large_string()).to_pylist()
-    return found
 
 
 class GatherUsers(beam.PTransform):

@@ -22,6 +22,7 @@ from quietcorpus.mechanisms.histogram import Histogram, ThresholdedVocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.compose.spec import RowsSpec
 from quietcorpus.transforms.codebook import Codebook
+from quietcorpus.transforms.composed import sums
 from quietcorpus.transforms.composed.fields import canonical
 from quietcorpus.transforms.composed.sums import coverage, require_covered
 from quietcorpus.transforms.errors import InputError, StageError
@@ -216,6 +217,28 @@ def test_a_sum_covers_every_document_once(docs: list[dict[str, Any]]) -> None:
     for held in ([*parts, parts[0]], parts[1:], [parts[0], parts[0], parts[2]], []):
         with pytest.raises(StageError, match="the engine doubled a part of the corpus, or lost "):
             require_covered(sum(held, start=np.zeros(5, np.uint64)), unique)
+
+
+@pytest.mark.parametrize("summed", [sums._CountTerms, sums._CountDocuments])
+def test_a_sum_that_the_engine_doubles_fails_the_job(
+    tmp_path: Path,
+    docs: list[dict[str, Any]],
+    listed: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    summed: Any,
+) -> None:
+    # Kills: a check of sums that nothing calls, after which noise is added to twice the counts.
+    parts = summed._parts
+    monkeypatch.setattr(summed, "_parts", lambda self: [*parts(self)] * 2)
+    public = {"public": str(listed)}
+    made = {
+        sums._CountTerms: ReleaseHistogram(
+            "test", **ROWS, precision=1, epsilon=1, vocabulary=public
+        ),
+        sums._CountDocuments: SelectVocabulary("test", **ROWS, precision=1, epsilon=2, delta=1e-4),
+    }[summed]
+    with pytest.raises(Exception, match="the engine doubled a part of the corpus, or lost one"):
+        run(tmp_path, docs, made)
 
 
 def test_a_vocabulary_is_selected(tmp_path: Path, docs: list[dict[str, Any]]) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from apache_beam.runners.direct.direct_runner import BundleBasedDirectRunner
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.window import FixedWindows
 from composed import SEEN, SURROGATE, Doc, doc, run
 from machine import MASTER_KEY, OTHER_KEY
@@ -163,7 +164,8 @@ def test_another_release_or_field_has_noise_of_its_own(word_index: Path) -> None
         ({"search": {"engine": "faiss-flat"}}, "search.engine: faiss-flat is not for brr; give "),
         ({"keep": ["body"]}, "keep: 'body' is the text; it is never copied to a release"),
         ({"keep": ["id"]}, "keep: 'id' is a name that releases use themselves, or is given twice"),
-        ({"keep": "product"}, "keep: 'product' is a string; give a list of fields"),
+        ({"keep": "product"}, "keep: 'product' is no list; give a list of fields"),
+        ({"keep": None}, "keep: None is no list; give a list of fields"),
         ({"id": "body"}, "id: 'body' is the text; name a field with a unique id"),
         ({"id": ""}, "id: '' is not allowed: "),
         ({"errors": "drop"}, "errors: 'drop' is not known; give raise or collect"),
@@ -202,6 +204,14 @@ class Odd(NamedTuple):
     product: list[str]
 
 
+class Small(NamedTuple):
+    """A row with whole numbers of few bits."""
+
+    number: np.int16
+    body: str
+    product: np.int8
+
+
 @pytest.mark.parametrize(
     ("kind", "changes", "message"),
     [
@@ -211,6 +221,7 @@ class Odd(NamedTuple):
         (Doc, {"text": "number", "id": "body"}, "text: the field 'number' is of type int64; give "),
         (Odd, {}, "text: the field 'body' is of type bytes; give one whose type is a string"),
         (Odd, {"text": "body"}, "text: the field 'body' is of type bytes; give one whose type "),
+        (Small, {"keep": ["product"]}, "keep: the field 'product' is of type int8, of which Beam"),
         (dict, {}, "the input's rows have no schema; give rows whose fields have types, such as "),
     ],
     ids=str,
@@ -222,6 +233,37 @@ def test_fields_are_found_in_the_schema(
     with pytest.raises(InputError) as raised:
         rows | words_of(**changes)
     assert str(raised.value).startswith(f"PrivatizeWords: {message}"), raised.value
+
+
+def test_numbers_that_do_not_fit_are_refused(tmp_path: Path, words_of: Make) -> None:
+    # Kills: a number that fails where rows are written, after others have been released.
+    made = words_of(errors="collect", keep=["number"])
+    with beam.Pipeline(runner=FnApiRunner()) as pipeline:
+        given = pipeline | beam.Create([(-32768, "a", 1), (32767, "b", 1), (32768, "c", 1)])
+        rows = given | beam.MapTuple(Small).with_output_types(Small)
+        reasons = (rows | made).errors | beam.Map(lambda row: row.reason)
+        reasons | beam.io.WriteToText(str(tmp_path / "reasons"))
+    (found,) = tmp_path.glob("reasons*")
+    assert found.read_text() == "the field 'number' does not fit into 16 bits\n"
+
+
+def test_dictionaries_under_a_schema_are_told(words_of: Make) -> None:
+    # Kills: a null id for a row of another class than its schema says.
+    pipeline = beam.Pipeline(runner=FnApiRunner())
+    given = pipeline | beam.Create([1]) | beam.Map(lambda _: {"number": 1, "body": "a"})
+    (given | beam.Map(lambda row: row).with_output_types(Doc)) | words_of()
+    with pytest.raises(Exception, match="PrivatizeWords: a row cannot be read: it is a dictionary"):
+        pipeline.run()
+
+
+def test_weaknesses_are_logged(words_of: Make, caplog: pytest.LogCaptureFixture) -> None:
+    # Kills: a guarantee that means nothing and is told on a card that nobody opens.
+    words_of(epsilon=0.1)
+    assert not caplog.records
+    words_of(epsilon=10)
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert record.getMessage().startswith("PrivatizeWords: not protected: ")
 
 
 def test_input_without_an_end_is_refused(words_of: Make) -> None:

@@ -35,7 +35,7 @@ PLANS = ["free", "paid", "free", "paid", "paid", "free", "paid", None] * 40
 LABELS = ["a", "b", "b", "a", "c", "a", "b", None] * 40
 COLUMNS = (("label", "label"), ("by", "by"), ("plan", "plan"))
 PUBLIC = PoolSource("pool", "memory", "pool-digest")
-ENCODER = EncoderSource("encoder", "none", "encoder-digest", "float32", "none")
+ENCODER = EncoderSource("encoder", "none", "encoder-digest", "torch", "float32", "none")
 
 
 @pytest.fixture(autouse=True)

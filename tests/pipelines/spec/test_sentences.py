@@ -56,6 +56,8 @@ def test_what_is_good(loaded: Callable[..., SentencesSpec]) -> None:
         assert loaded(utility=utility.value).utility is utility
     for depths in ({}, {"utility": "depth"}, {"utility": "mean-depth"}):
         assert loaded(projections=7, **depths).projections == 7
+    assert (plain.include, loaded(include=["text"]).include) == (None, ["text"])
+    assert "include" not in plain.model_dump()  # or a release of before would be another
     assert loaded(**TRUNCATION, most_sentences=1).mechanism is SentenceMechanism.TRUNCATION
     assert str(loaded(**MADLIB).index).endswith("/built-index")
     assert "search" not in plain.model_dump()

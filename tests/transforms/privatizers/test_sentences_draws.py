@@ -126,7 +126,9 @@ CHANGES: dict[str, dict[str, Any]] = {
     "most sentences": {"most_sentences": 63},
     "candidates": {"candidates": CandidatesSource("mechanism.candidates", "memory", "another")},
     "encoder": {
-        "encoder": EncoderSource("mechanism.encoder", "hashed", "another", "float32", "none")
+        "encoder": EncoderSource(
+            "mechanism.encoder", "hashed", "another", "torch", "float32", "none"
+        )
     },
 }
 
@@ -143,6 +145,17 @@ def test_another_setting_changes_all_draws(what: str, change: str, key: ReleaseK
     one, other = (release(each, key, *texts).rows for each in (given, replace(given, **changes)))
     assert independent(what, outcomes(what, one, texts), outcomes(what, other, texts))
     assert not set(one["id"].to_pylist()) & set(other["id"].to_pylist())
+
+
+def test_a_text_is_its_candidates(key: ReleaseKey) -> None:
+    """Kills: another candidate's text; a text that changes the draw, the id or the embedding."""
+    given = parameters("similarity")
+    texts = some_texts(100)
+    plain = release(given, key, *texts).rows
+    told = release(replace(given, with_text=True), key, *texts).rows
+    assert told["text"].to_pylist() == [f"text {one}" for one in plain["candidate"].to_pylist()]
+    assert told.drop_columns(["text"]).equals(plain)
+    assert len(set(told["text"].to_pylist())) > 1
 
 
 def test_every_mechanism_utility_and_number_of_projections_has_its_own_draws(

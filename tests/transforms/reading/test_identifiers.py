@@ -44,8 +44,14 @@ def test_distinct_identifiers_pass() -> None:
 
 @pytest.mark.parametrize(
     "parts",
-    [(["a", "b", "a"],), (["a"], ["b"], ["a"]), ([7], [7]), ([None, None],)],
-    ids=["in one part", "in two", "integers", "null"],
+    [
+        (["a", "b", "a"],),
+        (["a"], ["b"], ["a"]),
+        ([7], [7]),
+        ([12345678901], [12345678901.0]),
+        ([None, None],),
+    ],
+    ids=["in one part", "in two", "integers", "of two types", "null"],
 )
 def test_repeated_identifiers_fail(parts: tuple[Any, ...]) -> None:
     with pytest.raises(Exception, match="the column 'key' repeats values"):

@@ -21,6 +21,7 @@ from running import run
 
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Corpus, Documents
 from quietcorpus.transforms.reading.sources import plan
 from quietcorpus.transforms.shards import RejectLog
@@ -148,6 +149,12 @@ def test_users_of_other_types_are_compared_as_strings() -> None:
     users, key = Users("by"), key_of()
     numbers = users.digests(batch(by=pa.array([17, 4, None], pa.int64())), key)
     assert numbers == users.digests(batch(by=["17", "4", None]), key)
+    # Kills: a user who is bounded once for each type that files have given to the column.
+    wide = [12345678901, 4]
+    whole = users.digests(batch(by=pa.array(wide, pa.int64())), key)
+    assert users.digests(batch(by=pa.array(map(float, wide), pa.float64())), key) == whole
+    with pytest.raises(InputError, match=r"^mechanism.user: the column 'by' has floating-point "):
+        users.digests(batch(by=[0.5]), key)
 
 
 def test_groups_by_name() -> None:

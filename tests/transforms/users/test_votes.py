@@ -55,7 +55,7 @@ def voting(
         votes,
         PoolSource("pool", "memory", "pool-digest"),
         5,
-        EncoderSource("encoder", "none", "encoder-digest", "float32", "none"),
+        EncoderSource("encoder", "none", "encoder-digest", "torch", "float32", "none"),
         strata,
         users=users or plans,
         norms=GroupNorms.solved(budgets, DELTA),
