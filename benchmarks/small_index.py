@@ -28,6 +28,7 @@ from words import load, spelled
 
 from quietcorpus.indexes import binarisation
 from quietcorpus.indexes.tokenizer import NAME, tokenize
+from quietcorpus.indexes.tokenizers import UNICODE_WORDS
 from quietcorpus.indexes.vectors import WordVectors, reachable
 from quietcorpus.indexes.vectors.writing import as_text
 from quietcorpus.indexes.vocabulary import Vocabulary
@@ -63,7 +64,7 @@ def main() -> None:
     parser.add_argument("--glove", help="300-d vectors, word2vec text")
     given = parser.parse_args()
     if given.glove:
-        found = reachable(WordVectors(*load(given.glove)))
+        found = reachable(WordVectors(*load(given.glove)), UNICODE_WORDS)
         name, words, vectors = "GloVe 840B", found.words, found.values
     else:
         name = "generated vectors and made-up words, not real ones"

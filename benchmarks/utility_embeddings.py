@@ -29,6 +29,7 @@ from sklearn.linear_model import LogisticRegression
 
 from quietcorpus.evaluation.embeddings import map_char, map_word, nearest, similarity
 from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.tokenizers import UNICODE_WORDS
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.accounting import Schedule, noise_multiplier_for
 from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum, clipped
@@ -170,7 +171,7 @@ def _glove(path: str, words: int) -> tuple[list[str], np.ndarray]:
     from quietcorpus.indexes.vectors import reachable, read
 
     with open(path, "rb") as stream:
-        vectors = reachable(read(Path(path).name, lambda _: stream))
+        vectors = reachable(read(Path(path).name, lambda _: stream), UNICODE_WORDS)
     return vectors.words[:words], vectors.values[:words]
 
 

@@ -27,7 +27,8 @@ from scipy import sparse
 from scipy.sparse.linalg import svds
 
 from quietcorpus.compiled import compiled
-from quietcorpus.indexes.tokenizer import LAW, Tokens, tokenize
+from quietcorpus.indexes.tokenizer import Tokens
+from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
 from quietcorpus.indexes.vocabulary import Vocabulary, document_frequencies, is_reachable
 
 NAME = "lsa"
@@ -66,7 +67,7 @@ class Lsa:
             "name": NAME,
             "sha256": whole.hexdigest(),
             "dimensions": self.vectors.shape[1],
-            "tokenizer": LAW,
+            "tokenizer": self.vocabulary.tokenizer.law,
         }
 
     def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
@@ -74,7 +75,8 @@ class Lsa:
 
         A text without a known term has zeros.
         """
-        offsets, terms = self.vocabulary.look_up(tokenize(pa.array(texts, pa.large_string())))
+        tokens = self.vocabulary.tokenizer.tokenize(pa.array(texts, pa.large_string()))
+        offsets, terms = self.vocabulary.look_up(tokens)
         sums = _sums(offsets, terms, self.vectors)
         # The exponent of a whole number below 2^53 is the number of its bits, exactly.
         bits = np.frexp(np.abs(sums).max(axis=1, initial=0).astype(np.float64))[1]
@@ -97,13 +99,13 @@ def _sums(offsets, terms, vectors):  # type: ignore[no-untyped-def]
     return sums
 
 
-def fit(texts: pa.Array, dimensions: int = DIMENSIONS) -> Lsa:
+def fit(texts: pa.Array, dimensions: int = DIMENSIONS, tokenizer: Tokenizer = UNICODE_WORDS) -> Lsa:
     """Make an encoder of public texts, a string array without nulls.
 
     Raises TooFewTexts unless two texts and two terms can be used.
     """
-    tokens = tokenize(texts)
-    vocabulary = _frequent(tokens)
+    tokens = tokenizer.tokenize(texts)
+    vocabulary = _frequent(tokens, tokenizer)
     offsets, terms = vocabulary.look_up(tokens)
     shape = len(texts), len(vocabulary)
     if min(shape) < 2:
@@ -125,18 +127,19 @@ def fit(texts: pa.Array, dimensions: int = DIMENSIONS) -> Lsa:
     return Lsa(vocabulary, np.ascontiguousarray(rounded, np.int16))
 
 
-def _frequent(tokens: Tokens) -> Vocabulary:
+def _frequent(tokens: Tokens, tokenizer: Tokenizer) -> Vocabulary:
     """Return the terms of enough texts, in alphabetical order; raise TooFewTexts for none or one.
 
     If they are too many, those of the most texts are returned.
     """
     words, frequencies = document_frequencies(tokens)
-    usable = (frequencies >= LEAST_TEXTS) & is_reachable(words, tokenize(words))
+    reachable = is_reachable(words, tokenizer.spelled(words), tokenizer)
+    usable = (frequencies >= LEAST_TEXTS) & reachable
     words = words.filter(pa.array(usable)).to_pylist()
     if len(words) < 2:
         raise TooFewTexts(f"an analysis takes two terms or more, each in {LEAST_TEXTS} texts")
     ranked = sorted(zip((-frequencies[usable]).tolist(), words, strict=True))
-    return Vocabulary(sorted(word for _, word in ranked[:MOST_TERMS]))
+    return Vocabulary(sorted(word for _, word in ranked[:MOST_TERMS]), tokenizer)
 
 
 def save(path: str, encoder: Lsa) -> None:
@@ -146,11 +149,11 @@ def save(path: str, encoder: Lsa) -> None:
         writer.write_table(pa.table([encoder.vocabulary.terms], schema=_SCHEMA))
 
 
-def mapped(path: str) -> Lsa:
+def mapped(path: str, tokenizer: Tokenizer = UNICODE_WORDS) -> Lsa:
     """Map an encoder's files into memory; damaged ones raise errors of many kinds."""
     vectors = np.load(f"{path}/{WORD_VECTORS}", mmap_mode="r", allow_pickle=False)
     terms = pa.ipc.open_file(pa.memory_map(f"{path}/{TERMS}")).read_all()
-    vocabulary = Vocabulary(terms["term"].to_pylist())
+    vocabulary = Vocabulary(terms["term"].to_pylist(), tokenizer)
     if (
         vectors.dtype != np.dtype("<i2")
         or vectors.ndim != 2

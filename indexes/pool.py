@@ -28,7 +28,7 @@ from quietcorpus.indexes import folder, lsa
 from quietcorpus.indexes.faiss_library import faiss
 from quietcorpus.indexes.folder import MANIFEST, ArtefactError
 from quietcorpus.indexes.lsa import Lsa
-from quietcorpus.indexes.tokenizer import DESCRIPTION
+from quietcorpus.indexes.tokenizers import Tokenizer, TokenizerError
 
 VERSION = 1
 FORMAT = "quietcorpus-pool"
@@ -178,7 +178,10 @@ def open_pool(path: str, digest: str | None = None) -> Pool:
     try:
         vectors = np.load(f"{path}/{VECTORS}", mmap_mode="r", allow_pickle=False)
         table = pa.ipc.open_file(pa.memory_map(f"{path}/{TEXTS}")).read_all()
-        encoder = lsa.mapped(path) if manifest.carries_encoder else None
+        encoder = None
+        if manifest.carries_encoder:
+            tokenizer = Tokenizer.of_law(manifest.encoder["tokenizer"])
+            encoder = lsa.mapped(path, tokenizer)
         fits = (
             table.schema == _SCHEMA
             and (len(table), table["text"].null_count) == (manifest.texts, 0)
@@ -187,6 +190,8 @@ def open_pool(path: str, digest: str | None = None) -> Pool:
             and vectors.flags.c_contiguous
             and _are_short_and_whole(vectors)
         )
+    except TokenizerError as error:
+        raise ArtefactError(f"carries an encoder whose tokeniser cannot be had: {error}") from None
     except Exception:  # NumPy and Arrow raise many kinds of errors for a damaged file
         raise ArtefactError("holds files that cannot be read; build it again") from None
     if not fits:
@@ -196,7 +201,8 @@ def open_pool(path: str, digest: str | None = None) -> Pool:
     if encoder is not None and encoder.description != manifest.encoder:
         raise ArtefactError(
             "carries an encoder that reads texts by another tokeniser than this machine's, "
-            f"{DESCRIPTION}, or is not the one that its {MANIFEST} describes; build it again"
+            f"{encoder.vocabulary.tokenizer.description}, or is not the one that its {MANIFEST} "
+            "describes; build it again"
         )
     return Pool(manifest, table["text"].combine_chunks(), vectors, encoder)
 

@@ -10,6 +10,16 @@ import numpy.typing as npt
 
 NAME = "sentencex-1"
 """The name of the rule below, in cards and candidates."""
+LANGUAGES = (
+    *("am", "ar", "bg", "bn", "ca", "da", "de", "el", "en", "es", "fa", "fi", "fr", "gu", "he"),
+    *("hi", "hy", "it", "ja", "kk", "kn", "ko", "ml", "mr", "my", "nl", "pa", "pl", "pt", "ru"),
+    *("sk", "ta", "te", "uk", "ur", "zh"),
+)
+"""The languages whose sentences are found: those that sentencex has rules for, and Persian, Hebrew,
+Korean, Urdu and Chinese, which need none but the signs that end a sentence.
+
+It would take every other language for English or for a neighbour. Thai, Lao and Khmer are not among
+them: where nothing ends a sentence, a document would be one."""
 
 
 # sentencex fails next to some of these, and its message quotes the text, which may be private.

@@ -1,5 +1,7 @@
 """The default tokeniser, `unicode-words-v1`: lower-case words of letters, and nothing else.
 
+`indexes/tokenizers.py` has all tokenisers, which read texts by the same rule.
+
 Text is normalised (NFKC) and lower-cased. A chunk (a maximal run without white space) that holds
 `@` or `://`, or begins with `www.`, yields no token. In the other chunks a token is a maximal run
 of letters and marks that begins with a letter, with single apostrophes inside it; a run that also
@@ -22,14 +24,12 @@ import pyarrow.compute as pc
 from quietcorpus.compiled import compiled, inlined
 
 NAME = "unicode-words-v1"
-LAW = {"name": NAME, "unicode": unicodedata.unidata_version}
-"""Everything that decides the tokens of a text."""
 DESCRIPTION = f"{NAME} (NFKC, lower-case, letters only; Unicode {unicodedata.unidata_version})"
 
 _HASH_SEED, _HASH_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
-_OTHER, _LETTER, _BARRED, _SPACE, _APOSTROPHE, _MARK, _SPECIAL = range(7)
+_OTHER, LETTER, _BARRED, _SPACE, _APOSTROPHE, MARK, _SPECIAL = range(7)
 _ASSIGNED_PLANES = (0, 1, 2, 3, 14)  # of Unicode: no letter, digit or space lies elsewhere
-_CLASS_OF_CATEGORY = {"L": _LETTER, "M": _MARK, "N": _BARRED, "Z": _SPACE}
+_CLASS_OF_CATEGORY = {"L": LETTER, "M": MARK, "N": _BARRED, "Z": _SPACE}
 
 
 class Tokens(NamedTuple):
@@ -51,8 +51,13 @@ class Tokens(NamedTuple):
 
 def tokenize(texts: pa.Array) -> Tokens:
     """Tokenise a string or large_string array without nulls, of valid UTF-8."""
-    data, offsets = string_buffers(normalize(texts))
-    return Tokens(data, *_spans(data, offsets, _byte_classes(), _classes()))
+    return tokens_in(normalize(texts))
+
+
+def tokens_in(texts: pa.Array) -> Tokens:
+    """Find the words of normalised texts, large_string."""
+    data, offsets = string_buffers(texts)
+    return Tokens(data, *_spans(data, offsets, _byte_classes(), classes()))
 
 
 def normalize(texts: pa.Array) -> pa.Array:
@@ -85,27 +90,27 @@ def string_buffers(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[
 
 
 @functools.cache
-def _classes() -> npt.NDArray[np.uint8]:
+def classes() -> npt.NDArray[np.uint8]:
     """Return the class of each code point in the token rule."""
-    classes = np.full(sys.maxunicode + 1, _OTHER, dtype=np.uint8)
+    found = np.full(sys.maxunicode + 1, _OTHER, dtype=np.uint8)
     for plane in _ASSIGNED_PLANES:
         for point in range(plane << 16, (plane + 1) << 16):
             category = unicodedata.category(chr(point))[0]
-            classes[point] = _CLASS_OF_CATEGORY.get(category, _OTHER)
+            found[point] = _CLASS_OF_CATEGORY.get(category, _OTHER)
     for character in "\t\n\v\f\r\x1c\x1d\x1e\x1f\x85":
-        classes[ord(character)] = _SPACE
-    classes[ord("_")] = _BARRED
-    classes[ord("'")] = _APOSTROPHE
-    return classes
+        found[ord(character)] = _SPACE
+    found[ord("_")] = _BARRED
+    found[ord("'")] = _APOSTROPHE
+    return found
 
 
 @functools.cache
 def _byte_classes() -> npt.NDArray[np.uint8]:
     """Return the class of each byte; `_SPECIAL` for those that need a second look."""
-    classes = _classes()[:256].copy()
-    classes[128:] = _SPECIAL
-    classes[[ord("@"), ord(":")]] = _SPECIAL
-    return classes
+    found = classes()[:256].copy()
+    found[128:] = _SPECIAL
+    found[[ord("@"), ord(":")]] = _SPECIAL
+    return found
 
 
 @compiled
@@ -125,7 +130,7 @@ def _spans(data, offsets, byte_classes, classes):  # type: ignore[no-untyped-def
         while position < stop:
             kind = byte_classes[data[position]]
             width = 1
-            if kind == _LETTER or kind == _BARRED or kind == _SPECIAL:
+            if kind == LETTER or kind == _BARRED or kind == _SPECIAL:
                 start = position
                 position, barred, state = _run(data, start, stop, byte_classes, classes)
                 if position > start:
@@ -162,7 +167,7 @@ def _run(data, start, stop, byte_classes, classes):  # type: ignore[no-untyped-d
     barred = False
     state = _HASH_SEED
     while True:
-        while position < stop and byte_classes[data[position]] == _LETTER:
+        while position < stop and byte_classes[data[position]] == LETTER:
             state = (state ^ np.uint64(data[position])) * _HASH_PRIME
             position += 1
         if position == stop:
@@ -175,11 +180,11 @@ def _run(data, start, stop, byte_classes, classes):  # type: ignore[no-untyped-d
         if kind == _APOSTROPHE and start < position and position + 1 < stop:
             following, _ = _code_point(data, position + 1)
             # 39 is the apostrophe: two of them in a row end the run.
-            if data[position - 1] != 39 and classes[following] in (_LETTER, _BARRED):
-                kind = _LETTER
-        if kind == _MARK and start < position:
-            kind = _LETTER
-        if kind != _LETTER and kind != _BARRED:
+            if data[position - 1] != 39 and classes[following] in (LETTER, _BARRED):
+                kind = LETTER
+        if kind == MARK and start < position:
+            kind = LETTER
+        if kind != LETTER and kind != _BARRED:
             break
         barred |= kind == _BARRED
         for i in range(position, position + width):

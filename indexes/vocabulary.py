@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quietcorpus.compiled import compiled
-from quietcorpus.indexes.tokenizer import NAME, Tokens, normalize, string_buffers, tokenize
+from quietcorpus.indexes.tokenizer import Tokens, string_buffers
+from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
 
 
 class VocabularyError(ValueError):
@@ -52,15 +53,17 @@ class Vocabulary:
 
     Attributes:
         terms: large_string (V,).
+        tokenizer: the tokeniser of the texts in which they are looked up.
         hashes: uint64 (V,); the tokeniser's hash of each.
         slots: int32; an open-addressing hash table of term ids, at most half full; -1 is empty.
     """
 
-    def __init__(self, terms: Sequence[str]) -> None:
+    def __init__(self, terms: Sequence[str], tokenizer: Tokenizer = UNICODE_WORDS) -> None:
         """Build the hash table of the terms.
 
         Raises VocabularyError for no terms, duplicates, or terms that no text can yield.
         """
+        self.tokenizer = tokenizer
         self.terms = pa.array(terms, type=pa.large_string())
         if len(self.terms) == 0:
             raise VocabularyError("holds no terms")
@@ -73,7 +76,7 @@ class Vocabulary:
                 "list every term once"
             )
         self._data, self._offsets = string_buffers(self.terms)
-        tokens = tokenize(self.terms)
+        tokens = tokenizer.spelled(self.terms)
         self._refuse_unreachable_terms(tokens)
         # Every term is one token now, so the tokens' hashes are the terms'.
         self.hashes = tokens.hashes
@@ -81,21 +84,26 @@ class Vocabulary:
 
     @classmethod
     def mapped(
-        cls, terms: pa.Array, hashes: npt.NDArray[np.uint64], slots: npt.NDArray[np.int32]
+        cls,
+        terms: pa.Array,
+        hashes: npt.NDArray[np.uint64],
+        slots: npt.NDArray[np.int32],
+        tokenizer: Tokenizer,
     ) -> Vocabulary:
         """Build a vocabulary from stored arrays, which are neither copied nor made again."""
         vocabulary = cls.__new__(cls)
         vocabulary.terms, vocabulary.hashes, vocabulary.slots = terms, hashes, slots
+        vocabulary.tokenizer = tokenizer
         vocabulary._data, vocabulary._offsets = string_buffers(terms)
         return vocabulary
 
     def _refuse_unreachable_terms(self, tokens: Tokens) -> None:
         """Raise VocabularyError unless every term is its own one and only token."""
-        reachable = is_reachable(self.terms, tokens)
+        reachable = is_reachable(self.terms, tokens, self.tokenizer)
         if not reachable.all():
             example = self.terms[int(np.argmin(reachable))].as_py()
             raise VocabularyError(
-                f"holds {example!r}, which the tokeniser {NAME} never yields "
+                f"holds {example!r}, which the tokeniser {self.tokenizer.name} never yields "
                 f"({(~reachable).sum()} such terms); give lower-case words of letters alone"
             )
 
@@ -103,7 +111,7 @@ class Vocabulary:
         return len(self.terms)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Vocabulary, (self.terms.to_pylist(),)
+        return Vocabulary, (self.terms.to_pylist(), self.tokenizer)
 
     @property
     def digest(self) -> str:
@@ -136,13 +144,13 @@ class Vocabulary:
         return result
 
 
-def is_reachable(terms: pa.Array, tokens: Tokens) -> npt.NDArray[np.bool_]:
+def is_reachable(terms: pa.Array, tokens: Tokens, tokenizer: Tokenizer) -> npt.NDArray[np.bool_]:
     """Return whether each term (large_string), given its tokens, is its own one and only token."""
     reachable: npt.NDArray[np.bool_] = np.diff(tokens.offsets) == 1
     first = tokens.offsets[:-1][reachable]
     lengths = np.diff(string_buffers(terms)[1])
     reachable[reachable] = (tokens.ends - tokens.starts)[first] == lengths[reachable]
-    reachable &= pc.equal(normalize(terms), terms).to_numpy(zero_copy_only=False)
+    reachable &= pc.equal(tokenizer.normalize(terms), terms).to_numpy(zero_copy_only=False)
     return reachable
 
 

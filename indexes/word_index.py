@@ -37,6 +37,7 @@ from quietcorpus.indexes.folder import (
     described,
     verify,
 )
+from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.vocabulary import Vocabulary, Words
 from quietcorpus.indexes.word_index_manifest import (
     FILE_OF,
@@ -73,6 +74,11 @@ class WordIndex:
         self.vocabulary = vocabulary
         self._open_lists = open_lists
         self._vectors, self._codes = vectors, codes
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Return the tokeniser of which every word is one token, with the versions of the build."""
+        return Tokenizer.of_record(self.manifest.tokenizer)
 
     @property
     def vectors(self) -> npt.NDArray[np.float32]:
@@ -174,7 +180,8 @@ def open_index(
     parts = manifest.parts if parts is None else parts
     verify(folder, manifest.needed(parts))
     try:
-        vocabulary = _open_words(folder, manifest.version)
+        recorded = Tokenizer.of_record(manifest.tokenizer)
+        vocabulary = _open_words(folder, manifest.version, recorded)
         arrays = {part: _mapped(folder, FILE_OF[part]) for part in parts if part != "search"}
     except (OSError, ValueError, KeyError, IndexError, pa.ArrowException):
         raise ArtefactError("holds files that cannot be read; build it again") from None
@@ -197,7 +204,7 @@ def _mapped_lists(path: str) -> InvertedLists:
     return mapped(path)
 
 
-def _open_words(folder: str, version: int) -> Words:
+def _open_words(folder: str, version: int, tokenizer: Tokenizer) -> Words:
     """Map the words; raise an error of NumPy's or Arrow's if their files are of another kind."""
     words, numbers = WORDS[version]
     if version == VERSION:
@@ -209,7 +216,7 @@ def _open_words(folder: str, version: int) -> Words:
     slots = _mapped(folder, numbers)
     if not _is_table(terms, hashes, slots):
         raise ValueError
-    return Vocabulary.mapped(terms, hashes.to_numpy(), slots)
+    return Vocabulary.mapped(terms, hashes.to_numpy(), slots, tokenizer)
 
 
 def _mapped(folder: str, name: str) -> npt.NDArray[Any]:

@@ -15,7 +15,7 @@ from quietcorpus.indexes.folder import (
     parse,
     read_manifest,
 )
-from quietcorpus.indexes.tokenizer import NAME
+from quietcorpus.indexes.tokenizers import Record, Tokenizer, TokenizerError
 
 VERSION = 2
 FORMAT = "quietcorpus-index"
@@ -42,7 +42,7 @@ class IndexManifest:
         guarantee: of a private one, the guarantee under which it was made; else None.
         source: the vectors' file, as `uri` and `sha256`.
         words, dimensions, bits: the sizes.
-        tokenizer: the tokeniser under which every word is one token.
+        tokenizer: the record of the tokeniser under which every word is one token.
         seed: the seed of the autoencoder's training.
         measures: the quality of the codes: reconstruction error, neighbour overlap and so on.
         distances: by metric, the distances between words: mean and maximum, exact or estimated.
@@ -59,7 +59,7 @@ class IndexManifest:
     words: int
     dimensions: int
     bits: int
-    tokenizer: str
+    tokenizer: Record
     seed: int
     measures: Mapping[str, Any]
     distances: Mapping[str, Any]
@@ -80,11 +80,10 @@ class IndexManifest:
         """Parse a manifest; raise ArtefactError unless it describes an index that can be used."""
         keys = [field.name for field in fields(cls) if field.name not in _optional_keys(text)]
         content = parse(text, FORMAT, tuple(WORDS), keys, noun="an index", source="vectors")
-        if content["tokenizer"] != NAME:
-            raise ArtefactError(
-                f"was made for the tokenizer {content['tokenizer']!r}, and this is {NAME}: build "
-                "it again"
-            )
+        try:
+            Tokenizer.of_record(content["tokenizer"])
+        except TokenizerError as error:
+            raise ArtefactError(f"was made for {error}: build it again") from None
         searched = (SEARCH,) if "search" in content else ()
         names = (*WORDS[content["version"]], *FILE_OF.values(), *searched)
         check_listed(content["files"], names, _OPTIONAL[content["version"]])

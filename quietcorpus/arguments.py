@@ -7,9 +7,12 @@ from decimal import Decimal
 from fractions import Fraction
 from math import inf
 from operator import index as whole_of
-from typing import SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
 
 from quietcorpus.transforms.errors import InputError
+
+if TYPE_CHECKING:
+    from quietcorpus.indexes.tokenizers import Tokenizer
 
 Number: TypeAlias = str | int | float | Decimal | Fraction
 """A number, taken as it is written: 0.1 is exactly one tenth."""
@@ -73,3 +76,15 @@ def between_0_and_1(**given: float) -> None:
     for name, value in given.items():
         if not 0 < value < 1:
             raise InputError(f"{name}: {value!r} is not between 0 and 1")
+
+
+def named_tokenizer(tokenizer: str, language: str | None) -> Tokenizer:
+    """Return the tokeniser of a name and a language; raise InputError if it is not to be had."""
+    from quietcorpus.indexes.languages import LANGUAGES
+    from quietcorpus.indexes.tokenizers import Tokenizer, TokenizerError
+
+    try:
+        return Tokenizer.here(tokenizer, language)
+    except TokenizerError as error:
+        key = "tokenizer" if language in (None, *LANGUAGES) else "language"
+        raise InputError(f"{key}: {error}") from None

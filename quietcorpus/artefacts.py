@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from quietcorpus.arguments import (
     flags,
+    named_tokenizer,
     one_of,
     whole,
 )
@@ -31,6 +32,8 @@ def build_index(
     seed: int = 1,
     words: Place | None = None,
     search: str | None = None,
+    tokenizer: str = "unicode-words-v1",
+    language: str | None = None,
     progress: bool = False,
 ) -> IndexManifest:
     """Make a word index of word vectors, for `kind: words`.
@@ -46,6 +49,8 @@ def build_index(
         seed: the seed of the codes' and lists' training.
         words: the words of a `.faiss` or `.npy` file, one a line; by default, the `.txt` beside it.
         search: inverted lists for the engine `faiss-ivf`, as in `ivf:lists=4096`.
+        tokenizer: the rule by which releases find the words of texts, as in a spec.
+        language: of `icu-words-v1`: the language, as a code.
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
 
     Raises:
@@ -68,6 +73,7 @@ def build_index(
         only=only,
         words=None if words is None else fspath(words),
         search=search,
+        tokenizer=named_tokenizer(tokenizer, language),
         progress=progress,
     )
 
@@ -151,6 +157,8 @@ def build_pool(
     provenance: Literal["public"],
     text: str = "text",
     encoder: str = "all-MiniLM-L6-v2",
+    tokenizer: str = "unicode-words-v1",
+    language: str | None = None,
     progress: bool = False,
 ) -> PoolManifest:
     """Make a pool of public texts, for `kind: public-texts`, in this process.
@@ -163,6 +171,8 @@ def build_pool(
         text: the column of the text.
         encoder: a folder, or the name, of a sentence-transformers model, or `lsa`: one by the
             texts' own words, which the pool carries.
+        tokenizer: the rule by which `lsa` finds words, as in a spec.
+        language: of `icu-words-v1`: the language, as a code.
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
 
     Raises:
@@ -177,5 +187,6 @@ def build_pool(
         text=text,
         provenance=provenance,
         encoder=encoder,
+        tokenizer=named_tokenizer(tokenizer, language),
         progress=progress,
     )

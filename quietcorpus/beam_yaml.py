@@ -59,6 +59,7 @@ def privatize_words(
     document_epsilon: Optional[float] = None,
     out_of_vocabulary: str = "drop",
     search: Optional[Mapping[str, Any]] = None,
+    tokenizer: Optional[Mapping[str, Any]] = None,
     text: str = "text",
     id: str = "id",
     keep: Sequence[str] = (),
@@ -77,6 +78,8 @@ def privatize_words(
             Give exactly one of the two.
         out_of_vocabulary: `drop` leaves out a word that the index lacks, `draw` puts a random one.
         search: The engine that finds words; exact unless given.
+        tokenizer: The rule that finds words, with its `name` and, unless it is the default, a
+            `language`.
         text: The field of the text.
         id: The field of the id, which is unique in the input.
         keep: Fields that are copied as they are. Nothing protects them.
@@ -92,6 +95,7 @@ def privatize_words(
         document_epsilon=document_epsilon,
         out_of_vocabulary=out_of_vocabulary,
         search=search,
+        tokenizer=tokenizer,
         text=text,
         id=id,
         keep=keep,
@@ -107,6 +111,7 @@ def privatize_bags(
     histogram_epsilon: Optional[float] = None,
     accounting: Optional[str] = None,
     include: Optional[Sequence[str]] = None,
+    tokenizer: Optional[Mapping[str, Any]] = None,
     text: str = "text",
     id: str = "id",
     keep: Sequence[str] = (),
@@ -126,6 +131,8 @@ def privatize_bags(
         histogram_epsilon: Of the histogram by which the words of a bin are drawn.
         accounting: `tight` or `per-entry`; tight unless given.
         include: `[bins]` adds the noisy counts of bins to every row.
+        tokenizer: The rule that finds words, with its `name` and, unless it is the default, a
+            `language`.
         text: The field of the text.
         id: The field of the id, which is unique in the input.
         keep: Fields that are copied as they are. Nothing protects them.
@@ -142,6 +149,7 @@ def privatize_bags(
         histogram_epsilon=histogram_epsilon,
         accounting=accounting,
         include=include,
+        tokenizer=tokenizer,
         text=text,
         id=id,
         keep=keep,
@@ -202,6 +210,7 @@ def release_histogram(
     precision: int,
     epsilon: float,
     vocabulary: Mapping[str, Any],
+    tokenizer: Optional[Mapping[str, Any]] = None,
     text: str = "text",
     id: str = "id",
     error_handling: Optional[ErrorHandlingConfig] = None,
@@ -215,6 +224,8 @@ def release_histogram(
         precision: N. Adding or removing N words of one text is hidden.
         epsilon: Of the histogram.
         vocabulary: Either `public`, a path, or `private`, with `epsilon` and `delta`.
+        tokenizer: The rule that finds words, with its `name` and, unless it is the default, a
+            `language`.
         text: The field of the text.
         id: The field of the id, which is unique in the input.
         error_handling: Where to send rows that cannot be read, which otherwise fail the job.
@@ -226,6 +237,7 @@ def release_histogram(
         precision=precision,
         epsilon=epsilon,
         vocabulary=vocabulary,
+        tokenizer=tokenizer,
         text=text,
         id=id,
     )
@@ -236,6 +248,7 @@ def select_vocabulary(
     precision: int,
     epsilon: float,
     delta: float,
+    tokenizer: Optional[Mapping[str, Any]] = None,
     text: str = "text",
     id: str = "id",
     error_handling: Optional[ErrorHandlingConfig] = None,
@@ -249,6 +262,8 @@ def select_vocabulary(
         precision: N. Adding or removing N words of one text is hidden.
         epsilon: Of the selection.
         delta: Of the selection.
+        tokenizer: The rule that finds words, with its `name` and, unless it is the default, a
+            `language`.
         text: The field of the text.
         id: The field of the id, which is unique in the input.
         error_handling: Where to send rows that cannot be read, which otherwise fail the job.
@@ -260,6 +275,7 @@ def select_vocabulary(
         precision=precision,
         epsilon=epsilon,
         delta=delta,
+        tokenizer=tokenizer,
         text=text,
         id=id,
     )

@@ -12,6 +12,7 @@ from quietcorpus.arguments import (
     exact,
     exact_numbers,
     flags,
+    named_tokenizer,
     one_of,
     whole,
 )
@@ -123,6 +124,8 @@ def calibrate_bags(
     epsilons: Sequence[Number],
     bins: Sequence[int] = (100, 200, 400, 800, 1600),
     maps: Sequence[TriedMap] = ("frequency",),
+    tokenizer: str = "unicode-words-v1",
+    language: str | None = None,
     text: str = "text",
     documents: int | None = None,
     histogram_epsilon: Number = "0.5",
@@ -139,6 +142,8 @@ def calibrate_bags(
         epsilons: the documents' epsilons, divided by N.
         bins: numbers of bins to try; those above the number of words are left out.
         maps: the maps to try; `none` has a bin for every term.
+        tokenizer: the rule by which the planned release finds words, as in a spec.
+        language: of `icu-words-v1`: the language of the texts, as a code.
         text: the column of the text.
         documents: the number of documents that will be released; None for all there are. All of
             them, times the number of bins, must fit in memory.
@@ -176,6 +181,7 @@ def calibrate_bags(
         None if source is None else absolute(source),
         None if vocabulary is None else absolute(vocabulary),
         None if histogram is None else fspath(histogram),
+        tokenizer=named_tokenizer(tokenizer, language),
         text=text,
         documents=documents,
         seed=seed,

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from quietcorpus.arguments import Number, exact, one_of
+from quietcorpus.indexes.tokenizers import TokenizerError
 from quietcorpus.indexes.vocabulary import some_of
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.places import Place
@@ -93,10 +94,15 @@ class Privatizer:
         if "://" in folder:
             raise InputError(f"index: {folder} is no folder of this machine; fetch the index first")
         chosen = WordMechanism(mechanism)
+        local = LocalIndex.resolve(folder)
+        opened = local.open(*parts_read(chosen))
+        try:
+            tokenizer = opened.tokenizer.installed()
+        except TokenizerError as error:
+            raise InputError(f"index: {error}") from None
         parameters = WordsParameters(
-            chosen, exact(epsilon), per, out_of_vocabulary, LocalIndex.resolve(folder)
+            chosen, exact(epsilon), per, out_of_vocabulary, local, tokenizer=tokenizer
         )
-        opened = parameters.index.open(*parts_read(chosen))
         self.guarantee = parameters.guarantee(opened)
         self._words = WordPrivatizer(parameters, opened, ReleaseKey.fresh())
         self._warn(opened)

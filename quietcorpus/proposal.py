@@ -28,8 +28,8 @@ def propose_spec(
     """Propose a spec for a corpus; its first thousand records are looked at, for their columns.
 
     What is wanted and what is protected decide the kind of release. Columns that are not given are
-    guessed. The spec holds nothing of the records but names of columns, and is valid; `before` has
-    the commands that make what it needs.
+    guessed. The spec holds nothing of the records but names of columns and, of a script without
+    spaces, the language. It is valid; `before` has the commands that make what it needs.
 
     Args:
         corpus: a file or a glob.

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 import apache_beam as beam
 import numpy as np
 
-from quietcorpus.indexes import tokenizer
-from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.histogram import Counts, Histogram
 from quietcorpus.mechanisms.keystream import ReleaseKey
@@ -20,6 +18,7 @@ from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
 from quietcorpus.transforms.reading.identifiers import TAG, Identifiers
 from quietcorpus.transforms.reading.sources import read
 from quietcorpus.transforms.shards import TALLIES, RejectLog, Seen, Tally
+from quietcorpus.transforms.tokens import tokens_of
 from quietcorpus.transforms.vocabulary import KeySource
 
 _NOWHERE = RejectLog()
@@ -110,7 +109,7 @@ class _AddNoise(beam.DoFn):
 
 def count_terms(documents: Documents, vocabulary: Vocabulary) -> tuple[Counts, int]:
     """Count a batch's terms exactly; return the counts, int64 (V,), and the number of tokens."""
-    tokens = tokenize(documents.texts)
+    tokens = tokens_of(documents.texts, vocabulary.tokenizer)
     _, terms = vocabulary.look_up(tokens)
     return np.bincount(terms, minlength=len(vocabulary)), len(tokens.starts)
 
@@ -124,6 +123,6 @@ def release_histogram(
         1,
         **mechanism.stage_parameters,
         vocabulary=vocabulary.digest,
-        tokenizer=tokenizer.LAW,
+        tokenizer=vocabulary.tokenizer.law,
     )
     return mechanism.release(counts, stream)

@@ -64,7 +64,7 @@ class Tally:
     """The counts of what was read: documents and rejected records, with the first rejection.
 
     Attributes:
-        known: whether any text has a word of the vocabulary.
+        tokens, known: the number of words, and of those that are in the vocabulary.
         parts: (pass, split) for every split that was read: the pass's name and the split's number.
             A pass that another one follows reports its parts alone.
         copies: the copies of the text in kept columns.
@@ -73,7 +73,8 @@ class Tally:
     documents: int = 0
     rejected: int = 0
     first: Reject | None = None
-    known: bool = False
+    tokens: int = 0
+    known: int = 0
     parts: tuple[tuple[str, int], ...] = ()
     copies: Copies = field(default_factory=Copies)
 
@@ -106,7 +107,8 @@ class Tally:
             documents=self.documents + other.documents,
             rejected=self.rejected + other.rejected,
             first=min(firsts) if firsts else None,
-            known=self.known or other.known,
+            tokens=self.tokens + other.tokens,
+            known=self.known + other.known,
             parts=self.parts + other.parts,
             copies=self.copies + other.copies,
         )
@@ -243,9 +245,9 @@ class Seen:
         """Record the copies of the text in a batch's kept columns."""
         self.tally += Tally(copies=copies)
 
-    def add_words(self, *, known: bool) -> None:
-        """Record whether a batch has a word of the vocabulary."""
-        self.tally += Tally(known=known)
+    def add_words(self, tokens: int, known: int) -> None:
+        """Record how many words a batch has, and how many of them are in the vocabulary."""
+        self.tally += Tally(tokens=tokens, known=known)
 
     def outputs(self) -> Iterator[TaggedOutput]:
         """Yield the tally and the identifiers, tagged."""

@@ -12,8 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from apache_beam.pvalue import TaggedOutput
 
-from quietcorpus.indexes import tokenizer
-from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.vocabulary import Vocabulary, VocabularyError, document_frequencies
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.histogram import Counts, ThresholdedVocabulary
@@ -28,12 +27,13 @@ from quietcorpus.transforms.reading.parquet_files import table_in
 from quietcorpus.transforms.reading.sources import read
 from quietcorpus.transforms.shards import TALLIES, Tally
 from quietcorpus.transforms.term_sums import BUCKETS, AddTermSums, TermSums, bucketed
+from quietcorpus.transforms.tokens import tokens_of
 
 KeySource = Callable[[], ReleaseKey]
 """A function that fetches the release key inside a worker; the key is never in a pipeline."""
 
 
-def load(artefact: FileSource) -> Vocabulary:
+def load(artefact: FileSource, tokenizer: Tokenizer) -> Vocabulary:
     """Read a public vocabulary: Parquet with a `term` column, or text with a term a line."""
     try:
         content = artefact.content()
@@ -52,7 +52,7 @@ def load(artefact: FileSource) -> Vocabulary:
     if not all(isinstance(term, str) for term in terms):
         raise InputError(f"{artefact.key}: {artefact.uri} holds terms that are not strings")
     try:
-        return Vocabulary(terms)
+        return Vocabulary(terms, tokenizer)
     except VocabularyError as error:
         raise InputError(f"{artefact.key}: {artefact.uri} {error}") from None
 
@@ -64,7 +64,12 @@ class SelectVocabulary(beam.PTransform):
     """
 
     def __init__(
-        self, corpus: Corpus, selection: ThresholdedVocabulary, key: KeySource, splits: int
+        self,
+        corpus: Corpus,
+        selection: ThresholdedVocabulary,
+        key: KeySource,
+        splits: int,
+        tokenizer: Tokenizer,
     ) -> None:
         """Configure the selection; noise is added once, to the sum over all `splits` splits."""
         super().__init__()
@@ -72,12 +77,13 @@ class SelectVocabulary(beam.PTransform):
         self._selection = selection
         self._key = key
         self._splits = splits
+        self._tokenizer = tokenizer
 
     def expand(self, splits: beam.PCollection[Split]) -> dict[str, beam.PCollection]:
         counted = splits | "document frequencies" >> beam.ParDo(
-            _CountDocuments(self._corpus, self._key)
+            _CountDocuments(self._corpus, self._key, self._tokenizer)
         ).with_outputs(TALLIES, main="frequencies")
-        threshold = Threshold(self._selection, self._key, {}, self._splits)
+        threshold = Threshold(self._selection, self._key, {}, self._splits, self._tokenizer)
         return {"vocabulary": counted.frequencies | threshold, TALLIES: counted[TALLIES]}
 
 
@@ -113,11 +119,12 @@ class Threshold(beam.PTransform):
         key: KeySource,
         parameters: Mapping[str, Value],
         parts: int,
+        tokenizer: Tokenizer,
     ) -> None:
         """Configure for sums that depend on `parameters`, over a corpus of `parts` parts."""
         super().__init__()
-        self._select = _Select(selection, key, parameters, parts)
-        self._number = _Number(selection.threshold)
+        self._select = _Select(selection, key, parameters, parts, tokenizer)
+        self._number = _Number(selection.threshold, tokenizer)
 
     def expand(self, sums: beam.PCollection[tuple[int, TermSums]]) -> beam.PCollection[Vocabulary]:
         return (
@@ -132,9 +139,10 @@ class Threshold(beam.PTransform):
 class _CountDocuments(beam.DoFn):
     """A DoFn that counts, for each term of a split, the documents with it, in buckets."""
 
-    def __init__(self, corpus: Corpus, key: KeySource) -> None:
+    def __init__(self, corpus: Corpus, key: KeySource, tokenizer: Tokenizer) -> None:
         self._corpus = corpus
         self._key = key
+        self._tokenizer = tokenizer
         self._progress = Progress("vocabulary")
 
     def start_bundle(self) -> None:
@@ -144,22 +152,22 @@ class _CountDocuments(beam.DoFn):
     def process(self, split: Split) -> Iterator[object]:
         totals: Counter[str] = Counter()
         for documents in read(split, self._corpus):
-            frequencies, tokens = count_documents(documents)
+            frequencies, tokens = count_documents(documents, self._tokenizer)
             totals.update(frequencies)
             self._progress.count(documents, tokens)
         yield from bucketed(totals, split.number)
         yield TaggedOutput(TALLIES, Tally.of_pass("vocabulary", split))
 
 
-def count_documents(documents: Documents) -> tuple[dict[str, int], int]:
+def count_documents(documents: Documents, tokenizer: Tokenizer) -> tuple[dict[str, int], int]:
     """Count, for each term of a batch, the documents with it; also the number of tokens."""
-    tokens = tokenize(documents.texts)
+    tokens = tokens_of(documents.texts, tokenizer)
     terms, counts = document_frequencies(tokens)
     return dict(zip(terms.to_pylist(), counts.tolist(), strict=True)), len(tokens.starts)
 
 
 def selection_stream(
-    selection: Selection, key: ReleaseKey, parameters: Mapping[str, Value]
+    selection: Selection, key: ReleaseKey, parameters: Mapping[str, Value], tokenizer: Tokenizer
 ) -> Keystream:
     """Open the keystream of a selection by sums that depend on `parameters`."""
     return key.stage(
@@ -167,7 +175,7 @@ def selection_stream(
         1,
         **selection.stage_parameters,
         **parameters,
-        tokenizer=tokenizer.LAW,
+        tokenizer=tokenizer.law,
     )
 
 
@@ -189,14 +197,18 @@ class _Select(beam.DoFn):
         key: KeySource,
         parameters: Mapping[str, Value],
         parts: int,
+        tokenizer: Tokenizer,
     ) -> None:
         self._selection = selection
         self._key = key
         self._parameters = parameters
         self._parts = parts
+        self._tokenizer = tokenizer
 
     def start_bundle(self) -> None:
-        self._stream = selection_stream(self._selection, self._key(), self._parameters)
+        self._stream = selection_stream(
+            self._selection, self._key(), self._parameters, self._tokenizer
+        )
 
     @redacted
     def process(self, bucket: tuple[int, TermSums]) -> Iterator[tuple[int, list[str]]]:
@@ -208,17 +220,22 @@ class _Select(beam.DoFn):
 class _Number(beam.DoFn):
     """A DoFn that numbers terms alphabetically, which reveals nothing of their counts."""
 
-    def __init__(self, threshold: int) -> None:
+    def __init__(self, threshold: int, tokenizer: Tokenizer) -> None:
         self._threshold = threshold
+        self._tokenizer = tokenizer
 
     @redacted
     def process(self, buckets: list[tuple[int, list[str]]]) -> Iterator[Vocabulary]:
         require_all(tuple(number for number, _ in buckets), BUCKETS)
-        yield number_terms((term for _, own in buckets for term in own), self._threshold)
+        terms = (term for _, own in buckets for term in own)
+        yield number_terms(terms, self._threshold, self._tokenizer)
 
 
 def number_terms(
-    terms: Iterable[str], threshold: int, key: str = "mechanism.vocabulary.private"
+    terms: Iterable[str],
+    threshold: int,
+    tokenizer: Tokenizer,
+    key: str = "mechanism.vocabulary.private",
 ) -> Vocabulary:
     """Return the released terms as a vocabulary; raises NoisyOutcome if there are none."""
     listed = sorted(terms)
@@ -227,8 +244,8 @@ def number_terms(
             f"{key}: no term's noisy frequency reaches the threshold of {threshold}; raise epsilon "
             "or delta, or give a public list"
         )
-    refuse_clauses(listed)
-    return Vocabulary(listed)
+    refuse_clauses(listed, tokenizer)
+    return Vocabulary(listed, tokenizer)
 
 
 def vocabulary_table(vocabulary: Vocabulary, weights: Counts | None) -> pa.Table:

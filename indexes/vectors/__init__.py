@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from quietcorpus.indexes.tokenizer import NAME, tokenize
+from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.vectors.binary import read_binary
 from quietcorpus.indexes.vectors.faiss_files import read_faiss
 from quietcorpus.indexes.vectors.keyed_vectors import read_keyed_vectors
@@ -83,17 +83,17 @@ def read(
     return WordVectors(rows.words, rows.values, lists)
 
 
-def reachable(vectors: WordVectors) -> WordVectors:
+def reachable(vectors: WordVectors, tokenizer: Tokenizer) -> WordVectors:
     """Keep the words that the tokeniser yields, each as its own one token, in their order.
 
     Raises VectorsError if fewer than two are left.
     """
     terms = pa.array(vectors.words, pa.large_string())
-    kept = is_reachable(terms, tokenize(terms))
+    kept = is_reachable(terms, tokenizer.spelled(terms), tokenizer)
     if kept.sum() < 2:
         raise VectorsError(
-            f"holds {kept.sum()} words (of {len(kept)}) that the tokeniser {NAME} yields; give "
-            "vectors of at least two lower-case words of letters alone"
+            f"holds {kept.sum()} words (of {len(kept)}) that the tokeniser {tokenizer.name} "
+            "yields; give vectors of at least two lower-case words of letters alone"
         )
     if kept.all():
         return vectors

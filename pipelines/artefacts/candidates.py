@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
@@ -28,7 +27,7 @@ from quietcorpus.indexes.candidates import (
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.indexes.recoder import WIDTHS, means
 from quietcorpus.indexes.recoder_training import train
-from quietcorpus.indexes.sentences import NAME
+from quietcorpus.indexes.sentences import LANGUAGES, NAME
 from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.mechanisms.exponential import LARGEST_SET
 from quietcorpus.pipelines.artefacts.public_documents import chosen
@@ -84,8 +83,11 @@ def build(
     source, output = absolute(source), absolute(output)
     wanted = candidates + max(candidates // _HELD, _LEAST_HELD)
     _check(provenance, candidates, clusters, wanted)
-    if not re.fullmatch("[a-z]{2,3}(-[a-zA-Z]+)?", language):
-        raise InputError(f"language: {language!r} is not a code of a language; give one such as en")
+    if language not in LANGUAGES:
+        raise InputError(
+            f"language: {language!r} is not one that the splitter {NAME} knows; give one of "
+            f"{', '.join(LANGUAGES)}"
+        )
     _check_names(keep, keep_text)
     on_cluster = bool(os.environ.get("RAY_ADDRESS"))
     require_installed("sklearn", key="quietcorpus", extra="sentences")

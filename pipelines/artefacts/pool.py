@@ -14,6 +14,7 @@ from quietcorpus.indexes import lsa
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.indexes.lsa import Lsa
 from quietcorpus.indexes.pool import MOST_TEXTS, Pool, PoolManifest, save
+from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
 from quietcorpus.mechanisms.deep_candidate import UNIT, on_grid
 from quietcorpus.pipelines.artefacts.public_documents import texts
 from quietcorpus.pipelines.environment.version import quietcorpus_version
@@ -32,7 +33,14 @@ _CHUNK = 256  # texts that are encoded, and compared with all earlier ones, at a
 
 
 def build(
-    source: str, output: str, *, text: str, provenance: str, encoder: str, progress: bool
+    source: str,
+    output: str,
+    *,
+    text: str,
+    provenance: str,
+    encoder: str,
+    progress: bool,
+    tokenizer: Tokenizer = UNICODE_WORDS,
 ) -> PoolManifest:
     """Build a pool of the documents at `source`; raises InputError for what can be mended."""
     source, output = absolute(source), absolute(output)
@@ -41,6 +49,8 @@ def build(
             "provenance: the texts of a pool are released as they are, chosen by what its encoder "
             "learnt; build it from public documents, with an encoder of public data"
         )
+    if encoder != lsa.NAME and tokenizer != UNICODE_WORDS:
+        raise InputError(f"tokenizer: {encoder} finds its own words; leave it out, or take lsa")
     Output(output).require_writable()
     # A model that cannot be had is told before the documents are read.
     model = EncoderSource.resolve("encoder", encoder) if encoder != lsa.NAME else None
@@ -55,7 +65,7 @@ def build(
             f"source: {source} has {len(listed):,} different texts; give at most {MOST_TEXTS:,}, "
             "such as a sample"
         )
-    opened = _fitted(source, listed) if model is None else model.open()
+    opened = _fitted(source, listed, tokenizer) if model is None else model.open()
     vectors = on_grid(_encoded(opened, listed, steps))
     if model is None:  # in a small pool, its own encoder has all texts on a subject near each other
         kept = list(range(len(listed)))
@@ -82,10 +92,10 @@ def build(
         return save(folder, Pool(manifest, chosen, vectors[kept], own))
 
 
-def _fitted(source: str, listed: Sequence[str]) -> Lsa:
+def _fitted(source: str, listed: Sequence[str], tokenizer: Tokenizer) -> Lsa:
     """Make the encoder that a pool of these texts carries; raises InputError for too few."""
     try:
-        return lsa.fit(pa.array(listed, pa.large_string()))
+        return lsa.fit(pa.array(listed, pa.large_string()), tokenizer=tokenizer)
     except lsa.TooFewTexts as error:
         raise InputError(
             f"source: {source} is too small for the encoder {lsa.NAME}: {error}; give more "

@@ -20,7 +20,7 @@ from quietcorpus.indexes.euclidean import LONGEST_VECTOR, greatest_length
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.indexes.inverted_lists import train
 from quietcorpus.indexes.search import SearchError
-from quietcorpus.indexes.tokenizer import NAME
+from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
 from quietcorpus.indexes.vectors import VectorsError, WordVectors, reachable, read
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import WordIndex, save
@@ -55,6 +55,7 @@ def build(
     words: str | None = None,
     search: str | None = None,
     progress: bool = False,
+    tokenizer: Tokenizer = UNICODE_WORDS,
 ) -> IndexManifest:
     """Build an index of the vectors at `source`; raises InputError for what a person can mend.
 
@@ -62,7 +63,7 @@ def build(
     under which private vectors were made. With `only="codes"`, the index has no vectors; it has the
     codes and the distances that it would have with them. `words` is the file of a FAISS index's
     words, one a line. `search` asks for inverted lists, as in `ivf:lists=4096`, and `progress` for
-    a bar.
+    a bar. Words that the tokeniser never yields are left out.
     """
     source, output = absolute(source), absolute(output)
     promised = _promise(provenance, guarantee)
@@ -77,7 +78,7 @@ def build(
     steps = Steps(4 + (lists is not None), bar=progress)
     with steps.step("reading vectors"):
         found = FileSource.resolve("source", source)
-        vectors = _read(source, None if words is None else absolute(words))
+        vectors = _read(source, None if words is None else absolute(words), tokenizer)
     if vectors.lists is not None and lists is not None:
         raise InputError(f"search: {source} has inverted lists of its own; leave `search` out")
     # `not ... <=`, because NaN would pass a test with `>`.
@@ -97,6 +98,7 @@ def build(
                 seed=seed,
                 lists=lists,
                 steps=steps,
+                tokenizer=tokenizer,
             )
         except ValueError as error:  # its message has no words of the vectors' file
             raise InputError(f"source: {source} {error}") from None
@@ -122,6 +124,7 @@ def make(
     seed: int = 1,
     lists: int | None = None,
     steps: Steps | None = None,
+    tokenizer: Tokenizer = UNICODE_WORDS,
 ) -> WordIndex:
     """Make an index of vectors.
 
@@ -141,7 +144,7 @@ def make(
     searched = None
     if inverted is not None:
         searched = {"lists": inverted.number, "seed": None if lists is None else seed}
-    vocabulary = Vocabulary(vectors.words)
+    vocabulary = Vocabulary(vectors.words, tokenizer)
     try:
         with steps.step("training codes"):
             encoder = binarisation.train(vectors.values, bits, seed)
@@ -163,7 +166,7 @@ def make(
         words=len(vocabulary),
         dimensions=vectors.values.shape[1],
         bits=bits,
-        tokenizer=NAME,
+        tokenizer=tokenizer.record,
         seed=seed,
         measures=asdict(quality),
         distances=distances,
@@ -266,7 +269,7 @@ def _promise(provenance: str, guarantee: str | None) -> dict[str, Any] | None:
     return promised
 
 
-def _read(source: str, words: str | None) -> WordVectors:
+def _read(source: str, words: str | None, tokenizer: Tokenizer) -> WordVectors:
     folder, name = posixpath.split(source)
 
     def opened(sibling: str) -> IO[bytes]:
@@ -287,7 +290,8 @@ def _read(source: str, words: str | None) -> WordVectors:
 
     with client_errors(f"source: {source}", "cannot be read; check the path"):
         try:
-            return reachable(read(name, opened, None if words is None else opened_words))
+            found = read(name, opened, None if words is None else opened_words)
+            return reachable(found, tokenizer)
         except VectorsError as error:
             raise InputError(f"source: {source} {error}") from None
 

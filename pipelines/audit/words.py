@@ -17,7 +17,7 @@ from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
 from quietcorpus.indexes.inverted_lists import around
 from quietcorpus.indexes.search import Searching
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.vocabulary import Vocabulary, is_reachable
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.guarantees import round_up
 from quietcorpus.mechanisms.keystream import ReleaseKey
@@ -52,7 +52,7 @@ def audits(kind: WordsKind) -> list[Exact | Sampled]:
     return [
         *noise,
         of_line(kind.parameters, index),
-        *of_releases(privatizer, index, _distances(kind), epsilon, most),
+        *of_releases(privatizer, *_alone(kind), epsilon, most),
     ]
 
 
@@ -122,16 +122,15 @@ def in_lists(line: WordIndex, parameters: WordsParameters) -> tuple[WordIndex, W
 
 def of_releases(
     privatizer: Callable[[], Privatizer],
-    index: WordIndex,
+    terms: pa.Array,
     distances: npt.NDArray[np.float64],
     epsilon: Fraction,
     most: int,
 ) -> list[Exact | Sampled]:
     """Return audits of documents that differ in a word of the index, or in one that it lacks.
 
-    `distances`, float64 (m, m), are those between the index's first m words.
+    `distances`, float64 (m, m), are those between the first m of its terms.
     """
-    terms = index.vocabulary.terms
     canaries = unknown_words(terms)
     with_one, with_other = (f"{terms[0]} {canary}" for canary in canaries)
     audits: list[Exact | Sampled] = [
@@ -175,6 +174,8 @@ def telling_pair(distances: npt.NDArray[np.float64], epsilon: float) -> tuple[in
 
     Returns None where no two differ.
     """
+    if not distances.size:
+        return None
     far = np.where(
         distances > 0, np.abs(np.log(np.maximum(distances, 1e-300) * epsilon / LOSS)), np.inf
     )
@@ -216,6 +217,19 @@ def canaries_released(
         for rows in released(privatizer(), (text,), count)
     ]
     return np.concatenate(parts).astype(np.int64)
+
+
+def _alone(kind: WordsKind) -> tuple[pa.Array, npt.NDArray[np.float64]]:
+    """Return the index's words, and the distances between the first m, float64 (m, m).
+
+    First are words that are texts of one word: a dictionary may divide others where they stand
+    alone.
+    """
+    terms, rule = kind.index.vocabulary.terms, kind.parameters.tokenizer
+    first = terms[:_WORDS_TRIED]
+    whole = is_reachable(first, rule.tokenize(first), rule)
+    order = np.concatenate([np.flatnonzero(whole), np.arange(len(first), len(terms))])
+    return terms.take(pa.array(order)), _distances(kind)[np.ix_(whole, whole)]
 
 
 def _distances(kind: WordsKind) -> npt.NDArray[np.float64]:

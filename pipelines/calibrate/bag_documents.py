@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from quietcorpus.evaluation import topic_model
 from quietcorpus.evaluation.features import counted
-from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.pipelines.artefacts.public_documents import texts
 from quietcorpus.pipelines.card.verify import verify
@@ -71,7 +71,8 @@ class PublicTexts:
         cls, corpus: Corpus, vocabulary: Vocabulary, wanted: int | None, seed: int
     ) -> PublicTexts:
         """Read all documents, or a sample of `wanted`; raises InputError if there are too few."""
-        offsets, ids = vocabulary.look_up(tokenize(pa.concat_arrays(list(texts(corpus)))))
+        tokens = vocabulary.tokenizer.tokenize(pa.concat_arrays(list(texts(corpus))))
+        offsets, ids = vocabulary.look_up(tokens)
         counts = counted(offsets, ids, len(vocabulary))
         if counts.nnz == 0:
             raise InputError("source: no document has a word of the vocabulary")
@@ -150,6 +151,7 @@ def documents_of(
     vocabulary: str | None,
     histogram: str | None,
     *,
+    tokenizer: Tokenizer,
     text: str,
     documents: int | None,
     seed: int,
@@ -164,5 +166,5 @@ def documents_of(
         return DrawnDocuments.of(histogram, documents, seed)
     if source is None or vocabulary is None:
         raise InputError("source: give public documents and a `vocabulary`, or a `histogram`")
-    words = load(FileSource.resolve("vocabulary", vocabulary))
+    words = load(FileSource.resolve("vocabulary", vocabulary), tokenizer)
     return PublicTexts.read(Corpus(source, text), words, documents, seed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.mechanisms.guarantees import (
     DocumentPrivacy,
     Guarantee,
@@ -157,6 +158,17 @@ def row_places(rows: int) -> str:
         f"{ROW_PLACES}: rows are shuffled within a row group of "
         f"at most {rows:,} rows, and the last one of a file may hold few"
     )
+
+
+def of_dictionaries(tokenizer: Tokenizer) -> list[str]:
+    """Say what a rule that divides texts by dictionaries makes of one word; nothing of another."""
+    if tokenizer.icu is None:
+        return []
+    return [
+        "one word of Chinese, Japanese, Thai, Lao, Khmer or Burmese text by itself: with another "
+        "in its place, the dictionary may divide its neighbours otherwise, and then all words that "
+        "change count"
+    ]
 
 
 def stated(promise: GuaranteePart) -> dict[str, Any]:

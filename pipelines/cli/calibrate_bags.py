@@ -16,6 +16,7 @@ from quietcorpus.pipelines.cli.options import (
     quiet_option,
     seed_option,
     text_option,
+    tokenizer_options,
 )
 
 
@@ -60,6 +61,7 @@ class _Bins(click.ParamType):
     type=click.Choice(get_args(TriedMap)),
     help="A map to try; may be given again. `none` has a bin for every term.",
 )
+@tokenizer_options("SOURCE")
 @text_option
 @click.option(
     "--documents",

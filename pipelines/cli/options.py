@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 _SMALLEST, _LARGEST = Decimal("0.000001"), Decimal(1_000_000)
+_TOKENIZERS = "unicode-words-v1", "icu-words-v1"  # whose own module loads slowly
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 engine_option = click.option(
@@ -39,6 +40,23 @@ text_option = click.option(
     "--text", default="text", show_default=True, help="The column of the text."
 )
 """The option of commands that read public documents."""
+
+
+def tokenizer_options(of: str) -> _Decorator:
+    """Return the options for the rule by which something's words are found."""
+
+    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+        named = click.option(
+            "--tokenizer",
+            default=_TOKENIZERS[0],
+            show_default=True,
+            type=click.Choice(_TOKENIZERS),
+            help=f"The rule that finds the words of {of}, as in the spec of a release.",
+        )
+        spoken = click.option("--language", help="The language, as a code, for icu-words-v1 alone.")
+        return named(spoken(command))
+
+    return decorated
 
 
 def seed_option(of: str) -> _Decorator:

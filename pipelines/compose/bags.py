@@ -71,6 +71,7 @@ class PrivatizeBags(OfVocabulary):
         histogram_epsilon: float | None = None,
         accounting: Literal["tight", "per-entry"] | None = None,
         include: Sequence[str] | None = None,
+        tokenizer: str | Mapping[str, Any] | None = None,
         text: str = "text",
         id: str = "id",
         keep: Sequence[str] = (),
@@ -88,6 +89,7 @@ class PrivatizeBags(OfVocabulary):
             histogram_epsilon: of the histogram by which the words of a bin are drawn.
             accounting: `tight` unless given.
             include: `["bins"]` adds the noisy counts of bins to every row.
+            tokenizer: the rule that finds words, as in a spec; `unicode-words-v1` unless given.
             text: the field of the text.
             id: the field of the id, a string, bytes or a whole number, unique in the input.
             keep: fields that are copied as they are: nothing protects them.
@@ -108,6 +110,7 @@ class PrivatizeBags(OfVocabulary):
             histogram_epsilon=histogram_epsilon,
             accounting=accounting,
             include=include,
+            tokenizer=tokenizer,
         )
 
     def expand(self, rows: beam.PCollection) -> ReleasedBags:

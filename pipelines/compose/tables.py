@@ -35,9 +35,14 @@ def vocabulary_of(
     """Add a vocabulary to a graph: a public list, or one that is selected from the rows."""
     if step.selection is None:
         listed = found.documents.pipeline | "public vocabulary" >> beam.Create([step.public])
-        return listed | "load" >> beam.Map(load)
+        return listed | "load" >> beam.Map(load, step.tokenizer)
     return found.documents | "vocabulary" >> SumVocabulary(
-        step.selection, found.fields.id, key, found.identified, f"{label}: vocabulary.private"
+        step.selection,
+        found.fields.id,
+        key,
+        found.identified,
+        f"{label}: vocabulary.private",
+        step.tokenizer,
     )
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import apache_beam as beam
 from pydantic import model_validator
 
-from quietcorpus.indexes.tokenizer import DESCRIPTION
 from quietcorpus.mechanisms.guarantees import Spending, round_up
 from quietcorpus.mechanisms.histogram import ThresholdedVocabulary
 from quietcorpus.pipelines.card.weakness import of_guarantee
@@ -24,6 +24,7 @@ from quietcorpus.pipelines.compose.spec import checked
 from quietcorpus.pipelines.compose.tables import no_weights, vocabulary_of, vocabulary_rows
 from quietcorpus.pipelines.kinds.limited_precision import VocabularyStep, not_protected
 from quietcorpus.pipelines.spec.limited_precision import check_rate
+from quietcorpus.pipelines.spec.tokenizers import TokenizerSpec, tokenizer_of
 from quietcorpus.pipelines.spec.values import Count, Delta, Epsilon, Strict
 
 
@@ -31,6 +32,7 @@ class _SelectionSpec(Strict):
     precision: Count
     epsilon: Epsilon
     delta: Delta
+    tokenizer: TokenizerSpec = "unicode-words-v1"
 
     @model_validator(mode="after")
     def _enough_epsilon(self) -> _SelectionSpec:
@@ -56,6 +58,7 @@ class SelectVocabulary(Composed):
         precision: int,
         epsilon: float,
         delta: float,
+        tokenizer: str | Mapping[str, Any] | None = None,
         text: str = "text",
         id: str = "id",
         errors: OnErrors = "raise",
@@ -67,6 +70,7 @@ class SelectVocabulary(Composed):
             precision: N; adding or removing N words of one text is hidden.
             epsilon: of the selection.
             delta: of the selection.
+            tokenizer: the rule that finds words, as in a spec; `unicode-words-v1` unless given.
             text: the field of the text.
             id: the field of the id, a string, bytes or a whole number, unique in the input.
             errors: what a row does whose text or id is null or unreadable: fail the job, or go to
@@ -77,7 +81,14 @@ class SelectVocabulary(Composed):
         """
         super().__init__(RowsArguments(release=release, text=text, id=id, errors=errors))
         with labelled(self.name):
-            spec = checked(_SelectionSpec, precision=precision, epsilon=epsilon, delta=delta)
+            spec = checked(
+                _SelectionSpec,
+                precision=precision,
+                epsilon=epsilon,
+                delta=delta,
+                tokenizer=tokenizer,
+            )
+            self._tokenizer = tokenizer_of(spec.tokenizer)
         self._selection = ThresholdedVocabulary(spec.precision, spec.epsilon, spec.delta)
         self._warn(of_guarantee(self._selection.guarantee, ()))
 
@@ -88,15 +99,15 @@ class SelectVocabulary(Composed):
             "precision": selection.precision,
             "epsilon": round_up(selection.epsilon),
             "delta": round_up(selection.delta),
-            "tokenizer": DESCRIPTION,
+            "tokenizer": self._tokenizer.description,
         }
         spending = Spending("vocabulary", selection.guarantee)
-        limits = not_protected(selection.guarantee)
+        limits = not_protected(selection.guarantee, self._tokenizer)
         return card.of_total(self._rows, self.name, described, spending, limits)
 
     def expand(self, rows: beam.PCollection) -> Released:
         found = self._read(rows)
-        step = VocabularyStep(None, self._selection, None)
+        step = VocabularyStep(None, self._selection, None, self._tokenizer)
         vocabulary = vocabulary_of(found, step, self._key, self.name)
         released = vocabulary_rows(found, vocabulary, no_weights(rows.pipeline))
         return Released(released, self._carded(rows), found.errors)

@@ -43,6 +43,7 @@ class PrivatizeWords(ComposedKind):
         document_epsilon: float | Mapping[str, Any] | None = None,
         out_of_vocabulary: Literal["drop", "draw"] = "drop",
         search: Mapping[str, Any] | None = None,
+        tokenizer: str | Mapping[str, Any] | None = None,
         text: str = "text",
         id: str = "id",
         keep: Sequence[str] = (),
@@ -59,6 +60,7 @@ class PrivatizeWords(ComposedKind):
                 exactly one of the two.
             out_of_vocabulary: leave out a word that the index lacks, or put a random word there.
             search: the engine that finds words, as in a spec; exact unless given.
+            tokenizer: the rule that finds words, as in a spec; `unicode-words-v1` unless given.
             text: the field of the text.
             id: the field of the id, a string, bytes or a whole number, unique in the input.
             keep: fields that are copied as they are: nothing protects them.
@@ -78,6 +80,7 @@ class PrivatizeWords(ComposedKind):
             index=fspath(index),
             out_of_vocabulary=out_of_vocabulary,
             search=search,
+            tokenizer=tokenizer,
         )
 
     def expand(self, rows: beam.PCollection) -> Released:

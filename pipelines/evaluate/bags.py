@@ -24,7 +24,6 @@ from quietcorpus.evaluation.topics import (
     length_ratio,
     top_terms,
 )
-from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.card.bags import BagOfWordsMechanism
@@ -40,6 +39,7 @@ from quietcorpus.pipelines.evaluate.study import (
     by_words,
     cross_validated,
     refuse_unknown,
+    tokenizer_of_card,
 )
 from quietcorpus.pipelines.kinds.bags import BagOfWordsKind
 from quietcorpus.pipelines.kinds.prepare import prepare
@@ -71,12 +71,13 @@ class BagOfWordsStudy(Study):
     def __init__(self, studied: Studied) -> None:
         output, card, sample = studied.release, studied.card, studied.sample
         self._sample = sample
-        self._vocabulary = Vocabulary(
-            storage.read_table(f"{output}/{VOCABULARY}")["term"].to_pylist()
-        )
+        terms = storage.read_table(f"{output}/{VOCABULARY}")["term"].to_pylist()
+        tokenizer = tokenizer_of_card(card.mechanism)
+        self._vocabulary = Vocabulary(terms, tokenizer)
         self._bins = _own_bins(output, card, len(self._vocabulary))
         self._epsilon = float(Fraction(card.guarantee.parameters.epsilon_exact))
-        self._offsets, self._terms = self._vocabulary.look_up(tokenize(sample.documents.texts))
+        tokens = tokenizer.tokenize(sample.documents.texts)
+        self._offsets, self._terms = self._vocabulary.look_up(tokens)
         self._originals = counted(self._offsets, self._terms, len(self._vocabulary))
         self._references: dict[int, npt.NDArray[np.int32]] = {}
         refuse_unknown(self._originals)

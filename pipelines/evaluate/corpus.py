@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Corpus, Documents
@@ -69,7 +68,7 @@ class Sample:
         """Count each term's occurrences in the whole corpus, int64 (V,)."""
         found = np.zeros(len(vocabulary), np.int64)
         for documents in self.all_documents():
-            _, terms = vocabulary.look_up(tokenize(documents.texts))
+            _, terms = vocabulary.look_up(vocabulary.tokenizer.tokenize(documents.texts))
             found += np.bincount(terms, minlength=len(vocabulary))
         return found
 

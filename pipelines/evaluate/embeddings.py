@@ -18,14 +18,13 @@ from quietcorpus.evaluation.attacks.user_membership import Pairs, Scores, UserAt
 from quietcorpus.evaluation.embeddings import map_char, map_word, nearest, similarity
 from quietcorpus.evaluation.features import counted
 from quietcorpus.evaluation.results import Observation, membership_found
-from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.word_pairs import balanced_weights
 from quietcorpus.pipelines.engine.engine import Engine
 from quietcorpus.pipelines.evaluate.corpus import Sample
 from quietcorpus.pipelines.evaluate.draws import Draw
 from quietcorpus.pipelines.evaluate.in_memory import held
-from quietcorpus.pipelines.evaluate.study import Studied, Study, cross_validated
+from quietcorpus.pipelines.evaluate.study import Studied, Study, cross_validated, tokenizer_of_card
 from quietcorpus.pipelines.release.release import release
 from quietcorpus.pipelines.spec.embeddings import EmbeddingMethod, WordEmbeddingsSpec
 from quietcorpus.pipelines.spec.spec import InputSpec, Spec
@@ -68,8 +67,9 @@ class WordEmbeddingsStudy(Study):
         self.own = replace(_vectors(studied.release), law=spec)
         self._words: list[str] = self.own.rows["word"].to_pylist()
         self._numbers = {word: number for number, word in enumerate(self._words)}
-        vocabulary = Vocabulary(self._words)
-        offsets, terms = vocabulary.look_up(tokenize(sample.documents.texts))
+        tokenizer = tokenizer_of_card(studied.card.mechanism)
+        vocabulary = Vocabulary(self._words, tokenizer)
+        offsets, terms = vocabulary.look_up(tokenizer.tokenize(sample.documents.texts))
         self._counts = counted(offsets, terms, len(self._words))
         frequent = np.argsort(-self._counts.sum(axis=0), kind="stable")[:_WORDS]
         self._queries = frequent.astype(np.int64)

@@ -11,7 +11,7 @@ from quietcorpus.evaluation.results import Observation
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.evaluate.draws import Draw
-from quietcorpus.pipelines.evaluate.study import Studied, Study
+from quietcorpus.pipelines.evaluate.study import Studied, Study, tokenizer_of_card
 from quietcorpus.pipelines.kinds.histogram import HistogramKind
 from quietcorpus.pipelines.kinds.prepare import prepare
 from quietcorpus.pipelines.spec.spec import Spec
@@ -33,7 +33,9 @@ class HistogramStudy(Study):
 
     def __init__(self, studied: Studied) -> None:
         table = storage.read_table(f"{studied.release}/{VOCABULARY}")
-        self._vocabulary = Vocabulary(table["term"].to_pylist())
+        self._vocabulary = Vocabulary(
+            table["term"].to_pylist(), tokenizer_of_card(studied.card.mechanism)
+        )
         self._exact = studied.sample.counts_of_all(self._vocabulary)
         self.own = Draw(table.select(["weight"]), placed=True, labels=None)
         self.notes = [

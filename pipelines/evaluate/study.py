@@ -25,6 +25,8 @@ from quietcorpus.evaluation.results import (
     membership_found,
     share_found,
 )
+from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer, TokenizerError
+from quietcorpus.pipelines.card.mechanism import Mechanism
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.evaluate.corpus import Columns, Sample, Strings
 from quietcorpus.pipelines.evaluate.draws import Draw
@@ -95,6 +97,14 @@ class Study(Protocol):
 
     def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
         """Yield the measures of a draw."""
+
+
+def tokenizer_of_card(mechanism: Mechanism) -> Tokenizer:
+    """Return the rule by which a release found words; raises InputError if it is not to be had."""
+    try:
+        return Tokenizer.of_description(getattr(mechanism, "tokenizer", UNICODE_WORDS.description))
+    except TokenizerError as error:
+        raise InputError(f"the tokenizer of the release: {error}") from None
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ from quietcorpus.evaluation.classification import transferred
 from quietcorpus.evaluation.features import counted, split
 from quietcorpus.evaluation.results import Observation, share_found
 from quietcorpus.evaluation.word_changes import semantic_similarity, unchanged_share, word_changes
-from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.evaluate.draws import Draw, drawn
 from quietcorpus.pipelines.evaluate.study import (
@@ -127,12 +126,13 @@ class WordsStudy(Study):
         return "vectors" in self._index.manifest.parts
 
     def _looked_up(self, *, unknown: bool) -> tuple[npt.NDArray[np.int64], Words]:
-        tokens = tokenize(self._sample.documents.texts)
+        tokens = self._parameters.tokenizer.tokenize(self._sample.documents.texts)
         return self._index.vocabulary.look_up(tokens, unknown=unknown)
 
     def _after(self, draw: Draw) -> Words:
         """Return the released words, aligned with the original ones."""
-        tokens = tokenize(draw.rows["text"].combine_chunks())
+        # Released words are not divided again: they have spaces between them in every script.
+        tokens = self._parameters.tokenizer.spelled(draw.rows["text"].combine_chunks())
         offsets, words = self._index.vocabulary.look_up(tokens)
         if not np.array_equal(offsets, self._offsets):
             raise InputError(

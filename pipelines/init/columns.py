@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from quietcorpus.indexes.segmentation import language_of, letters_by_script
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.sources import first_records
 
@@ -30,9 +32,11 @@ class Column:
         name: its name.
         records: the number of records that were looked at.
         strings: whether all its values are strings.
-        words: the mean number of words of a value; 0 unless all are strings.
+        words: the mean number of words of a value; 0 unless all are strings. Three characters of a
+            script without spaces count as a word.
         distinct: the number of different values.
         missing: the number of records without a value.
+        language: the code of the language, if it is written without spaces between words.
     """
 
     name: str
@@ -41,15 +45,22 @@ class Column:
     words: float
     distinct: int
     missing: int
+    language: str | None = None
 
     @classmethod
     def of(cls, name: str, values: Sequence[Any]) -> Column:
         """Describe the values of a column; None is a missing one."""
         there = [value for value in values if value is not None]
         strings = bool(there) and all(isinstance(value, str) for value in there)
-        words = sum(len(value.split()) for value in there) / len(there) if strings else 0.0
+        counts = [letters_by_script(value) for value in there] if strings else []
+        apart = sum(len(value.split()) for value in there) if strings else 0
+        together = sum((own.total() - own["kana"]) // 3 for own in counts)
+        words = (apart + together) / max(1, len(there))
+        whole = sum(counts, Counter())
+        letters = sum(character.isalpha() for value in there for character in value) if whole else 0
         distinct = len({value if strings else repr(value) for value in there})
-        return cls(name, len(values), strings, words, distinct, len(values) - len(there))
+        missing, language = len(values) - len(there), language_of(whole, letters)
+        return cls(name, len(values), strings, words, distinct, missing, language)
 
     @property
     def is_unique(self) -> bool:

@@ -19,6 +19,7 @@ from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import missing_column
 
 _COMMENT, _WIDTH = 31, 92
+_ICU_WORDS = "icu-words-v1"
 _WORDS = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")  # of YAML, not strings
 
 
@@ -66,6 +67,7 @@ class Answers:
         label: a column to copy as it is, or None.
         labels: the columns that may be labels.
         release: the release's id.
+        language: the code of the language, if it is written without spaces between words.
     """
 
     corpus: str
@@ -78,6 +80,7 @@ class Answers:
     label: str | None = None
     labels: tuple[str, ...] = ()
     release: str = "release"
+    language: str | None = None
 
 
 @dataclass(frozen=True)
@@ -144,6 +147,7 @@ def answers(
         given.get("label"),
         tuple(columns.label_columns(found, text)),
         _release_id(corpus),
+        next(one.language for one in found if one.name == text),
     )
 
 
@@ -211,7 +215,7 @@ _CHOSEN = (
 _Block = tuple[str, list[str], tuple[str, ...]]
 
 
-def _counts(_: Answers) -> _Block:
+def _counts(answers: Answers) -> _Block:
     kind = "bag-of-words"
     return (
         kind,
@@ -226,12 +230,13 @@ def _counts(_: Answers) -> _Block:
                 "{method: frequency, size: 1000}` and `histogram_epsilon: 0.5`."
             ),
             "compression: {method: none}",
+            *_tokenizer(answers),
         ],
         (),
     )
 
 
-def _terms(_: Answers) -> _Block:
+def _terms(answers: Answers) -> _Block:
     return (
         "histogram",
         [
@@ -240,12 +245,15 @@ def _terms(_: Answers) -> _Block:
             *_odds("1", "these words"),
             *_note(_CHOSEN),
             "vocabulary: {private: {epsilon: 1, delta: 1.0e-8}}",
+            *_tokenizer(answers),
         ],
         (),
     )
 
 
-def _words(_: Answers) -> _Block:
+def _words(answers: Answers) -> _Block:
+    language = answers.language
+    options = f" --tokenizer {_ICU_WORDS} --language {language}" if language else ""
     return (
         "words",
         [
@@ -259,8 +267,9 @@ def _words(_: Answers) -> _Block:
             "epsilon: 10",
             _line("index", "index", "word vectors of the corpus's language"),
             _line("out_of_vocabulary", "drop", "or draw: a random word in its place"),
+            *_tokenizer(answers),
         ],
-        ("quietcorpus index build glove.txt --output index --provenance public",),
+        (f"quietcorpus index build glove.txt --output index --provenance public{options}",),
     )
 
 
@@ -313,9 +322,17 @@ def _vectors(answers: Answers) -> _Block:
             _line("delta", _delta(answers.users), "well below 1 / users: the chance to fail"),
             _line("vocabulary", "{public: words.txt}", "the words that have vectors, one a line"),
             _line("dimensions", "50", "of the vectors"),
+            *_tokenizer(answers),
         ],
         ("write words.txt: a public list of words of the corpus's language, one a line",),
     )
+
+
+def _tokenizer(answers: Answers) -> list[str]:
+    if answers.language is None:
+        return []
+    why = "The texts have no spaces between words: a dictionary divides them."
+    return [*_note(why), f"tokenizer: {{name: {_ICU_WORDS}, language: {answers.language}}}"]
 
 
 def _of_users(answers: Answers) -> list[str]:

@@ -18,7 +18,7 @@ from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.kinds import noise
 from quietcorpus.pipelines.kinds.job import Job, release_documents, splits_of
 from quietcorpus.pipelines.kinds.kind import Account, Kind
-from quietcorpus.pipelines.kinds.limited_precision import UNIT_SCOPE, VocabularyStep, not_protected
+from quietcorpus.pipelines.kinds.limited_precision import VocabularyStep, not_protected
 from quietcorpus.pipelines.kinds.tables import Tables, WriteTables, of_vocabulary, whole
 from quietcorpus.pipelines.spec.bags import BagOfWordsSpec
 from quietcorpus.pipelines.storage.files import rows_of
@@ -39,9 +39,7 @@ class BagOfWordsKind(Kind):
     vocabulary: VocabularyStep
     embedding: FileSource | None
 
-    computing = ""
     laws = MappingProxyType({"vocabulary": 1, "histogram": 1, "compression": 1, "documents": 1})
-    unit_scope = UNIT_SCOPE
     has_documents = True
 
     @classmethod
@@ -53,6 +51,14 @@ class BagOfWordsKind(Kind):
             check_size(bins, vocabulary.size)
         key = "mechanism.compression.embedding.public"
         return cls(spec, vocabulary, FileSource.resolve(key, given.public) if given else None)
+
+    @property
+    def computing(self) -> str:
+        return self.vocabulary.tokenizer.software
+
+    @property
+    def unit_scope(self) -> str:
+        return self.vocabulary.unit_scope
 
     @property
     def noise_decides(self) -> bool:
@@ -163,7 +169,10 @@ class BagOfWordsKind(Kind):
             "bins": documents.bins,
             "noise_rate": str(documents.rate),
         }
-        limits = [*not_protected(total), statements.row_places(ROW_GROUP_ROWS)]
+        limits = [
+            *not_protected(total, self.vocabulary.tokenizer),
+            statements.row_places(ROW_GROUP_ROWS),
+        ]
         return Account(spendings, total, resolved, limits, figure)
 
 

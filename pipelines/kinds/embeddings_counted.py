@@ -78,7 +78,8 @@ class CountedEmbeddingsKind(UserLevelKind):
 
     @property
     def computing(self) -> str:
-        return versions_of("dp-accounting", "python-flint")
+        parts = versions_of("dp-accounting", "python-flint"), self.corpus.tokenizer.software
+        return "; ".join(filter(None, parts))
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
         """Add the job to a pipeline, without the factorisation, which is the launcher's."""

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.vectors import WordVectors
 from quietcorpus.indexes.vectors.writing import as_binary, as_text
 from quietcorpus.indexes.vocabulary import Vocabulary
@@ -29,6 +30,7 @@ def write_embeddings(
     words: Sequence[str],
     vectors: npt.NDArray[np.float32],
     promise: card.GuaranteePart,
+    tokenizer: Tokenizer,
     staging: str,
     key: ReleaseKey,
 ) -> list[Written]:
@@ -39,7 +41,7 @@ def write_embeddings(
     rows = len(words)
     column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
     table = pa.table({"word": pa.array(words, pa.string()), "vector": column})
-    terms = vocabulary_table(Vocabulary(words), None)
+    terms = vocabulary_table(Vocabulary(words, tokenizer), None)
     binary = as_binary(words, vectors)
     written = [
         write_tables([table], table.schema, TABLE, staging, key),
@@ -47,18 +49,28 @@ def write_embeddings(
         write_content(as_text(words, vectors), rows, TEXT, staging, key),
         write_content(binary, rows, BINARY, staging, key),
         *_index(
-            WordVectors(list(words), vectors), statements.stated(promise), binary, staging, key
+            WordVectors(list(words), vectors),
+            statements.stated(promise),
+            binary,
+            tokenizer,
+            staging,
+            key,
         ),
     ]
     return sorted(written, key=lambda file: file.path)
 
 
 def _index(
-    vectors: WordVectors, guarantee: dict[str, Any], binary: bytes, staging: str, key: ReleaseKey
+    vectors: WordVectors,
+    guarantee: dict[str, Any],
+    binary: bytes,
+    tokenizer: Tokenizer,
+    staging: str,
+    key: ReleaseKey,
 ) -> Iterator[Written]:
     source = {"uri": BINARY, "sha256": hashlib.sha256(binary).hexdigest()}
     try:
-        made = word_index.make(vectors, "private", guarantee, source)
+        made = word_index.make(vectors, "private", guarantee, source, tokenizer=tokenizer)
     except ValueError as error:
         raise NoisyOutcome(
             f"mechanism: what was made of the corpus {error}; give a larger epsilon, more users or "

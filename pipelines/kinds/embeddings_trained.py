@@ -99,13 +99,13 @@ class TrainedEmbeddingsKind(UserLevelKind):
 
         On another machine the last digits differ, and with them the draws.
         """
-        return "; ".join(
-            [
-                versions_of("dp-accounting", "python-flint", "torch"),
-                device_name(),
-                processor.model(),
-            ]
+        parts = (
+            versions_of("dp-accounting", "python-flint", "torch"),
+            device_name(),
+            processor.model(),
+            self.corpus.tokenizer.software,
         )
+        return "; ".join(filter(None, parts))
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
         """Add the job to a pipeline, without the training, which is the launcher's."""

@@ -10,6 +10,7 @@ from importlib.metadata import version
 import apache_beam as beam
 import pyarrow as pa
 
+from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
@@ -20,6 +21,7 @@ from quietcorpus.pipelines.kinds.run_files import WriteRunFiles
 from quietcorpus.pipelines.kinds.tables import WriteTables
 from quietcorpus.pipelines.kinds.user_budgets import OF_NAMES, BudgetedUsers
 from quietcorpus.pipelines.spec.embeddings import WordEmbeddingsSpec
+from quietcorpus.pipelines.spec.tokenizers import tokenizer_of
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.errors import InputError
@@ -41,26 +43,29 @@ class UserCorpus(BudgetedUsers):
         public: the vocabulary, if it is a public list.
         selection: the vocabulary's private selection, if it is not.
         size: the number of words of a public list.
+        tokenizer: the tokeniser of the texts.
     """
 
     spec: WordEmbeddingsSpec
     public: FileSource | None
     selection: UserVocabulary | None
     size: int | None
+    tokenizer: Tokenizer
 
     @classmethod
     def resolve(cls, spec: WordEmbeddingsSpec) -> UserCorpus:
         """Find the vocabulary; raises InputError if it cannot be used."""
+        tokenizer = tokenizer_of(spec.tokenizer)
         private = spec.vocabulary.private
         if private is not None:
             try:
                 selection = UserVocabulary(private.words, private.epsilon, private.delta)
             except ValueError as error:
                 raise InputError(f"mechanism.vocabulary.private: {error}") from None
-            return cls(spec, None, selection, None)
+            return cls(spec, None, selection, None, tokenizer)
         assert spec.vocabulary.public is not None
         public = FileSource.resolve("mechanism.vocabulary.public", spec.vocabulary.public)
-        return cls(spec, public, None, len(load(public)))
+        return cls(spec, public, None, len(load(public, tokenizer)), tokenizer)
 
     @property
     def before(self) -> Fraction:
@@ -94,10 +99,10 @@ class UserCorpus(BudgetedUsers):
         splits = splits_of(pipeline, job)
         if self.selection is None:
             listed = pipeline | "public vocabulary" >> beam.Create([self.public])
-            vocabulary, read = listed | "load" >> beam.Map(load), []
+            vocabulary, read = listed | "load" >> beam.Map(load, self.tokenizer), []
         else:
             selected = splits | "vocabulary" >> SelectUserVocabulary(
-                job.corpus, self.users, self.selection, job.key, self.shards
+                job.corpus, self.users, self.selection, job.key, self.shards, self.tokenizer
             )
             vocabulary, read = selected["vocabulary"], [selected[TALLIES]]
         words = beam.pvalue.AsSingleton(vocabulary)

@@ -14,7 +14,7 @@ from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.kinds import noise
 from quietcorpus.pipelines.kinds.job import Job, refuse_repeated, splits_of
 from quietcorpus.pipelines.kinds.kind import Account, Kind
-from quietcorpus.pipelines.kinds.limited_precision import UNIT_SCOPE, VocabularyStep, not_protected
+from quietcorpus.pipelines.kinds.limited_precision import VocabularyStep, not_protected
 from quietcorpus.pipelines.kinds.run_files import WriteRunFiles
 from quietcorpus.pipelines.kinds.tables import WriteTables
 from quietcorpus.pipelines.spec.histogram import HistogramSpec
@@ -32,15 +32,21 @@ class HistogramKind(Kind):
     spec: HistogramSpec
     vocabulary: VocabularyStep
 
-    computing = ""
     laws = MappingProxyType({"vocabulary": 1, "histogram": 1})
-    unit_scope = UNIT_SCOPE
     has_documents = False
 
     @classmethod
     def resolve(cls, spec: HistogramSpec, _workers: int = 1) -> HistogramKind:
         """Find the vocabulary; raises InputError if it cannot be used."""
         return cls(spec, VocabularyStep.resolve(spec))
+
+    @property
+    def computing(self) -> str:
+        return self.vocabulary.tokenizer.software
+
+    @property
+    def unit_scope(self) -> str:
+        return self.vocabulary.unit_scope
 
     @property
     def noise_decides(self) -> bool:
@@ -100,7 +106,7 @@ class HistogramKind(Kind):
         spendings = self._spendings
         total = compose(spendings)
         resolved = {"vocabulary_size": rows_of(files, VOCABULARY)}
-        return Account(spendings, total, resolved, not_protected(total))
+        return Account(spendings, total, resolved, not_protected(total, self.vocabulary.tokenizer))
 
 
 resolve = HistogramKind.resolve

@@ -123,6 +123,13 @@ class Kind(Protocol):
     def check(self, tally: Tally) -> None:
         """Raise InputError if what was read cannot make a release of this kind."""
 
+    def noticed(self, tally: Tally) -> Sequence[str]:
+        """Return what only the texts show, for whoever runs the release: it is not of the release.
+
+        Each names its key and its remedy.
+        """
+        return ()
+
     def finish(self, job: Job, files: Sequence[Written]) -> Sequence[Written]:
         """Turn the pipeline's files into the release's files, in the launcher."""
         return files

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import apache_beam as beam
 
-from quietcorpus.indexes.tokenizer import NAME
+from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.vocabulary import Vocabulary, some_of
 from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending
 from quietcorpus.mechanisms.histogram import ThresholdedVocabulary
@@ -16,6 +16,7 @@ from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.kinds import noise
 from quietcorpus.pipelines.kinds.job import Job
 from quietcorpus.pipelines.spec.limited_precision import LimitedPrecisionSpec
+from quietcorpus.pipelines.spec.tokenizers import tokenizer_of
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.reading.documents import Split
 from quietcorpus.transforms.shards import TALLIES, Tally
@@ -30,22 +31,30 @@ class VocabularyStep:
         public: the list, if it is one.
         selection: the selection, if it is not.
         size: the public list's number of terms.
+        tokenizer: the tokeniser of the texts.
     """
 
     public: FileSource | None
     selection: ThresholdedVocabulary | None
     size: int | None
+    tokenizer: Tokenizer
 
     @classmethod
     def resolve(cls, spec: LimitedPrecisionSpec) -> VocabularyStep:
         """Prepare the step before anything runs; raises InputError for an unusable list."""
+        tokenizer = tokenizer_of(spec.tokenizer)
         private = spec.vocabulary.private
         if private is not None:
             selected = ThresholdedVocabulary(spec.precision, private.epsilon, private.delta)
-            return cls(None, selected, None)
+            return cls(None, selected, None, tokenizer)
         assert spec.vocabulary.public is not None
         artefact = FileSource.resolve("mechanism.vocabulary.public", spec.vocabulary.public)
-        return cls(artefact, None, len(load(artefact)))
+        return cls(artefact, None, len(load(artefact, tokenizer)), tokenizer)
+
+    @property
+    def unit_scope(self) -> str:
+        """Return what defines a token, the unit of protection."""
+        return f"tokens of {self.tokenizer.title}"
 
     @property
     def passes(self) -> int:
@@ -65,7 +74,7 @@ class VocabularyStep:
     @property
     def sample_words(self) -> Sequence[str]:
         """Return some words of a public list; of a private one, nothing is known before the run."""
-        return some_of(load(self.public)) if self.public else ()
+        return some_of(load(self.public, self.tokenizer)) if self.public else ()
 
     @property
     def artefacts(self) -> list[card.Artefact]:
@@ -78,18 +87,14 @@ class VocabularyStep:
         """Build a collection of one `Vocabulary`, and the tallies of its pass, if it takes one."""
         if self.selection is None:
             listed = pipeline | "public vocabulary" >> beam.Create([self.public])
-            return listed | "load" >> beam.Map(load), []
+            return listed | "load" >> beam.Map(load, self.tokenizer), []
         selected = splits | "vocabulary" >> SelectVocabulary(
-            job.corpus, self.selection, job.key, len(job.plan.splits)
+            job.corpus, self.selection, job.key, len(job.plan.splits), self.tokenizer
         )
         return selected["vocabulary"], [selected[TALLIES]]
 
 
-UNIT_SCOPE = f"tokens of {NAME}"
-"""The tokenizer defines a token."""
-
-
-def not_protected(total: LimitedPrecision) -> list[str]:
+def not_protected(total: LimitedPrecision, tokenizer: Tokenizer) -> list[str]:
     """Return what a reader may learn from any release of bags of words."""
     k_times = "at k times epsilon only" + (
         ", and with a delta that grows faster than k" if total.delta else ""
@@ -101,4 +106,5 @@ def not_protected(total: LimitedPrecision) -> list[str]:
         "clipped at zero, so that they add up to more words than the document has",
         "anything from whoever runs the release and sees the text: the histogram is made from "
         "exact counts by that party, whom the documents' authors must trust",
+        *statements.of_dictionaries(tokenizer),
     ]

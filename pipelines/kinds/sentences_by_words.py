@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import apache_beam as beam
 
-from quietcorpus.indexes.tokenizer import DESCRIPTION
 from quietcorpus.mechanisms.guarantees import MetricPrivacy
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card.weakness import Weakness
@@ -54,6 +53,7 @@ class EmbeddedWordsKind(Kind):
                 epsilon=spec.epsilon,
                 index=spec.index,
                 search=spec.search,
+                tokenizer=None,  # the index's
             )
         )
         dimensions = int(manifest.encoder["dimensions"])
@@ -76,6 +76,9 @@ class EmbeddedWordsKind(Kind):
 
     def check(self, tally: Tally) -> None:
         self.words.check(tally)
+
+    def noticed(self, tally: Tally) -> Sequence[str]:
+        return self.words.noticed(tally)
 
     @property
     def cost(self) -> MetricPrivacy:
@@ -101,7 +104,7 @@ class EmbeddedWordsKind(Kind):
         account = self.words.account(files)
         parameters = self.parameters
         encoding = {
-            "tokenizer": DESCRIPTION,
+            "tokenizer": parameters.words.tokenizer.description,
             "out_of_vocabulary": parameters.words.out_of_vocabulary,
             "run_words": RUN_WORDS,
             "dimensions": parameters.dimensions,

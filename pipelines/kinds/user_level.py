@@ -100,4 +100,6 @@ class UserLevelKind(Kind):
         """Write the vectors of the words, float32 (n, d), in every form."""
         limits = self.corpus.not_protected
         promise = statements.guarantee(self.cost, limits, self.artefacts)
-        return write_embeddings(words, vectors, promise, job.staging, job.key())
+        return write_embeddings(
+            words, vectors, promise, self.corpus.tokenizer, job.staging, job.key()
+        )

@@ -24,6 +24,7 @@ from quietcorpus.pipelines.kinds.job import Job, release_documents
 from quietcorpus.pipelines.kinds.kind import Account, Kind
 from quietcorpus.pipelines.kinds.word_meaning import explain_epsilon
 from quietcorpus.pipelines.spec.search import searching
+from quietcorpus.pipelines.spec.tokenizers import tokenizer_of_index
 from quietcorpus.pipelines.spec.values import LARGEST_EPSILON
 from quietcorpus.pipelines.spec.words import MatchedEpsilon, WordsSpec
 from quietcorpus.pipelines.storage import places
@@ -36,6 +37,9 @@ from quietcorpus.transforms.privatizers.words import (
 )
 from quietcorpus.transforms.shards import Tally, Written
 
+_FEW = 3
+"""An index of a corpus's own language knows more than one in so many of its words; of eleven
+languages' corpora, none of another one had more, measured by words of five documents or more."""
 _SMALLEST_EPSILON = Fraction(1, 10**6)
 
 
@@ -70,6 +74,7 @@ class WordsKind(Kind):
             spec.out_of_vocabulary,
             source,
             search,
+            tokenizer_of_index(spec.tokenizer, index),
         )
         # The meaning needs the index alone, so it need not wait for the end of a long run.
         return cls(spec, parameters, index, explain_epsilon(parameters, index))
@@ -77,7 +82,8 @@ class WordsKind(Kind):
     @property
     def computing(self) -> str:
         # Exact engines find the same words, whatever their version.
-        return f"faiss {faiss().__version__}" if self.parameters.search.approximate else ""
+        search = f"faiss {faiss().__version__}" if self.parameters.search.approximate else ""
+        return "; ".join(filter(None, (search, self.parameters.tokenizer.software)))
 
     @property
     def artefacts(self) -> Sequence[card.Artefact]:
@@ -101,6 +107,15 @@ class WordsKind(Kind):
                 f"mechanism.index: {self.spec.index} has none of the corpus's words; give an index "
                 "of the corpus's language, and check input.text"
             )
+
+    def noticed(self, tally: Tally) -> Sequence[str]:
+        if _FEW * tally.known >= tally.tokens:
+            return ()
+        return [
+            f"mechanism.index: fewer than one in {_FEW} words of the corpus are in "
+            f"{self.spec.index}: is it of the corpus's language? Keep this line where the corpus "
+            "is kept"
+        ]
 
     @property
     def cost(self) -> MetricPrivacy:
@@ -150,6 +165,7 @@ class WordsKind(Kind):
             "a document's words together beyond the sum of their losses: the longer a document, "
             "the more a reader learns of its subject, its language and its author",
             statements.row_places(WORDS_ROW_GROUP_ROWS),
+            *statements.of_dictionaries(self.parameters.tokenizer),
         ]
         if self.spec.mechanism == "madlib":
             lines.append(

@@ -8,7 +8,6 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from quietcorpus.indexes.tokenizer import DESCRIPTION
 from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Guarantee, UserPrivacy, round_up
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card import statements
@@ -18,6 +17,7 @@ from quietcorpus.pipelines.environment.version import software
 from quietcorpus.pipelines.kinds.kind import Account, Kind
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec
 from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.pipelines.spec.tokenizers import tokenizer_of
 from quietcorpus.pipelines.storage import places
 from quietcorpus.transforms.release import released_names
 from quietcorpus.transforms.shards import Tally, Written
@@ -76,7 +76,8 @@ def mechanism(block: MechanismSpec, account: Account) -> Mechanism:
 def stated(mechanism: MechanismSpec) -> dict[str, Any]:
     """Return the card's fields on the mechanism that follow from the spec's block alone."""
     said: dict[str, Any] = _resolved(mechanism)
-    return said | {"tokenizer": DESCRIPTION} if "tokenizer" in said else said
+    given = getattr(mechanism, "tokenizer", None)
+    return said if given is None else said | {"tokenizer": tokenizer_of(given).description}
 
 
 def kept(spec: Spec) -> dict[str, str]:

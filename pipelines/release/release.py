@@ -222,8 +222,8 @@ def _publish(
         check_unchanged(job)
         if held:
             held.commit(made, identifiers(job, tally, key) if job.identifiers else None)
-        # After the commit: these warnings reveal something of the noisy outcome.
-        _heed(shown, (), strict=False)
+        # After the commit: these warnings reveal something of the noisy outcome, or of the texts.
+        _heed(shown, kind.noticed(tally), strict=False)
         place.publish(files, {layout.README: text, layout.CARD: made.to_json()}, on_publishing)
         return made
 

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec
+from quietcorpus.pipelines.spec.tokenizers import TokenizerSpec
 from quietcorpus.pipelines.spec.users import (
     MOST_USERS,
     GroupBudgets,
@@ -23,7 +24,6 @@ from quietcorpus.pipelines.spec.values import (
     Delta,
     Epsilon,
     Strict,
-    Tokenizer,
     at_most,
     of_key,
     one_of,
@@ -131,7 +131,7 @@ class WordEmbeddingsSpec(MechanismSpec):
         Field(description="release even if there are too few users for the noise"),
     ] = None
     training: Annotated[TrainingSpec | None, Field(description="for `method: sgd` alone")] = None
-    tokenizer: Tokenizer = "unicode-words-v1"
+    tokenizer: TokenizerSpec = "unicode-words-v1"
 
     @model_validator(mode="after")
     def _one_budget(self) -> WordEmbeddingsSpec:

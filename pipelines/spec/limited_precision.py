@@ -10,10 +10,10 @@ from pydantic import Field, model_validator
 
 from quietcorpus.mechanisms.geometric import MINIMUM_RATE
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec
+from quietcorpus.pipelines.spec.tokenizers import TokenizerSpec
 from quietcorpus.pipelines.spec.values import (
     Count,
     Epsilon,
-    Tokenizer,
     of_key,
 )
 from quietcorpus.pipelines.spec.vocabulary import VocabularySpec
@@ -47,7 +47,7 @@ class LimitedPrecisionSpec(MechanismSpec):
         ),
     ]
     vocabulary: Annotated[VocabularySpec, Field(description="the words that are counted")]
-    tokenizer: Tokenizer = "unicode-words-v1"
+    tokenizer: TokenizerSpec = "unicode-words-v1"
 
     def _rates(self) -> dict[str, Fraction]:
         private = self.vocabulary.private

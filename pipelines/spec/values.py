@@ -96,9 +96,6 @@ Location = Annotated[
     str, AfterValidator(_place), WithJsonSchema({"type": "string", "pattern": r"\S"})
 ]
 Column = Annotated[str, Field(min_length=1)]
-Tokenizer = Annotated[
-    Literal["unicode-words-v1"], Field(description="how text is split into words")
-]
 Disjoint = Literal["compared", "declared", "unknown"]
 """The evidence that partitions share no document: their ids, the publisher's word, or none."""
 

@@ -17,11 +17,11 @@ from pydantic import (
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec
 from quietcorpus.pipelines.spec.search import SearchSpec, unless_given
+from quietcorpus.pipelines.spec.tokenizers import TokenizerSpec
 from quietcorpus.pipelines.spec.values import (
     Epsilon,
     Location,
     Strict,
-    Tokenizer,
     of_key,
     one_of,
 )
@@ -85,7 +85,7 @@ class WordsSpec(MechanismSpec):
         Literal["drop", "draw"],
         Field(description="leave out a word that the index lacks, or put a random word there"),
     ] = "drop"
-    tokenizer: Tokenizer = "unicode-words-v1"
+    tokenizer: TokenizerSpec = "unicode-words-v1"
     search: Annotated[
         SearchSpec | None, Field(description="the engine of the search; exact unless given")
     ] = None

@@ -12,7 +12,7 @@ from machine import without
 from public_candidates import PUBLIC_TEXTS, build_candidates
 
 from quietcorpus.indexes.candidates import CandidatesManifest, read_names
-from quietcorpus.indexes.sentences import split
+from quietcorpus.indexes.sentences import LANGUAGES, split
 from quietcorpus.mechanisms.exponential import LARGEST_SET
 from quietcorpus.pipelines.artefacts.candidates import _clusters
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
@@ -147,11 +147,12 @@ def test_no_such_column(workspace: Workspace) -> None:
     assert f"{workspace.input}/public.parquet has no column 'body'" in message
 
 
-@pytest.mark.parametrize("language", ["English", "en_GB", "", "en; de", "zzzz"])
+@pytest.mark.parametrize("language", ["English", "en-GB", "", "en; de", "sv", "th"])
 def test_no_language(workspace: Workspace, language: str) -> None:
     # Kills: a splitter that takes what it does not know for English, and says nothing.
     assert no_candidates(workspace, language=language) == (
-        f"--language: {language!r} is not a code of a language; give one such as en"
+        f"--language: {language!r} is not one that the splitter sentencex-1 knows; give one of "
+        f"{', '.join(LANGUAGES)}"
     )
 
 

@@ -47,3 +47,17 @@ def test_words_that_are_parted_are_released(workspace: Workspace) -> None:
     workspace.release({"mechanism.vocabulary": PRIVATE})
     table = pq.read_table(workspace.output / "vocabulary.parquet")
     assert "酒店" in table["term"].to_pylist()
+
+
+def test_a_dictionary_finds_the_words(workspace: Workspace) -> None:
+    # Kills: a refusal without its remedy, or one that stays when the remedy is taken.
+    pytest.importorskip("icu4py")
+    workspace.json_lines([CLAUSES] * 200)
+    vocabulary = {"mechanism.vocabulary": PRIVATE}
+    remedy = "give `tokenizer: {name: icu-words-v1, language: ...}`"
+    assert workspace.refused(vocabulary).endswith(remedy)
+    named = {"name": "icu-words-v1", "language": "zh"}
+    workspace.release(vocabulary | {"mechanism.tokenizer": named})
+    table = pq.read_table(workspace.output / "vocabulary.parquet")
+    assert {"酒店", "服务", "早餐"} <= set(table["term"].to_pylist())
+    assert workspace.card()["mechanism"]["tokenizer"].startswith("icu-words-v1 zh (")

@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from manifests import PRIVATE, digest_of, edit
 
-from quietcorpus.indexes import lsa, tokenizer
+from quietcorpus.indexes import lsa
 from quietcorpus.indexes.folder import ArtefactError
 from quietcorpus.indexes.pool import MOST_TEXTS, Pool, PoolManifest, open_pool, save
+from quietcorpus.indexes.tokenizers import UNICODE_WORDS
 
 TEXTS = ["one text", "another\nof two lines", "n\u00e4ive \U0001f600", "last"]
 
@@ -140,7 +141,7 @@ OTHER_ENCODERS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
 @pytest.mark.parametrize("name", OTHER_ENCODERS)
 def test_an_encoder_that_is_not_the_pools_is_refused(carrying: Path, name: str) -> None:
     # Workers whose tokeniser differs would give a document other votes.
-    assert tokenizer.LAW["unicode"] != "1.0.0"
+    assert UNICODE_WORDS.law["unicode"] != "1.0.0"
     change, message = OTHER_ENCODERS[name]
     edit(carrying, change)
     with pytest.raises(ArtefactError, match=message) as caught:

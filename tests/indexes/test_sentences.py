@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - letters of many scripts
 """Sentences: which of a document's count, and that nothing beside the document has a say in it."""
 
 from __future__ import annotations
@@ -7,7 +8,7 @@ import sentencex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quietcorpus.indexes.sentences import split
+from quietcorpus.indexes.sentences import _SPACES, LANGUAGES, split
 
 # Enough of what ends a sentence, or is space, that random texts have many sentences.
 texts = st.text(
@@ -73,6 +74,36 @@ def test_the_language_is_the_one_that_is_asked_for() -> None:
     german = "Es war am 5. Mai in Rom. Ja."
     assert split([german], 9, "de").texts == ["Es war am 5. Mai in Rom.", "Ja."]
     assert len(split([german], 9, "en").texts) == 3  # the control
+
+
+@pytest.mark.parametrize(
+    ("language", "first", "second"),
+    [
+        ("zh", "我喜欢北京。", "今天天气很好！"),
+        ("ja", "私は東京へ行きました。", "ラーメンが好きです。"),
+        ("ar", "هل أنت بخير؟", "ذهبت إلى السوق."),
+        ("fa", "او آمد؟", "من رفتم."),
+        ("he", "הלכתי הביתה.", "הוא בא."),
+        ("hi", "मैं घर गया।", "क्या हुआ?"),
+        ("ur", "میں گھر گیا۔", "وہ آیا۔"),
+        ("ko", "안녕하세요.", "저는 학생입니다."),
+        ("my", "ကျွန်တော် ဈေးသွားတယ်။", "သူလာတယ်။"),
+        ("am", "ሰላም ነው።", "እሺ።"),
+        ("hy", "Ես գնացի։", "Նա եկավ։"),
+    ],
+)
+def test_signs_of_other_scripts_end_sentences(language: str, first: str, second: str) -> None:
+    """Kills: a language on the list whose signs the splitter does not know."""
+    space = "" if language in ("zh", "ja") else " "
+    assert split([first + space + second], 9, language).texts == [first, second]
+    assert language in LANGUAGES
+
+
+@given(text=texts, language=st.sampled_from(LANGUAGES))
+def test_every_language_takes_any_text(text: str, language: str) -> None:
+    """Kills: rules that fail next to some character, and whose message would quote the text."""
+    kept = "".join("".join(split([text], 10**6, language).texts).split())
+    assert kept == "".join(text.translate(_SPACES).split())
 
 
 def test_empty_texts() -> None:

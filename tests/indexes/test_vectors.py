@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from quietcorpus.indexes.tokenizers import UNICODE_WORDS
 from quietcorpus.indexes.vectors import VectorsError, WordVectors, reachable, read
 
 WORDS = ["the", "caf\u00e9", "\u4e2d\u6587"]
@@ -509,7 +510,7 @@ def test_reachable_words() -> None:
     # Kills: words compared by their tokens' number alone, values of other rows.
     words = ["the", "The", "mp3", "7", "a b", "don't", ".", "", "caf\u00e9", "cafe\u0301", "\\xff"]
     values = np.arange(2 * len(words), dtype=np.float32).reshape(-1, 2)
-    kept = reachable(WordVectors(words, values))
+    kept = reachable(WordVectors(words, values), UNICODE_WORDS)
     expected = [0, 5, 8]
     assert_same(kept, [words[row] for row in expected], values[expected])
 
@@ -518,5 +519,5 @@ def test_too_few_reachable_words() -> None:
     vectors = WordVectors(["The", "the", "."], VALUES)
     message = r"holds 1 words \(of 3\) that the tokeniser unicode-words-v1 yields; give"
     with pytest.raises(VectorsError, match=message):
-        reachable(vectors)
-    assert len(reachable(WordVectors(["The", "the", "of"], VALUES)).words) == 2
+        reachable(vectors, UNICODE_WORDS)
+    assert len(reachable(WordVectors(["The", "the", "of"], VALUES), UNICODE_WORDS).words) == 2

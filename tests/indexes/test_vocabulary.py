@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.tokenizers import UNICODE_WORDS
 from quietcorpus.indexes.vocabulary import Vocabulary, VocabularyError, document_frequencies
 
 words = st.text(st.sampled_from("abc\u00e9\u4e2d"), min_size=1, max_size=4)
@@ -48,7 +49,7 @@ def test_words_with_one_hash_are_told_apart() -> None:
     # Kills: equal hashes taken for equal words, in the table and beside it.
     terms = pa.array(["one", "two"], pa.large_string())
     slots = np.array([0, 1, -1, -1], dtype=np.int32)
-    vocabulary = Vocabulary.mapped(terms, np.zeros(2, dtype=np.uint64), slots)
+    vocabulary = Vocabulary.mapped(terms, np.zeros(2, dtype=np.uint64), slots, UNICODE_WORDS)
     tokens = tokenize(pa.array(["one two three"]))
     same = tokens._replace(hashes=np.zeros_like(tokens.hashes))
     assert vocabulary.look_up(same)[1].tolist() == [0, 1]

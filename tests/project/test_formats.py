@@ -2,8 +2,9 @@
 
 Each was written by the code of an earlier commit: the word index of format 1 and the candidates by
 the parent of aa0670d, the pool by 1973c1f, `ledger-v1` and `card-v1` by a482871, the claim of
-version 1 by the parent of 3989777, all others by 7059a70. None of them may be written anew. A new
-form of a format comes beside those that are there.
+version 1 by the parent of 3989777, the index of another rule by the commit that brought that rule,
+all others by 7059a70. None of them may be written anew. A new form of a format comes beside those
+that are there.
 """
 
 from __future__ import annotations
@@ -33,6 +34,14 @@ def test_word_indexes(version: int) -> None:
     assert index.vocabulary.spelled(np.arange(len(WORDS))).to_pylist() == WORDS
     assert index.vectors[0].tolist() == pytest.approx([0.1, 0.2, 0.3, 0.4])
     assert index.codes.shape == (8, 4)
+
+
+def test_a_word_index_of_another_rule() -> None:
+    # Its ICU may be another than this machine's: a release states its own.
+    source = IndexSource.resolve("index", str(FORMATS / "word-index-v2-icu"))
+    index = source.open("vectors", "codes")
+    assert (index.tokenizer.title, index.tokenizer.icu) == ("icu-words-v1 th", "78.3")
+    assert index.vocabulary.spelled(np.arange(3)).to_pylist() == ["กิน", "ข้าว", "北京"]
 
 
 def test_candidates_and_pools() -> None:

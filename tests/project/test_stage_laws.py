@@ -30,6 +30,7 @@ import quietcorpus.mechanisms
 from quietcorpus.indexes.compression import Method
 from quietcorpus.indexes.inverted_lists import around
 from quietcorpus.indexes.search import EXACT, SearchEngine, Searching
+from quietcorpus.indexes.tokenizers import UNICODE_WORDS
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.indexes.word_index_manifest import METRICS, IndexManifest
@@ -163,7 +164,7 @@ class _Candidates:
 
 def selected(selection: Any, parameters: dict[str, Value]) -> Any:
     """The terms that are selected of a hundred, by sums around the threshold."""
-    select = vocabulary._Select(selection, lambda: KEY, parameters, 1)
+    select = vocabulary._Select(selection, lambda: KEY, parameters, 1, UNICODE_WORDS)
     select.start_bundle()
     sums = {f"t{n}": selection.threshold for n in range(100)}
     return sorted(
@@ -184,7 +185,10 @@ def read_by(reader: Any, folder: Path, *side: Any) -> Any:
 
 
 def user_words(folder: Path) -> Any:
-    return read_by(lambda corpus: user_vocabulary._ReadWords(corpus, USERS, 9, lambda: KEY), folder)
+    def reader(corpus: Corpus) -> user_vocabulary._ReadWords:
+        return user_vocabulary._ReadWords(corpus, USERS, 9, lambda: KEY, UNICODE_WORDS)
+
+    return read_by(reader, folder)
 
 
 def user_texts(folder: Path) -> Any:

@@ -16,7 +16,14 @@ from ruamel.yaml import YAML
 
 import quietcorpus as qc
 from quietcorpus.pipelines.init import columns
-from quietcorpus.pipelines.init.proposal import PROTECTS, Answers, Protected, Wanted, propose
+from quietcorpus.pipelines.init.proposal import (
+    PROTECTS,
+    Answers,
+    Protected,
+    Wanted,
+    answers,
+    propose,
+)
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -239,3 +246,27 @@ def test_who_is_not_asked_must_say(workspace: Workspace) -> None:
     done = workspace.run("init", "input/corpus.jsonl")
     assert done.returncode == 2
     assert "Missing option '--want'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("น้ำท่วมที่กรุงเทพฯ", "th"),
+        ("我喜欢在北京大学学习中文", "zh"),
+        ("私は東京タワーへ行きました", "ja"),
+        ("a text with one 京 in it", None),
+        ("안녕하세요 저는 학생입니다", None),
+    ],
+)
+def test_texts_without_spaces_get_a_dictionary(text: str, language: str | None) -> None:
+    # Kills: a spec by which every clause is a word; a language that the script does not tell.
+    found = described(label=["a", "b"] * 20, words=[f"{text} {number}" for number in range(40)])
+    given = dict.fromkeys(("text", "id", "user", "label"))
+    for wanted in (Wanted.COUNTS, Wanted.TERMS, Wanted.TEXT):
+        chosen = answers("corpus.parquet", wanted, Protected.WORDS, found, given, None)
+        assert chosen.text == "words"
+        block = YAML(typ="safe", pure=True).load(propose(chosen).content)["mechanism"]
+        named = {"name": "icu-words-v1", "language": language}
+        assert block.get("tokenizer") == (named if language else None)
+    options = "--tokenizer icu-words-v1 --language th"
+    assert (options in propose(chosen).before[0]) == (language == "th")

@@ -39,6 +39,7 @@ from quietcorpus.indexes.faiss_ivf import ListSearch
 from quietcorpus.indexes.inverted_lists import around
 from quietcorpus.indexes.search import SearchEngine, Searching
 from quietcorpus.indexes.tokenizer import NAME
+from quietcorpus.indexes.tokenizers import UNICODE_WORDS
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.indexes.word_index_manifest import IndexManifest
@@ -136,7 +137,7 @@ def user_choice() -> UserVocabulary:
 
 
 def user_selection() -> Audits:
-    return embeddings.of_choice(UserCorpus(None, None, user_choice(), None))  # type: ignore[arg-type]
+    return embeddings.of_choice(UserCorpus(None, None, user_choice(), None, UNICODE_WORDS))  # type: ignore[arg-type]
 
 
 def words_of(
@@ -157,7 +158,7 @@ def released_words(parameters: WordsParameters, index: WordIndex) -> Audits:
             lambda: quietcorpus.transforms.privatizers.words.WordPrivatizer(
                 parameters, index, ReleaseKey.fresh()
             ),
-            index,
+            index.vocabulary.terms,
             apart,
             parameters.epsilon,
             DRAWS,

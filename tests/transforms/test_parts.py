@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from running import run
 
+from quietcorpus.indexes.tokenizers import UNICODE_WORDS
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.histogram import Histogram, ThresholdedVocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
@@ -65,7 +66,7 @@ def vocabulary(corpus: Corpus, given: Sequence[Split], key: ReleaseKey) -> list[
     selection = ThresholdedVocabulary(1, Fraction(1, 2), Fraction(1, 10**60))
 
     def build(pipeline: beam.Pipeline) -> dict[str, beam.PCollection]:
-        select = SelectVocabulary(corpus, selection, lambda: key, count)
+        select = SelectVocabulary(corpus, selection, lambda: key, count, UNICODE_WORDS)
         return (pipeline | "splits" >> beam.Create(given)) | select
 
     found = run(build)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from quietcorpus.indexes.lsa import Lsa
 from quietcorpus.indexes.pool import Pool, PoolManifest, open_pool
-from quietcorpus.indexes.tokenizer import DESCRIPTION
+from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
 from quietcorpus.transforms.artefacts.folders import FolderKind, FolderSource
 
 
@@ -25,15 +25,25 @@ class CarriedEncoder:
         pool: the pool.
         name: the encoder's.
         digest: the SHA-256 of its terms and vectors.
+        tokenizer: the tokeniser of the texts that it encodes.
     """
 
     pool: PoolSource
     name: str
     digest: str
+    tokenizer: Tokenizer = UNICODE_WORDS
 
     arithmetic: ClassVar[str] = "whole numbers"
-    software: ClassVar[str] = DESCRIPTION
-    computing: ClassVar[str] = f"{arithmetic}; {software}"
+
+    @property
+    def software(self) -> str:
+        """Return the tokeniser, for the card."""
+        return self.tokenizer.description
+
+    @property
+    def computing(self) -> str:
+        """Return what the embeddings depend on."""
+        return f"{self.arithmetic}; {self.software}"
 
     def open(self) -> Lsa:
         """Open the pool, once per process, and return its encoder."""

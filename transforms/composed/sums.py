@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from apache_beam.transforms.window import GlobalWindows
 
+from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.histogram import Counts, Histogram, ThresholdedVocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
@@ -149,9 +150,13 @@ class _CountDocuments(_Bundles, beam.DoFn):
 
     stage = "vocabulary"
 
+    def __init__(self, column: str, key: KeySource, tokenizer: Tokenizer) -> None:
+        super().__init__(column, key)
+        self._tokenizer = tokenizer
+
     @redacted
     def process(self, documents: Documents) -> Iterator[Any]:
-        frequencies, tokens = count_documents(documents)
+        frequencies, tokens = count_documents(documents, self._tokenizer)
         self._add(documents, frequencies, tokens)
         yield from ()
 
@@ -224,12 +229,13 @@ class SumVocabulary(beam.PTransform):
         key: KeySource,
         identified: beam.PCollection[Covered],
         named: str,
+        tokenizer: Tokenizer,
     ) -> None:
         """Configure as `SumHistogram`; `named` begins the error for an empty selection."""
         super().__init__()
-        self._count = _CountDocuments(column, key)
-        self._select = _Select(selection, key)
-        self._number = _Number(selection.threshold, named)
+        self._count = _CountDocuments(column, key, tokenizer)
+        self._select = _Select(selection, key, tokenizer)
+        self._number = _Number(selection.threshold, named, tokenizer)
         self._identified = identified
 
     def expand(self, documents: beam.PCollection[Documents]) -> beam.PCollection[Vocabulary]:
@@ -246,9 +252,12 @@ class SumVocabulary(beam.PTransform):
 class _Select(beam.DoFn):
     """A DoFn that selects a bucket's released terms, once every document is in it."""
 
-    def __init__(self, selection: ThresholdedVocabulary, key: KeySource) -> None:
+    def __init__(
+        self, selection: ThresholdedVocabulary, key: KeySource, tokenizer: Tokenizer
+    ) -> None:
         self._selection = selection
         self._key = key
+        self._tokenizer = tokenizer
 
     def start_bundle(self) -> None:
         self._release_key = self._key()
@@ -260,20 +269,21 @@ class _Select(beam.DoFn):
         number, (sums, held) = bucket
         require_covered(held, identified)
         key = self._release_key.bound(held[_CONTENT].tobytes())
-        stream = selection_stream(self._selection, key, {})
+        stream = selection_stream(self._selection, key, {}, self._tokenizer)
         yield number, select_terms(self._selection, sums, stream)
 
 
 class _Number(beam.DoFn):
     """A DoFn that numbers terms alphabetically, which reveals nothing of their counts."""
 
-    def __init__(self, threshold: int, named: str) -> None:
+    def __init__(self, threshold: int, named: str, tokenizer: Tokenizer) -> None:
         self._threshold = threshold
         self._named = named
+        self._tokenizer = tokenizer
 
     @redacted
     def process(self, buckets: list[tuple[int, list[str]]]) -> Iterator[Vocabulary]:
         if buckets:  # there are none without documents
             require_all(tuple(number for number, _ in buckets), BUCKETS)
         terms = (term for _, own in buckets for term in own)
-        yield number_terms(terms, self._threshold, self._named)
+        yield number_terms(terms, self._threshold, self._tokenizer, self._named)

@@ -10,8 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from quietcorpus.indexes import tokenizer
-from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.mechanisms.bag_of_words import Accounting, BagOfWords, add_noise
 from quietcorpus.mechanisms.bags import Bags, clip, dense, permute
 from quietcorpus.mechanisms.decompression import Decompression
@@ -20,6 +18,7 @@ from quietcorpus.transforms.codebook import Codebook
 from quietcorpus.transforms.privatizers.rows import Released, document_addresses, identified
 from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS, Documents
 from quietcorpus.transforms.shards import ROW_GROUP_ROWS
+from quietcorpus.transforms.tokens import tokens_of
 
 _ENTRIES_AT_ONCE = 1 << 22
 _SPREAD_LANE = 254  # a lane of the stage's keystream that the noise does not use
@@ -73,7 +72,7 @@ class BagPrivatizer:
             1,
             **mechanism.stage_parameters,
             codebook=codebook.digest,
-            tokenizer=tokenizer.LAW,
+            tokenizer=codebook.vocabulary.tokenizer.law,
         )
         self._decompression = (
             Decompression(codebook.bins, codebook.weights, codebook.size)
@@ -83,8 +82,9 @@ class BagPrivatizer:
 
     def release(self, documents: Documents) -> Released:
         """Return the released rows, in input order, under fresh ids."""
-        tokens = tokenize(documents.texts)
-        offsets, terms = self._codebook.vocabulary.look_up(tokens)
+        vocabulary = self._codebook.vocabulary
+        tokens = tokens_of(documents.texts, vocabulary.tokenizer)
+        offsets, terms = vocabulary.look_up(tokens)
         addresses = document_addresses(self._stream, documents, offsets, terms)
         size, bins = self._codebook.size, self._codebook.bins
         noisy = add_noise(self._noise, size, self._stream, addresses, offsets, bins[terms])
@@ -96,7 +96,7 @@ class BagPrivatizer:
         if self._with_bins:
             columns["bins"] = _as_rows(dense(noisy, size))
         rows = identified(self._stream, addresses, columns)
-        return Released(rows, len(tokens.starts), len(terms) > 0)
+        return Released(rows, len(tokens.starts), len(terms))
 
     def words(
         self, addresses: Addresses, _: Bags | None = None

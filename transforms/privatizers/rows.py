@@ -27,12 +27,12 @@ class Released(NamedTuple):
     Attributes:
         rows: in input order, with `id`, the kind's columns and `ORDER`.
         tokens: the number of tokens that were read.
-        known: whether any of them is in the vocabulary.
+        known: how many of them are in the vocabulary.
     """
 
     rows: pa.Table
     tokens: int
-    known: bool
+    known: int
 
 
 class Privatizer(Protocol):

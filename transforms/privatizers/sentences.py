@@ -147,7 +147,7 @@ class SentencePrivatizer(Privatizer):
         addresses = document_addresses(self._stream, documents, bounds, inputs.ravel())
         columns = self._mechanism.columns(inputs, self._stream, addresses)
         rows = identified(self._stream, addresses, columns)
-        return Released(rows, len(sentences.texts), bool(sentences.texts))
+        return Released(rows, len(sentences.texts), len(sentences.texts))
 
 
 class _Mechanism(Protocol):

@@ -12,7 +12,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quietcorpus.indexes import tokenizer
 from quietcorpus.indexes.engines import code_search, vector_search
 from quietcorpus.indexes.search import (
     EXACT,
@@ -20,7 +19,7 @@ from quietcorpus.indexes.search import (
     SearchError,
     Searching,
 )
-from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.indexes.word_index_manifest import Part
 from quietcorpus.mechanisms import brr, madlib
@@ -37,6 +36,7 @@ from quietcorpus.transforms.privatizers.rows import (
     identified,
 )
 from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS, Documents
+from quietcorpus.transforms.tokens import tokens_of
 
 WORDS_ROW_GROUP_ROWS = BATCH_DOCUMENTS  # texts may be long, and a row group lies in memory
 _WORDS_AT_ONCE, _WORDS_IN_LISTS = 1 << 9, 1 << 11
@@ -84,6 +84,7 @@ class WordsParameters:
         index: the artefact of the words, their vectors and their codes.
         search: the engine that finds words. Only an approximate one is part of the law: the others
             find the same words, so that a release by any of them is the same release.
+        tokenizer: the tokeniser, of which every word of the index is one token.
     """
 
     mechanism: WordMechanism
@@ -92,6 +93,7 @@ class WordsParameters:
     out_of_vocabulary: Literal["drop", "draw"]
     index: Index
     search: Searching = EXACT
+    tokenizer: Tokenizer = UNICODE_WORDS
 
     fields = (pa.field("text", pa.large_string()),)  # texts of a row group may exceed 2 GB
 
@@ -129,6 +131,11 @@ class WordPrivatizer(Privatizer):
     documents_at_once = 64  # more would not be faster, and would show progress more rarely
 
     def __init__(self, parameters: WordsParameters, index: WordIndex, key: ReleaseKey) -> None:
+        if parameters.tokenizer.title != index.tokenizer.title:
+            raise InputError(
+                f"index: its words are of the tokenizer {index.tokenizer.title}, and texts are "
+                f"read by {parameters.tokenizer.title}; take one for both"
+            )
         self._parameters = parameters
         self._index = index
         self._stream = key.stage(
@@ -139,7 +146,7 @@ class WordPrivatizer(Privatizer):
             per=parameters.per,
             out_of_vocabulary=parameters.out_of_vocabulary,
             index=parameters.index.digest,
-            tokenizer=tokenizer.LAW,
+            tokenizer=parameters.tokenizer.law,
             **parameters.search.law,
         )
         self._draws = parameters.out_of_vocabulary == "draw"
@@ -149,7 +156,7 @@ class WordPrivatizer(Privatizer):
 
     def release(self, documents: Documents) -> Released:
         """Return the released rows, in input order, under fresh ids."""
-        tokens = tokenize(documents.texts)
+        tokens = tokens_of(documents.texts, self._parameters.tokenizer)
         offsets, words = self._index.vocabulary.look_up(tokens, unknown=self._draws)
         # The address is bound to the words: any change to them changes all of the noise.
         addresses = document_addresses(self._stream, documents, offsets, words)
@@ -160,7 +167,7 @@ class WordPrivatizer(Privatizer):
             some = slice(start, start + self._words_at_once)
             released[some] = self._replace(words[some], epsilons, which[some], parts[some])
         rows = identified(self._stream, addresses, {"text": self._joined(offsets, released)})
-        return Released(rows, len(tokens.starts), bool((words >= 0).any()))
+        return Released(rows, len(tokens.starts), int((words >= 0).sum()))
 
     def _epsilons(
         self, offsets: npt.NDArray[np.int64]

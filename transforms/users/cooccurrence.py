@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from quietcorpus.indexes import tokenizer
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.clipped_sum import ClippedSum, clipped, dither
 from quietcorpus.mechanisms.cooccurrence import Cells, cells_of, contribution
@@ -186,7 +185,7 @@ class _AddNoise(beam.DoFn):
             1,
             **self._counting.stage_parameters,
             vocabulary=vocabulary.digest,
-            tokenizer=tokenizer.LAW,
+            tokenizer=vocabulary.tokenizer.law,
         )
         address = stream.addresses("block", [number], [b"".join(packed)])
         noisy = self._counting.mechanism.release(sums, stream, address)[0]

@@ -12,8 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from apache_beam.pvalue import TaggedOutput
 
-from quietcorpus.indexes import tokenizer
-from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.vocabulary import distinct_tokens
 from quietcorpus.mechanisms.keystream import Keystream
 from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
@@ -23,6 +22,7 @@ from quietcorpus.transforms.reading.documents import Corpus, Split
 from quietcorpus.transforms.reading.sources import read
 from quietcorpus.transforms.shards import TALLIES, Tally
 from quietcorpus.transforms.term_sums import TermSums, bucketed
+from quietcorpus.transforms.tokens import tokens_of
 from quietcorpus.transforms.users.by_shard import ByShard, each_once
 from quietcorpus.transforms.users.users import NO_BUDGET, Users
 from quietcorpus.transforms.vocabulary import KeySource, Threshold
@@ -47,6 +47,7 @@ class SelectUserVocabulary(beam.PTransform):
         selection: UserVocabulary,
         key: KeySource,
         shards: int,
+        tokenizer: Tokenizer,
     ) -> None:
         """Configure the selection; users are divided into `shards` parts, by their digests."""
         super().__init__()
@@ -55,11 +56,12 @@ class SelectUserVocabulary(beam.PTransform):
         self._selection = selection
         self._key = key
         self._shards = shards
+        self._tokenizer = tokenizer
 
     def expand(self, splits: beam.PCollection[Split]) -> dict[str, beam.PCollection]:
         count = self._shards
         words = splits | "words of users" >> beam.ParDo(
-            _ReadWords(self._corpus, self._users, self._selection.words, self._key)
+            _ReadWords(self._corpus, self._users, self._selection.words, self._key, self._tokenizer)
         ).with_outputs(TALLIES, main="words")
         # `Threshold` requires every shard in its sums, even one without users.
         weights = (
@@ -69,7 +71,11 @@ class SelectUserVocabulary(beam.PTransform):
             | "weigh" >> beam.ParDo(_Weigh(self._selection))
         )
         threshold = Threshold(
-            self._selection, self._key, {"users": self._users.stage_parameters}, count
+            self._selection,
+            self._key,
+            {"users": self._users.stage_parameters},
+            count,
+            self._tokenizer,
         )
         return {"vocabulary": weights | threshold, TALLIES: words[TALLIES]}
 
@@ -77,8 +83,11 @@ class SelectUserVocabulary(beam.PTransform):
 class _ReadWords(beam.DoFn):
     """A DoFn from a split to (digest, words) for each user, in parts if it has many words."""
 
-    def __init__(self, corpus: Corpus, users: Users, most: int, key: KeySource) -> None:
+    def __init__(
+        self, corpus: Corpus, users: Users, most: int, key: KeySource, tokenizer: Tokenizer
+    ) -> None:
         self._corpus = corpus
+        self._tokenizer = tokenizer
         self._users = users
         self._bound = BoundWords(most)
         self._key = key
@@ -88,13 +97,13 @@ class _ReadWords(beam.DoFn):
     def process(self, split: Split) -> Iterator[object]:
         key = self._key()
         stream = key.stage(
-            "words of users", 1, **self._users.stage_parameters, tokenizer=tokenizer.LAW
+            "words of users", 1, **self._users.stage_parameters, tokenizer=self._tokenizer.law
         )
         found: dict[bytes, set[str]] = defaultdict(set)
         groups: dict[bytes, int] = {}
         held = 0
         for documents in read(split, self._corpus):
-            tokens = tokenize(documents.texts)
+            tokens = tokens_of(documents.texts, self._tokenizer)
             self._progress.count(documents, len(tokens.starts))
             numbers = self._users.numbers(documents)
             words = _by_text(*distinct_tokens(tokens))

@@ -18,8 +18,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from quietcorpus.indexes import tokenizer
-from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
@@ -30,6 +28,7 @@ from quietcorpus.transforms.reading.identifiers import TAG, Identifiers
 from quietcorpus.transforms.reading.sources import read
 from quietcorpus.transforms.reading.spelling import spelled
 from quietcorpus.transforms.shards import TALLIES, RejectLog, Seen, Tally
+from quietcorpus.transforms.tokens import tokens_of
 from quietcorpus.transforms.vocabulary import KeySource
 
 NO_BUDGET = -1
@@ -173,18 +172,18 @@ class _ReadShares(beam.DoFn):
             1,
             **self._users.stage_parameters,
             vocabulary=vocabulary.digest,
-            tokenizer=tokenizer.LAW,
+            tokenizer=vocabulary.tokenizer.law,
         )
         seen = Seen(Identifiers(self._corpus.id, key, split.number), Tally.of_pass("users", split))
         bound = BoundShare(self._users.tokens)
         shares: dict[bytes, Share] = defaultdict(bound.create_accumulator)
         held = 0
         for documents in read(split, self._corpus):
-            tokens = tokenize(documents.texts)
+            tokens = tokens_of(documents.texts, vocabulary.tokenizer)
             offsets, terms = vocabulary.look_up(tokens)
             self._progress.count(documents, len(tokens.starts))
             seen.add(documents)
-            seen.add_words(known=len(terms) > 0)
+            seen.add_words(len(tokens.starts), len(terms))
             users = self._users.digests(documents, key)
             texts = self._texts(offsets, terms, users, stream)
             numbers = self._users.numbers(documents)

@@ -15,6 +15,7 @@ from composed import doc, run
 from machine import MASTER_KEY
 
 from quietcorpus.beam import PrivatizeBags, ReleaseHistogram, SelectVocabulary
+from quietcorpus.indexes.tokenizers import UNICODE_WORDS
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.bag_of_words import Accounting
 from quietcorpus.mechanisms.histogram import Histogram, ThresholdedVocabulary
@@ -65,8 +66,8 @@ def bound_key(docs: list[dict[str, Any]]) -> ReleaseKey:
 
 
 def selected(docs: list[dict[str, Any]]) -> Vocabulary:
-    frequencies, _ = count_documents(as_documents(docs))
-    stream = selection_stream(SELECTION, bound_key(docs), {})
+    frequencies, _ = count_documents(as_documents(docs), UNICODE_WORDS)
+    stream = selection_stream(SELECTION, bound_key(docs), {}, UNICODE_WORDS)
     return Vocabulary(select_terms(SELECTION, frequencies, stream))
 
 

@@ -196,7 +196,7 @@ def test_sentences_beyond_the_most_change_nothing(what: str, key: ReleaseKey) ->
     assert encoder.asked == [f"Sentence {number} is here." for number in (1, 2, 3, 9)] * len(tails)
     for each in found:
         assert each.rows.equals(found[0].rows)
-        assert (each.tokens, each.known) == (4, True)
+        assert (each.tokens, each.known) == (4, 4)
     wider = replace(given, most_sentences=4)
     assert release(wider, key, text_of(1, 2, 3, 4)).tokens == 4
     if what in ("mean-depth", "similarity", "truncation"):  # the control: the first three count

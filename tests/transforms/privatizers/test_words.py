@@ -137,10 +137,10 @@ def test_a_text_without_tokens_stays_empty(
     privatizer = WordPrivatizer(given, ON_A_LINE, key)
     alone = privatizer.release(documents(text))
     assert texts_of(alone) == [""]
-    assert (alone.tokens, alone.known) == (0, False)
+    assert (alone.tokens, alone.known) == (0, 0)
     between = privatizer.release(documents("alpha", text, "gamma beta", text))
     assert texts_of(between) == ["alpha", "", "gamma beta", ""]
-    assert (between.tokens, between.known) == (3, True)
+    assert (between.tokens, between.known) == (3, 3)
     assert texts_of(privatizer.release(documents())) == []
 
 
@@ -153,13 +153,13 @@ def test_a_text_of_unknown_words_alone(
     text = " ".join(itertools.islice(itertools.cycle(UNKNOWN), count))
     dropped = WordPrivatizer(parameters(mechanism, SHARP), ON_A_LINE, key).release(documents(text))
     assert texts_of(dropped) == [""]
-    assert (dropped.tokens, dropped.known) == (count, False)
+    assert (dropped.tokens, dropped.known) == (count, 0)
     draw = parameters(mechanism, SHARP, out_of_vocabulary="draw")
     drawn = WordPrivatizer(draw, ON_A_LINE, key).release(documents(text))
     words = texts_of(drawn)[0].split(" ")
     assert len(words) == count
     assert set(words) <= set(LINE)
-    assert (drawn.tokens, drawn.known) == (count, False)
+    assert (drawn.tokens, drawn.known) == (count, 0)
 
 
 @BOTH

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from running import run
 
+from quietcorpus.indexes.tokenizers import UNICODE_WORDS
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
 from quietcorpus.transforms.errors import StageError
@@ -67,7 +68,7 @@ def selected(
     splits = plan(corpus).splits
 
     def build(pipeline: beam.Pipeline) -> dict[str, beam.PCollection]:
-        select = SelectUserVocabulary(corpus, USERS, selection, lambda: key, 64)
+        select = SelectUserVocabulary(corpus, USERS, selection, lambda: key, 64, UNICODE_WORDS)
         return {"found": (pipeline | beam.Create(splits) | select)["vocabulary"]}
 
     return run(build, **runner)["found"]
@@ -290,7 +291,10 @@ def test_no_name_is_in_what_is_passed_on(tmp_path: Path) -> None:
     corpus = write(tmp_path / "corpus", rows)
     key = key_of()
     splits = plan(corpus).splits
-    passed = [list(module._ReadWords(corpus, USERS, 10, lambda: key).process(s)) for s in splits]
+    passed = [
+        list(module._ReadWords(corpus, USERS, 10, lambda: key, UNICODE_WORDS).process(s))
+        for s in splits
+    ]
     assert sum(map(len, passed)) == 30 + len(splits)  # each says that it was read
     content = pickle.dumps(passed)
     assert b"canary" not in content
