@@ -21,7 +21,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from quietcorpus import ledger
-from quietcorpus.artefacts import build_candidates, build_index, build_pool
+from quietcorpus.artefacts import build_candidates, build_index, build_pool, build_vocabulary
 from quietcorpus.calibration import (
     calibrate_bags,
     calibrate_sentences,
@@ -56,6 +56,7 @@ __all__ = [
     "build_candidates",
     "build_index",
     "build_pool",
+    "build_vocabulary",
     "calibrate_bags",
     "calibrate_sentences",
     "calibrate_words",

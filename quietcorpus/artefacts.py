@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import fspath
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from quietcorpus.arguments import (
     flags,
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from quietcorpus.indexes.candidates import CandidatesManifest
     from quietcorpus.indexes.pool import PoolManifest
     from quietcorpus.indexes.word_index_manifest import IndexManifest
+
+
+_WITHOUT_SPACES = ("ja", "zh")
 
 
 @process_restored()
@@ -147,6 +150,36 @@ def build_candidates(
         seed=seed,
         progress=progress,
     )
+
+
+@process_restored()
+def build_vocabulary(
+    output: Place, language: str, *, words: int = 20_000, tokenizer: str | None = None
+) -> dict[str, Any]:
+    """Make a public vocabulary: the most frequent words of a language, as wordfreq has them.
+
+    The list is `words.txt` in the folder `output`, for `vocabulary: {public: ...}` in a spec.
+
+    Args:
+        output: an empty place for the vocabulary.
+        language: the language, as a code.
+        words: the number of words.
+        tokenizer: the rule by which releases find the words of texts; by default `icu-words-v1` for
+            Chinese and Japanese, else `unicode-words-v1`.
+
+    Returns:
+        The manifest: source, licence, language, words and tokeniser.
+
+    Raises:
+        InputError: anything that a person can mend.
+    """
+    whole(words=words)
+    rule = tokenizer or ("icu-words-v1" if language in _WITHOUT_SPACES else "unicode-words-v1")
+    named = named_tokenizer(rule, language if rule == "icu-words-v1" else None)
+    from quietcorpus.pipelines.artefacts import vocabulary as job
+
+    made = job.build(fspath(output), language=language, words=words, tokenizer=named)
+    return dict(made)
 
 
 @process_restored()

@@ -20,7 +20,7 @@ from quietcorpus.pipelines.cli.options import (
 )
 
 
-@click.group(short_help="Make word indexes, candidates and pools, and look at them.")
+@click.group(short_help="Make word indexes, candidates, pools and vocabularies.")
 def index() -> None:
     """Build and inspect what releases share: word indexes, candidates and pools.
 
@@ -189,6 +189,39 @@ def build_pool(source: str, output: str, **given: Any) -> Iterator[str]:
     manifest = qc.build_pool(source, output, **given)
     yield f"pool          {output}"
     yield from manifest.lines()
+
+
+@command(
+    "build-vocabulary",
+    group=index,
+    short_help="Make a public vocabulary of a language.",
+    note="; nothing was written",
+)
+@new_place_option
+@click.option("--language", required=True, help="The language, as a code, such as en, de or ja.")
+@click.option(
+    "--words",
+    default=20_000,
+    show_default=True,
+    type=click.IntRange(1),
+    help="The number of words, the most frequent ones.",
+)
+@click.option(
+    "--tokenizer",
+    type=click.Choice(["unicode-words-v1", "icu-words-v1"]),
+    help="The rule that finds the words of texts, as in the spec of a release; by default "
+    "icu-words-v1 for Chinese and Japanese, else unicode-words-v1.",
+)
+def build_vocabulary(output: str, **given: Any) -> Iterator[str]:
+    """Make a public vocabulary of the most frequent words that wordfreq has of a language.
+
+    The list is `words.txt` in the folder, for `vocabulary: {public: ...}` in a spec. manifest.json
+    says where the words are from, and under which licence.
+    """
+    made = qc.build_vocabulary(output, **given)
+    yield f"vocabulary    {output}/words.txt"
+    yield f"words         {made['words']:,}, {made['language']}, from {made['source']}"
+    yield f"licence       {made['licence']}"
 
 
 @command("show", group=index, short_help="Print what an index or a set of candidates holds.")

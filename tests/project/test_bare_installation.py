@@ -25,6 +25,7 @@ EXTRAS = (
     "sklearn",
     "tokenizers",
     "tomotopy",
+    "wordfreq",
     "torch",
 )
 IMPORT = """

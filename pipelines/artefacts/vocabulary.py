@@ -1,0 +1,84 @@
+"""Public vocabularies to begin with: the frequent words of a language, from a package.
+
+wordfreq (Speer: rspeer/wordfreq, version 3, 2022) has lists of the words of forty languages by
+their frequency in Wikipedia, subtitles, news, books, the web and social media. Its data may be
+passed on under CC BY-SA 4.0.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+import pyarrow as pa
+
+from quietcorpus.indexes.folder import MANIFEST
+from quietcorpus.indexes.tokenizers import Tokenizer
+from quietcorpus.indexes.vocabulary import is_reachable
+from quietcorpus.pipelines.environment.version import quietcorpus_version
+from quietcorpus.pipelines.storage.output import Output
+from quietcorpus.pipelines.storage.places import absolute
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.installed import require_installed
+
+WORDS = "words.txt"
+FORMAT = "quietcorpus-vocabulary"
+_LICENCE = "CC BY-SA 4.0"
+
+
+def build(output: str, *, language: str, words: int, tokenizer: Tokenizer) -> Mapping[str, Any]:
+    """Write the `words` most frequent words of a language, one a line, and a manifest.
+
+    Words that no text can yield under the tokeniser (numbers, abbreviations with stops) are left
+    out, and others are in its normal form.
+
+    Raises:
+        InputError: wordfreq is not installed, or has no such language or fewer words; or something
+            is at `output`.
+    """
+    require_installed("wordfreq", extra="vocabularies")
+    import wordfreq
+
+    known = sorted(wordfreq.available_languages())
+    if language not in known:
+        raise InputError(
+            f"language: {language!r} is not one that wordfreq has; give one of {', '.join(known)}"
+        )
+    place = Output(absolute(output))
+    place.require_writable()
+    listed = wordfreq.iter_wordlist(language)
+    normal = tokenizer.normalize(pa.array(listed, pa.large_string()))
+    terms = pa.array(dict.fromkeys(normal.to_pylist()), pa.large_string())
+    found = terms.filter(pa.array(is_reachable(terms, tokenizer.spelled(terms), tokenizer)))
+    if len(found) < words:
+        raise InputError(
+            f"words: {words} is more than the {len(found)} that wordfreq has; give fewer"
+        )
+    content = "".join(f"{word}\n" for word in found[:words].to_pylist()).encode()
+    manifest = {
+        "format": FORMAT,
+        "version": 1,
+        "provenance": "public",
+        "source": f"wordfreq {version('wordfreq')}",
+        "licence": _LICENCE,
+        "language": language,
+        "words": words,
+        "tokenizer": tokenizer.record,
+        "builder": f"quietcorpus {quietcorpus_version()}",
+        "files": [
+            {
+                "path": WORDS,
+                "bytes": len(content),
+                "sha256": hashlib.sha256(content).hexdigest(),
+            }
+        ],
+    }
+    with place.folder(last=MANIFEST) as folder:
+        with open(f"{folder}/{WORDS}", "wb") as stream:
+            stream.write(content)
+        with open(f"{folder}/{MANIFEST}", "w", encoding="utf-8") as text:
+            text.write(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+    return manifest
