@@ -88,7 +88,7 @@ def build(
             f"language: {language!r} is not one that the splitter {NAME} knows; give one of "
             f"{', '.join(LANGUAGES)}"
         )
-    _check_names(keep, keep_text)
+    _check_names(keep, keep_text=keep_text)
     on_cluster = bool(os.environ.get("RAY_ADDRESS"))
     require_installed("sklearn", key="quietcorpus", extra="sentences")
     if on_cluster:
@@ -188,7 +188,7 @@ def _check(provenance: str, candidates: int, clusters: int, wanted: int) -> None
         raise InputError(f"clusters: {clusters} is not less than the number of documents, {wanted}")
 
 
-def _check_names(keep: Sequence[str], keep_text: bool) -> None:
+def _check_names(keep: Sequence[str], *, keep_text: bool) -> None:
     """Raise InputError for a column that `documents.parquet` would have twice."""
     own = ("candidate", "id", TEXT) if keep_text else ("candidate", "id")
     for name in keep:

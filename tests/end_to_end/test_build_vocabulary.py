@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from machine import without
 
@@ -72,13 +73,18 @@ def test_a_release_counts_its_words(workspace: Workspace) -> None:
     workspace.json_lines(["Die Straße und das Haus sind hier"] * 50, "corpus.jsonl")
     mechanism = {"kind": "histogram", "precision": 1, "epsilon": 8}
     workspace.release({"mechanism": mechanism | {"vocabulary": {"public": "german/words.txt"}}})
-    weights = {
-        row["term"]: row["weight"]
-        for row in workspace.rows(workspace.output / "vocabulary.parquet")
-    }
+    table = pq.ParquetFile(workspace.output / "vocabulary.parquet").read()
+    weights = dict(zip(table["term"].to_pylist(), table["weight"].to_pylist(), strict=True))
     assert weights["und"] > 40 > weights["aber"]
-    again = workspace.run(*arguments)
-    assert "german" in workspace.error_of(again)
+
+
+def test_the_command_refuses_in_one_line(workspace: Workspace) -> None:
+    # Kills: a folder that is overwritten; without the package, a traceback.
+    arguments = ("index", "build-vocabulary", "--language", "de", "--output", "german")
+    (workspace.folder / "german").mkdir()
+    (workspace.folder / "german" / "mine").write_text("mine")
+    assert "german" in workspace.error_of(workspace.run(*arguments))
+    assert [path.name for path in (workspace.folder / "german").iterdir()] == ["mine"]
     lacking = workspace.run(
         *arguments[:-1], "other", environment=without(workspace, "wordfreq"), fresh=True
     )
