@@ -13,7 +13,7 @@ BENCH_COMMITS ?= $(BENCH_DATA)/commit_messages.parquet
 
 .PHONY: help demo demo-words test test-slow test-nightly check docs links bench utility utility-words clean
 .PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release airflow
-.PHONY: lock sbom azurite vnu chromium kustomize flink-operator clusters faults races soak utility-embeddings utility-public reconstruction release-dry
+.PHONY: lock sbom azurite vnu chromium kustomize flink-operator clusters faults races soak utility-embeddings utility-public utility-languages reconstruction release-dry
 .PHONY: large-index
 
 help:
@@ -35,6 +35,7 @@ help:
 	@echo "make utility  the paper's comparison on a labelled corpus (an hour)"
 	@echo "make utility-words  the same for text, word by word (an hour)"
 	@echo "make utility-public  what a classifier learns from public texts (half an hour)"
+	@echo "make utility-languages  the same in five languages (ten minutes)"
 	@echo "make reconstruction  what reconstruction adds to bags of words (two hours)"
 
 # One environment; each stamp says which extras are in it.
@@ -237,6 +238,9 @@ utility-words: demo-words $(VENV)/.bench
 utility-public: $(VENV)/.bench
 	$(BIN)/python benchmarks/utility_public.py --data $(BENCH_DATA) --folder build/utility-public
 	$(BIN)/python benchmarks/utility_public_users.py --data $(BENCH_DATA) --folder build/utility-public
+
+utility-languages: $(VENV)/.bench
+	$(BIN)/python benchmarks/utility_languages.py --data $(BENCH_DATA) --folder build/utility-languages
 
 # Word embeddings at several epsilons: hours.
 utility-embeddings: $(VENV)/.bench $(VECTORS)
