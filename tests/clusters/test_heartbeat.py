@@ -76,7 +76,7 @@ def test_a_job_whose_workers_are_killed(workspace: Workspace, cluster: Cluster) 
         reader = threading.Thread(target=lambda: said.extend(launcher.stderr or ()))
         reader.start()
         try:
-            begun = rf"the job runs; .*\d+ of \d+ tasks; 2 {workers}"
+            begun = rf"the job runs for .*; .*\d+ of \d+ tasks; 2 {workers}"
             wait_until(lambda: told(begun), PATIENCE_SECONDS)
             assert beyond_loopback([*cluster.pids(), launcher.pid]) == []
             # The release's id; Spark has one of Beam's behind it.
