@@ -1,4 +1,4 @@
-"""What an installation takes: disk, processor time and download, in a fresh environment for each.
+"""Installation sizes: download, disk and processor time, in a fresh environment for each set.
 
     python benchmarks/installation.py
 

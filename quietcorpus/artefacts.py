@@ -178,8 +178,7 @@ def build_vocabulary(
     named = named_tokenizer(rule, language if rule == "icu-words-v1" else None)
     from quietcorpus.pipelines.artefacts import vocabulary as job
 
-    made = job.build(fspath(output), language=language, words=words, tokenizer=named)
-    return dict(made)
+    return job.build(fspath(output), language=language, words=words, tokenizer=named)
 
 
 @process_restored()

@@ -35,7 +35,7 @@ _LOADED_LATE = (
     "sklearn.svm",
     "tomotopy",
 )
-"""What commands load once they need it: some of them takes ten seconds."""
+"""Packages that commands load once they need them: some take ten seconds."""
 
 
 def _become_the_command(request: dict[str, Any]) -> None:

@@ -7,15 +7,13 @@ passed on under CC BY-SA 4.0.
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
 import pyarrow as pa
 
-from quietcorpus.indexes.folder import MANIFEST
+from quietcorpus.indexes.folder import MANIFEST, described
 from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.vocabulary import is_reachable
 from quietcorpus.pipelines.environment.version import quietcorpus_version
@@ -29,7 +27,7 @@ FORMAT = "quietcorpus-vocabulary"
 _LICENCE = "CC BY-SA 4.0"
 
 
-def build(output: str, *, language: str, words: int, tokenizer: Tokenizer) -> Mapping[str, Any]:
+def build(output: str, *, language: str, words: int, tokenizer: Tokenizer) -> dict[str, Any]:
     """Write the `words` most frequent words of a language, one a line, and a manifest.
 
     Words that no text can yield under the tokeniser (numbers, abbreviations with stops) are left
@@ -57,8 +55,7 @@ def build(output: str, *, language: str, words: int, tokenizer: Tokenizer) -> Ma
         raise InputError(
             f"words: {words} is more than the {len(found)} that wordfreq has; give fewer"
         )
-    content = "".join(f"{word}\n" for word in found[:words].to_pylist()).encode()
-    manifest = {
+    manifest: dict[str, Any] = {
         "format": FORMAT,
         "version": 1,
         "provenance": "public",
@@ -68,17 +65,11 @@ def build(output: str, *, language: str, words: int, tokenizer: Tokenizer) -> Ma
         "words": words,
         "tokenizer": tokenizer.record,
         "builder": f"quietcorpus {quietcorpus_version()}",
-        "files": [
-            {
-                "path": WORDS,
-                "bytes": len(content),
-                "sha256": hashlib.sha256(content).hexdigest(),
-            }
-        ],
     }
     with place.folder(last=MANIFEST) as folder:
-        with open(f"{folder}/{WORDS}", "wb") as stream:
-            stream.write(content)
-        with open(f"{folder}/{MANIFEST}", "w", encoding="utf-8") as text:
-            text.write(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+        with open(f"{folder}/{WORDS}", "w", encoding="utf-8", newline="\n") as stream:
+            stream.writelines(f"{word}\n" for word in found[:words].to_pylist())
+        manifest["files"] = list(described(folder, [WORDS]))
+        with open(f"{folder}/{MANIFEST}", "w", encoding="utf-8") as stream:
+            stream.write(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
     return manifest

@@ -10,6 +10,7 @@ import click
 import quietcorpus as qc
 from quietcorpus.pipelines.cli.command import command
 from quietcorpus.pipelines.cli.options import (
+    TOKENIZERS,
     Numbers,
     new_place_option,
     provenance_option,
@@ -208,7 +209,7 @@ def build_pool(source: str, output: str, **given: Any) -> Iterator[str]:
 )
 @click.option(
     "--tokenizer",
-    type=click.Choice(["unicode-words-v1", "icu-words-v1"]),
+    type=click.Choice(TOKENIZERS),
     help="The rule that finds the words of texts, as in the spec of a release; by default "
     "icu-words-v1 for Chinese and Japanese, else unicode-words-v1.",
 )

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 _SMALLEST, _LARGEST = Decimal("0.000001"), Decimal(1_000_000)
-_TOKENIZERS = "unicode-words-v1", "icu-words-v1"  # whose own module loads slowly
+TOKENIZERS = "unicode-words-v1", "icu-words-v1"  # whose own module loads slowly
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 engine_option = click.option(
@@ -48,9 +48,9 @@ def tokenizer_options(of: str) -> _Decorator:
     def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
         named = click.option(
             "--tokenizer",
-            default=_TOKENIZERS[0],
+            default=TOKENIZERS[0],
             show_default=True,
-            type=click.Choice(_TOKENIZERS),
+            type=click.Choice(TOKENIZERS),
             help=f"The rule that finds the words of {of}, as in the spec of a release.",
         )
         spoken = click.option("--language", help="The language, as a code, for icu-words-v1 alone.")

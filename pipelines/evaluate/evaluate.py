@@ -23,7 +23,8 @@ from quietcorpus.pipelines.environment.version import environment_digest, softwa
 from quietcorpus.pipelines.evaluate import sweep
 from quietcorpus.pipelines.evaluate.comparison import Comparison
 from quietcorpus.pipelines.evaluate.draws import alone
-from quietcorpus.pipelines.evaluate.recommendations import Findings, recommendations
+from quietcorpus.pipelines.evaluate.findings import Findings
+from quietcorpus.pipelines.evaluate.recommendations import recommendations
 from quietcorpus.pipelines.evaluate.study import LEAST_OF_CLASS, labelled
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import places

@@ -17,8 +17,12 @@ from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.kinds import noise
 from quietcorpus.pipelines.kinds.job import Job, release_documents, splits_of
-from quietcorpus.pipelines.kinds.kind import Account, Kind
-from quietcorpus.pipelines.kinds.limited_precision import VocabularyStep, not_protected
+from quietcorpus.pipelines.kinds.kind import Account
+from quietcorpus.pipelines.kinds.limited_precision import (
+    LimitedPrecisionKind,
+    VocabularyStep,
+    not_protected,
+)
 from quietcorpus.pipelines.kinds.tables import Tables, WriteTables, of_vocabulary, whole
 from quietcorpus.pipelines.spec.bags import BagOfWordsSpec
 from quietcorpus.pipelines.storage.files import rows_of
@@ -32,7 +36,7 @@ from quietcorpus.transforms.shards import ROW_GROUP_ROWS, TALLIES, Tally, Writte
 
 
 @dataclass(frozen=True)
-class BagOfWordsKind(Kind):
+class BagOfWordsKind(LimitedPrecisionKind):
     """The kind `bag-of-words`, with its public artefacts found."""
 
     spec: BagOfWordsSpec
@@ -51,18 +55,6 @@ class BagOfWordsKind(Kind):
             check_size(bins, vocabulary.size)
         key = "mechanism.compression.embedding.public"
         return cls(spec, vocabulary, FileSource.resolve(key, given.public) if given else None)
-
-    @property
-    def computing(self) -> str:
-        return self.vocabulary.tokenizer.software
-
-    @property
-    def unit_scope(self) -> str:
-        return self.vocabulary.unit_scope
-
-    @property
-    def noise_decides(self) -> bool:
-        return self.vocabulary.selection is not None
 
     @property
     def passes(self) -> int:

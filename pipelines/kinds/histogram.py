@@ -13,8 +13,12 @@ from quietcorpus.mechanisms.histogram import Histogram
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.kinds import noise
 from quietcorpus.pipelines.kinds.job import Job, refuse_repeated, splits_of
-from quietcorpus.pipelines.kinds.kind import Account, Kind
-from quietcorpus.pipelines.kinds.limited_precision import VocabularyStep, not_protected
+from quietcorpus.pipelines.kinds.kind import Account
+from quietcorpus.pipelines.kinds.limited_precision import (
+    LimitedPrecisionKind,
+    VocabularyStep,
+    not_protected,
+)
 from quietcorpus.pipelines.kinds.run_files import WriteRunFiles
 from quietcorpus.pipelines.kinds.tables import WriteTables
 from quietcorpus.pipelines.spec.histogram import HistogramSpec
@@ -26,7 +30,7 @@ from quietcorpus.transforms.shards import TALLIES, Tally, Written
 
 
 @dataclass(frozen=True)
-class HistogramKind(Kind):
+class HistogramKind(LimitedPrecisionKind):
     """The kind `histogram`, with its vocabulary found."""
 
     spec: HistogramSpec
@@ -39,18 +43,6 @@ class HistogramKind(Kind):
     def resolve(cls, spec: HistogramSpec, _workers: int = 1) -> HistogramKind:
         """Find the vocabulary; raises InputError if it cannot be used."""
         return cls(spec, VocabularyStep.resolve(spec))
-
-    @property
-    def computing(self) -> str:
-        return self.vocabulary.tokenizer.software
-
-    @property
-    def unit_scope(self) -> str:
-        return self.vocabulary.unit_scope
-
-    @property
-    def noise_decides(self) -> bool:
-        return self.vocabulary.selection is not None
 
     @property
     def passes(self) -> int:

@@ -15,6 +15,7 @@ from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.kinds import noise
 from quietcorpus.pipelines.kinds.job import Job
+from quietcorpus.pipelines.kinds.kind import Kind
 from quietcorpus.pipelines.spec.limited_precision import LimitedPrecisionSpec
 from quietcorpus.pipelines.spec.tokenizers import tokenizer_of
 from quietcorpus.transforms.artefacts.files import FileSource
@@ -92,6 +93,24 @@ class VocabularyStep:
             job.corpus, self.selection, job.key, len(job.plan.splits), self.tokenizer
         )
         return selected["vocabulary"], [selected[TALLIES]]
+
+
+class LimitedPrecisionKind(Kind):
+    """A kind whose releases say which words there are: all of them begin with a vocabulary."""
+
+    vocabulary: VocabularyStep
+
+    @property
+    def computing(self) -> str:
+        return self.vocabulary.tokenizer.software
+
+    @property
+    def unit_scope(self) -> str:
+        return self.vocabulary.unit_scope
+
+    @property
+    def noise_decides(self) -> bool:
+        return self.vocabulary.selection is not None
 
 
 def not_protected(total: LimitedPrecision, tokenizer: Tokenizer) -> list[str]:

@@ -21,7 +21,7 @@ _BAR, _NO_BAR = "{desc} |{bar}|", "{desc}"
 _LOGGER = logging.getLogger(PROGRESS)
 _T = TypeVar("_T")
 within: ContextVar[bool] = ContextVar("within a display", default=False)
-"""Whether a display is shown by this thread, within which others are hidden."""
+"""True where this thread shows a display, within which others are hidden."""
 
 
 class Pace:

@@ -11,7 +11,8 @@ from report_content import figure
 
 from quietcorpus.pipelines.card.weakness import Weakness
 from quietcorpus.pipelines.evaluate import recommendations as rules
-from quietcorpus.pipelines.evaluate.recommendations import Findings, recommendations
+from quietcorpus.pipelines.evaluate.findings import Findings
+from quietcorpus.pipelines.evaluate.recommendations import recommendations
 
 GUIDE = Path(__file__).parents[3] / "docs/guides/evaluation.md"
 BAGS = {

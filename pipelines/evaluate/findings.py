@@ -1,0 +1,63 @@
+"""The findings of an evaluation, as recommendations read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from quietcorpus.evaluation.verdict import Figure, of_everything
+from quietcorpus.pipelines.card.weakness import Weakness
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The findings that rules look at: nothing of the corpus but what the report has.
+
+    Attributes:
+        kind: the kind of release.
+        mechanism: the mechanism's block, as the card has it.
+        figures: those of the report.
+        weaknesses: those of the guarantee.
+        failed: the names of audits that failed.
+        id_column: the input's column of ids that is released; None if ids are fresh.
+        alone: by kept column that is not the ids: the share of released rows that have a value of
+            it which no other row has.
+        reconstructed: whether the release was made of another one's noisy bins.
+        calm: whether no rule has spoken that asks for more noise.
+    """
+
+    kind: str
+    mechanism: Mapping[str, Any]
+    figures: Sequence[Figure]
+    weaknesses: Sequence[Weakness] = ()
+    failed: Sequence[str] = ()
+    id_column: str | None = None
+    alone: Mapping[str, float] = field(default_factory=dict)
+    reconstructed: bool = False
+    calm: bool = True
+
+    def mean(self, measure: str, subject: str = "release") -> float | None:
+        """Return the mean of a figure of the release's own setting, or None."""
+        for one in self._own(measure, subject):
+            return float(one["mean"])
+        return None
+
+    def above_noise(self, measure: str) -> float | None:
+        """Return what an attack finds that finds more than in noise; None for any other."""
+        own = (one for one in self._own(measure, "release") if one["against_noise"] == "above")
+        return max((float(one["first"]["value"]) for one in own), default=None)
+
+    def noise(self, measure: str) -> float:
+        """Return what an attack finds in noise alone; zero if that was not measured."""
+        own = self._own(measure, "noise")
+        return max((float(one["first"]["value"]) for one in own), default=0.0)
+
+    def _own(self, measure: str, subject: str) -> list[Figure]:
+        return [
+            one
+            for one in self.figures
+            if (one["measure"], one["subject"]) == (measure, subject)
+            and not one["setting"]
+            and of_everything(one)
+        ]
