@@ -52,7 +52,7 @@ class PapersFigure(Part):
     explanation: str
 
 
-class Artefact(Part):
+class UsedArtefact(Part):
     """An artefact that the release used.
 
     A private one was made from private data. Its cost, under its own `guarantee`, comes on top of
@@ -175,7 +175,7 @@ class Card(Part):
     meaning: Meaning | None = None
     ledger: LedgerEntry | None = None
     reconstruction: Reconstruction | None = None
-    artefacts: list[Artefact]
+    artefacts: list[UsedArtefact]
     counts: Counts | None = Field(
         None, description="absent where they would tell whether one document is in the corpus"
     )

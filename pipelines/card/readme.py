@@ -8,12 +8,12 @@ from fractions import Fraction
 
 from quietcorpus.mechanisms.guarantees import ceiling
 from quietcorpus.pipelines.card.model import (
-    Artefact,
     Card,
     Meaning,
     MeasuredRecall,
     Reconstruction,
     Spread,
+    UsedArtefact,
 )
 from quietcorpus.pipelines.card.opening import main_table, opening
 from quietcorpus.pipelines.card.parameters import (
@@ -134,7 +134,7 @@ def _numbers(total: Parameters) -> str:
             return costs(total) + (f" ({groups})" if groups else "")
 
 
-def _artefact(artefact: Artefact) -> str:
+def _artefact(artefact: UsedArtefact) -> str:
     line = f"- {artefact.name}: `{artefact.uri}`, sha256 `{artefact.digest}`, {artefact.provenance}"
     if artefact.guarantee is None:
         return line + "\n"

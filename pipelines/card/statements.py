@@ -16,14 +16,14 @@ from quietcorpus.mechanisms.guarantees import (
     UserPrivacy,
     ceiling,
 )
-from quietcorpus.pipelines.card.model import Artefact, Budget, GuaranteePart, Stage
+from quietcorpus.pipelines.card.model import Budget, GuaranteePart, Stage, UsedArtefact
 from quietcorpus.pipelines.card.parameters import parameters
 from quietcorpus.pipelines.storage.places import without_folders
 from quietcorpus.transforms.artefacts.files import FileSource
 
 
 def budget(
-    spendings: Sequence[Spending[Any]], total: Guarantee, artefacts: Sequence[Artefact]
+    spendings: Sequence[Spending[Any]], total: Guarantee, artefacts: Sequence[UsedArtefact]
 ) -> Budget:
     """Build the budget part of a card."""
     return Budget(
@@ -33,7 +33,7 @@ def budget(
     )
 
 
-def inherited(artefacts: Sequence[Artefact]) -> list[dict[str, Any]]:
+def inherited(artefacts: Sequence[UsedArtefact]) -> list[dict[str, Any]]:
     """Return the guarantees under which private artefacts were made."""
     return [{"artefact": a.name, **a.guarantee} for a in artefacts if a.guarantee is not None]
 
@@ -41,7 +41,7 @@ def inherited(artefacts: Sequence[Artefact]) -> list[dict[str, Any]]:
 def guarantee(
     total: Guarantee,
     not_protected: Sequence[str],
-    artefacts: Sequence[Artefact],
+    artefacts: Sequence[UsedArtefact],
     *,
     counted: bool = True,
 ) -> GuaranteePart:
@@ -56,7 +56,9 @@ def guarantee(
     )
 
 
-def statement(total: Guarantee, artefacts: Sequence[Artefact] = (), *, counted: bool = True) -> str:
+def statement(
+    total: Guarantee, artefacts: Sequence[UsedArtefact] = (), *, counted: bool = True
+) -> str:
     """State the guarantee in one sentence, and add one for each private artefact."""
     match total:
         case LimitedPrecision():
@@ -137,10 +139,10 @@ def changes(precision: int) -> str:
     return f"at most {precision} {words} added or removed{replaced}"
 
 
-def public_artefact(name: str, found: FileSource) -> Artefact:
+def public_artefact(name: str, found: FileSource) -> UsedArtefact:
     """Return the card's entry for a public file that the release used."""
     uri = without_folders(found.uri)
-    return Artefact(name=name, uri=uri, digest=found.digest, provenance="public")
+    return UsedArtefact(name=name, uri=uri, digest=found.digest, provenance="public")
 
 
 def named(columns: Sequence[str], id_column: str | None, mark: str = "") -> str:

@@ -18,7 +18,7 @@ from quietcorpus.mechanisms.guarantees import (
     MetricPrivacy,
     ceiling,
 )
-from quietcorpus.pipelines.card.model import Artefact, Meaning
+from quietcorpus.pipelines.card.model import Meaning, UsedArtefact
 from quietcorpus.pipelines.card.odds import factor
 from quietcorpus.pipelines.card.parameters import EXACT
 from quietcorpus.pipelines.environment.keys import is_weak
@@ -59,7 +59,7 @@ def of_key(master: bytes | None) -> list[Weakness]:
     ]
 
 
-def of_guarantee(total: Guarantee, artefacts: Sequence[Artefact]) -> list[Weakness]:
+def of_guarantee(total: Guarantee, artefacts: Sequence[UsedArtefact]) -> list[Weakness]:
     """Judge a total, and what private artefacts cost on top of it.
 
     Metric privacy has no threshold of its own: its epsilon means nothing without an index (see
@@ -104,7 +104,7 @@ def _of_delta(what: str, delta: Fraction, key: str) -> list[Weakness]:
     return [Weakness(said, f"lower {key}")]
 
 
-def _of_inherited(artefact: Artefact) -> list[Weakness]:
+def _of_inherited(artefact: UsedArtefact) -> list[Weakness]:
     """Judge a private artefact by its epsilon and delta, unless they are of metric privacy.
 
     Where a number is stated as a rational too, the larger of the two counts.

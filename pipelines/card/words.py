@@ -11,7 +11,7 @@ from pydantic import Field
 from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
 from quietcorpus.mechanisms.madlib import Madlib
 from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
-from quietcorpus.pipelines.card.model import Artefact, Card
+from quietcorpus.pipelines.card.model import Card, UsedArtefact
 from quietcorpus.pipelines.card.parameters import MetricParameters, Part
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.errors import InputError
@@ -81,7 +81,7 @@ def check(output: str, card: Card) -> None:
     check_epsilon(uri, card, own, mechanism.epsilon_exact)
 
 
-def check_words(uri: str, card: Card, artefacts: Sequence[Artefact]) -> None:
+def check_words(uri: str, card: Card, artefacts: Sequence[UsedArtefact]) -> None:
     """Check the index that defines the metric, and the losses stated for it; raises InputError."""
     if [artefact.name for artefact in artefacts] != ["index"] or card.meaning is None:
         raise InputError(f"{uri}: artefacts: the index, or what epsilon means there, is missing")

@@ -9,11 +9,11 @@ from typing import Any, Literal
 from quietcorpus.mechanisms.guarantees import SAME_FILES, Guarantee, Spending
 from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.card.model import (
-    Artefact,
     Budget,
     GuaranteePart,
     Meaning,
     PapersFigure,
+    UsedArtefact,
 )
 from quietcorpus.pipelines.card.parameters import Part
 from quietcorpus.pipelines.card.weakness import of_guarantee, of_key
@@ -60,7 +60,7 @@ class ComposedCard(Part):
     budget: Budget
     papers_figure: PapersFigure | None = None
     meaning: Meaning | None = None
-    artefacts: list[Artefact]
+    artefacts: list[UsedArtefact]
     columns: list[str]
     id_column: str | None = None
     not_promised: list[str]
@@ -122,7 +122,7 @@ def _card(
     total: Guarantee,
     spendings: Sequence[Spending[Any]],
     not_protected: Sequence[str],
-    artefacts: Sequence[Artefact],
+    artefacts: Sequence[UsedArtefact],
     keep: Sequence[str],
     **others: Any,
 ) -> ComposedCard:

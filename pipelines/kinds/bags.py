@@ -61,7 +61,7 @@ class BagOfWordsKind(LimitedPrecisionKind):
         return 1 + self.vocabulary.passes + (self.histogram is not None)
 
     @property
-    def artefacts(self) -> Sequence[card.Artefact]:
+    def artefacts(self) -> Sequence[card.UsedArtefact]:
         vectors = (
             [statements.public_artefact("embedding", self.embedding)] if self.embedding else []
         )

@@ -88,7 +88,7 @@ class UserCorpus(BudgetedUsers):
         return shards_for(self.spec.users, self.spec.tokens)
 
     @property
-    def artefacts(self) -> Sequence[card.Artefact]:
+    def artefacts(self) -> Sequence[card.UsedArtefact]:
         """Return the vocabulary, if it is public."""
         return [statements.public_artefact("vocabulary", self.public)] if self.public else []
 

@@ -49,7 +49,7 @@ class HistogramKind(LimitedPrecisionKind):
         return 1 + self.vocabulary.passes
 
     @property
-    def artefacts(self) -> Sequence[card.Artefact]:
+    def artefacts(self) -> Sequence[card.UsedArtefact]:
         return self.vocabulary.artefacts
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:

@@ -58,7 +58,7 @@ class Kind(Protocol):
     def has_documents(self) -> bool: ...
 
     @property
-    def artefacts(self) -> Sequence[card.Artefact]:
+    def artefacts(self) -> Sequence[card.UsedArtefact]:
         """Return the artefacts that the release uses."""
 
     @property

@@ -78,7 +78,7 @@ class VocabularyStep:
         return some_of(load(self.public, self.tokenizer)) if self.public else ()
 
     @property
-    def artefacts(self) -> list[card.Artefact]:
+    def artefacts(self) -> list[card.UsedArtefact]:
         """Return the list, if it is public."""
         return [statements.public_artefact("vocabulary", self.public)] if self.public else []
 

@@ -84,11 +84,11 @@ class PublicTextsKind(Kind):
         return versions_of("dp-accounting", "python-flint")
 
     @property
-    def artefacts(self) -> Sequence[card.Artefact]:
+    def artefacts(self) -> Sequence[card.UsedArtefact]:
         pool, encoder = self.voting.pool, self.voting.encoder
         found = ("pool", pool.uri, pool.digest), ("encoder", encoder.name, encoder.digest)
         return [
-            card.Artefact(
+            card.UsedArtefact(
                 name=name, uri=places.without_folders(uri), digest=digest, provenance="public"
             )
             for name, uri, digest in found

@@ -36,14 +36,14 @@ def public_artefacts(
     return source, encoder, manifest
 
 
-def on_the_card(candidates: CandidatesSource, encoder: EncoderSource) -> list[card.Artefact]:
+def on_the_card(candidates: CandidatesSource, encoder: EncoderSource) -> list[card.UsedArtefact]:
     """Return the card's entries for public candidates and their encoder."""
     found = (
         ("candidates", candidates.uri, candidates.digest),
         ("encoder", encoder.name, encoder.digest),
     )
     return [
-        card.Artefact(
+        card.UsedArtefact(
             name=name, uri=places.without_folders(uri), digest=digest, provenance="public"
         )
         for name, uri, digest in found

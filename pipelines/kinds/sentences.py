@@ -92,7 +92,7 @@ class SentencesKind(Kind):
         return self.parameters.encoder.computing
 
     @property
-    def artefacts(self) -> Sequence[card.Artefact]:
+    def artefacts(self) -> Sequence[card.UsedArtefact]:
         return on_the_card(self.parameters.candidates, self.parameters.encoder)
 
     @property

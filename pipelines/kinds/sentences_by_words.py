@@ -68,7 +68,7 @@ class EmbeddedWordsKind(Kind):
         return "; ".join(filter(None, found))
 
     @property
-    def artefacts(self) -> Sequence[card.Artefact]:
+    def artefacts(self) -> Sequence[card.UsedArtefact]:
         return [*on_the_card(self.candidates, self.parameters.encoder), *self.words.artefacts]
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:

@@ -59,7 +59,7 @@ class UserLevelKind(Kind):
         return 1 + (self.corpus.selection is not None)
 
     @property
-    def artefacts(self) -> Sequence[card.Artefact]:
+    def artefacts(self) -> Sequence[card.UsedArtefact]:
         return self.corpus.artefacts
 
     @property

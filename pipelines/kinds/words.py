@@ -86,10 +86,10 @@ class WordsKind(Kind):
         return "; ".join(filter(None, (search, self.parameters.tokenizer.software)))
 
     @property
-    def artefacts(self) -> Sequence[card.Artefact]:
+    def artefacts(self) -> Sequence[card.UsedArtefact]:
         source, manifest = self.parameters.index, self.index.manifest
         return [
-            card.Artefact(
+            card.UsedArtefact(
                 name="index",
                 uri=places.without_folders(source.uri),
                 digest=source.digest,

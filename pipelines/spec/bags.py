@@ -21,8 +21,8 @@ from quietcorpus.pipelines.spec.values import (
 )
 
 
-class PublicArtefact(Strict):
-    """A public artefact."""
+class PublicVectors(Strict):
+    """Public word vectors."""
 
     public: Annotated[
         Location, Field(description="public word vectors, in word2vec's or GloVe's text format")
@@ -37,7 +37,7 @@ class CompressionSpec(Strict):
         Count | None, Field(description="the number of bins K; for every method but `none`")
     ] = None
     embedding: Annotated[
-        PublicArtefact | None,
+        PublicVectors | None,
         Field(description="word vectors; for `embedding-cluster` and `embedding-disperse` alone"),
     ] = None
 

@@ -117,7 +117,7 @@ class LengthsKind(Kind):
     passes = 1
     computing = ""
     has_documents = True
-    artefacts: tuple[card.Artefact, ...] = ()
+    artefacts: tuple[card.UsedArtefact, ...] = ()
 
     @classmethod
     def resolve(cls, spec: LengthsSpec, _: int) -> LengthsKind:

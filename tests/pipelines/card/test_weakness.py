@@ -15,7 +15,7 @@ from quietcorpus.mechanisms.guarantees import (
     SentencePrivacy,
     UserPrivacy,
 )
-from quietcorpus.pipelines.card.model import Artefact, Meaning, Spread, Typical
+from quietcorpus.pipelines.card.model import Meaning, Spread, Typical, UsedArtefact
 from quietcorpus.pipelines.card.weakness import (
     of_guarantee,
     of_left_out,
@@ -36,7 +36,7 @@ ALL = {
 }
 
 
-def said(total: Guarantee, *artefacts: Artefact) -> list[str]:
+def said(total: Guarantee, *artefacts: UsedArtefact) -> list[str]:
     return [one.said for one in of_guarantee(total, artefacts)]
 
 
@@ -88,8 +88,8 @@ def test_delta_of_users() -> None:
     assert "delta, 0.01, is not below 1 / users" in of_users(Fraction(1, 100), 100)[0].said
 
 
-def index(parameters: Any) -> Artefact:
-    return Artefact(
+def index(parameters: Any) -> UsedArtefact:
+    return UsedArtefact(
         name="index",
         uri="i",
         digest="d",
