@@ -13,18 +13,20 @@ import importlib
 import json
 import os
 import pkgutil
+import runpy
 import signal
 import sys
 import tempfile
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn
 
 import pyarrow as pa
-from apache_beam.transforms import userstate
 
 from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.pipelines.cli.main import main
+from quietcorpus.pipelines.environment.version import environment_digest
 
 _TIMEOUT_SECONDS = 600
 _LOADED_LATE = (
@@ -74,22 +76,6 @@ def _run(command: Callable[[], object]) -> NoReturn:
     os._exit(code)
 
 
-def _remember_specs() -> None:
-    """Let Beam look for state and timers once in each class of DoFn.
-
-    It looks through all methods a dozen times a release, which takes a quarter of a small one's
-    time. None of ours has state or timers.
-    """
-    search, found = userstate.get_dofn_specs, dict[type, Any]()
-
-    def remembered(dofn: Any) -> Any:
-        if type(dofn) not in found:
-            found[type(dofn)] = search(dofn)
-        return found[type(dofn)]
-
-    userstate.get_dofn_specs = remembered
-
-
 def _warm() -> None:
     """Do what every command would have to do; it must start no thread, which no fork would have."""
     for name in _LOADED_LATE:
@@ -98,8 +84,10 @@ def _warm() -> None:
         package = importlib.import_module(f"quietcorpus.{name}")
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
+    environment_digest()  # of files that no test changes
     tokenize(pa.array(["warm"]))  # numba's own registries, and the tables of characters
-    _remember_specs()
+    # By its place, for the path of a command has no helpers of tests.
+    runpy.run_path(str(Path(__file__).with_name("remembered.py")))["remember"]()
     gc.freeze()  # or every child would walk through all of it as it ends
 
 

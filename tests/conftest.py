@@ -22,6 +22,7 @@ from command_client import CommandServer
 from machine import BARE_NAMES, MASTER_KEY, required
 from public_candidates import PUBLIC_TEXTS, build_candidates
 from public_pools import TOPICS, make_pool, texts_on
+from remembered import remember
 from ruamel.yaml import YAML
 from s3_server import WEED, S3Server
 from small_specs import spec_of
@@ -209,6 +210,12 @@ def one_name() -> Iterator[None]:
     """No string in a test names a module by its folder alone: it would be loaded a second time."""
     yield
     assert not sys.modules.keys() & set(BARE_NAMES)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _remember() -> None:
+    """Spare the pipelines of this process what Beam works out for each of them."""
+    remember()
 
 
 @pytest.fixture(scope="session")
