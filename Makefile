@@ -2,8 +2,9 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-# Installs into the environment $(1). With UV=uv, uv does what pip would, in a third of the time.
-install = $(if $(UV),$(UV) pip install --quiet --compile-bytecode --python $(1)/bin/python,\
+# Installs into the environment $(1). With UV=uv, uv does what pip would, in a third of the time, and
+# leaves it to the interpreters to compile the fourth of all modules that they import.
+install = $(if $(UV),$(UV) pip install --quiet --python $(1)/bin/python,\
 	$(1)/bin/python -m pip install --quiet --disable-pip-version-check)
 FETCH = $(call install,$(VENV)) --no-deps --upgrade --target
 BENCH_DATA ?= ../shared/data
@@ -11,7 +12,7 @@ BENCH_CORPUS ?= $(BENCH_DATA)/cfpb_complaints.parquet
 BENCH_REVIEWS ?= $(BENCH_DATA)/imdb_reviews.parquet
 BENCH_COMMITS ?= $(BENCH_DATA)/commit_messages.parquet
 
-.PHONY: help demo demo-words test test-slow test-nightly check docs links bench utility utility-words clean
+.PHONY: help demo demo-words test test-slow test-nightly test-most check docs links bench utility utility-words clean
 .PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release airflow
 .PHONY: lock sbom azurite vnu chromium kustomize flink-operator clusters faults races soak utility-embeddings utility-public utility-languages reconstruction release-dry
 .PHONY: large-index
@@ -58,17 +59,24 @@ $(VECTORS): $(VENV)/.demo
 demo-words: $(VECTORS)
 	$(BIN)/python examples/demo_words.py $(VECTORS)
 
-# Files are run in the order of their names, and so what takes long comes first.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+# In the order in which tests/conftest.py puts the files: what takes long comes first.
+PROCESSES ?= 2
+PYTEST = $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
+LONGEST := --durations=60 --durations-min=10
 
 test: $(VENV)/.test
 	$(PYTEST) -m "not slow and not nightly"
 
 test-slow: $(VENV)/.test
-	$(PYTEST) -m "slow and not nightly" --durations=60 --durations-min=10
+	$(PYTEST) -m "slow and not nightly" $(LONGEST)
 
 test-nightly: $(VENV)/.test
-	$(PYTEST) -m nightly --durations=60 --durations-min=10
+	$(PYTEST) -m nightly $(LONGEST)
+
+# Both of the first two at once, which share what is slow to make. TESTS names folders, or leaves
+# some out: .ci/run has two parts.
+test-most: $(VENV)/.test
+	$(PYTEST) -m "not nightly" $(LONGEST) $(TESTS)
 
 check: $(VENV)/.check links
 	$(BIN)/ruff format --check .
@@ -154,7 +162,7 @@ flink-release: flink
 # Airflow's requirements clash with Beam's, so it has an environment of its own.
 build/airflow/.installed: deploy/airflow/requirements.txt
 	$(PYTHON) -m venv --clear build/airflow
-	$(call install,build/airflow) -r $<
+	$(call install,build/airflow) $(if $(UV),--compile-bytecode) -r $<
 	@touch $@
 
 airflow: build/airflow/.installed
