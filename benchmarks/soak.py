@@ -17,7 +17,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psutil
-from faults import Lab
+from fault_lab import Lab
 from running_clusters import Cluster, spark, stop
 
 SAMPLE_SECONDS = 1.0

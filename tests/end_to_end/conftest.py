@@ -1,13 +1,15 @@
-"""Candidates in memory, and releases of sentence embeddings that tests of several modules read."""
+"""Candidates in memory, releases that tests of several modules read, and what they may need."""
 
 from __future__ import annotations
 
 import functools
+import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from machine import required
 from public_candidates import PUBLIC_TEXTS
 from sentence_releases import DOCUMENTS, INPUT, LAWS, Sentences, corpus
 
@@ -40,3 +42,14 @@ def sentence_release(
         return workspace
 
     return make
+
+
+@pytest.fixture
+def gcp() -> None:
+    """What Beam needs for Dataflow is installed, or the test is skipped."""
+    try:
+        found = importlib.util.find_spec("google.cloud.dataflow")
+    except ImportError:
+        found = None
+    if found is None:
+        required("apache-beam[gcp] is not installed")

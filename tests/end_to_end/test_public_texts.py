@@ -1,4 +1,4 @@
-"""Releases of public texts: what is in them, that nothing else is, and what is refused."""
+"""Releases of public texts: what is in them, and that nothing else is."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 from apache_beam.runners.portability.fn_api_runner import fn_runner
 from canaries import CANARY, IDENTIFIER, IN_PROCESS, TWO_WORKERS, assert_unseen, needles_of
+from documents_on_topics import DOCUMENTS, FOUND, LABELLED, corpus
 from machine import MASTER_KEY, ROOT
-from manifests import PRIVATE, digest_of, edit
+from manifests import digest_of
 from public_pools import INPUT, TOPICS, Texts, make_pool, refusal, share_of, texts_on
 from retries import run_on, tables
 from tampering import card as card_change
@@ -37,16 +38,6 @@ from quietcorpus.transforms.artefacts.encoder import EncoderSource
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
-
-FOUND = ["law", "space"]
-DOCUMENTS = texts_on(FOUND, 61, 2)  # a number that stands nowhere else
-LABELLED = {"strata": {"column": "kind", "labels": ["a", "b", "none of them"]}}
-
-
-def corpus(workspace: Workspace, name: str = "corpus.parquet", rows: int = 30) -> None:
-    """Documents in several splits, the first topic's under the label a, the other's under b."""
-    labels = ["a"] * 61 + ["b"] * 60 + ["unlisted"]
-    workspace.parquet({"text": DOCUMENTS, "kind": labels}, name, row_group_size=rows)
 
 
 @pytest.fixture(scope="module", params=["one", "strata"])
@@ -297,87 +288,6 @@ def test_two_of_five_topics_are_found_at_epsilon_1(
         shares[list(TOPICS)[row["id"] // 40]] += row["weight"] / len(rows)
     assert all(0.4 < shares[topic] < 0.6 for topic in FOUND), shares
     assert sum(shares[topic] for topic in FOUND) > 0.95
-
-
-BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "no pool": ({"pool": ...}, "mechanism.pool: missing"),
-    "no such pool": ({"pool": "/nowhere"}, "mechanism.pool: /nowhere is not a pool: it has no "),
-    "no delta": ({"delta": ...}, "mechanism.delta: missing"),
-    "no delta to speak of": ({"delta": 0}, "mechanism.delta: 0 is not allowed"),
-    "too little epsilon": (
-        {"epsilon": 0.001},
-        "mechanism.epsilon: no noise multiplier up to 64 keeps one sum to epsilon 0.001 at delta "
-        "1e-06; take a larger epsilon or delta",
-    ),
-    "too many votes": ({"nearest": 41}, "mechanism.nearest: 41 is more than the pool's 40 texts; "),
-    "far too many votes": ({"nearest": 1001}, "mechanism.nearest: "),
-    "no votes": ({"nearest": 0}, "mechanism.nearest: 0 is not allowed"),
-    "no labels": ({"strata": {"column": "kind", "labels": []}}, "mechanism.strata.labels: "),
-    "an empty label": ({"strata": {"column": "kind", "labels": [""]}}, "mechanism.strata.labels"),
-    "too many labels": (
-        {"strata": {"column": "kind", "labels": [str(n) for n in range(101)]}},
-        "mechanism.strata.labels: 101 are too many; give at most 100",
-    ),
-    "a label twice": (
-        {"strata": {"column": "kind", "labels": ["a", "b", "a"]}},
-        "mechanism.strata.labels: a label is given twice",
-    ),
-    "a label that is a number": (
-        {"strata": {"column": "kind", "labels": ["a", 1]}},
-        "mechanism.strata.labels.1: ",
-    ),
-    "no such column": (
-        {"strata": {"column": "sort", "labels": ["a"]}},
-        "mechanism.strata.column: ",
-    ),
-    "the text for a label": (
-        {"strata": {"column": "text", "labels": ["a"]}},
-        "mechanism.strata.column: 'text' is the text; name the column of labels",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_told_in_one_line(
-    workspace: Workspace, public_texts: Texts, name: str
-) -> None:
-    corpus(workspace)
-    block, message = BAD[name]
-    assert refusal(workspace, public_texts(**block)).startswith(message)
-
-
-def test_kept_columns_are_refused(workspace: Workspace, public_texts: Texts) -> None:
-    corpus(workspace)
-    changes = {"input": INPUT["input"] | {"keep": ["kind"]}} | public_texts()
-    assert refusal(workspace, changes) == (
-        "input.keep: public texts have no rows of documents; drop it"
-    )
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda content: content.pop("provenance"), "does not say its provenance"),
-        (lambda content: content.update(PRIVATE), "was made from private data, and nothing here"),
-        (
-            lambda content: content["encoder"].update(sha256="1" * 64, name="another"),
-            "is not the encoder of the pool (another, 384 dimensions, sha256 111111111111...); "
-            "give that one, or build pool with this",
-        ),
-    ],
-    ids=["none", "private", "encoder"],
-)
-def test_a_pool_that_may_not_be_used(
-    workspace: Workspace,
-    public_texts: Texts,
-    pool: Path,
-    change: Callable[[dict[str, Any]], Any],
-    message: str,
-) -> None:
-    corpus(workspace)
-    copied = shutil.copytree(pool, workspace.folder / "pool")
-    edit(copied, change)
-    assert message in refusal(workspace, public_texts(pool=str(copied)))
 
 
 def less_noise(release: Path) -> None:

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from apache_beam.runners.portability.fn_api_runner import fn_runner
 from canaries import CANARY, IDENTIFIER, IN_PROCESS, TWO_WORKERS, assert_unseen, needles_of
 from machine import MASTER_KEY, ROOT
-from public_pools import INPUT, TOPICS, Texts, refusal, share_of, texts_on
+from public_pools import INPUT, TOPICS, Texts, share_of
 from retries import run_on, tables
 from tampering import card as card_change
 from tampering import refused
+from users_on_topics import LABELLED, LAW, LOUD, OF_TEAMS, OF_USERS, USERS, corpus
 
 import quietcorpus as qc
 from quietcorpus.indexes.pool import open_pool
@@ -38,24 +38,6 @@ from quietcorpus.transforms.errors import InputError
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
-
-LAW = texts_on(["law"], 59, 2)
-LOUD = texts_on(["sport"], 113, 3)
-"""The texts of one user; these numbers of documents and users stand nowhere else."""
-USERS = 1000
-OF_USERS = {"user": "author", "users": USERS, "epsilon": 8}
-BUDGETS = {"column": "team", "epsilon": {"gold": 8, "silver": 2}}
-OF_TEAMS = {"user": "author", "users": USERS, "epsilon": ..., "budgets": BUDGETS}
-LABELLED = {"strata": {"column": "team", "labels": ["gold", "silver"]}}
-
-
-def corpus(workspace: Workspace, **columns: Sequence[Any]) -> None:
-    """59 users with a document each, of two teams by turns, and one with 113; in several splits."""
-    own = [f"user-{number}" for number in range(59)] + ["loud"] * 113
-    teams = [("gold", "silver")[number % 2] for number in range(59)] + ["gold"] * 113
-    whole = {"text": [*LAW, *LOUD], "author": own, "team": teams} | columns
-    types = {name: pa.array(values, pa.string()) for name, values in whole.items()}
-    workspace.parquet(types, row_group_size=40)
 
 
 KINDS = {"users": OF_USERS, "teams": OF_TEAMS, "strata": OF_USERS | LABELLED}
@@ -295,76 +277,6 @@ def test_the_ledger_charges_the_account_of_users(workspace: Workspace, public_te
     other = public_texts(**OF_USERS | {"user": "team", "epsilon": 1})
     with pytest.raises(InputError, match="users of the column"):
         workspace.release_here(INPUT | again | other)
-
-
-BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "no such column of users": (
-        OF_USERS | {"user": "writer"},
-        "mechanism.user: {path} has no column 'writer'; it has 'text', 'author', 'team'",
-    ),
-    "the text for users": (
-        OF_USERS | {"user": "text"},
-        "mechanism.user: 'text' is the text; name the column of users",
-    ),
-    "no number of users": (
-        OF_USERS | {"users": ...},
-        "mechanism.users: missing; say about how many users there are, a public number",
-    ),
-    "a number of users, of documents": (
-        {"users": 9},
-        "mechanism.users: is of users; name their column in `user`, or drop it",
-    ),
-    "budgets of documents": (
-        {"budgets": BUDGETS, "epsilon": ...},
-        "mechanism.budgets: is of users; name their column in `user`, or drop it",
-    ),
-    "no budget": (
-        OF_USERS | {"epsilon": ...},
-        "mechanism: give exactly one of `epsilon`, which every user has, and `budgets: ",
-    ),
-    "no budget of documents": ({"epsilon": ...}, "mechanism: give exactly one of `epsilon`"),
-    "two budgets": (OF_USERS | {"budgets": BUDGETS}, "mechanism: give exactly one of `epsilon`"),
-    "no such column of groups": (
-        OF_TEAMS | {"budgets": BUDGETS | {"column": "tier"}},
-        "mechanism.budgets.column: {path} has no column 'tier'; ",
-    ),
-    "the text for groups": (
-        OF_TEAMS | {"budgets": BUDGETS | {"column": "text"}},
-        "mechanism.budgets.column: 'text' is the text; name the column of their groups",
-    ),
-    "a group without a budget": (
-        OF_TEAMS | {"budgets": BUDGETS | {"epsilon": {"gold": 0}}},
-        "mechanism.budgets.epsilon.gold: 0 is not allowed",
-    ),
-    "too little epsilon": (
-        OF_USERS | {"epsilon": 0.001},
-        "mechanism.epsilon: no noise multiplier up to 64 keeps one sum to epsilon 0.001",
-    ),
-    "too little epsilon for all groups": (
-        OF_TEAMS | {"budgets": BUDGETS | {"epsilon": {"gold": 0.001}}},
-        "mechanism.budgets.epsilon: no noise multiplier up to 64 keeps one sum",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_told_in_one_line(
-    workspace: Workspace, public_texts: Texts, name: str
-) -> None:
-    corpus(workspace)
-    block, message = BAD[name]
-    path = workspace.input / "corpus.parquet"
-    assert refusal(workspace, public_texts(**block)).startswith(message.format(path=path))
-
-
-@pytest.mark.parametrize("column", ["null", "list"])
-def test_a_column_that_names_nobody(workspace: Workspace, public_texts: Texts, column: str) -> None:
-    # Kills: documents of one user each, or all of one, where nobody says whose they are.
-    columns = {"null": pa.nulls(2), "list": pa.array([["a"], ["b"]])}
-    workspace.parquet({"text": ["a", "b"], "author": columns[column]})
-    message = refusal(workspace, public_texts(**OF_USERS))
-    assert message.startswith("mechanism.user: author in ")
-    assert "name a column of strings or numbers" in message
 
 
 def test_users_without_a_budget_are_left_out(workspace: Workspace, public_texts: Texts) -> None:

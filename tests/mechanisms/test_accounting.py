@@ -2,55 +2,29 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import math
-from collections import Counter
-from collections.abc import Callable
 from fractions import Fraction
-from functools import cache
 
-import dp_accounting
 import mpmath
 import numpy as np
 import numpy.typing as npt
 import pytest
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
+from dp_events import DELTA, ONE, deltas, events, noises, rates
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import optimize, special
 
 from quietcorpus.mechanisms import accounting
 from quietcorpus.mechanisms.accounting import (
-    LARGEST_NOISE,
-    SMALLEST_NOISE,
-    Group,
-    Schedule,
     epsilon_of,
     noise_multiplier_for,
     papers_epsilon,
-    rate_for,
-    share_for,
 )
-from quietcorpus.mechanisms.clipped_sum import ClippedSum
 
 Array = npt.NDArray[np.float64]
-ONE = Fraction(1)
-DELTA = Fraction(1, 10**6)
-STEPS = 1000
-BUDGETS = {"high": Fraction(6), "middle": Fraction(2), "low": Fraction(1, 2)}
-rates = st.fractions(Fraction(1, 1000), Fraction(1, 5), max_denominator=1000)
-noises = st.fractions(Fraction(1), 20, max_denominator=100)
-deltas = st.integers(4, 9).map(lambda digits: Fraction(1, 10**digits))
-
-
-def step_down(value: Fraction) -> Fraction:
-    """The next lower number of 4 significant digits; `value` is one of at most 4."""
-    digits = f"{float(value):.3e}"
-    assert Fraction(digits) == value
-    unit = Fraction(10) ** (int(digits[6:]) - 3)
-    return value - (unit / 10 if digits.startswith("1.000") else unit)
 
 
 # The published figures.
@@ -246,15 +220,6 @@ def test_fourier_transforms_are_covered(steps: int, exponent: int, scale: str) -
         assert gaussian_delta(noise, steps, Fraction(found * (1 - allowed))) > mpf(delta)
 
 
-# Other accountants.
-
-
-def events(rate: Fraction, noise: Fraction, steps: int) -> dp_accounting.DpEvent:
-    gaussian = dp_accounting.GaussianDpEvent(float(noise))
-    sampled = dp_accounting.PoissonSampledDpEvent(float(rate), gaussian)
-    return dp_accounting.SelfComposedDpEvent(sampled, steps)
-
-
 @settings(max_examples=25)
 @given(rate=rates, noise=noises, steps=st.integers(1, 10**5), delta=deltas)
 def test_renyi_divergences_are_the_librarys(
@@ -383,279 +348,3 @@ def test_which_way_is_more_private(
     assert epsilon_of(rate, noise * more, steps, delta) <= found
     assert epsilon_of(rate, noise, steps + 1, delta) >= found
     assert epsilon_of(rate, noise, steps, delta * more) <= found
-
-
-# Solving.
-
-
-@settings(max_examples=3)
-@given(
-    epsilon=st.fractions(Fraction(1, 2), 8, max_denominator=100),
-    delta=deltas,
-    rate=rates,
-    steps=st.integers(1, 1000),
-)
-def test_noise_keeps_to_its_epsilon_and_less_does_not(
-    epsilon: Fraction, delta: Fraction, rate: Fraction, steps: int
-) -> None:
-    # Kills: rounding to nearest, a search that ends on the wrong side, no check of the result.
-    noise = noise_multiplier_for(epsilon, delta, rate, steps)
-    assert epsilon_of(rate, noise, steps, delta) <= epsilon
-    if noise > SMALLEST_NOISE:
-        assert epsilon_of(rate, step_down(noise), steps, delta) > epsilon
-    # And the rate that this noise allows is the rate that it was made for.
-    assert rate_for(epsilon, delta, noise, steps, rate) == rate
-
-
-@settings(max_examples=3)
-@given(
-    epsilon=st.fractions(Fraction(1, 4), 4, max_denominator=100),
-    delta=deltas,
-    noise=noises,
-    steps=st.integers(1, 2000),
-)
-def test_a_rate_keeps_to_its_epsilon_and_a_higher_one_does_not(
-    epsilon: Fraction, delta: Fraction, noise: Fraction, steps: int
-) -> None:
-    most = Fraction(1, 7)
-    rate = rate_for(epsilon, delta, noise, steps, most)
-    assert 0 < rate <= most
-    assert epsilon_of(rate, noise, steps, delta) <= epsilon
-    if rate < most:
-        higher = rate + Fraction(10) ** (int(f"{float(rate):.3e}"[6:]) - 3)
-        assert step_down(higher) == rate
-        assert higher > most or epsilon_of(higher, noise, steps, delta) > epsilon
-
-
-@given(
-    epsilon=st.fractions(Fraction(1, 100), 20, max_denominator=1000),
-    delta=deltas,
-    noise=st.fractions(Fraction(1, 2), 64, max_denominator=1000),
-)
-def test_a_share_keeps_to_its_epsilon_and_a_larger_one_does_not(
-    epsilon: Fraction, delta: Fraction, noise: Fraction
-) -> None:
-    # Kills: noise * share, and a share above 1, which nobody may be clipped to.
-    share = share_for(epsilon, delta, noise)
-    assert 0 < share <= 1
-    assert epsilon_of(ONE, noise / share, 1, delta) <= epsilon
-    if share < 1:
-        larger = share + Fraction(10) ** (int(f"{float(share):.3e}"[6:]) - 3)
-        assert epsilon_of(ONE, noise / larger, 1, delta) > epsilon
-
-
-@pytest.mark.parametrize(("epsilon", "delta"), [("1", "1e-5"), ("0.5", "1e-8"), ("8", "1e-6")])
-def test_unsampled_noise_is_the_analytic_gaussian(epsilon: str, delta: str) -> None:
-    found = noise_multiplier_for(Fraction(epsilon), Fraction(delta), ONE, 1)
-    exact = dp_accounting.get_sigma_gaussian(float(epsilon), float(delta))
-    assert exact <= found <= exact * 1.0011
-
-
-def test_the_noise_that_is_looked_for_can_be_drawn() -> None:
-    for noise in (SMALLEST_NOISE, LARGEST_NOISE):
-        ClippedSum(noise)
-    with pytest.raises(ValueError, match="standard deviation"):
-        ClippedSum(LARGEST_NOISE + Fraction(1, 100))
-
-
-def test_a_target_beyond_reach_is_refused() -> None:
-    with pytest.raises(ValueError, match="no noise multiplier up to 64 keeps 10 steps at"):
-        noise_multiplier_for(Fraction(1, 100), DELTA, ONE, 10)
-    assert rate_for(Fraction(1, 10**9), Fraction(1, 10**12), ONE, 1000, ONE) == 0
-    assert share_for(Fraction(1, 10**9), Fraction(1, 10**12), ONE) == 0
-
-
-def test_a_target_that_little_noise_meets() -> None:
-    assert noise_multiplier_for(Fraction(500), DELTA, ONE, 1) == SMALLEST_NOISE
-
-
-def test_a_rate_just_below_the_most() -> None:
-    # Kills: a search that starts below the first rate of 4 digits that may do.
-    rate, most = Fraction("0.1234"), Fraction("0.123499")
-    between = epsilon_of(rate, Fraction(3), 10, DELTA)
-    assert epsilon_of(most, Fraction(3), 10, DELTA) > between
-    assert rate_for(between, DELTA, Fraction(3), 10, most) == rate
-
-
-def test_a_rate_below_the_least_is_kept() -> None:
-    tiny = Fraction(1, 10**12)
-    assert rate_for(ONE, DELTA, ONE, 1, tiny) == tiny
-    assert rate_for(Fraction(1, 10**9), Fraction(1, 10**30), ONE, 1, tiny) == 0
-
-
-# Schedules.
-
-
-@cache
-def solved() -> Schedule:
-    return Schedule.solved(BUDGETS, DELTA, Fraction(1, 50), STEPS)
-
-
-def step_log(schedule: Schedule, done: int) -> dict[str, list[Fraction]]:
-    """Return each group's rate in each step, written down step by step."""
-    return {
-        group.name: [group.rate if step < group.steps else Fraction(0) for step in range(done)]
-        for group in schedule.groups
-    }
-
-
-def recomputed(
-    schedule: Schedule, done: int, name: str, spacing: float = 4e-4
-) -> tuple[float, float]:
-    """Epsilon from the step log, by the library: privacy loss distributions, Renyi divergences."""
-    taken = Counter(rate for rate in step_log(schedule, done)[name] if rate)
-    accountants = PLDAccountant(value_discretization_interval=spacing), RdpAccountant()
-    for accountant in accountants:
-        for rate, count in taken.items():
-            # In two parts: composition by the library's own product of distributions.
-            for part in filter(None, (count // 2, count - count // 2)):
-                accountant.compose(events(rate, schedule.noise_multiplier, part))
-    delta = float(schedule.delta)
-    return accountants[0].get_epsilon(delta), accountants[1].get_epsilon(delta)
-
-
-def overdrawn(schedule: Schedule) -> list[str]:
-    """The groups whose budget the step log passes, by the library's upper bound.
-
-    With losses 4e-4 apart it is up to 1e-3 too high, which is much for a small epsilon, and with
-    1e-4 up to 1e-4.
-    """
-    return [
-        group.name
-        for group in schedule.groups
-        if recomputed(schedule, schedule.steps, group.name, 4e-4 if group.epsilon > 2 else 1e-4)[0]
-        > float(group.epsilon) * (1 + 1e-3) + 1e-4
-    ]
-
-
-def test_a_solved_schedule() -> None:
-    schedule = solved()
-    assert schedule.noise_multiplier == noise_multiplier_for(
-        BUDGETS["high"], DELTA, Fraction(1, 50), STEPS
-    )
-    assert [group.name for group in schedule.groups] == list(BUDGETS)
-    high, middle, low = schedule.groups
-    assert high.rate == Fraction(1, 50) > middle.rate > low.rate > 0
-    for group in schedule.groups:
-        # Nobody leaves, and every budget is used.
-        assert group.epsilon == BUDGETS[group.name]
-        assert group.steps == STEPS
-        assert group.epsilon * Fraction(99, 100) <= schedule.spent(group, STEPS) <= group.epsilon
-
-
-def test_a_schedule_depends_on_budgets_alone() -> None:
-    turned = Schedule.solved(dict(reversed(BUDGETS.items())), DELTA, Fraction(1, 50), STEPS)
-    assert set(turned.groups) == set(solved().groups)
-    assert turned.noise_multiplier == solved().noise_multiplier
-    # Another group takes nothing from the rest, nor does its budget.
-    alone = Schedule.solved({"high": BUDGETS["high"]}, DELTA, Fraction(1, 50), STEPS)
-    assert alone.groups == solved().groups[:1]
-
-
-@pytest.mark.parametrize("done", [0, 1, 400, STEPS + 1])
-def test_no_group_passes_its_epsilon_at_any_step(done: int) -> None:
-    schedule = solved()
-    for group in schedule.groups:
-        spent = schedule.spent(group, done)
-        assert spent <= group.epsilon
-        by_distributions, by_divergences = recomputed(schedule, min(done, STEPS), group.name)
-        assert float(spent) == pytest.approx(by_distributions, rel=1e-3, abs=1e-4)
-        assert float(spent) <= by_divergences * (1 + 1e-5) + 1e-9
-
-
-def test_a_group_leaves_before_the_step_that_would_pass_its_budget() -> None:
-    # Kills: off by one, a spend that goes on after a group has left.
-    noise, rate = Fraction(2), Fraction(1, 20)
-    budgets = {"stays": Fraction(20), "leaves": Fraction(2)}
-    schedule = Schedule.of(budgets, dict.fromkeys(budgets, rate), noise, DELTA, STEPS)
-    stays, leaves = schedule.groups
-    assert (stays.rate, stays.steps) == (rate, STEPS)
-    assert (leaves.rate, 0 < leaves.steps < STEPS) == (rate, True)
-    assert epsilon_of(rate, noise, leaves.steps, DELTA) <= 2
-    assert epsilon_of(rate, noise, leaves.steps + 1, DELTA) > 2
-    assert schedule.spent(leaves, STEPS) == schedule.spent(leaves, leaves.steps)
-    assert schedule.spent(leaves, leaves.steps - 1) < schedule.spent(leaves, leaves.steps)
-    assert not overdrawn(schedule)
-
-
-@settings(max_examples=3)
-@given(
-    epsilons=st.lists(
-        st.fractions(Fraction(1, 20), 4, max_denominator=20), min_size=1, max_size=2, unique=True
-    ),
-    rate=rates,
-    noise=st.fractions(Fraction(3, 2), 6, max_denominator=4),
-    steps=st.integers(1, 200),
-)
-def test_any_schedule_keeps_to_its_budgets(
-    epsilons: list[Fraction], rate: Fraction, noise: Fraction, steps: int
-) -> None:
-    budgets = {str(epsilon): epsilon for epsilon in epsilons}
-    schedule = Schedule.of(budgets, dict.fromkeys(budgets, rate), noise, DELTA, steps)
-    for group in schedule.groups:
-        assert schedule.spent(group, steps) <= group.epsilon
-        assert 0 <= group.steps <= steps
-        if group.steps < steps:
-            assert epsilon_of(rate, noise, group.steps + 1, DELTA) > group.epsilon
-    assert not overdrawn(schedule)
-
-
-def ignores_budgets(schedule: Schedule, group: Group) -> Group:
-    return dataclasses.replace(group, rate=schedule.groups[0].rate)
-
-
-def stays_too_long(schedule: Schedule, group: Group) -> Group:
-    return dataclasses.replace(group, steps=schedule.steps)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("wrong", "schedule", "caught"),
-    [
-        (ignores_budgets, solved, ["middle", "low"]),
-        (
-            stays_too_long,
-            lambda: Schedule.of(
-                BUDGETS, dict.fromkeys(BUDGETS, Fraction(1, 50)), Fraction(5, 4), DELTA, STEPS
-            ),
-            ["middle", "low"],
-        ),
-    ],
-)
-def test_a_schedule_that_ignores_budgets_is_found_out(
-    wrong: Callable[[Schedule, Group], Group], schedule: Callable[[], Schedule], caught: list[str]
-) -> None:
-    # The negative control of the tests above.
-    right = schedule()
-    assert not overdrawn(right)
-    groups = tuple(wrong(right, group) for group in right.groups)
-    assert overdrawn(dataclasses.replace(right, groups=groups)) == caught
-
-
-@pytest.mark.parametrize("none", [Fraction(0), Fraction(1, 10**12)], ids=["zero", "tiny"])
-def test_a_budget_for_no_step_is_never_sampled(none: Fraction) -> None:
-    budgets, delta = {"some": Fraction(1), "none": none}, Fraction(1, 10**9)
-    given_rates = dict.fromkeys(budgets, Fraction(1, 10))
-    with_noise = Schedule.of(budgets, given_rates, Fraction(4), delta, 10)
-    assert with_noise.groups[1] == Group("none", none, Fraction(0), 0)
-    assert with_noise.groups[0].steps > 0 == with_noise.spent(with_noise.groups[1], 10)
-    without = Schedule.solved(budgets, Fraction(1, 10**18), Fraction(1, 10), 100)
-    assert without.groups[1] == Group("none", none, Fraction(0), 0)
-    # A delta that covers sampling by itself buys nothing for an epsilon of 0.
-    assert rate_for(Fraction(0), Fraction(1, 2), ONE, 1, ONE) == 0
-
-
-def test_budgets_that_are_far_apart() -> None:
-    # Kills: a quotient that no float holds.
-    schedule = Schedule.solved({"": Fraction(4), "no": Fraction(1, 10**320)}, DELTA, ONE, 3)
-    # What it buys is what delta alone would: next to no part.
-    assert [group.rate < 2 * DELTA for group in schedule.groups] == [False, True]
-
-
-@pytest.mark.parametrize("power", [301, 400])
-def test_a_delta_that_is_next_to_nothing(power: int) -> None:
-    with pytest.raises(ValueError, match="delta in "):
-        epsilon_of(ONE, ONE, 1, Fraction(1, 10**power))
-    smallest = Fraction(1, 10**300)
-    assert epsilon_of(ONE, ONE, 1, smallest) > 30
-    assert papers_epsilon(ONE, ONE, 1, ONE, smallest) > 30

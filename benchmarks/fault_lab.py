@@ -1,0 +1,212 @@
+"""A folder, an S3 server, and on demand a Spark cluster, in which releases can be disturbed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+import pyarrow.parquet as pq
+from machine import MASTER_KEY
+from running_clusters import Cluster, spark, stop
+from s3_server import BUCKET, S3Server
+
+COMMAND = str(Path(sys.executable).with_name("quietcorpus"))
+TERMS = 20_000
+ROW_GROUP = 2500
+LIMIT_SECONDS = 900
+SPEC = """
+release: faults
+input: {{path: '{place}/in/*.parquet', text: text}}
+output: {output}
+mechanism:
+  kind: bag-of-words
+  precision: 10
+  epsilon: 5
+  histogram_epsilon: 0.5
+  vocabulary: {{public: '{place}/vocabulary.txt'}}
+  compression: {{method: frequency, size: 100}}
+"""
+
+
+@dataclass
+class Run:
+    """A release that is under way."""
+
+    lab: Lab
+    process: subprocess.Popen[str]
+    name: str
+    output: str
+    begun: float = field(default_factory=time.monotonic)
+
+    def at_a_quarter(self) -> bool:
+        """Wait for a quarter of the shards; return whether they were written before the end."""
+        while self.process.poll() is None:
+            staged = [k for k in self.lab.s3.keys("out/.") if "/data/part-" in k]
+            if staged:
+                shards = int(staged[0].rsplit("-of-", 1)[1][:5])
+                if len(staged) >= shards / 4:
+                    return True
+            time.sleep(0.2)
+        return False
+
+    def finish(self) -> tuple[int, str]:
+        """Wait for the end; return the exit code and the last line."""
+        _, err = self.process.communicate(timeout=LIMIT_SECONDS)
+        lines = [line for line in err.splitlines() if line.startswith("quietcorpus: error: ")]
+        return self.process.returncode, lines[-1] if lines else ""
+
+    def workers(self) -> list[psutil.Process]:
+        """Return the Python processes that privatise."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                command = process.cmdline()
+                inherited = process.environ().get("QUIETCORPUS_LAB")
+            except psutil.Error:
+                continue
+            if inherited == str(self.lab.folder) and any(
+                part.endswith("quietcorpus-worker") or part == "quietcorpus.pipelines.engine.worker"
+                for part in command
+            ):
+                found.append(process)
+        return found
+
+
+class Lab:
+    """A folder, an S3 server with the corpus, and, on demand, a Spark cluster."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self.folder = folder
+        (folder / "s3").mkdir()
+        self.s3 = S3Server(folder / "s3")
+        self.s3.start()
+        stack.callback(self.s3.stop)
+        self.cluster: Cluster | None = None
+        self.stack = stack
+        self.reference: dict[str, bytes] = {}
+        bin_folder = Path(sys.executable).parent
+        self.environment = (
+            dict(os.environ)
+            | self.s3.environment
+            | {
+                "PATH": f"{bin_folder}:{os.environ['PATH']}",
+                "QUIETCORPUS_MASTER_KEY": MASTER_KEY,
+                "QUIETCORPUS_LAB": str(folder),
+                "SPARK_LOCAL_IP": "127.0.0.1",
+            }
+        )
+
+    def keep(self, corpus: str, copies: int) -> int:
+        """Put the corpus and its vocabulary into the folder; return the number of documents."""
+        texts = pq.read_table(corpus, columns=["text"])
+        path = self.folder / "corpus.parquet"
+        pq.write_table(texts, path, row_group_size=ROW_GROUP)
+        counted: Counter[str] = Counter()
+        for text in texts["text"].slice(0, 5000).to_pylist():
+            counted.update(word.lower() for word in text.split() if word.isalpha())
+        vocabulary = "\n".join(word for word, _ in counted.most_common(TERMS))
+        (self.folder / "vocabulary.txt").write_text(vocabulary)
+        (self.folder / "in").mkdir()
+        for copy in range(copies):
+            (self.folder / "in" / f"{copy:02d}.parquet").symlink_to(path)
+        return copies * len(texts)
+
+    def upload(self, corpus: str, copies: int) -> int:
+        """Put the corpus and its vocabulary on the server; return the number of documents."""
+        documents = self.keep(corpus, copies)
+        for path in [self.folder / "vocabulary.txt", *(self.folder / "in").iterdir()]:
+            key = str(path.relative_to(self.folder))
+            self.s3.client().upload_file(str(path), BUCKET, key)
+        return documents
+
+    def on_spark(self) -> tuple[str, ...]:
+        """Return the options for the cluster, which is started at the first call."""
+        if self.cluster is None:
+            folder = self.folder / "spark"
+            folder.mkdir()
+            storage = self.s3.environment | {"QUIETCORPUS_LAB": str(self.folder)}
+            self.cluster = spark(folder, storage)
+            self.stack.callback(stop, self.cluster)
+        return self.cluster.options
+
+    def start(self, name: str, *options: str, output: str | None = None) -> Run:
+        """Start a release from the server, and to it by default."""
+        place = output or f"s3://{BUCKET}/out/{name}"
+        return self._start(name, f"s3://{BUCKET}", place, options)
+
+    def start_locally(self, name: str, *options: str) -> Run:
+        """Start a release from a folder to a folder."""
+        return self._start(name, str(self.folder), f"{self.folder}/out/{name}", options)
+
+    def _start(self, name: str, place: str, output: str, options: Sequence[str]) -> Run:
+        spec = self.folder / f"{name}.yaml"
+        spec.write_text(SPEC.format(place=place, output=output))
+        process = subprocess.Popen(
+            [COMMAND, "release", str(spec), "--quiet", *options],
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        return Run(self, process, name, output)
+
+    def told_secrets(self) -> str:
+        """Name the places that hold a secret or a text they may not hold, or `none`."""
+        texts = pq.read_table(self.folder / "corpus.parquet").slice(0, 50)["text"].to_pylist()
+        secrets = [
+            MASTER_KEY.encode(),
+            self.s3.environment["AWS_SECRET_ACCESS_KEY"].encode(),
+            *(text[:60].encode() for text in texts),
+        ]
+        own = {self.folder / name for name in ("s3", "in", "corpus.parquet")}
+        places = {
+            str(path): path.read_bytes()
+            for path in self.folder.rglob("*")
+            if path.is_file() and path.suffix != ".jar" and not own & {path, *path.parents}
+        }
+        places |= {key: self.s3.read(key) for key in self.s3.keys("out/")}
+        print(f"{len(places)} places are searched", file=sys.stderr)
+        found = [p for p, content in places.items() if any(s in content for s in secrets)]
+        return ", ".join(found) or "none"
+
+    def content(self, name: str) -> dict[str, bytes]:
+        """Return a release's files except README.md, with the card's time left out."""
+        prefix = f"out/{name}/"
+        files = {key.removeprefix(prefix): self.s3.read(key) for key in self.s3.keys(prefix)}
+        files.pop("README.md", None)
+        if "release.json" in files:
+            card = json.loads(files["release.json"])
+            timeless = {k: v for k, v in card.items() if k not in ("created", "readme_sha256")}
+            files["release.json"] = json.dumps(timeless, sort_keys=True).encode()
+        return files
+
+    def outcome(self, run: Run, code: int, line: str) -> str:
+        """Describe the outcome in a phrase; raises AssertionError for one that is not allowed."""
+        if not run.output.startswith("s3://"):
+            assert code != 0
+            assert not [p for p in Path(run.output).parent.rglob("*") if p.is_file()], "left"
+            return f"refused: `{line.removeprefix('quietcorpus: error: ')}`"
+        left = [*self.s3.keys("out/."), *self.s3.uploads("out/")]
+        content = self.content(run.name)
+        if code != 0:
+            assert line, "no line"
+            assert not content, "published"
+            assert not left, left
+            return f"refused: `{line.removeprefix('quietcorpus: error: ')}`"
+        verified = subprocess.run(
+            [COMMAND, "verify", run.output], env=self.environment, capture_output=True, check=False
+        )
+        assert verified.returncode == 0, verified.stderr
+        assert content == self.reference, "not the same"
+        assert not left, left
+        return "identical"

@@ -1,0 +1,287 @@
+"""Audits of each mechanism as it is, and of a peer's, whose fault they find."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+
+import quietcorpus.transforms.privatizers.words
+from quietcorpus.evaluation.audits.exact import loss
+from quietcorpus.evaluation.audits.findings import Exact, Sampled
+from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
+from quietcorpus.indexes.inverted_lists import around
+from quietcorpus.indexes.search import SearchEngine, Searching
+from quietcorpus.indexes.tokenizer import NAME
+from quietcorpus.indexes.tokenizers import UNICODE_WORDS
+from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.word_index import WordIndex
+from quietcorpus.indexes.word_index_manifest import IndexManifest
+from quietcorpus.mechanisms.accounting import Schedule
+from quietcorpus.mechanisms.bag_of_words import Accounting
+from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
+from quietcorpus.mechanisms.deep_candidate import DeepCandidate, Utility
+from quietcorpus.mechanisms.group_norms import GroupNorms
+from quietcorpus.mechanisms.guarantees import UserPrivacy
+from quietcorpus.mechanisms.histogram import Histogram, ThresholdedVocabulary
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.skip_gram import SkipGram
+from quietcorpus.mechanisms.truncation import Box, Truncation
+from quietcorpus.mechanisms.user_training import Training
+from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
+from quietcorpus.mechanisms.user_votes import UserVotes
+from quietcorpus.mechanisms.votes import Votes
+from quietcorpus.pipelines.audit import bags as audit_bags
+from quietcorpus.pipelines.audit import embeddings, public_texts, sentences
+from quietcorpus.pipelines.audit import words as audit_words
+from quietcorpus.pipelines.audit.inputs import made_up_words
+from quietcorpus.pipelines.audit.users import of_accounting
+from quietcorpus.pipelines.audit.vocabulary import of_vocabulary
+from quietcorpus.pipelines.audit.word_noise import of_flips, of_noise
+from quietcorpus.pipelines.kinds.embeddings_users import UserCorpus
+from quietcorpus.transforms.artefacts.word_index import IndexSource
+from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters
+from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters
+
+DRAWS, CONFIDENCE = 40_000, 1 - 1e-6
+Audits = Sequence[Exact | Sampled]
+Patch = pytest.MonkeyPatch
+
+# The mechanisms, small, with the audits of what they state.
+
+BAGS = BagOfWordsParameters(4, Fraction(2), Accounting.TIGHT)
+SPARSE = BagOfWordsParameters(1, Fraction(2), Accounting.TIGHT)
+PER_ENTRY = BagOfWordsParameters(4, Fraction(1, 2), Accounting.PER_ENTRY)
+WORDS = ["east", "north", "south", "west"]
+POINTS = np.array([[0.0], [0.25], [0.5], [1.5]], dtype=np.float32)
+CODES = np.array([[0], [3], [15], [255]], dtype=np.uint64)
+INDEX = WordIndex(
+    IndexManifest("public", None, {}, 4, 1, 64, NAME, 1, {}, {}, "test"),
+    Vocabulary(WORDS),
+    POINTS,
+    CODES,
+)
+LISTS = around(np.array([[0.0], [1.0]], dtype=np.float32), POINTS)
+LISTED = WordIndex(INDEX.manifest, INDEX.vocabulary, POINTS, CODES, lambda: LISTS)
+LARGE = WordIndex(
+    IndexManifest("public", None, {}, 300, 50, 64, NAME, 1, {}, {}, "test"),
+    Vocabulary(sorted(itertools.islice(made_up_words(), 300))),
+    np.random.default_rng().normal(size=(300, 50)).astype(np.float32),
+    np.arange(300, dtype=np.uint64)[:, None],
+)
+UNITS = 10
+UTILITIES = sentences.Neighbours(
+    np.array([[0, 20, 20, 10, 15]], dtype=np.int32), np.array([[10, 10, 12, 18, 5]], dtype=np.int32)
+)
+CLIP, SIGMA = Fraction(1, 2), Fraction(2)
+RATE, TAKEN, DELTA = Fraction(1, 10), 40, Fraction(1, 10**5)
+
+
+def bags() -> Audits:
+    return audit_bags.of_documents(BAGS, 64, 64)
+
+
+def sparse() -> Audits:
+    return audit_bags.of_documents(SPARSE, 1 << 14, 1 << 14)
+
+
+def per_entry() -> Audits:
+    return audit_bags.of_documents(PER_ENTRY, 64, 16)
+
+
+def histogram() -> Audits:
+    return audit_bags.of_histogram(Histogram(4, Fraction(2)))
+
+
+def choice() -> ThresholdedVocabulary:
+    return ThresholdedVocabulary(3, Fraction(2), Fraction(1, 10**6))
+
+
+def selection() -> Audits:
+    return of_vocabulary(choice())
+
+
+def user_choice() -> UserVocabulary:
+    return UserVocabulary(3, Fraction(2), Fraction(1, 10**6))
+
+
+def user_selection() -> Audits:
+    return embeddings.of_choice(UserCorpus(None, None, user_choice(), None, UNICODE_WORDS))  # type: ignore[arg-type]
+
+
+def words_of(
+    mechanism: WordMechanism, epsilon: Fraction, per: Literal["word", "document"] = "word"
+) -> WordsParameters:
+    source = IndexSource("index", "nowhere", "0" * 64)
+    return WordsParameters(mechanism, epsilon, per, "drop", source)
+
+
+def released_words(parameters: WordsParameters, index: WordIndex) -> Audits:
+    vectors = index.vectors.astype(np.float64)
+    apart = np.linalg.norm(vectors[:, None] - vectors, axis=2)
+    if parameters.mechanism is WordMechanism.BRR:
+        apart = np.bitwise_count(index.codes ^ index.codes.T).astype(np.float64)
+    return [
+        audit_words.of_line(parameters, index),
+        *audit_words.of_releases(
+            lambda: quietcorpus.transforms.privatizers.words.WordPrivatizer(
+                parameters, index, ReleaseKey.fresh()
+            ),
+            index.vocabulary.terms,
+            apart,
+            parameters.epsilon,
+            DRAWS,
+        ),
+    ]
+
+
+def madlib() -> Audits:
+    epsilon = Fraction(4)
+    noise = of_noise(epsilon, 30)
+    return [*noise, *released_words(words_of(WordMechanism.MADLIB, epsilon), INDEX)]
+
+
+def brr() -> Audits:
+    epsilon = Fraction(1)
+    words = released_words(words_of(WordMechanism.BRR, epsilon), INDEX)
+    return [of_flips(epsilon), *words]
+
+
+def in_lists() -> Audits:
+    """Madlib by approximate search, in one of two lists."""
+    given = replace(
+        words_of(WordMechanism.MADLIB, Fraction(4)),
+        search=Searching(SearchEngine.FAISS_IVF, probes=1),
+    )
+    return released_words(given, LISTED)
+
+
+def shared_epsilon() -> Audits:
+    return released_words(words_of(WordMechanism.MADLIB, Fraction(4), "document"), INDEX)
+
+
+def many_words() -> Audits:
+    return released_words(words_of(WordMechanism.MADLIB, Fraction(12)), LARGE)
+
+
+def candidates() -> Audits:
+    law = DeepCandidate(Fraction(3), Utility.MEAN_DEPTH, UNITS)
+    return sentences.of_draws(law, UTILITIES, 2)
+
+
+def many_candidates() -> Audits:
+    """2,000 of them, whose numbers mean nothing."""
+    generator = np.random.default_rng()
+    one = generator.integers(0, 2 * UNITS + 1, (1, 2000))
+    moved = generator.integers(-UNITS // 2, UNITS // 2 + 1, one.shape)
+    pair = sentences.Neighbours(one.astype(np.int32), (one + moved).astype(np.int32))
+    law = DeepCandidate(Fraction(3), Utility.MEAN_DEPTH, UNITS)
+    return sentences.of_draws(law, pair, 2)
+
+
+def truncation() -> Audits:
+    return sentences.of_truncation(
+        Truncation(Fraction(3), 8), Box(np.zeros(8), np.linspace(1, 2, 8))
+    )
+
+
+def training() -> Training:
+    return Training(SkipGram(4, 2, 1, float(CLIP)), ClippedSum(SIGMA), 10.0, 0.05)
+
+
+def users() -> Audits:
+    schedule = Schedule.of({"": Fraction(50)}, {"": RATE}, SIGMA, DELTA, TAKEN)
+    stated = UserPrivacy(schedule.spent(schedule.groups[0], TAKEN), DELTA)
+    step = training()
+    return [
+        *of_accounting(stated, {"": (RATE, step.mechanism.deviation / STEPS, TAKEN)}),
+        embeddings.of_sums(
+            "a step's sums", ClippedSum(SIGMA), partial(embeddings.step_released, step)
+        ),
+    ]
+
+
+def voters() -> Audits:
+    return public_texts.of_votes(Votes(5, Fraction(2), DELTA))
+
+
+TEAMS = {"tin": Fraction(1, 100), "silver": Fraction(1), "gold": Fraction(2)}
+NORMS = GroupNorms.solved(TEAMS, DELTA)
+PROMISED = UserPrivacy(max(NORMS.spent.values()), DELTA, tuple(NORMS.spent.items()))
+"""The cost of the norms of three teams, before any fault."""
+
+
+def voting_users() -> Audits:
+    mechanism = Votes(5, max(TEAMS.values()), DELTA).noise
+    own = UserVotes(Votes(5, max(TEAMS.values()), DELTA), replace(NORMS, mechanism=mechanism))
+    return public_texts.of_user_votes(own, PROMISED)
+
+
+# The truncated exponential mechanism and naive Laplace noise, which are nobody's here.
+
+TEM_EPSILON, TEM_RADIUS = 4.0, 1.0
+TEM_POINTS = np.array([4, 5, 10, 13, 14, 15, 16, 24, 32, 35, 36]) / 8
+
+
+def tem_laws(far_size: Callable[[int], float]) -> np.ndarray:
+    """The laws of words on a line, float64 (n, n), by Carvalho et al., TEM, algorithm 1.
+
+    Words within the radius are drawn by their distance, and one element stands for all others: its
+    weight is exp(-epsilon radius / 2) times `far_size` of how many words lie within the radius.
+    """
+    distances = np.abs(TEM_POINTS[:, None] - TEM_POINTS)
+    near = distances <= TEM_RADIUS
+    laws = np.where(near, np.exp(-TEM_EPSILON * distances / 2), 0)
+    for word, own in enumerate(near):
+        weight = math.exp(-TEM_EPSILON * TEM_RADIUS / 2) * far_size(int(own.sum()))
+        laws[word, ~own] = weight / (~own).sum()
+    return laws / laws.sum(axis=1, keepdims=True)
+
+
+def tem_loss(far_size: Callable[[int], float]) -> float:
+    """The largest log-ratio, a unit of distance."""
+    laws, size = tem_laws(far_size), len(TEM_POINTS)
+    return max(
+        loss(laws[one], laws[other]) / abs(TEM_POINTS[one] - TEM_POINTS[other])
+        for one, other in itertools.combinations(range(size), 2)
+    )
+
+
+def tem(far_size: Callable[[int], float] = lambda near: len(TEM_POINTS) - near) -> Audits:
+    find = partial(tem_loss, far_size)
+    return [Exact("words, a unit of distance", TEM_EPSILON, "Enumerated.", find)]
+
+
+def whole_laplace(place: float, count: int) -> np.ndarray:
+    """Noise on the grid of 2^-20: whole numbers of steps, whatever the place."""
+    scale = (1 << 20) / 0.5
+    steps = np.random.default_rng().geometric(-math.expm1(-1 / scale), (2, count, 1))
+    return place + (steps[0] - steps[1]) / (1 << 20)
+
+
+def naive_laplace(place: float, count: int) -> np.ndarray:
+    """Inversion of uniform floats, as Mironov (2012) has it."""
+    uniform = np.random.default_rng().random((count, 1)) - 0.5
+    return place - 2 * np.sign(uniform) * np.log1p(-2 * np.abs(uniform))
+
+
+def floats(draw: Any = whole_laplace, epsilon: float = 2.0) -> Audits:
+    find = partial(epsilon_at_least, draw, 0.0, 1.0)
+    return [Sampled("noise on a number", epsilon, "Drawn.", find)]
+
+
+CORRECT: dict[str, Callable[[], Audits]] = {
+    each.__name__: each
+    for each in (
+        *(bags, sparse, per_entry, histogram, selection, user_selection, madlib, in_lists),
+        shared_epsilon,
+        *(brr, candidates, many_candidates, truncation, users, voters, voting_users, tem, floats),
+    )
+}

@@ -1,0 +1,93 @@
+"""A few candidates of random numbers, with a manifest and a recoder."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from quietcorpus.indexes.candidates import (
+    LARGEST_PROJECTION,
+    Candidates,
+    CandidatesManifest,
+    open_candidates,
+)
+from quietcorpus.indexes.folder import ArtefactError
+from quietcorpus.indexes.recoder import LARGEST, WIDTHS, Recoder
+from quietcorpus.indexes.sentences import NAME
+
+SIZE, DIMENSIONS, PROJECTIONS = 5, 6, 3
+ARRAYS = ["embeddings", "centre", "box", "projections", "recoded"]
+IMPOSSIBLE = "has a manifest.json with values that no candidates have; build it again"
+
+
+def manifest(**changes: Any) -> CandidatesManifest:
+    content: dict[str, Any] = {
+        "provenance": "public",
+        "guarantee": None,
+        "source": {"pattern": "*.parquet", "documents": 60},
+        "encoder": {"name": "all-MiniLM-L6-v2", "sha256": "0" * 64, "dimensions": DIMENSIONS},
+        "splitter": NAME,
+        "language": "en",
+        "least_sentences": 8,
+        "most_sentences": 64,
+        "candidates": SIZE,
+        "projections": PROJECTIONS,
+        "cosines": (-0.25, 0.75),
+        "seed": 1,
+        "measures": {
+            "training": {"losses": [3.0, 2.5, 2.0], "accuracies": [0.25, 0.5, 0.75]},
+            "clusters": {"clusters": 4, "smallest": 9, "largest": 20, "silhouette": 0.125},
+            "depth": {"recoded": {"deepest": 0.375, "deep": 1.5}},
+        },
+        "builder": "quietcorpus 0",
+    }
+    return CandidatesManifest(**content | changes)
+
+
+def some_recoder() -> Recoder:
+    sizes = [DIMENSIONS, *WIDTHS]
+    generator = np.random.default_rng()
+    return Recoder(
+        [
+            generator.normal(size=pair).astype(np.float32)
+            for pair in zip(sizes, WIDTHS, strict=False)
+        ],
+        [generator.normal(size=width).astype(np.float32) for width in WIDTHS],
+    )
+
+
+def some_candidates(**changes: Any) -> Candidates:
+    generator = np.random.default_rng()
+
+    def whole(most: int, *shape: int) -> npt.NDArray[np.float64]:
+        return generator.integers(-most, most + 1, shape).astype(np.float64)
+
+    made = Candidates(
+        manifest(),
+        generator.normal(size=(SIZE, DIMENSIONS)).astype(np.float32),
+        generator.normal(size=DIMENSIONS),
+        np.stack([generator.normal(size=DIMENSIONS), generator.random(DIMENSIONS) + 0.5]),
+        whole(LARGEST_PROJECTION, PROJECTIONS, WIDTHS[-1]),
+        whole(LARGEST, SIZE, WIDTHS[-1]),
+        some_recoder(),
+    )
+    return replace(made, **changes)
+
+
+def parts(candidates: Candidates) -> list[npt.NDArray[Any]]:
+    own = [getattr(candidates, name) for name in ARRAYS]
+    return [*own, *candidates.recoder.weights, *candidates.recoder.biases]
+
+
+def refusal(folder: Path, digest: str | None = None) -> str:
+    with pytest.raises(ArtefactError) as raised:
+        open_candidates(str(folder), digest)
+    message = str(raised.value)
+    assert "\n" not in message
+    assert raised.value.__cause__ is None
+    return message
