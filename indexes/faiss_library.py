@@ -13,11 +13,6 @@ class FaissMissing(ImportError):
     """FAISS is not installed."""
 
 
-def is_installed() -> bool:
-    """Return whether FAISS is installed, without importing it."""
-    return importlib.util.find_spec(MODULE) is not None
-
-
 def faiss(threads: int = 1) -> Any:
     """Return the module, whose calls from this thread will use so many threads.
 

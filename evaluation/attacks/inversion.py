@@ -155,11 +155,6 @@ def recovered(
     return shares
 
 
-def optimum(law: npt.NDArray[np.float64], prior: npt.NDArray[np.float64]) -> float:
-    """Compute the Bayes guess's success, sum_o max_w prior_w law_wo; float64 (n, V) and (n,)."""
-    return float((prior[:, None] * law).max(axis=0).sum())
-
-
 def by_frequency(
     ranks: npt.NDArray[np.int64], edges: Sequence[int] = _EDGES
 ) -> dict[str, npt.NDArray[np.bool_]]:

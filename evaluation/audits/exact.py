@@ -32,15 +32,6 @@ def loss(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> float:
     return float(np.abs(logs).max(initial=0.0))
 
 
-def delta_at(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64], epsilon: float) -> float:
-    """Compute the least delta at which two laws are (epsilon, delta)-close, in both directions.
-
-    It is the hockey-stick divergence: the sum of max(0, p - exp(epsilon) q).
-    """
-    factor = math.exp(epsilon)
-    return float(max(np.maximum(p - factor * q, 0).sum() for p, q in ((one, other), (other, one))))
-
-
 class Unresolved(ArithmeticError):
     """A chance so small that it needs more bits than can be afforded."""
 

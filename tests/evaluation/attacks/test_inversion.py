@@ -21,7 +21,6 @@ from quietcorpus.evaluation.attacks.inversion import (
     bayes_guesses,
     best_guesses,
     by_frequency,
-    optimum,
     recovered,
     simulated_counts,
     zipf,
@@ -55,6 +54,11 @@ class Table:
         uniforms = generator.random((len(words), draws))
         found = [np.searchsorted(self._upper[w], u) for w, u in zip(words, uniforms, strict=True)]
         return np.array([found] * len(epsilons), dtype=np.int32)
+
+
+def optimum(law: npt.NDArray[np.float64], prior: npt.NDArray[np.float64]) -> float:
+    """Compute the Bayes guess's success, sum_o max_w prior_w law_wo; float64 (n, V) and (n,)."""
+    return float((prior[:, None] * law).max(axis=0).sum())
 
 
 def drawn(law: Law, draws: int) -> sp.csr_array:

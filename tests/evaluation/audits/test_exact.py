@@ -14,7 +14,6 @@ from dp_accounting import get_epsilon_gaussian
 from quietcorpus.evaluation.audits.accounting import epsilon_recomputed
 from quietcorpus.evaluation.audits.exact import (
     Unresolved,
-    delta_at,
     draws_loss,
     log_masses,
     loss,
@@ -38,16 +37,6 @@ def test_the_loss_of_two_laws() -> None:
     assert loss(other, one) == pytest.approx(math.log(3))
     assert loss(one, one) == 0
     assert loss(one, np.array([0.5, 0.3, 0.1, 0.1])) == math.inf
-
-
-def test_the_delta_of_two_laws() -> None:
-    # By hand: at epsilon = log 2 the first law is above twice the second by 0.3 - 0.2 alone, and
-    # the second above twice the first by 0.5 - 0.2. Kills: one direction, absolute values.
-    one, other = np.array([0.6, 0.3, 0.1]), np.array([0.4, 0.1, 0.5])
-    assert delta_at(one, other, math.log(2)) == pytest.approx(0.3)
-    assert delta_at(other, one, math.log(2)) == pytest.approx(0.3)
-    assert delta_at(one, other, 0) == pytest.approx(0.4)
-    assert delta_at(one, other, loss(one, other)) == pytest.approx(0, abs=1e-15)
 
 
 @pytest.mark.parametrize("rate", RATES, ids=str)
