@@ -146,6 +146,11 @@ class Experiment:
             [shortened(text) for text in part["text"].to_pylist()] for part in parts
         )
 
+    @property
+    def bits(self) -> int:
+        """Return the length of the index's codes."""
+        return self._index.manifest.bits
+
     def accuracy(self, texts: list[str]) -> float:
         """Return the accuracy on clean test reviews, after learning from `texts`."""
         features = TfidfVectorizer(token_pattern=r"\S+", sublinear_tf=True, min_df=2)
