@@ -18,6 +18,7 @@ import pytest
 from manifests import PRIVATE, cover_up, digest_of, edit, places, spoiled
 
 from quietcorpus.indexes.candidates import (
+    DIRECTED,
     DOCUMENTS,
     FILES,
     LARGEST_PROJECTION,
@@ -30,9 +31,11 @@ from quietcorpus.indexes.candidates import (
 from quietcorpus.indexes.folder import ArtefactError
 from quietcorpus.indexes.recoder import LARGEST, WIDTHS, Recoder
 from quietcorpus.indexes.sentences import NAME
+from quietcorpus.mechanisms.projected_mean import DIRECTION_UNIT
 
-SIZE, DIMENSIONS, PROJECTIONS = 5, 6, 3
-ARRAYS = ["embeddings", "centre", "box", "projections", "recoded"]
+SIZE, DIMENSIONS, PROJECTIONS, AXES = 5, 6, 3, 4
+ARRAYS = ["embeddings", "centre", "box", "projections", "recoded", "directions", "radii"]
+SAVED = [*FILES, *DIRECTED]
 OTHER_SIZES = "holds files of other sizes or values than its manifest.json says; build it again"
 IMPOSSIBLE = "has a manifest.json with values that no candidates have; build it again"
 
@@ -87,6 +90,9 @@ def some_candidates(**changes: Any) -> Candidates:
         whole(LARGEST_PROJECTION, PROJECTIONS, WIDTHS[-1]),
         whole(LARGEST, SIZE, WIDTHS[-1]),
         some_recoder(),
+        None,
+        whole(DIRECTION_UNIT, AXES, DIMENSIONS),
+        generator.random(AXES) + 0.5,
     )
     return replace(made, **changes)
 
@@ -129,8 +135,8 @@ def test_what_was_saved_is_opened(tmp_path: Path) -> None:
         saved = save(str(folder), made)
         found = open_candidates(str(folder), digest_of(folder))
         assert found.manifest == saved == replace(made.manifest, files=saved.files)
-        assert [file["path"] for file in saved.files] == list(FILES)
-        assert sorted(path.name for path in folder.iterdir()) == sorted([*FILES, "manifest.json"])
+        assert [file["path"] for file in saved.files] == SAVED
+        assert sorted(path.name for path in folder.iterdir()) == sorted([*SAVED, "manifest.json"])
         for before, after in zip(parts(made), parts(found), strict=True):
             assert before.dtype == after.dtype
             np.testing.assert_array_equal(before, after)
@@ -141,13 +147,14 @@ def test_names_are_saved_beside_the_arrays(tmp_path: Path) -> None:
     assert read_names("nowhere", manifest()) is None
     table = pa.table({"candidate": pa.array(range(SIZE), pa.int32()), "id": [*"vwxyz"]})
     saved = save(str(tmp_path), some_candidates(documents=table))
-    assert (saved.version, saved.files[-1]["path"]) == (2, DOCUMENTS)
+    assert (saved.version, saved.files[-1]["path"]) == (3, DOCUMENTS)
     assert saved.lines()[-1] == "names         in documents.parquet"
     assert open_candidates(str(tmp_path)).manifest == saved
     assert read_names(str(tmp_path), saved).equals(table)
-    edit(tmp_path, lambda m: m.update(version=1))
-    assert refusal(tmp_path) == IMPOSSIBLE
-    edit(tmp_path, lambda m: m.update(version=2))
+    for version in (1, 2):
+        edit(tmp_path, lambda m, v=version: m.update(version=v))
+        assert refusal(tmp_path) == IMPOSSIBLE
+    edit(tmp_path, lambda m: m.update(version=3))
     content = (tmp_path / DOCUMENTS).read_bytes()
     for spoilt_file in (content[:-1], b"PAR1" + content[4:], b""):
         (tmp_path / DOCUMENTS).write_bytes(spoilt_file + b"x")
@@ -272,6 +279,19 @@ SPOILT: dict[str, Callable[[], dict[str, Any]]] = {
     "a code too small": lambda: spoilt("recoded", -LARGEST - 1),
     "zero width": lambda: spoilt("box", 0, (1, DIMENSIONS - 1)),
     "negative width": lambda: spoilt("box", -1, (1, 0)),
+    "one radius less": lambda: {"radii": np.ones(AXES - 1)},
+    "a direction less": lambda: {"directions": np.zeros((AXES - 1, DIMENSIONS))},
+    "directions of recoded ones": lambda: {"directions": np.zeros((AXES, WIDTHS[-1]))},
+    "too many directions": lambda: {
+        "directions": np.zeros((25, DIMENSIONS)),
+        "radii": np.ones(25),
+    },
+    "no directions": lambda: {"directions": np.zeros((0, DIMENSIONS)), "radii": np.ones(0)},
+    "a direction that is not whole": lambda: spoilt("directions", 0.5),
+    "a direction too large": lambda: spoilt("directions", DIRECTION_UNIT + 1),
+    "NaN direction": lambda: spoilt("directions", np.nan),
+    "no radius": lambda: spoilt("radii", 0, (AXES - 1,)),
+    "an infinite radius": lambda: spoilt("radii", np.inf, (0,)),
     "NaN weight": lambda: with_layer("weights", 2, with_nan),
     "NaN bias": lambda: with_layer("biases", 3, with_nan),
     "a turned layer": lambda: with_layer("weights", 0, lambda array: array.T),
@@ -351,10 +371,12 @@ def test_no_manifest(folder: Path) -> None:
         ),
         (lambda m: m.update(PRIVATE | {"guarantee": {}}), "was made from private data and does n"),
         (
-            lambda m: m.update(version=3, secret=1),
-            "was built by a newer version (quietcorpus 0, format 3; this one reads up to 2): updat",
+            lambda m: m.update(version=4, secret=1),
+            "was built by a newer version (quietcorpus 0, format 4; this one reads up to 3): updat",
         ),
+        (lambda m: m.update(version=1), IMPOSSIBLE),
         (lambda m: m.update(version=2), IMPOSSIBLE),
+        (lambda m: m["files"].pop(), IMPOSSIBLE),
         (lambda m: m.update(version=0), "was built by an older version (quietcorpus 0, format 0;"),
         (lambda m: m.pop("version"), "has a manifest.json that is not one of a set of candidates;"),
         (lambda m: m.update(note=1), "has a manifest.json with missing or unknown keys (note)"),
