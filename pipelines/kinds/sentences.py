@@ -126,6 +126,8 @@ class SentencesKind(Kind):
 
     @property
     def expected_noise(self) -> Sequence[str]:
+        if self.parameters.mechanism is SentenceMechanism.PROJECTED_MEAN:
+            return [noise.of_projected_mean(self.spec.epsilon, self.parameters.directions)]
         if self.parameters.mechanism is not SentenceMechanism.DEEP_CANDIDATE:
             return ()
         # Of the sentences, a candidate's depth counts those on one side of it, half at most.
