@@ -7,12 +7,14 @@ and is tested on others, both as released. Candidates come from other reviews, w
     quietcorpus index build VECTORS --output WORDS --provenance public
 
     python benchmarks/utility_sentences.py --reviews REVIEWS.parquet --candidates CANDIDATES \\
-        --words WORDS --output DIR
+        --words WORDS --more MORE.parquet --output DIR
 
 Embeddings and results are kept, so that a stopped run can go on. Madlib's epsilon is of a word and
 a unit of distance: its guarantee is a different one, and its curve is drawn with the others as in
 the paper. `madlib shared` is Madlib where the epsilon covers a whole sentence of WORDS_A_SENTENCE
-words, each replaced at the mean distance.
+words, each replaced at the mean distance. The number of directions of projected-mean is what
+`calibrate sentence-embeddings` finds best on MORE, public documents that are neither candidates nor
+reviews.
 """
 
 from __future__ import annotations
@@ -32,17 +34,19 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from threadpoolctl import threadpool_limits
 
+import quietcorpus as qc
 from quietcorpus.indexes.candidates import Candidates
 from quietcorpus.indexes.recoder import means
 from quietcorpus.indexes.sentences import split
 from quietcorpus.mechanisms.deep_candidate import DeepCandidate, Utility
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.projected_mean import NoisyProjections, ProjectedMean
 from quietcorpus.mechanisms.truncation import Box, NoisyMeans, Truncation
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.privatizers.embedded_words import EmbeddedWordsParameters
-from quietcorpus.transforms.privatizers.sentences import utilities
+from quietcorpus.transforms.privatizers.sentences import ball, utilities
 from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters
 from quietcorpus.transforms.reading.documents import Documents
 
@@ -60,6 +64,7 @@ WAYS = {
     "depth": "DeepCandidate, depth",
     "mean-depth": "DeepCandidate, mean depth",
     "optimistic-depth": "DeepCandidate, optimistic depth",
+    "projected-mean": "projected mean",
     "truncation": "truncation",
     "madlib": "Madlib, epsilon a word",
     "random": "random guesser",
@@ -73,7 +78,7 @@ class Experiment:
         self,
         reviews: str,
         source: CandidatesSource,
-        words: IndexSource,
+        words: IndexSource | None,
         documents: int,
         store: Path,
     ) -> None:
@@ -98,6 +103,7 @@ class Experiment:
             np.save(kept, encoder.encode([one for some in sentences for one in some]))
         self.embeddings = np.load(kept, mmap_mode="r")
         assert len(self.embeddings) == self.offsets[-1]
+        self.directions: dict[int, int] = {}
         self._kept: tuple[tuple, np.ndarray] = ((), np.empty(0))
 
     def first(self, most: int) -> tuple[np.ndarray, np.ndarray]:
@@ -122,6 +128,12 @@ class Experiment:
         )
         count = len(self.labels)
         addresses = stream.addresses("reviews", range(count), (b"" for _ in range(count)))
+        if way == "projected-mean":
+            mean = ProjectedMean(Fraction(epsilon), self.directions[epsilon])
+            public = ball(self.candidates, mean.directions)
+            noisy = NoisyProjections(mean, public)
+            sums = public.sums(embeddings, offsets)
+            return noisy.release(sums, np.diff(offsets), stream, addresses)
         if way == "truncation":
             law = Truncation(Fraction(epsilon), embeddings.shape[1])
             box = Box(*self.candidates.box)
@@ -133,6 +145,7 @@ class Experiment:
 
     def _replaced(self, epsilon: Fraction, most: int, draw: int, *, shared: bool) -> np.ndarray:
         """Release documents by replacing words, and then encoding runs of them."""
+        assert self.words is not None
         encoder = EncoderSource.resolve("--encoder", PACKAGED)
         if shared:
             distance = self.words.open().manifest.distances["euclidean"]["mean"]
@@ -183,7 +196,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--reviews", required=True, help="Parquet: text, label")
     parser.add_argument("--candidates", required=True)
-    parser.add_argument("--words", required=True, help="a word index, for Madlib")
+    parser.add_argument("--words", help="a word index, for Madlib")
+    parser.add_argument("--more", help="Parquet: text; public, for projected-mean")
     parser.add_argument("--output", required=True)
     parser.add_argument("--documents", type=int, default=3_000)
     parser.add_argument("--draws", type=int, default=5)
@@ -193,8 +207,11 @@ def main() -> None:
     output = Path(given.output)
     output.mkdir(parents=True, exist_ok=True)
     source = CandidatesSource.resolve("--candidates", given.candidates)
-    words = IndexSource.resolve("--words", given.words)
+    words = IndexSource.resolve("--words", given.words) if given.words else None
     experiment = Experiment(given.reviews, source, words, given.documents, output)
+    if given.more:
+        experiment.directions = calibrated(given.candidates, given.more)
+        print("directions by epsilon:", experiment.directions, flush=True)
     store = output / "utility-sentences.json"
     results: dict[str, list[float]] = json.loads(store.read_text()) if store.exists() else {}
 
@@ -215,6 +232,18 @@ def main() -> None:
             ),
         )
     report(results, given.ways, output)
+
+
+def calibrated(candidates: str, more: str) -> dict[int, int]:
+    """Return the number of directions that comes closest on public documents, by epsilon."""
+    outcomes = qc.calibrate_sentences(candidates, more, epsilons=EPSILONS)
+    found = {}
+    for epsilon in EPSILONS:
+        own = [o for o in outcomes if o.epsilon == epsilon and o.directions is not None]
+        best = max(own, key=lambda outcome: outcome.closeness)
+        assert best.directions is not None
+        found[epsilon] = best.directions
+    return found
 
 
 def plan(ways: Iterable[str]) -> Iterable[tuple[str, str, int, int, int]]:

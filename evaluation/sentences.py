@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes.recoder import means
-
 
 def expected(
     utilities: npt.NDArray[np.int32], rate: float, values: npt.NDArray[np.floating]
@@ -24,19 +22,25 @@ def expected(
 
 
 def closeness(
-    sentences: npt.NDArray[np.float32],
-    offsets: npt.NDArray[np.int64],
-    candidates: npt.NDArray[np.float32],
+    documents: npt.NDArray[np.floating],
+    released: npt.NDArray[np.floating],
     centre: npt.NDArray[np.float64],
 ) -> npt.NDArray[np.float64]:
-    """Compute cosines of documents' mean embeddings with candidates, from the centre: (n, m).
+    """Compute cosines of documents' mean embeddings with released ones, from the centre.
 
-    They are float64.
+    Args:
+        documents: (n, d).
+        released: (m, d), to compare each document with all of them; or (n, 1, d), each with its
+            own.
+        centre: float64 (d,).
+
+    Returns:
+        float64 (n, m) or (n, 1).
     """
-    documents, others = means(sentences, offsets) - centre, candidates - centre
-    lengths = (np.linalg.norm(vectors, axis=1, keepdims=True) for vectors in (documents, others))
-    units = [
-        vectors / np.maximum(length, np.finfo(float).tiny)
-        for vectors, length in zip((documents, others), lengths, strict=True)
-    ]
-    return np.asarray(units[0] @ units[1].T)
+    one, other = (_units(vectors - centre) for vectors in (documents, released))
+    return np.asarray((one[:, None] @ np.swapaxes(other, -1, -2)).reshape(len(one), -1))
+
+
+def _units(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.asarray(vectors / np.maximum(lengths, np.finfo(float).tiny))

@@ -8,8 +8,13 @@ box.npy           float64 (2, d): the lower end and the width of the middle 75 %
 recoder.npz       the recoder's weights and biases, float32
 projections.npy   float64 (p, h), whole numbers: directions that every release shares
 recoded.npy       float64 (m, h), whole numbers: each candidate's mean recoded sentence
-documents.parquet in version 2 alone: `candidate`, int32, from 0 to m - 1, and what names the
-                  public document: its `id`, kept columns, and the `text` where it was kept
+directions.npy    from version 3 on: float64 (e, d), whole numbers: the candidates' principal
+                  directions, from the first
+radii.npy         from version 3 on: float64 (e,): how far most public sentences lie from the centre
+                  along the first 1, 2, ... e of them
+documents.parquet not in version 1, and always in version 2: `candidate`, int32, from 0 to m - 1,
+                  and what names the public document: its `id`, kept columns, and the `text` where
+                  it was kept
 """
 
 from __future__ import annotations
@@ -28,12 +33,17 @@ from quietcorpus.indexes import folder
 from quietcorpus.indexes.folder import MANIFEST, ArtefactError
 from quietcorpus.indexes.recoder import LARGEST, WIDTHS, Recoder
 from quietcorpus.indexes.sentences import NAME
+from quietcorpus.mechanisms.euclidean_noise import LARGEST_DIMENSIONS
+from quietcorpus.mechanisms.projected_mean import DIRECTION_UNIT
 
-VERSION, NAMED = 1, 2
-"""The versions of the format: without names of the documents, and with them."""
+PLAIN, NAMED, VERSION = 1, 2, 3
+"""The versions of the format: before directions, without names of the documents or with them; and
+with directions."""
 FORMAT = "quietcorpus-candidates"
 _ARRAYS = "embeddings", "centre", "box", "projections", "recoded"
+_DIRECTED = "directions", "radii"
 _RECODER = "recoder.npz"
+DIRECTED = tuple(f"{name}.npy" for name in _DIRECTED)
 FILES = (*(f"{name}.npy" for name in _ARRAYS), _RECODER)
 DOCUMENTS = "documents.parquet"
 TEXT = "text"
@@ -87,6 +97,16 @@ class CandidatesManifest:
     version: int = VERSION
 
     @property
+    def has_names(self) -> bool:
+        """Return whether the candidates are named."""
+        return any(file["path"] == DOCUMENTS for file in self.files)
+
+    @property
+    def has_directions(self) -> bool:
+        """Return whether the candidates' principal directions are there."""
+        return any(file["path"] == DIRECTED[0] for file in self.files)
+
+    @property
     def has_text(self) -> bool:
         """Return whether the candidates' texts are kept."""
         return bool(self.source.get(TEXT))
@@ -119,7 +139,7 @@ class CandidatesManifest:
                 for name, found in depth.items()
             ),
             f"similarity    cosines from {self.cosines[0]:.3f} to {self.cosines[1]:.3f} count",
-            *([f"names         in {DOCUMENTS}"] if self.version == NAMED else []),
+            *([f"names         in {DOCUMENTS}"] if self.has_names else []),
         ]
 
     @classmethod
@@ -132,18 +152,36 @@ class CandidatesManifest:
         """Parse a manifest; raise ArtefactError if it is damaged, newer, or without provenance."""
         keys = {field.name for field in fields(cls)}
         content = folder.parse(
-            text, FORMAT, (VERSION, NAMED), keys, noun="a set of candidates", source="documents"
+            text,
+            FORMAT,
+            (PLAIN, NAMED, VERSION),
+            keys,
+            noun="a set of candidates",
+            source="documents",
         )
         if content["splitter"] != NAME:
             raise ArtefactError(
                 f"was made by the splitter {content['splitter']!r}, and this is {NAME}: build it "
                 "again"
             )
-        folder.check_listed(content["files"], (*FILES, DOCUMENTS), optional=(DOCUMENTS,))
+        optional = (*DIRECTED, DOCUMENTS)
+        folder.check_listed(content["files"], (*FILES, *optional), optional=optional)
         folder.check_possible(content, "candidates have", _is_possible)
         return cls(
             **content | {"files": tuple(content["files"]), "cosines": tuple(content["cosines"])}
         )
+
+
+_FURTHER = {
+    PLAIN: [set[str]()],
+    NAMED: [{DOCUMENTS}],
+    VERSION: [set(DIRECTED), {*DIRECTED, DOCUMENTS}],
+}
+"""The files that a version may have besides `FILES`."""
+
+
+def _further(content: Mapping[str, Any]) -> set[str]:
+    return {file["path"] for file in content["files"]} - set(FILES)
 
 
 def _is_possible(content: Mapping[str, Any]) -> bool:
@@ -151,7 +189,7 @@ def _is_possible(content: Mapping[str, Any]) -> bool:
     return (
         folder.is_encoded(content, "candidates", "projections", "most_sentences")
         and content["projections"] <= LARGEST_NUMBER
-        and (len(content["files"]) > len(FILES)) == (content["version"] == NAMED)
+        and _further(content) in _FURTHER[content["version"]]
         and isinstance(content["language"], str)
         and isinstance(content["source"], dict)
         and -1 <= low < high <= 1
@@ -162,8 +200,9 @@ def _is_possible(content: Mapping[str, Any]) -> bool:
 class Candidates:
     """Candidates in memory; the arrays are as in the folder.
 
-    `documents` is what names them, to be saved; opened candidates have it if it holds texts, since
-    no release needs anything else of it.
+    `directions` and `radii` are None in candidates of earlier versions. `documents` is what names
+    them, to be saved; opened candidates have it if it holds texts, since no release needs anything
+    else of it.
     """
 
     manifest: CandidatesManifest
@@ -174,23 +213,26 @@ class Candidates:
     recoded: npt.NDArray[np.float64]
     recoder: Recoder
     documents: pa.Table | None = None
+    directions: npt.NDArray[np.float64] | None = None
+    radii: npt.NDArray[np.float64] | None = None
 
 
 def save(path: str, candidates: Candidates) -> CandidatesManifest:
-    """Write candidates into an empty folder; return the manifest with its files."""
-    for name in _ARRAYS:
+    """Write candidates with directions into an empty folder; return the manifest with its files."""
+    assert candidates.directions is not None
+    assert candidates.radii is not None
+    for name in (*_ARRAYS, *_DIRECTED):
         np.save(f"{path}/{name}.npy", getattr(candidates, name))
     recoder = candidates.recoder
     layers = range(len(WIDTHS))
     stored: dict[str, Any] = {f"weights{i}": recoder.weights[i] for i in layers}
     stored |= {f"biases{i}": recoder.biases[i] for i in layers}
     np.savez(f"{path}/{_RECODER}", **stored)
-    files, version = FILES, VERSION
+    files = *FILES, *DIRECTED
     if candidates.documents is not None:
         pq.write_table(candidates.documents, f"{path}/{DOCUMENTS}")
-        files, version = (*FILES, DOCUMENTS), NAMED
-    described = folder.described(path, files)
-    complete = replace(candidates.manifest, files=described, version=version)
+        files = *files, DOCUMENTS
+    complete = replace(candidates.manifest, files=folder.described(path, files), version=VERSION)
     with open(f"{path}/{MANIFEST}", "w", encoding="utf-8") as stream:
         stream.write(complete.to_json())
     return complete
@@ -201,7 +243,8 @@ def open_candidates(path: str, digest: str | None = None) -> Candidates:
     manifest = CandidatesManifest.read(path, digest)
     folder.verify(path, manifest.files)
     try:
-        arrays = {name: _array(f"{path}/{name}.npy") for name in _ARRAYS}
+        names = (*_ARRAYS, *_DIRECTED) if manifest.has_directions else _ARRAYS
+        arrays = {name: _array(f"{path}/{name}.npy") for name in names}
         with (
             open(f"{path}/{_RECODER}", "rb") as stream,
             np.load(stream, allow_pickle=False) as stored,
@@ -212,8 +255,8 @@ def open_candidates(path: str, digest: str | None = None) -> Candidates:
             )
     except Exception:  # NumPy and zipfile raise many kinds of errors for a damaged file
         raise ArtefactError("holds files that cannot be read; build it again") from None
-    names = read_names(path, manifest) if manifest.has_text else None
-    found = Candidates(manifest, **arrays, recoder=recoder, documents=names)
+    documents = read_names(path, manifest) if manifest.has_text else None
+    found = Candidates(manifest, **arrays, recoder=recoder, documents=documents)
     if not _fits(found):
         raise ArtefactError(
             f"holds files of other sizes or values than its {MANIFEST} says; build it again"
@@ -226,7 +269,7 @@ def read_names(path: str, manifest: CandidatesManifest) -> pa.Table | None:
 
     Raises ArtefactError for a file that is damaged, or does not name each candidate once.
     """
-    if manifest.version != NAMED:
+    if not manifest.has_names:
         return None
     folder.verify(path, [file for file in manifest.files if file["path"] == DOCUMENTS])
     try:
@@ -268,9 +311,13 @@ def _fits(found: Candidates) -> bool:
         (found.projections, "<f8", (manifest.projections, WIDTHS[-1])),
         (found.recoded, "<f8", (size, WIDTHS[-1])),
     ]
+    whole = [(found.projections, LARGEST_PROJECTION), (found.recoded, LARGEST)]
+    number = 1 if found.radii is None else np.size(found.radii)
+    if found.directions is not None and found.radii is not None:
+        kinds += [(found.directions, "<f8", (number, sentence)), (found.radii, "<f8", (number,))]
+        whole.append((found.directions, DIRECTION_UNIT))
     for before, after, weights, bias in pairs:
         kinds += [(weights, "<f4", (before, after)), (bias, "<f4", (after,))]
-    whole = [(found.projections, LARGEST_PROJECTION), (found.recoded, LARGEST)]
     return (
         all(
             isinstance(array, np.ndarray)
@@ -279,8 +326,10 @@ def _fits(found: Candidates) -> bool:
             for array, kind, shape in kinds
         )
         and all(
-            np.array_equal(array, np.rint(array)) and np.abs(array).max() <= most
+            np.array_equal(array, np.rint(array)) and np.abs(array).max(initial=0) <= most
             for array, most in whole
         )
         and bool((found.box[1] > 0).all())
+        and 1 <= number <= LARGEST_DIMENSIONS
+        and (found.radii is None or bool((found.radii > 0).all()))
     )

@@ -20,7 +20,7 @@ from quietcorpus.places import Place, absolute, process_restored
 
 if TYPE_CHECKING:
     from quietcorpus.pipelines.calibrate.bags import Calibrated
-    from quietcorpus.pipelines.calibrate.sentences import CalibratedUtility
+    from quietcorpus.pipelines.calibrate.sentences import CalibratedEmbedding
 
 TriedMap: TypeAlias = Literal["frequency", "random", "none"]
 """A compression map that `calibrate_bags` can try."""
@@ -200,8 +200,8 @@ def calibrate_sentences(
     documents: int = 200,
     seed: int = 1,
     progress: bool = False,
-) -> list[CalibratedUtility]:
-    """Measure how well candidates represent public documents that they were not made of.
+) -> list[CalibratedEmbedding]:
+    """Measure how close releases come to public documents that no candidates were made of.
 
     Args:
         candidates: the candidates' place.
@@ -210,11 +210,12 @@ def calibrate_sentences(
         text: the column of the text.
         encoder: the candidates' own: a folder, or the name, of a sentence-transformers model.
         documents: the number of documents to use.
-        seed: the seed of the choice of documents.
+        seed: the seed of the choice of documents, and of the noise of projected-mean.
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
 
     Returns:
-        An exact expectation for every epsilon, utility and number of projections.
+        For every epsilon, an exact expectation for every utility and number of projections, and an
+        average over draws for projected-mean with every number of directions.
 
     Raises:
         InputError: anything that a person can mend.

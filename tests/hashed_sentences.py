@@ -23,6 +23,7 @@ from quietcorpus.indexes.recoder import WIDTHS, Recoder
 from quietcorpus.indexes.sentences import NAME
 from quietcorpus.mechanisms.deep_candidate import Utility
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.projected_mean import DIRECTION_UNIT
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.privatizers.rows import Released
@@ -35,11 +36,13 @@ from quietcorpus.transforms.reading.documents import Documents
 
 ALPHA = 1e-6
 SIZE, DIMENSIONS, PROJECTIONS, USED = 8, 12, 25, 20
+DIRECTIONS, AXES = 5, 3
 SHARP = Fraction(10**6)
 DRAWS = 4096
 
 DRAWN = [utility.value for utility in Utility]
-EVERY = [*DRAWN, "truncation"]
+NOISY = ["projected-mean", "truncation"]
+EVERY = [*DRAWN, *NOISY]
 EACH = pytest.mark.parametrize("what", EVERY)
 
 
@@ -96,6 +99,8 @@ def some_candidates(dimensions: int = DIMENSIONS) -> Candidates:
         recoder.recode(embeddings),
         recoder,
         pa.table({TEXT: pa.array([f"text {number}" for number in range(SIZE)], pa.large_string())}),
+        np.rint(generator.uniform(-1, 1, size=(DIRECTIONS, dimensions)) * DIRECTION_UNIT),
+        generator.uniform(0.5, 1.5, size=DIRECTIONS),
     )
 
 
@@ -103,18 +108,19 @@ CANDIDATES = some_candidates()
 
 
 def parameters(what: str, epsilon: Fraction = Fraction(5), **changes: Any) -> SentencesParameters:
-    truncated = what == "truncation"
-    mechanism = SentenceMechanism("truncation" if truncated else "deep-candidate")
+    noisy = what in NOISY
+    mechanism = SentenceMechanism(what if noisy else "deep-candidate")
     return replace(
         SentencesParameters(
             mechanism,
             epsilon,
-            Utility.DEPTH if truncated else Utility(what),
+            Utility.DEPTH if noisy else Utility(what),
             USED,
             64,
             CandidatesSource("mechanism.candidates", "memory", "digest"),
             EncoderSource("mechanism.encoder", "hashed", "digest", "torch", "float32", "none"),
             DIMENSIONS,
+            directions=AXES if what == "projected-mean" else 0,
         ),
         **changes,
     )
@@ -137,8 +143,8 @@ def embeddings_of(rows: pa.Table) -> npt.NDArray[np.float32]:
 
 
 def tiny(what: str) -> Fraction:
-    """An epsilon at which candidates are alike; truncation's table of noise has to be made."""
-    return Fraction(4) if what == "truncation" else Fraction(1, 10**4)
+    """An epsilon at which candidates are alike; tables of noise have to be made."""
+    return Fraction(4) if what in NOISY else Fraction(1, 10**4)
 
 
 def text_of(*sentences: int) -> str:

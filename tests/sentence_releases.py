@@ -22,7 +22,9 @@ LAWS: dict[str, dict[str, Any]] = {
     "mean-depth": {"utility": "mean-depth"},
     "similarity": {},
     "truncation": {"mechanism": "truncation", "utility": ...},
+    "projected-mean": {"mechanism": "projected-mean", "utility": ..., "directions": 5},
 }
+NOISY = "truncation", "projected-mean"
 
 
 def corpus(workspace: Workspace, texts: list[str]) -> None:

@@ -11,6 +11,8 @@ import numpy.typing as npt
 import pytest
 
 from quietcorpus.indexes.candidates import (
+    DIRECTED,
+    FILES,
     LARGEST_PROJECTION,
     Candidates,
     CandidatesManifest,
@@ -19,9 +21,11 @@ from quietcorpus.indexes.candidates import (
 from quietcorpus.indexes.folder import ArtefactError
 from quietcorpus.indexes.recoder import LARGEST, WIDTHS, Recoder
 from quietcorpus.indexes.sentences import NAME
+from quietcorpus.mechanisms.projected_mean import DIRECTION_UNIT
 
-SIZE, DIMENSIONS, PROJECTIONS = 5, 6, 3
-ARRAYS = ["embeddings", "centre", "box", "projections", "recoded"]
+SIZE, DIMENSIONS, PROJECTIONS, AXES = 5, 6, 3, 4
+ARRAYS = ["embeddings", "centre", "box", "projections", "recoded", "directions", "radii"]
+SAVED = [*FILES, *DIRECTED]
 IMPOSSIBLE = "has a manifest.json with values that no candidates have; build it again"
 
 
@@ -75,6 +79,9 @@ def some_candidates(**changes: Any) -> Candidates:
         whole(LARGEST_PROJECTION, PROJECTIONS, WIDTHS[-1]),
         whole(LARGEST, SIZE, WIDTHS[-1]),
         some_recoder(),
+        None,
+        whole(DIRECTION_UNIT, AXES, DIMENSIONS),
+        generator.random(AXES) + 0.5,
     )
     return replace(made, **changes)
 

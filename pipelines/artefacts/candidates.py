@@ -29,7 +29,9 @@ from quietcorpus.indexes.recoder import WIDTHS, means
 from quietcorpus.indexes.recoder_training import train
 from quietcorpus.indexes.sentences import LANGUAGES, NAME
 from quietcorpus.mechanisms.deep_candidate import on_grid
+from quietcorpus.mechanisms.euclidean_noise import LARGEST_DIMENSIONS
 from quietcorpus.mechanisms.exponential import LARGEST_SET
+from quietcorpus.mechanisms.projected_mean import DIRECTION_UNIT
 from quietcorpus.pipelines.artefacts.public_documents import chosen
 from quietcorpus.pipelines.engine.parallel import processors, ray_session
 from quietcorpus.pipelines.environment.version import quietcorpus_version
@@ -49,6 +51,8 @@ _CHUNK = 512  # sentences that a worker gets at a time
 _CHUNK_HERE = 128  # sentences that this process encodes at a time
 _BOX = 0.125, 0.875
 _COSINES = 0.5, 0.99
+_RADIUS = 0.5  # the share of public sentences that lie in the ball
+_LEAST_RADIUS = 1e-6  # where public sentences do not differ
 _PAIRS = 2_000  # public sentences whose cosines with all candidates are measured
 _STARTS = 4  # of k-means
 _PROJECTION_SPREAD = 1 << 10
@@ -170,6 +174,7 @@ def build(
         recoded[own],
         recoder,
         names,
+        *_ball(embeddings, centre, whole[own]),
     )
     with steps.step("writing"), Output(output).folder(last=MANIFEST) as folder:
         return save(folder, made)
@@ -320,6 +325,23 @@ def _directions(
     """Draw directions in whole numbers: uniform on the sphere, up to rounding and length."""
     drawn = np.rint(generator.standard_normal((number, dimensions)) * _PROJECTION_SPREAD)
     return np.clip(drawn, -LARGEST_PROJECTION, LARGEST_PROJECTION)
+
+
+def _ball(
+    embeddings: npt.NDArray[np.float32],
+    centre: npt.NDArray[np.float64],
+    documents: npt.NDArray[np.float64],
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Find the documents' principal directions, and radii that hold most public sentences.
+
+    Returns directions in whole numbers, float64 (e, d), and a radius for every number of them.
+    """
+    own = documents - documents.mean(axis=0)
+    number = min(LARGEST_DIMENSIONS, *own.shape)
+    axes = np.linalg.svd(own, full_matrices=False)[2][:number]
+    directions = np.rint(axes * DIRECTION_UNIT)
+    squares = np.cumsum((((embeddings - centre) @ directions.T) / DIRECTION_UNIT) ** 2, axis=1)
+    return directions, np.maximum(_LEAST_RADIUS, np.sqrt(np.quantile(squares, _RADIUS, axis=0)))
 
 
 def _raw_quality(

@@ -22,9 +22,10 @@ from quietcorpus.mechanisms.deep_candidate import DeepCandidate
 from quietcorpus.mechanisms.exact import Bounds
 from quietcorpus.mechanisms.exponential import ExponentialMechanism
 from quietcorpus.mechanisms.guarantees import round_up
+from quietcorpus.mechanisms.projected_mean import ProjectedMean
 from quietcorpus.mechanisms.truncation import STEPS, Box, NoisyMeans, Truncation
-from quietcorpus.pipelines.audit import words
-from quietcorpus.pipelines.audit.inputs import LOSS, fresh_stream, telling
+from quietcorpus.pipelines.audit import projected_mean, words
+from quietcorpus.pipelines.audit.inputs import LOSS, fresh_stream, means_released, telling
 from quietcorpus.pipelines.kinds.kind import Kind
 from quietcorpus.pipelines.kinds.sentences import SentencesKind
 from quietcorpus.pipelines.kinds.sentences_by_words import EmbeddedWordsKind
@@ -49,6 +50,8 @@ def audits(kind: Kind) -> list[Exact | Sampled]:
     law, candidates = kind.parameters.law, kind.parameters.candidates.open()
     if isinstance(law, Truncation):
         return of_truncation(law, Box(*candidates.box))
+    if isinstance(law, ProjectedMean):
+        return projected_mean.audits(law, candidates)
     sentences = min(_SENTENCES, kind.parameters.most_sentences)
     return of_draws(law, Neighbours.of_public(law, candidates, sentences), sentences)
 
@@ -157,7 +160,10 @@ def of_truncation(law: Truncation, box: Box) -> list[Exact | Sampled]:
                 "Means were released of a sentence at the box's lower end, and of one moved up "
                 "from there.",
                 partial(
-                    epsilon_at_least, partial(means_released, narrow), np.zeros_like(moved), moved
+                    epsilon_at_least,
+                    partial(means_released, narrow, np.zeros_like(moved)),
+                    np.zeros_like(moved),
+                    moved,
                 ),
             )
         )
@@ -208,16 +214,6 @@ def candidates_drawn(
         parts.append(sampler.draw(np.tile(np.stack(rows), (len(some) // 2, 1)), stream, some))
     drawn = np.concatenate(parts)
     return np.column_stack([drawn, gains[drawn]]).reshape(count, 4)
-
-
-def means_released(
-    means: NoisyMeans, sums: npt.NDArray[np.int64], count: int
-) -> npt.NDArray[np.float32]:
-    """Release means of two documents, with a sentence at 0 and at these sums: (count, 2 d)."""
-    both = np.stack([np.zeros_like(sums), sums])
-    stream, addresses = fresh_stream([row.tobytes() for row in both] * count)
-    lengths = np.ones(2 * count, dtype=np.int64)
-    return means.release(np.tile(both, (count, 1)), lengths, stream, addresses).reshape(count, -1)
 
 
 def _weights(sampler: ExponentialMechanism, gaps: set[int]) -> list[Bounds]:

@@ -1,4 +1,4 @@
-"""The choice of the utility, and of the number of projections, on public documents."""
+"""The choice of the mechanism, its utility and its number of directions, on public documents."""
 
 from __future__ import annotations
 
@@ -6,42 +6,53 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.evaluation.sentences import closeness, expected
 from quietcorpus.indexes.candidates import Candidates
+from quietcorpus.indexes.recoder import means
 from quietcorpus.mechanisms.deep_candidate import DeepCandidate, Utility
+from quietcorpus.mechanisms.keystream import KEY_BYTES, ReleaseKey
+from quietcorpus.mechanisms.projected_mean import NoisyProjections, ProjectedMean
 from quietcorpus.pipelines.artefacts.public_documents import chosen
 from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import Encoder, EncoderSource
-from quietcorpus.transforms.privatizers.sentences import utilities
+from quietcorpus.transforms.privatizers.sentences import SentenceMechanism, ball, utilities
 from quietcorpus.transforms.reading.documents import Corpus
 
 _PROJECTIONS = 10, 25, 50, 75, 100
+_DIRECTIONS = 3, 4, 6, 9, 12, 16, 24
+_DRAWS = 8  # of a noisy mean, for each document
 _AT_ONCE = 64  # documents whose utilities are held
 _ENCODED_AT_ONCE = 128  # sentences
 _TIMED_DOCUMENTS = 4
 
 
 @dataclass(frozen=True)
-class CalibratedUtility:
-    """The average result of one mechanism on public documents.
+class CalibratedEmbedding:
+    """The average result of one mechanism on public documents; `spec` keys where they have values.
 
     Attributes:
-        utility, projections, epsilon: the mechanism; `projections` is None for similarity.
+        mechanism, epsilon: the mechanism.
+        utility, projections: of `deep-candidate`; `projections` is None for similarity.
+        directions: of `projected-mean`.
         closeness: the cosine between the released embedding and the document's own mean, both
             taken from the centre of public sentences.
-        depth: the utility of the released candidate as a share of the number of sentences.
+        depth: of `deep-candidate`, the utility of the released candidate as a share of the number
+            of sentences.
     """
 
-    utility: Utility
-    projections: int | None
+    mechanism: SentenceMechanism
     epsilon: Fraction
     closeness: float
-    depth: float
+    utility: Utility | None = None
+    projections: int | None = None
+    directions: int | None = None
+    depth: float | None = None
 
 
 def calibrate(
@@ -53,12 +64,14 @@ def calibrate(
     documents: int,
     seed: int,
     progress: bool = False,
-) -> list[CalibratedUtility]:
-    """Measure every utility and number of projections at every epsilon, in expectation.
+) -> list[CalibratedEmbedding]:
+    """Measure every utility and number of directions at every epsilon.
+
+    Utilities are measured in expectation, and noisy means by draws whose key is the seed.
 
     Raises InputError for an encoder that is not the candidates', and for too few documents.
     """
-    steps = Steps(4, bar=progress)
+    steps = Steps(5, bar=progress)
     with steps.step("reading candidates and documents"):
         opened = candidates.open()
         manifest = opened.manifest
@@ -73,8 +86,8 @@ def calibrate(
         )
         model = encoder.open()
     offsets, sentences = public.offsets, public.sentences
-    ways = list(_ways(manifest.projections))
     with steps.step("timing a few documents"):
+        ways = list(_drawn(manifest.projections))
         seconds = _timed(opened, model, ways, sentences, offsets, len(epsilons))
     steps.expect(seconds, "a few documents")
     parts = []
@@ -83,26 +96,77 @@ def calibrate(
             parts.append(model.encode(sentences[start : start + _ENCODED_AT_ONCE]))
             display.advance(len(parts[-1]))
     embeddings = np.concatenate(parts)
-    lengths = np.diff(offsets)
-    cosines = closeness(embeddings, offsets, opened.embeddings, opened.centre)
+    drawn, noisy = list(_drawn(manifest.projections)), list(_noisy(opened))
+    encoded = _Public(opened, embeddings, offsets, seed)
     found = []
-    for utility, projections in steps.each(ways, len(ways), "comparing utilities", "utilities"):
-        scored = utilities(utility, projections or 1, opened)
+    for utility, projections in steps.each(drawn, len(drawn), "comparing utilities", "utilities"):
+        found += encoded.drawn(utility, projections, epsilons)
+    for directions in steps.each(noisy, len(noisy), "comparing noisy means", "numbers"):
+        found += [encoded.noisy(directions, epsilon) for epsilon in epsilons]
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Public:
+    """Encoded public documents, and the candidates that stand for them."""
+
+    candidates: Candidates
+    embeddings: npt.NDArray[np.float32]
+    offsets: npt.NDArray[np.int64]
+    seed: int
+
+    @cached_property
+    def cosines(self) -> npt.NDArray[np.float64]:
+        """Return the closeness of every candidate to every document."""
+        own, centre = self.candidates.embeddings, self.candidates.centre
+        return closeness(means(self.embeddings, self.offsets), own, centre)
+
+    def drawn(
+        self, utility: Utility, projections: int | None, epsilons: Sequence[Fraction]
+    ) -> list[CalibratedEmbedding]:
+        """Measure deep-candidate, in expectation."""
+        lengths = np.diff(self.offsets)
+        scored = utilities(utility, projections or 1, self.candidates)
         laws = [DeepCandidate(epsilon, utility, projections or 1) for epsilon in epsilons]
         totals = np.zeros((len(laws), 2))
-        for start in range(0, documents, _AT_ONCE):
+        for start in range(0, len(lengths), _AT_ONCE):
             some = slice(start, start + _AT_ONCE)
-            ends = offsets[start : start + _AT_ONCE + 1]
-            values = scored(embeddings[ends[0] : ends[-1]], ends - ends[0])
+            ends = self.offsets[start : start + _AT_ONCE + 1]
+            values = scored(self.embeddings[ends[0] : ends[-1]], ends - ends[0])
             for law, total in zip(laws, totals, strict=True):
                 rate = float(law.sampler.rate)
                 depths = values / (law.units * lengths[some, None])
-                total += [expected(values, rate, v).sum() for v in (cosines[some], depths)]
-        found += [
-            CalibratedUtility(utility, projections, epsilon, *(total / documents))
-            for epsilon, total in zip(epsilons, totals, strict=True)
+                total += [expected(values, rate, v).sum() for v in (self.cosines[some], depths)]
+        return [
+            CalibratedEmbedding(
+                SentenceMechanism.DEEP_CANDIDATE,
+                epsilon,
+                close,
+                utility=utility,
+                projections=projections,
+                depth=depth,
+            )
+            for epsilon, (close, depth) in zip(epsilons, totals / len(lengths), strict=True)
         ]
-    return found
+
+    def noisy(self, directions: int, epsilon: Fraction) -> CalibratedEmbedding:
+        """Measure projected-mean, by draws."""
+        found = ball(self.candidates, directions)
+        lengths = np.tile(np.diff(self.offsets), _DRAWS)
+        sums = np.tile(found.sums(self.embeddings, self.offsets), (_DRAWS, 1))
+        key = ReleaseKey(self.seed.to_bytes(KEY_BYTES, "big"))
+        law = ProjectedMean(epsilon, directions)
+        stream = key.stage("calibrate", 1, **law.stage_parameters)
+        addresses = stream.addresses("public", range(len(lengths)), [b""] * len(lengths))
+        released = NoisyProjections(law, found).release(sums, lengths, stream, addresses)
+        own = np.tile(means(self.embeddings, self.offsets), (_DRAWS, 1))
+        cosines = closeness(own, released[:, None], self.candidates.centre)
+        return CalibratedEmbedding(
+            SentenceMechanism.PROJECTED_MEAN,
+            epsilon,
+            float(cosines.mean()),
+            directions=directions,
+        )
 
 
 def _timed(
@@ -130,27 +194,38 @@ def _timed(
     ) * (len(offsets) - 1)
 
 
-def _ways(most: int) -> Iterator[tuple[Utility, int | None]]:
+def _drawn(most: int) -> Iterator[tuple[Utility, int | None]]:
     yield Utility.SIMILARITY, None
     for utility in (Utility.DEPTH, Utility.MEAN_DEPTH, Utility.OPTIMISTIC_DEPTH):
         for projections in sorted({min(some, most) for some in _PROJECTIONS}):
             yield utility, projections
 
 
-def lines(outcomes: Sequence[CalibratedUtility]) -> Iterator[str]:
-    """Yield, for each epsilon, every utility's best number of projections, the best of all marked.
+def _noisy(candidates: Candidates) -> list[int]:
+    """Return the numbers of directions; none for candidates that an earlier version built."""
+    most = 0 if candidates.radii is None else len(candidates.radii)
+    return sorted({min(some, most) for some in _DIRECTIONS} - {0})
+
+
+def lines(outcomes: Sequence[CalibratedEmbedding]) -> Iterator[str]:
+    """Yield, for each epsilon, every mechanism's best number of directions, the best of all marked.
 
     The lines are for a terminal.
     """
-    yield f"{'epsilon':>8}  {'utility':<17} {'projections':>11} {'closeness':>10} {'depth / k':>10}"
+    yield (
+        f"{'epsilon':>8}  {'mechanism':<14} {'utility':<16} {'projections':>11} {'directions':>10} "
+        f"{'closeness':>9} {'depth / k':>9}"
+    )
     for epsilon in sorted({outcome.epsilon for outcome in outcomes}):
         here = [outcome for outcome in outcomes if outcome.epsilon == epsilon]
         best = max(here, key=lambda outcome: outcome.closeness)
-        for utility in Utility:
-            own = [outcome for outcome in here if outcome.utility is utility]
+        for way in dict.fromkeys((outcome.mechanism, outcome.utility) for outcome in here):
+            own = [outcome for outcome in here if (outcome.mechanism, outcome.utility) == way]
             top = max(own, key=lambda outcome: outcome.closeness)
+            depth = "-" if top.depth is None else f"{top.depth:.3f}"
             mark = "  best" if top is best else ""
             yield (
-                f"{float(epsilon):>8g}  {utility.value:<17} {top.projections or '-':>11} "
-                f"{top.closeness:>10.3f} {top.depth:>10.3f}{mark}"
+                f"{float(epsilon):>8g}  {top.mechanism.value:<14} "
+                f"{top.utility.value if top.utility else '-':<16} {top.projections or '-':>11} "
+                f"{top.directions or '-':>10} {top.closeness:>9.3f} {depth:>9}{mark}"
             )

@@ -17,6 +17,7 @@ _ROW = "`embedding`, and, where that is a public candidate's, its number `candid
 _TEXT = ", and its `text`: a public document's, not the document's own"
 _PROMISES = {
     "deep-candidate": Promise(SentenceParameters),
+    "projected-mean": Promise(SentenceParameters),
     "truncation": Promise(SentenceParameters),
     "madlib": Promise(MetricParameters, Madlib.metric),
 }
@@ -47,6 +48,7 @@ class SentencesMechanism(Mechanism):
     encoder_software: str
     candidates_number: int | None = None
     projections: int | None = None
+    directions: int | None = None
     search: SearchUsed | None = None
 
     @property

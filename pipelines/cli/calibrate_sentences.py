@@ -12,7 +12,7 @@ from quietcorpus.pipelines.cli.command import command
 from quietcorpus.pipelines.cli.options import Numbers, quiet_option, seed_option, text_option
 
 
-@command("sentence-embeddings", short_help="Find the best utility, on public text.")
+@command("sentence-embeddings", short_help="Find the best mechanism, on public text.")
 @click.argument("candidates")
 @click.argument("source")
 @click.option(
@@ -32,16 +32,17 @@ from quietcorpus.pipelines.cli.options import Numbers, quiet_option, seed_option
     type=click.IntRange(1),
     help="The number of documents to use.",
 )
-@seed_option("the choice of documents")
+@seed_option("the choice of documents and of projected-mean's noise")
 @quiet_option
 def calibrate_sentences(candidates: str, source: str, **given: Any) -> Iterator[str]:
-    """Compare the utilities of CANDIDATES on the public documents at SOURCE.
+    """Compare mechanisms, with CANDIDATES, on the public documents at SOURCE.
 
-    CANDIDATES must have been made from other documents. For every epsilon and utility, the table
-    gives the best number of projections, the closeness of the released embedding to the document's
-    own (the cosine of their deviations from the centre of public sentences), and the depth of the
-    drawn candidate (its utility divided by the number of sentences). All are exact expectations
-    over the mechanism's draws.
+    CANDIDATES must have been made from other documents. For every epsilon, mechanism and utility,
+    the table gives the best number of projections or directions, the closeness of the released
+    embedding to the document's own (the cosine of their deviations from the centre of public
+    sentences), and the depth of the drawn candidate (its utility divided by the number of
+    sentences). They are exact expectations over the draws of deep-candidate, and averages over
+    draws of projected-mean.
     """
     from quietcorpus.pipelines.calibrate.sentences import lines
 

@@ -17,6 +17,7 @@ from quietcorpus.pipelines.card.model import Meaning, Typical
 if TYPE_CHECKING:  # its module needs the extra `embeddings`
     from quietcorpus.mechanisms.votes import Votes
 
+_SENTENCES = 10  # of a document, where its size is not known before the run
 _MANY = 1_000  # words of a vocabulary whose size is not known before the run
 
 
@@ -107,6 +108,18 @@ def of_candidates(epsilon: Fraction, candidates: int, most_of_one: Fraction) -> 
     return (
         f"a document needs {max(needed, 1):,} {_plural('sentence', max(needed, 1))} or more before "
         f"one of {candidates:,} candidates can be likelier than all others together"
+    )
+
+
+def of_projected_mean(epsilon: Fraction, directions: int) -> str:
+    """Say how far the mean of a typical document is off, beside how far sentences lie apart.
+
+    The noise on the sum is of length directions / rate on average, in steps of radius / STEPS.
+    """
+    off = 2 * directions / (float(epsilon) * _SENTENCES)
+    return (
+        f"the mean of a document of {_SENTENCES} sentences is off by about {_number(off)} times "
+        "the distance from the centre within which half of public sentences lie"
     )
 
 

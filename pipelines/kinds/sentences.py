@@ -21,6 +21,7 @@ from quietcorpus.pipelines.kinds.kind import Account, Kind
 from quietcorpus.pipelines.kinds.sentence_artefacts import on_the_card, public_artefacts
 from quietcorpus.pipelines.kinds.sentences_by_words import EmbeddedWordsKind
 from quietcorpus.pipelines.spec.sentences import SentencesSpec
+from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.sentences import (
     SENTENCES_ROW_GROUP_ROWS,
@@ -30,6 +31,7 @@ from quietcorpus.transforms.privatizers.sentences import (
 from quietcorpus.transforms.shards import Tally, Written
 
 _PROJECTIONS = 100
+_DIRECTIONS = 12
 _SAMPLE = (
     "a the of and to in was for on is it with as by at from his her that were this an or which be "
     "are had has have been not also its one two first after other new time year city river house "
@@ -55,8 +57,8 @@ class SentencesKind(Kind):
     def resolve(cls, spec: SentencesSpec) -> SentencesKind:
         """Find the candidates and the encoder.
 
-        Raises InputError if either cannot be used, or not with the other, and for an epsilon or
-        projections that do not fit.
+        Raises InputError if either cannot be used, or not with the other, and for an epsilon,
+        projections or directions that do not fit.
         """
         source, encoder, manifest = public_artefacts(spec)
         projections = spec.projections or min(_PROJECTIONS, manifest.projections)
@@ -80,6 +82,7 @@ class SentencesKind(Kind):
             encoder,
             int(manifest.encoder["dimensions"]),
             with_text=bool(spec.include),
+            directions=_directions(spec, source),
         )
         try:
             guarantee = parameters.guarantee
@@ -123,6 +126,8 @@ class SentencesKind(Kind):
 
     @property
     def expected_noise(self) -> Sequence[str]:
+        if self.parameters.mechanism is SentenceMechanism.PROJECTED_MEAN:
+            return [noise.of_projected_mean(self.spec.epsilon, self.parameters.directions)]
         if self.parameters.mechanism is not SentenceMechanism.DEEP_CANDIDATE:
             return ()
         # Of the sentences, a candidate's depth counts those on one side of it, half at most.
@@ -155,6 +160,8 @@ class SentencesKind(Kind):
             }
             if self.parameters.utility is not Utility.SIMILARITY:
                 resolved["projections"] = self.parameters.projections
+        elif self.parameters.mechanism is SentenceMechanism.PROJECTED_MEAN:
+            resolved["directions"] = self.parameters.directions
         return Account(spendings, total, resolved, self._not_protected(round_up(total.epsilon)))
 
     def _not_protected(self, epsilon: float) -> list[str]:
@@ -171,6 +178,25 @@ class SentencesKind(Kind):
             "by one where it does not hold",
             statements.row_places(SENTENCES_ROW_GROUP_ROWS),
         ]
+
+
+def _directions(spec: SentencesSpec, source: CandidatesSource) -> int:
+    """Return the number of directions of projected-mean, and 0 for other mechanisms."""
+    if spec.mechanism is not SentenceMechanism.PROJECTED_MEAN:
+        return 0
+    radii = source.open().radii
+    if radii is None:
+        raise InputError(
+            f"mechanism.candidates: {spec.candidates} has no principal directions, since an "
+            "earlier version built it; build it again"
+        )
+    wanted = spec.directions or min(_DIRECTIONS, len(radii))
+    if wanted > len(radii):
+        raise InputError(
+            f"mechanism.directions: {wanted} is more than the candidates have; give at most "
+            f"{len(radii)}"
+        )
+    return wanted
 
 
 def resolve(spec: SentencesSpec, _: int = 1) -> Kind:

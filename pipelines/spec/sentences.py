@@ -15,6 +15,7 @@ from pydantic import (
 
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.mechanisms.deep_candidate import Utility
+from quietcorpus.mechanisms.euclidean_noise import LARGEST_DIMENSIONS
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec
 from quietcorpus.pipelines.spec.search import SearchSpec, unless_given
 from quietcorpus.pipelines.spec.values import (
@@ -41,8 +42,8 @@ class SentencesSpec(MechanismSpec):
         SentenceMechanism,
         Field(
             strict=False,
-            description="`deep-candidate` draws a public document; `truncation` and `madlib` are "
-            "baselines",
+            description="`deep-candidate` draws a public document; `projected-mean` adds noise to "
+            "the mean of sentences; `truncation` and `madlib` are baselines",
         ),
     ]
     epsilon: Annotated[
@@ -68,6 +69,10 @@ class SentencesSpec(MechanismSpec):
     projections: Annotated[
         Count | None,
         Field(description="the number of public directions; for `deep-candidate` by depth alone"),
+    ] = None
+    directions: Annotated[
+        Count | None,
+        at_most(LARGEST_DIMENSIONS, "the number of public directions; for `projected-mean` alone"),
     ] = None
     most_sentences: Annotated[
         Count,
@@ -97,6 +102,8 @@ class SentencesSpec(MechanismSpec):
         projected = drawn and self.utility is not Utility.SIMILARITY
         if not projected and self.projections is not None:
             raise of_key("projections", "is for the depths of deep-candidate alone")
+        if self.mechanism is not SentenceMechanism.PROJECTED_MEAN and self.directions is not None:
+            raise of_key("directions", "is for projected-mean alone")
         if self.search is not None:
             if self.mechanism is not SentenceMechanism.MADLIB:
                 raise of_key("search", "is for madlib alone, which searches for words")
@@ -105,7 +112,7 @@ class SentencesSpec(MechanismSpec):
 
     @model_serializer(mode="wrap")
     def _serialized(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return unless_given(dump(self), "include")
+        return unless_given(dump(self), "include", "directions")
 
     def sources(self) -> Iterator[tuple[str, str]]:
         """Yield the manifests of the candidates, and of the index for madlib."""

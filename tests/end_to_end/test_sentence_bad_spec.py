@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,13 +14,15 @@ from encoders import packaged_folder
 from machine import without
 from sentence_releases import Sentences, refusal
 
+from quietcorpus.indexes.candidates import Candidates
+from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
 
-@pytest.mark.parametrize("mechanism", ["deep-candidate", "truncation"])
+@pytest.mark.parametrize("mechanism", ["deep-candidate", "truncation", "projected-mean"])
 def test_another_encoder(
     workspace: Workspace, sentences: Sentences, candidates: Path, mechanism: str
 ) -> None:
@@ -37,7 +40,7 @@ def test_another_encoder(
     config.unlink()
     config.write_text(content.replace("{", "{ ", 1))
     block = {"mechanism": mechanism, "encoder": str(other)}
-    if mechanism == "truncation":
+    if mechanism != "deep-candidate":
         block |= {"utility": ...}
     message = refusal(workspace, sentences(**block))
     digest = json.loads((candidates / "manifest.json").read_text())["encoder"]["sha256"]
@@ -73,6 +76,33 @@ def test_more_projections_than_there_are(workspace: Workspace, sentences: Senten
     block = {"utility": "depth", "projections": 21}
     assert refusal(workspace, sentences(**block)) == (
         "mechanism.projections: 21 is more than the candidates have; give at most 20"
+    )
+
+
+def test_directions_that_the_candidates_lack(
+    workspace: Workspace,
+    sentences: Sentences,
+    opened: Candidates,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Kills: as many as there are in their place; a traceback for what an earlier version built.
+    noisy = {"mechanism": "projected-mean", "utility": ...}
+    assert refusal(workspace, sentences(**noisy, epsilon=0.01, directions=4)) == (
+        "mechanism.epsilon: with 4 directions epsilon must be at least 0.0512256"
+    )
+    assert opened.directions is not None
+    assert opened.radii is not None
+    few = replace(opened, directions=opened.directions[:2], radii=opened.radii[:2])
+    monkeypatch.setattr(CandidatesSource, "open", lambda _: few)
+    assert refusal(workspace, sentences(**noisy, directions=3)) == (
+        "mechanism.directions: 3 is more than the candidates have; give at most 2"
+    )
+    old = replace(opened, directions=None, radii=None)
+    monkeypatch.setattr(CandidatesSource, "open", lambda _: old)
+    message = refusal(workspace, sentences(**noisy))
+    assert message.startswith("mechanism.candidates: ")
+    assert message.endswith(
+        " has no principal directions, since an earlier version built it; build it again"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,10 +13,11 @@ from public_candidates import PUBLIC_TEXTS
 
 from quietcorpus.indexes.sentences import split
 from quietcorpus.mechanisms.deep_candidate import DeepCandidate, Utility
-from quietcorpus.pipelines.calibrate.sentences import CalibratedUtility, calibrate
+from quietcorpus.mechanisms.projected_mean import DIRECTION_UNIT
+from quietcorpus.pipelines.calibrate.sentences import CalibratedEmbedding, calibrate
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
-from quietcorpus.transforms.privatizers.sentences import utilities
+from quietcorpus.transforms.privatizers.sentences import SentenceMechanism, utilities
 from quietcorpus.transforms.reading.documents import Corpus
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ def public(workspace: Workspace, lee_texts: list[str]) -> Path:
 
 def outcomes(
     candidates: Path, public: Path
-) -> dict[tuple[Utility, int | None, Fraction], CalibratedUtility]:
+) -> dict[tuple[Utility | None, int | None, Fraction], CalibratedEmbedding]:
     found = calibrate(
         CandidatesSource.resolve("CANDIDATES", str(candidates)),
         EncoderSource.resolve("encoder", PACKAGED),
@@ -43,7 +45,7 @@ def outcomes(
         documents=DOCUMENTS,
         seed=1,
     )
-    return {(one.utility, one.projections, one.epsilon): one for one in found}
+    return {(one.utility, one.projections or one.directions, one.epsilon): one for one in found}
 
 
 def test_what_is_expected_is_the_mean_over_the_law(
@@ -74,6 +76,39 @@ def test_what_is_expected_is_the_mean_over_the_law(
         assert one.depth == pytest.approx(np.mean(depths), abs=1e-5)
 
 
+def test_noisy_means_come_as_close_as_their_law_lets_them(
+    public: Path, candidates: Path, lee_texts: list[str]
+) -> None:
+    # Against the law in floats. Kills: noise that is not divided by the number of sentences, a
+    # cosine that is not from the centre, a mean over other documents than the released ones.
+    found = outcomes(candidates, public)
+    opened = CandidatesSource.resolve("CANDIDATES", str(candidates)).open()
+    assert opened.directions is not None
+    assert opened.radii is not None
+    texts = [text for text in lee_texts[PUBLIC_TEXTS:] if len(split([text], 9, "en").texts) >= 7]
+    sentences = split(texts[:DOCUMENTS], 5, "en")
+    own = EncoderSource.resolve("encoder", PACKAGED).open().encode(sentences.texts)
+    own = own.reshape(DOCUMENTS, 5, -1) - opened.centre
+    axes, radius = opened.directions[:6] / DIRECTION_UNIT, opened.radii[5]
+    places = own @ axes.T
+    places *= np.minimum(1, radius / np.linalg.norm(places, axis=-1, keepdims=True))
+    generator = np.random.default_rng()
+    noise = generator.normal(size=(2_000, 1, 6))
+    noise *= generator.gamma(6, size=(2_000, 1, 1)) / np.linalg.norm(noise, axis=-1, keepdims=True)
+    noisy = places.mean(axis=1) + noise * 2 * radius / float(EPSILONS[1]) / 5
+    lifted, mean = noisy @ axes, own.mean(axis=1)
+    cosines = (lifted * mean).sum(axis=-1)
+    cosines /= np.linalg.norm(lifted, axis=-1) * np.linalg.norm(mean, axis=-1)
+    one = found[None, 6, EPSILONS[1]]
+    assert one.mechanism is SentenceMechanism.PROJECTED_MEAN
+    # 96 draws here: five standard errors, and the rounding of the grid.
+    bound = 5 * cosines.std() / math.sqrt(96) + 0.01
+    assert abs(one.closeness - cosines.mean()) < bound < 0.2
+    wrong = places.mean(axis=1) + noise * 2 * radius / float(EPSILONS[1])  # the control
+    turned = ((wrong @ axes) * mean).sum(axis=-1) / np.linalg.norm(wrong @ axes, axis=-1)
+    assert one.closeness - (turned / np.linalg.norm(mean, axis=-1)).mean() > bound
+
+
 @pytest.mark.slow
 def test_the_command(workspace: Workspace, public: Path, candidates: Path) -> None:
     # Kills: a line too few, a best of each epsilon that is not the closest, other numbers than
@@ -84,24 +119,39 @@ def test_the_command(workspace: Workspace, public: Path, candidates: Path) -> No
     )
     assert done.returncode == 0, done.stderr
     head, *lines = done.stdout.splitlines()
-    assert head.split() == ["epsilon", "utility", "projections", "closeness", "depth", "/", "k"]
+    assert head.split() == [
+        *("epsilon", "mechanism", "utility", "projections", "directions", "closeness"),
+        *("depth", "/", "k"),
+    ]
     found = outcomes(candidates, public)
-    assert len(lines) == len(EPSILONS) * len(Utility)
+    assert len(lines) == len(EPSILONS) * (len(Utility) + 1)
     for epsilon in EPSILONS:
         own = [line.split() for line in lines if line.split()[0] == str(epsilon)]
-        assert {line[1] for line in own} == {utility.value for utility in Utility}
+        assert [line[2] for line in own[:-1]] == [
+            Utility.SIMILARITY,
+            Utility.DEPTH,
+            Utility.MEAN_DEPTH,
+            Utility.OPTIMISTIC_DEPTH,
+        ]
+        assert [line[1] for line in own] == [*["deep-candidate"] * 4, "projected-mean"]
         (best,) = (line for line in own if line[-1] == "best")
-        assert best[3] == max(line[3] for line in own)
-        for _, utility, projections, closeness, depth, *_ in own:
-            number = None if projections == "-" else int(projections)
-            one = found[Utility(utility), number, epsilon]
-            assert (closeness, depth) == (f"{one.closeness:.3f}", f"{one.depth:.3f}")
+        assert best[5] == max(line[5] for line in own)
+        for _, mechanism, utility, projections, directions, closeness, depth, *_ in own:
+            drawn = mechanism == "deep-candidate"
+            number = projections if drawn else directions
+            one = found[
+                Utility(utility) if drawn else None, None if number == "-" else int(number), epsilon
+            ]
+            assert closeness == f"{one.closeness:.3f}"
+            assert depth == ("-" if one.depth is None else f"{one.depth:.3f}")
             same = [o for (u, _, e), o in found.items() if (u, e) == (one.utility, epsilon)]
             assert one.closeness == max(other.closeness for other in same)
             # More of epsilon comes closer.
-            assert found[one.utility, number, EPSILONS[1]].depth >= (
-                found[one.utility, number, EPSILONS[0]].depth
+            more, less = (
+                found[one.utility, one.projections or one.directions, each].closeness
+                for each in reversed(EPSILONS)
             )
+            assert more >= less or utility == Utility.OPTIMISTIC_DEPTH
 
 
 def test_bad_input(workspace: Workspace, public: Path, candidates: Path) -> None:

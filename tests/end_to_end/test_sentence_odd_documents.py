@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from sentence_releases import Sentences
+from sentence_releases import NOISY, Sentences
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -21,15 +21,15 @@ def test_a_corpus_without_a_sentence(workspace: Workspace, sentences: Sentences)
     assert message == "input: no document has a sentence; check input.text"
 
 
-@pytest.mark.parametrize("law", ["depth", "similarity", "truncation"])
+@pytest.mark.parametrize("law", ["depth", "similarity", "truncation", "projected-mean"])
 def test_documents_of_one_sentence_and_of_none(
     workspace: Workspace, sentences: Sentences, law: str
 ) -> None:
     # More than are encoded together, in batches that have no sentence at all. Kills: a path that
     # does not know the empty batch, a mean of nothing.
     workspace.json_lines([*[""] * 300, "Police found him.", *[" "] * 300, "No stop", "\0", "12 #"])
-    truncated = {"mechanism": "truncation", "utility": ...}
-    workspace.release_here(sentences(**truncated if law == "truncation" else {"utility": law}))
+    noisy = {"mechanism": law, "utility": ...}
+    workspace.release_here(sentences(**noisy if law in NOISY else {"utility": law}))
     rows = workspace.rows()
     assert len(rows) == 604
     assert np.isfinite([row["embedding"] for row in rows]).all()

@@ -14,7 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sentence_releases import DOCUMENTS, LAWS, Sentences, in_order
+from sentence_releases import DOCUMENTS, LAWS, NOISY, Sentences, in_order
 
 from quietcorpus.indexes.candidates import Candidates
 from quietcorpus.transforms.artefacts.encoder import PACKAGED
@@ -39,7 +39,7 @@ def release(law: str, sentence_release: Callable[[str], Workspace]) -> Workspace
 
 def test_the_released_rows(release: Workspace, law: str, opened: Candidates) -> None:
     # Kills: a candidate's number beside another's embedding, a text or a length that is let out.
-    drawn = law != "truncation"
+    drawn = law not in NOISY
     rows = in_order(release)
     assert len(rows) == DOCUMENTS == release.card()["counts"]["documents"]
     schema = pq.read_schema(next((release.output / "data").iterdir()))
@@ -115,11 +115,12 @@ def test_the_card_says_what_is_promised(
         },
     }
     said = card["mechanism"]
-    depths = law not in ("truncation", "similarity")
-    assert said["mechanism"] == ("truncation" if law == "truncation" else "deep-candidate")
-    assert said.get("utility") == (None if law == "truncation" else law)
+    depths = law not in (*NOISY, "similarity")
+    assert said["mechanism"] == (law if law in NOISY else "deep-candidate")
+    assert said.get("utility") == (None if law in NOISY else law)
     assert said.get("projections") == (LAWS[law].get("projections", 20) if depths else None)
-    assert said.get("candidates_number") == (None if law == "truncation" else 40)
+    assert said.get("candidates_number") == (None if law in NOISY else 40)
+    assert said.get("directions") == (5 if law == "projected-mean" else None)
     assert (said["epsilon_exact"], said["most_sentences"]) == ("10", 4)
     # Kills: candidates that were calibrated for other documents than the release's, unsaid.
     assert said["candidates_most_sentences"] == 5

@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 from retries import tables
-from sentence_releases import DOCUMENTS, INPUT, LAWS, Sentences, corpus, in_order
+from sentence_releases import DOCUMENTS, INPUT, LAWS, NOISY, Sentences, corpus, in_order
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
 pytestmark = pytest.mark.slow
 
-LOW = {"similarity": 0.01, "truncation": 2}  # at which little of a document is left
+LOW = {
+    "similarity": 0.01,
+    "truncation": 2,
+    "projected-mean": 1,
+}  # at which little of a document is left
 
 
 @pytest.fixture
@@ -28,20 +32,21 @@ def release(law: str, sentence_release: Callable[[str], Workspace]) -> Workspace
     [
         pytest.param("mean-depth", marks=pytest.mark.nightly),  # as `test_conformance.py` has it
         "truncation",
+        "projected-mean",
     ],
 )
 def test_the_engine_does_not_matter(release: Workspace, law: str, sentences: Sentences) -> None:
     # Against what this process has released. Kills: draws by a worker's own generator, embeddings
     # that depend on what else a worker encodes, columns that hang on the number of workers.
     changes = {"input": INPUT, "output": f"released/{law}"} | sentences(**LAWS[law])
-    workers = ("--workers", "2") if law == "truncation" else ()
+    workers = ("--workers", "2") if law in NOISY else ()
     release.release(changes, *workers)
     again = tables(release.output.with_name(law))
     assert len(again) == 3
     assert again == tables(release.output)
 
 
-@pytest.mark.parametrize("law", ["similarity", "truncation"])
+@pytest.mark.parametrize("law", ["similarity", "truncation", "projected-mean"])
 def test_another_release_draws_anew(release: Workspace, law: str, sentences: Sentences) -> None:
     # At an epsilon at which a draw hardly depends on the document: 40 uniform draws from 40 are
     # those of another release at half of the places with a chance below 1e-20.
@@ -56,7 +61,7 @@ def test_another_release_draws_anew(release: Workspace, law: str, sentences: Sen
     assert sum(a["embedding"] == b["embedding"] for a, b in pairs) < DOCUMENTS / 2
 
 
-@pytest.mark.parametrize("law", ["similarity", "truncation"])
+@pytest.mark.parametrize("law", ["similarity", "truncation", "projected-mean"])
 def test_equal_documents_draw_independently(
     workspace: Workspace, law: str, sentences: Sentences, lee_texts: list[str]
 ) -> None:
@@ -67,11 +72,11 @@ def test_equal_documents_draw_independently(
     low = LAWS[law] | {"epsilon": LOW[law]}
     workspace.release_here({"input": INPUT} | sentences(**low))
     different = {tuple(row["embedding"]) for row in workspace.rows()}
-    assert len(different) == 64 if law == "truncation" else len(different) > 15
+    assert len(different) == 64 if law in NOISY else len(different) > 15
 
 
 @pytest.mark.usefixtures("one_corpus")
-@pytest.mark.parametrize("law", ["similarity", "truncation"])
+@pytest.mark.parametrize("law", ["similarity", "truncation", "projected-mean"])
 def test_only_the_first_sentences_count(
     workspace: Workspace, law: str, sentences: Sentences
 ) -> None:

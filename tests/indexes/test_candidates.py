@@ -12,11 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from manifests import PRIVATE, cover_up, digest_of, edit
-from small_candidates import IMPOSSIBLE, SIZE, manifest, parts, refusal, some_candidates
+from small_candidates import IMPOSSIBLE, SAVED, SIZE, manifest, parts, refusal, some_candidates
 
 from quietcorpus.indexes.candidates import (
     DOCUMENTS,
-    FILES,
     LARGEST_PROJECTION,
     CandidatesManifest,
     open_candidates,
@@ -37,8 +36,8 @@ def test_what_was_saved_is_opened(tmp_path: Path) -> None:
         saved = save(str(folder), made)
         found = open_candidates(str(folder), digest_of(folder))
         assert found.manifest == saved == replace(made.manifest, files=saved.files)
-        assert [file["path"] for file in saved.files] == list(FILES)
-        assert sorted(path.name for path in folder.iterdir()) == sorted([*FILES, "manifest.json"])
+        assert [file["path"] for file in saved.files] == SAVED
+        assert sorted(path.name for path in folder.iterdir()) == sorted([*SAVED, "manifest.json"])
         for before, after in zip(parts(made), parts(found), strict=True):
             assert before.dtype == after.dtype
             np.testing.assert_array_equal(before, after)
@@ -49,13 +48,14 @@ def test_names_are_saved_beside_the_arrays(tmp_path: Path) -> None:
     assert read_names("nowhere", manifest()) is None
     table = pa.table({"candidate": pa.array(range(SIZE), pa.int32()), "id": [*"vwxyz"]})
     saved = save(str(tmp_path), some_candidates(documents=table))
-    assert (saved.version, saved.files[-1]["path"]) == (2, DOCUMENTS)
+    assert (saved.version, saved.files[-1]["path"]) == (3, DOCUMENTS)
     assert saved.lines()[-1] == "names         in documents.parquet"
     assert open_candidates(str(tmp_path)).manifest == saved
     assert read_names(str(tmp_path), saved).equals(table)
-    edit(tmp_path, lambda m: m.update(version=1))
-    assert refusal(tmp_path) == IMPOSSIBLE
-    edit(tmp_path, lambda m: m.update(version=2))
+    for version in (1, 2):
+        edit(tmp_path, lambda m, v=version: m.update(version=v))
+        assert refusal(tmp_path) == IMPOSSIBLE
+    edit(tmp_path, lambda m: m.update(version=3))
     content = (tmp_path / DOCUMENTS).read_bytes()
     for spoilt_file in (content[:-1], b"PAR1" + content[4:], b""):
         (tmp_path / DOCUMENTS).write_bytes(spoilt_file + b"x")

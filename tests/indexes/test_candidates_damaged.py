@@ -14,9 +14,11 @@ import numpy.typing as npt
 import pytest
 from manifests import PRIVATE, cover_up, digest_of, edit, places, spoiled
 from small_candidates import (
+    AXES,
     DIMENSIONS,
     IMPOSSIBLE,
     PROJECTIONS,
+    SAVED,
     SIZE,
     manifest,
     refusal,
@@ -25,13 +27,13 @@ from small_candidates import (
 )
 
 from quietcorpus.indexes.candidates import (
-    FILES,
     LARGEST_PROJECTION,
     open_candidates,
     save,
 )
 from quietcorpus.indexes.folder import ArtefactError
 from quietcorpus.indexes.recoder import LARGEST, WIDTHS
+from quietcorpus.mechanisms.projected_mean import DIRECTION_UNIT
 
 OTHER_SIZES = "holds files of other sizes or values than its manifest.json says; build it again"
 
@@ -97,6 +99,19 @@ SPOILT: dict[str, Callable[[], dict[str, Any]]] = {
     "a code too small": lambda: spoilt("recoded", -LARGEST - 1),
     "zero width": lambda: spoilt("box", 0, (1, DIMENSIONS - 1)),
     "negative width": lambda: spoilt("box", -1, (1, 0)),
+    "one radius less": lambda: {"radii": np.ones(AXES - 1)},
+    "a direction less": lambda: {"directions": np.zeros((AXES - 1, DIMENSIONS))},
+    "directions of recoded ones": lambda: {"directions": np.zeros((AXES, WIDTHS[-1]))},
+    "too many directions": lambda: {
+        "directions": np.zeros((25, DIMENSIONS)),
+        "radii": np.ones(25),
+    },
+    "no directions": lambda: {"directions": np.zeros((0, DIMENSIONS)), "radii": np.ones(0)},
+    "a direction that is not whole": lambda: spoilt("directions", 0.5),
+    "a direction too large": lambda: spoilt("directions", DIRECTION_UNIT + 1),
+    "NaN direction": lambda: spoilt("directions", np.nan),
+    "no radius": lambda: spoilt("radii", 0, (AXES - 1,)),
+    "an infinite radius": lambda: spoilt("radii", np.inf, (0,)),
     "NaN weight": lambda: with_layer("weights", 2, with_nan),
     "NaN bias": lambda: with_layer("biases", 3, with_nan),
     "a turned layer": lambda: with_layer("weights", 0, lambda array: array.T),
@@ -125,7 +140,7 @@ def test_a_set_of_no_candidates(tmp_path: Path) -> None:
     assert refusal(tmp_path) == IMPOSSIBLE
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", SAVED)
 @pytest.mark.parametrize("place", [0, 0.5, 1], ids=["first", "middle", "last"])
 def test_one_flipped_bit_is_noticed(folder: Path, name: str, place: float) -> None:
     content = bytearray((folder / name).read_bytes())
@@ -134,7 +149,7 @@ def test_one_flipped_bit_is_noticed(folder: Path, name: str, place: float) -> No
     assert refusal(folder).startswith(f"is damaged: {name} is not the file that manifest.json desc")
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", SAVED)
 def test_a_file_that_is_missing_is_noticed(folder: Path, name: str) -> None:
     (folder / name).unlink()
     assert refusal(folder) == f"lacks {name}, or it cannot be read"
@@ -142,7 +157,7 @@ def test_a_file_that_is_missing_is_noticed(folder: Path, name: str) -> None:
     assert refusal(folder) == f"lacks {name}, or it cannot be read"
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", SAVED)
 def test_a_file_that_no_digest_stands_for_is_not_used(folder: Path, name: str) -> None:
     """Kills: verifying only what the manifest happens to list."""
     edit(folder, lambda m: m.update(files=[f for f in m["files"] if f["path"] != name]))
@@ -176,10 +191,12 @@ def test_no_manifest(folder: Path) -> None:
         ),
         (lambda m: m.update(PRIVATE | {"guarantee": {}}), "was made from private data and does n"),
         (
-            lambda m: m.update(version=3, secret=1),
-            "was built by a newer version (quietcorpus 0, format 3; this one reads up to 2): updat",
+            lambda m: m.update(version=4, secret=1),
+            "was built by a newer version (quietcorpus 0, format 4; this one reads up to 3): updat",
         ),
+        (lambda m: m.update(version=1), IMPOSSIBLE),
         (lambda m: m.update(version=2), IMPOSSIBLE),
+        (lambda m: m["files"].pop(), IMPOSSIBLE),
         (lambda m: m.update(version=0), "was built by an older version (quietcorpus 0, format 0;"),
         (lambda m: m.pop("version"), "has a manifest.json that is not one of a set of candidates;"),
         (lambda m: m.update(note=1), "has a manifest.json with missing or unknown keys (note)"),

@@ -2,9 +2,9 @@
 
 Each was written by the code of an earlier commit: the word index of format 1 and the candidates by
 the parent of aa0670d, the pool by 1973c1f, `ledger-v1` and `card-v1` by a482871, the claim of
-version 1 by the parent of 3989777, the index of another rule by the commit that brought that rule,
-all others by 7059a70. None of them may be written anew. A new form of a format comes beside those
-that are there.
+version 1 by the parent of 3989777, the index of another rule and the candidates of format 3 by the
+commits that brought them, all others by 7059a70. None of them may be written anew. A new form of a
+format comes beside those that are there.
 """
 
 from __future__ import annotations
@@ -45,10 +45,12 @@ def test_a_word_index_of_another_rule() -> None:
 
 
 def test_candidates_and_pools() -> None:
-    for version in (1, 2):
+    for version in (1, 2, 3):
         candidates = open_candidates(str(FORMATS / f"candidates-v{version}"))
         assert candidates.manifest.version == version
         assert candidates.embeddings.shape == (8, 12)
+    assert candidates.directions is not None
+    assert candidates.directions.shape == (5, 12)
     pool = open_pool(str(FORMATS / "pool-v1"))
     assert pool.manifest.version == 1
     assert pool.texts[2].as_py() == "a football match"

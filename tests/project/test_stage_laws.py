@@ -42,6 +42,7 @@ from quietcorpus.mechanisms.encoding import Value, encode
 from quietcorpus.mechanisms.group_norms import GroupNorms
 from quietcorpus.mechanisms.histogram import Histogram, ThresholdedVocabulary
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
+from quietcorpus.mechanisms.projected_mean import DIRECTION_UNIT, Ball, NoisyProjections
 from quietcorpus.mechanisms.sampled_users import SampledUsers, Texts
 from quietcorpus.mechanisms.skip_gram import SkipGram, negative_samples
 from quietcorpus.mechanisms.truncation import Box, NoisyMeans, Truncation
@@ -127,32 +128,33 @@ def bags(accounting: Accounting, bins: int, given_texts: Documents = TEXTS) -> A
     return given.privatizer(KEY, made).release(given_texts).rows.to_pylist()
 
 
-def sentences(utility: Utility | None, monkeypatch: pytest.MonkeyPatch) -> Any:
+def sentences(what: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The stage as a release of sentences opens it, and draws by the mechanism itself."""
-    truncated = utility is None
-    mechanism = SentenceMechanism("truncation" if truncated else "deep-candidate")
+    drawn = what in [*Utility]
+    mechanism = SentenceMechanism("deep-candidate" if drawn else what)
     given = SentencesParameters(
         mechanism,
         Fraction(4),
-        utility or Utility.DEPTH,
+        Utility(what) if drawn else Utility.DEPTH,
         3,
         8,
         CandidatesSource("candidates", "memory", "candidates-digest"),
         EncoderSource("encoder", "none", "encoder-digest", "torch", "float32", "none"),
         2,
+        directions=2,
     )
-    monkeypatch.setattr("quietcorpus.transforms.privatizers.sentences._Truncated", lambda *_: None)
-    monkeypatch.setattr(
-        "quietcorpus.transforms.privatizers.sentences._Drawn", lambda *_, **__: None
-    )
+    monkeypatch.setattr("quietcorpus.transforms.privatizers.sentences._mechanism", lambda *_: None)
     stream = SentencePrivatizer(given, _Candidates(), None, KEY)._stream  # type: ignore[arg-type]
     addresses = stream.addresses("file", range(64), [b"text"] * 64)
     law = given.law
     if isinstance(law, DeepCandidate):
         utilities = np.tile(np.arange(0, 5 * law.units, law.units, dtype=np.int32), (64, 1))
         return law.sampler.draw(utilities, stream, addresses).tolist()
-    assert isinstance(law, Truncation)
-    means = NoisyMeans(law, Box(np.zeros(2), np.ones(2)))
+    means: NoisyMeans | NoisyProjections
+    if isinstance(law, Truncation):
+        means = NoisyMeans(law, Box(np.zeros(2), np.ones(2)))
+    else:
+        means = NoisyProjections(law, Ball(np.zeros(2), np.eye(2) * DIRECTION_UNIT, 1.0))
     lengths = np.full(64, 3, np.int64)
     return means.release(np.full((64, 2), 5, np.int64), lengths, stream, addresses).tolist()
 
@@ -293,10 +295,9 @@ DRAWS: dict[str, Callable[[pytest.MonkeyPatch, Path], Any]] = {
     "words, faiss-ivf": lambda *_: words(
         WordMechanism.MADLIB, Searching(SearchEngine.FAISS_IVF, probes=1)
     ),
-    "sentences, truncation": lambda patch, _: sentences(None, patch),
     **{
-        f"sentences, {utility}": lambda patch, _, utility=utility: sentences(utility, patch)
-        for utility in Utility
+        f"sentences, {what}": lambda patch, _, what=what: sentences(what, patch)
+        for what in (*Utility, "truncation", "projected-mean")
     },
     "users": lambda *_: [d and d.hex() for d in USERS.digests(TEXTS, KEY)],
     "words of users": lambda _, folder: user_words(folder),
@@ -313,7 +314,7 @@ DRAWS: dict[str, Callable[[pytest.MonkeyPatch, Path], Any]] = {
 }
 NO_DRAWS = {"claim": 1}
 """Stages by which nothing is drawn, and the version of each: a claim's digest tells runs apart."""
-AUDITS = {"pipelines/audit/inputs.py"}
+AUDITS = {"pipelines/audit/inputs.py", "pipelines/calibrate/sentences.py"}
 """Modules whose stages are of a key of no release."""
 
 

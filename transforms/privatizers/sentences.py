@@ -24,6 +24,7 @@ from quietcorpus.mechanisms.deep_candidate import (
 )
 from quietcorpus.mechanisms.guarantees import SentencePrivacy
 from quietcorpus.mechanisms.keystream import Addresses, Keystream, ReleaseKey
+from quietcorpus.mechanisms.projected_mean import Ball, NoisyProjections, ProjectedMean
 from quietcorpus.mechanisms.truncation import Box, NoisyMeans, Truncation
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import Encoder, EncoderSource
@@ -45,6 +46,7 @@ class SentenceMechanism(StrEnum):
     """The mechanisms that release an embedding of each document."""
 
     DEEP_CANDIDATE = "deep-candidate"
+    PROJECTED_MEAN = "projected-mean"
     TRUNCATION = "truncation"
     MADLIB = "madlib"
 
@@ -68,6 +70,7 @@ class SentencesParameters:
         encoder: the encoder of sentences.
         dimensions: the length of its embeddings.
         with_text: for deep-candidate: whether rows have the drawn document's text.
+        directions: for projected-mean: the number of the candidates' principal directions used.
     """
 
     mechanism: SentenceMechanism
@@ -79,19 +82,22 @@ class SentencesParameters:
     encoder: EncoderSource
     dimensions: int
     with_text: bool = False
+    directions: int = 0
 
     @property
     def fields(self) -> tuple[pa.Field, ...]:
         """Return the columns: a drawn candidate's number and text, and the embedding."""
         embedding = embedding_field(self.dimensions)
-        if self.mechanism is SentenceMechanism.TRUNCATION:
+        if self.mechanism is not SentenceMechanism.DEEP_CANDIDATE:
             return (embedding,)
         text = (pa.field(TEXT, pa.large_string()),) if self.with_text else ()
         return (pa.field("candidate", pa.int32()), *text, embedding)
 
     @property
-    def law(self) -> DeepCandidate | Truncation:
+    def law(self) -> DeepCandidate | ProjectedMean | Truncation:
         """Return the mechanism."""
+        if self.mechanism is SentenceMechanism.PROJECTED_MEAN:
+            return ProjectedMean(self.epsilon, self.directions)
         if self.mechanism is SentenceMechanism.TRUNCATION:
             return Truncation(self.epsilon, self.dimensions)
         return DeepCandidate(self.epsilon, self.utility, self.projections)
@@ -131,11 +137,7 @@ class SentencePrivatizer(Privatizer):
             encoder=parameters.encoder.digest,
             splitter=NAME,
         )
-        self._mechanism: _Mechanism = (
-            _Truncated(parameters.law, candidates)
-            if isinstance(parameters.law, Truncation)
-            else _Drawn(parameters.law, candidates, with_text=parameters.with_text)
-        )
+        self._mechanism = _mechanism(parameters, candidates)
 
     def release(self, documents: Documents) -> Released:
         """Return the released rows, in input order, under fresh ids."""
@@ -160,6 +162,17 @@ class _Mechanism(Protocol):
         self, inputs: npt.NDArray[np.int32], stream: Keystream, addresses: Addresses
     ) -> dict[str, pa.Array]:
         """Draw the released columns."""
+
+
+def _mechanism(parameters: SentencesParameters, candidates: Candidates) -> _Mechanism:
+    law = parameters.law
+    if isinstance(law, Truncation):
+        box = Box(*candidates.box)
+        return _Summed(box, NoisyMeans(law, box))
+    if isinstance(law, ProjectedMean):
+        found = ball(candidates, law.directions)
+        return _Summed(found, NoisyProjections(law, found))
+    return _Drawn(law, candidates, with_text=parameters.with_text)
 
 
 class _Drawn:
@@ -191,25 +204,32 @@ class _Drawn:
         return {"candidate": numbers, **text, "embedding": embeddings}
 
 
-class _Truncated:
+class _Summed:
     """The noisy mean of clipped embeddings; inputs are the number of sentences, then the sums."""
 
-    def __init__(self, mechanism: Truncation, candidates: Candidates) -> None:
-        self._box = Box(*candidates.box)
-        self._means = NoisyMeans(mechanism, self._box)
+    def __init__(self, clipping: Box | Ball, noisy: NoisyMeans | NoisyProjections) -> None:
+        self._clipping, self._noisy = clipping, noisy
 
     def inputs(
         self, embeddings: Embeddings, offsets: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int32]:
-        sums = self._box.sums(embeddings, offsets)
+        sums = self._clipping.sums(embeddings, offsets)
         return np.column_stack([np.diff(offsets), sums]).astype(np.int32)
 
     def columns(
         self, inputs: npt.NDArray[np.int32], stream: Keystream, addresses: Addresses
     ) -> dict[str, pa.Array]:
         lengths, sums = inputs[:, 0].astype(np.int64), inputs[:, 1:].astype(np.int64)
-        released = self._means.release(sums, lengths, stream, addresses)
+        released = self._noisy.release(sums, lengths, stream, addresses)
         return {"embedding": fixed_lists(released)}
+
+
+def ball(candidates: Candidates, directions: int) -> Ball:
+    """Return the public ball along the first of the candidates' principal directions."""
+    assert candidates.directions is not None
+    assert candidates.radii is not None
+    radius = float(candidates.radii[directions - 1])
+    return Ball(candidates.centre, candidates.directions[:directions], radius)
 
 
 def utilities(

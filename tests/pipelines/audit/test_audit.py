@@ -251,6 +251,13 @@ def test_sentences(workspace: Workspace, sentences: Callable[..., dict[str, Any]
     ]
     block = sentences(mechanism="truncation", utility=...)["mechanism"]
     assert names(audited(workspace, block))[0] == "documents: the noise's law"
+    block = sentences(mechanism="projected-mean", utility=..., directions=3)["mechanism"]
+    assert names(audited(workspace, block)) == [
+        "documents: what a sentence moves sums by",
+        "documents: the noise's law",
+        "documents: 26 of 128 steps in 2 directions",
+        "documents: 128 of 128 steps in 2 directions",
+    ]
 
 
 def test_nothing_is_run_where_the_output_is_in_use(workspace: Workspace) -> None:

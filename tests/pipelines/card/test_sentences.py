@@ -45,7 +45,8 @@ def originals(
     workspace = new_workspace(tmp_path_factory.mktemp("release"))
     workspace.json_lines(["Police found him. The river rose."] * 40)
     noisy = sentences(mechanism="truncation", utility=...)
-    for name, changes in (("drawn", sentences()), ("noisy", noisy)):
+    projected = sentences(mechanism="projected-mean", utility=...)
+    for name, changes in (("drawn", sentences()), ("noisy", noisy), ("projected", projected)):
         workspace.release_here({"output": f"released/{name}"} | changes)
     return workspace.output.parent
 

@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 from quietcorpus.mechanisms.bag_of_words import Accounting, BagOfWords
+from quietcorpus.mechanisms.euclidean_noise import EuclideanNoise
 from quietcorpus.mechanisms.geometric import TwoSidedGeometric
 from quietcorpus.mechanisms.histogram import ThresholdedVocabulary
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.projected_mean import STEPS, ProjectedMean
 from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.pipelines.card.model import Meaning, Spread, Typical
 from quietcorpus.pipelines.kinds import noise
@@ -132,3 +135,14 @@ def test_candidates(epsilon: int, most: Fraction) -> None:
 
     needed = int(numbers(noise.of_candidates(Fraction(epsilon), candidates, most))[0])
     assert odds(needed) >= 1 > odds(needed - 1)
+
+
+def test_projected_means() -> None:
+    # Against draws. Kills: a length per direction, a mean that is not divided by the sentences.
+    said = numbers(noise.of_projected_mean(Fraction(10), 12))
+    mechanism = ProjectedMean(Fraction(10), 12)
+    stream = ReleaseKey.fresh().stage("test", 1)
+    addresses = stream.addresses("s", range(400), [b"x"] * 400)
+    lengths = np.linalg.norm(EuclideanNoise(mechanism.rate, 12).sample(stream, addresses), axis=1)
+    assert said[0] == 10
+    assert said[1] == pytest.approx(lengths.mean() / STEPS / 10, rel=0.15)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 POSITIVE = "is not allowed; give a positive, finite number"
 WHOLE = "is not allowed; give a positive whole number"
 TRUNCATION = {"mechanism": "truncation"}
+PROJECTED = {"mechanism": "projected-mean"}
 MADLIB = {"mechanism": "madlib", "index": "built-index"}
 INDEX = "index: give the words' own for madlib, and for nothing else"
 
@@ -59,6 +60,9 @@ def test_what_is_good(loaded: Callable[..., SentencesSpec]) -> None:
     assert (plain.include, loaded(include=["text"]).include) == (None, ["text"])
     assert "include" not in plain.model_dump()  # or a release of before would be another
     assert loaded(**TRUNCATION, most_sentences=1).mechanism is SentenceMechanism.TRUNCATION
+    assert loaded(**PROJECTED, directions=24).directions == 24
+    assert loaded(**PROJECTED).directions is None
+    assert "directions" not in plain.model_dump()
     assert str(loaded(**MADLIB).index).endswith("/built-index")
     assert "search" not in plain.model_dump()
     searched = loaded(**MADLIB, search={"engine": "faiss-ivf", "probes": 8}).search
@@ -106,7 +110,19 @@ def test_what_is_good(loaded: Callable[..., SentencesSpec]) -> None:
         ({"most_sentences": 0}, f"mechanism.most_sentences: 0 {WHOLE}"),
         ({"most_sentences": "all"}, f"mechanism.most_sentences: 'all' {WHOLE}"),
         ({"tokenizer": "unicode-words-v1"}, "mechanism.tokenizer: unknown key; allowed here: kin"),
+        (PROJECTED | {"directions": 0}, f"mechanism.directions: 0 {WHOLE}"),
+        (PROJECTED | {"directions": 25}, "mechanism.directions: 25 is not allowed"),
         # What is another mechanism's.
+        ({"directions": 5}, "mechanism.directions: is for projected-mean alone"),
+        (PROJECTED | {"utility": "depth"}, "mechanism.utility: is for deep-candidate alone"),
+        (
+            PROJECTED | {"projections": 5},
+            "mechanism.projections: is for the depths of deep-candidate alone",
+        ),
+        (
+            PROJECTED | {"include": ["text"]},
+            "mechanism.include: is for deep-candidate alone, which draws public documents",
+        ),
         (TRUNCATION | {"utility": "depth"}, "mechanism.utility: is for deep-candidate alone"),
         (
             TRUNCATION | {"projections": 5},

@@ -2,7 +2,7 @@
 
 Statistical checks reject a correct implementation with probability ALPHA at most. At a tiny epsilon
 each of 8 candidates is drawn with probability 1/8 but for 1e-4 of it, whatever the document was;
-of truncation's noise the sign is looked at.
+of the noise of other mechanisms the sign is looked at.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ import pyarrow as pa
 import pytest
 from hashed_sentences import (
     ALPHA,
+    AXES,
     CANDIDATES,
     DIMENSIONS,
     DRAWN,
     DRAWS,
     EACH,
+    NOISY,
     SHARP,
     SIZE,
     USED,
@@ -44,23 +46,32 @@ from hashed_sentences import (
 from scipy import stats
 
 from quietcorpus.indexes.candidates import save
+from quietcorpus.mechanisms import projected_mean, truncation
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.truncation import STEPS, Box
+from quietcorpus.mechanisms.truncation import Box
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
-from quietcorpus.transforms.privatizers.sentences import SentencePrivatizer
+from quietcorpus.transforms.privatizers.sentences import SentencePrivatizer, ball
 
 
 def outcomes(what: str, rows: pa.Table, texts: Sequence[str]) -> npt.NDArray[np.int64]:
     """Return the outcomes of draws: a candidate a row, or the signs of a row's noise."""
-    if what != "truncation":
+    if what not in NOISY:
         found: npt.NDArray[np.int64] = rows["candidate"].to_numpy().astype(np.int64)
         return found
-    low, width = CANDIDATES.box
-    steps = [STEPS * text.count(".") for text in texts]
-    noisy = (embeddings_of(rows) - low) / width * np.array(steps)[:, None]
-    offsets = np.cumsum([0, *(text.count(".") for text in texts)])
-    own = Box(low, width).sums(np.concatenate([encoded(text) for text in texts]), offsets)
+    lengths = np.array([text.count(".") for text in texts])
+    offsets = np.cumsum([0, *lengths])
+    sentences = np.concatenate([encoded(text) for text in texts])
+    if what == "truncation":
+        low, width = CANDIDATES.box
+        own = Box(low, width).sums(sentences, offsets)
+        noisy = (embeddings_of(rows) - low) / width * (lengths * truncation.STEPS)[:, None]
+    else:
+        public = ball(CANDIDATES, AXES)
+        own = public.sums(sentences, offsets)
+        places = (embeddings_of(rows) - public.centre) @ np.linalg.pinv(public.directions)
+        unit = projected_mean.STEPS * projected_mean.DIRECTION_UNIT / public.radius
+        noisy = places * (lengths * unit)[:, None]
     noise = np.rint(noisy) - own
     np.testing.assert_allclose(noisy - own, noise, atol=0.01)
     return np.sign(noise).astype(np.int64)
@@ -69,14 +80,16 @@ def outcomes(what: str, rows: pa.Table, texts: Sequence[str]) -> npt.NDArray[np.
 def independent(what: str, one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> bool:
     """Return whether outcomes at a tiny epsilon agree as independent ones do (exact, two-sided)."""
     same = one == other
-    zero = math.tanh(float(tiny(what)) / (DIMENSIONS * STEPS) / 2)
-    chance = (1 - zero) ** 2 / 2 + zero**2 if what == "truncation" else 1 / SIZE
+    zero = math.tanh(float(tiny(what)) / (DIMENSIONS * truncation.STEPS) / 2)
+    if what == "projected-mean":  # a density of rate / 4 at 0, in three dimensions
+        zero = float(tiny(what)) / (2 * projected_mean.STEPS) / 4
+    chance = (1 - zero) ** 2 / 2 + zero**2 if what in NOISY else 1 / SIZE
     return bool(stats.binomtest(int(same.sum()), same.size, chance).pvalue >= ALPHA)
 
 
 def number_of_draws(what: str) -> int:
     """As many documents as make about DRAWS outcomes."""
-    return DRAWS // DIMENSIONS if what == "truncation" else DRAWS
+    return DRAWS // (DIMENSIONS if what == "truncation" else AXES) if what in NOISY else DRAWS
 
 
 @EACH
@@ -167,11 +180,12 @@ def test_every_mechanism_utility_and_number_of_projections_has_its_own_draws(
     found = [release(each, key, *[""] * DRAWS).rows["candidate"].to_numpy() for each in given]
     for one, other in itertools.combinations(found, 2):
         assert independent("depth", one, other)
-    every = [*given, parameters("truncation", SHARP)]
+    noisy = [parameters(what, SHARP) for what in NOISY]
+    every = [*given, *noisy, replace(noisy[0], directions=AXES - 1)]
     assert len({release(each, key, "").rows["id"][0].as_py() for each in every}) == len(every)
 
 
-@pytest.mark.parametrize("what", ["mean-depth", "similarity", "truncation"])
+@pytest.mark.parametrize("what", ["mean-depth", "similarity", *NOISY])
 def test_another_sentence_changes_all_of_the_draw(what: str, key: ReleaseKey) -> None:
     """Kills: an address of the text's length or first sentence; noise that a difference cancels.
 
@@ -199,7 +213,7 @@ def test_sentences_beyond_the_most_change_nothing(what: str, key: ReleaseKey) ->
         assert (each.tokens, each.known) == (4, 4)
     wider = replace(given, most_sentences=4)
     assert release(wider, key, text_of(1, 2, 3, 4)).tokens == 4
-    if what in ("mean-depth", "similarity", "truncation"):  # the control: the first three count
+    if what in ("mean-depth", "similarity", *NOISY):  # the control: the first three count
         ids = {
             release(given, key, text_of(*some)).rows["id"][0].as_py()
             for some in ((1, 2, 3), (2, 3, 5), (1, 2), (1, 2, 4), (4, 2, 3))

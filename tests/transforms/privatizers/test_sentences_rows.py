@@ -13,11 +13,13 @@ import pyarrow as pa
 import pytest
 from hashed_sentences import (
     ALPHA,
+    AXES,
     CANDIDATES,
     DIMENSIONS,
     DRAWN,
     DRAWS,
     EACH,
+    NOISY,
     SHARP,
     SIZE,
     Hashed,
@@ -34,6 +36,7 @@ from scipy import stats
 
 from quietcorpus.mechanisms.guarantees import SentencePrivacy
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.projected_mean import DIRECTION_UNIT, STEPS
 from quietcorpus.transforms.privatizers.rows import ORDER
 from quietcorpus.transforms.privatizers.sentences import SentencePrivatizer
 
@@ -43,7 +46,7 @@ def test_the_columns(what: str, key: ReleaseKey) -> None:
     """Kills: lists of any length, a number of sentences or utilities beside the embedding."""
     given = parameters(what)
     rows = release(given, key, *some_texts(5)).rows
-    names = ["embedding"] if what == "truncation" else ["candidate", "embedding"]
+    names = ["embedding"] if what in NOISY else ["candidate", "embedding"]
     assert rows.column_names == ["id", *names, ORDER]
     assert [field.name for field in given.fields] == names
     for field in given.fields:
@@ -74,6 +77,22 @@ def test_truncated_means_are_near_their_own(key: ReleaseKey) -> None:
         clipped = np.clip(own, low, low + width)
         expected = clipped.mean(axis=0) if len(own) else low + width / 2
         np.testing.assert_allclose(found, expected, atol=width.max() / 8 + 1e-6)
+
+
+def test_projected_means_are_near_their_own(key: ReleaseKey) -> None:
+    """With hardly any noise. Kills: sums for means, another radius or number of directions."""
+    texts = some_texts(30)
+    rows = release(parameters("projected-mean", SHARP), key, *texts).rows
+    assert CANDIDATES.directions is not None
+    assert CANDIDATES.radii is not None
+    axes, radius = CANDIDATES.directions[:AXES] / DIRECTION_UNIT, CANDIDATES.radii[AXES - 1]
+    for found, text in zip(embeddings_of(rows), texts, strict=True):
+        places = (encoded(text) - CANDIDATES.centre) @ axes.T
+        lengths = np.linalg.norm(places, axis=1, keepdims=True)
+        places *= np.minimum(1, radius / np.maximum(lengths, 1e-9))
+        mean = places.mean(axis=0) if len(places) else np.zeros(AXES)
+        bound = 2 * radius / STEPS * np.abs(axes).sum(axis=0) + 1e-6
+        assert (np.abs(found - (CANDIDATES.centre + mean @ axes)) <= bound).all()
 
 
 def depths(what: str, text: str, projections: int) -> npt.NDArray[np.float64]:
@@ -136,10 +155,14 @@ def test_a_document_without_sentences_gets_a_row(what: str, key: ReleaseKey) -> 
     none = release(given, key)
     assert none.rows.schema == between.rows.schema
     assert (len(none.rows), none.tokens, none.known) == (0, 0, False)
-    if what == "truncation":
-        middle = (CANDIDATES.box[0] + CANDIDATES.box[1] / 2).astype(np.float32)
+    if what in NOISY:
+        middle = CANDIDATES.centre
+        if what == "truncation":
+            middle = CANDIDATES.box[0] + CANDIDATES.box[1] / 2
         for row in (0, 2, 4):
-            np.testing.assert_array_equal(embeddings_of(between.rows)[row], middle)
+            np.testing.assert_array_equal(
+                embeddings_of(between.rows)[row], middle.astype(np.float32)
+            )
 
 
 @pytest.mark.parametrize("what", DRAWN)

@@ -1,0 +1,204 @@
+"""A noisy mean of sentence embeddings along a few public directions, for sentence privacy.
+
+It is not from a paper. As in the baseline `truncation` of Meehan, Mrini and Chaudhuri (ACL 2022),
+sentences are clipped, summed and perturbed; but first they are projected on a few public
+directions, and they are clipped to a ball. What noise costs grows with the number of directions,
+and the first principal directions of public documents say most of what their means say.
+
+Projections, clipped sentences and sums are whole numbers, so that the noise is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from quietcorpus.compiled import compiled
+from quietcorpus.mechanisms.encoding import Value
+from quietcorpus.mechanisms.euclidean_noise import EuclideanNoise, check_dimensions, coordinate_rate
+from quietcorpus.mechanisms.geometric import MINIMUM_RATE
+from quietcorpus.mechanisms.guarantees import SentencePrivacy, ceiling
+from quietcorpus.mechanisms.keystream import Addresses, Keystream
+
+STEPS = 64
+"""The radius of the ball in whole numbers. Rounding moves a sentence by sqrt(d / 12) of them."""
+DIRECTION_UNIT = 1 << 11
+"""Steps of the grid in a direction's length."""
+_SENTENCE_UNIT = 1 << 10  # steps of the grid in the ball's radius, before a sentence is projected
+_LARGEST = 1 << 20  # of a coordinate on that grid: sums of products stay exact in float64
+_ROOT_UNIT = 1_000
+_SHIFT = 15  # DIRECTION_UNIT * _SENTENCE_UNIT / STEPS, as a power of two
+
+
+@dataclass(frozen=True)
+class ProjectedMean:
+    """Noise of probability proportional to exp(-rate ||z||_2) on a document's projected sentences.
+
+    Guarantee:
+        For every two documents of equally many sentences that differ in one of them, and for every
+        set S of outputs, Pr[M(x) in S] <= exp(epsilon) Pr[M(x') in S].
+        Each sentence adds a vector of whole numbers of a Euclidean length of at most STEPS, which
+        depends on that sentence alone; so replacing one moves the sum by at most 2 * STEPS.
+        What is released depends on the noisy sum and on the number of sentences alone; that number
+        is not protected.
+        The bound is exact for ideal random bits and computational for the keyed stream.
+
+    `directions` is the number of directions. Raises ValueError for more of them than the noise
+    can be drawn for, and where epsilon is so small that its noise cannot be drawn.
+    """
+
+    epsilon: Fraction
+    directions: int
+
+    def __post_init__(self) -> None:
+        check_dimensions(self.directions)
+        if coordinate_rate(self.rate, self.directions) < MINIMUM_RATE:
+            square = self.directions * _ROOT_UNIT**2
+            least = ceiling(MINIMUM_RATE * 2 * STEPS * Fraction(math.isqrt(square) + 1, _ROOT_UNIT))
+            raise ValueError(f"with {self.directions} directions epsilon must be at least {least}")
+
+    @property
+    def stage_parameters(self) -> dict[str, Value]:
+        """Return the stage parameters that the noise depends on."""
+        return {
+            "mechanism": "projected-mean",
+            "epsilon": self.epsilon,
+            "directions": self.directions,
+        }
+
+    @property
+    def rate(self) -> Fraction:
+        """Return the noise's rate: the log-ratio that a step of Euclidean length is worth."""
+        return self.epsilon / (2 * STEPS)
+
+    @property
+    def guarantee(self) -> SentencePrivacy:
+        """Return the guarantee for one document."""
+        return SentencePrivacy(self.epsilon)
+
+
+@dataclass(frozen=True, eq=False)
+class Ball:
+    """The public ball that sentences are clipped to, along public directions.
+
+    Attributes:
+        centre: float64 (D,), an embedding.
+        directions: float64 (d, D), whole numbers, DIRECTION_UNIT times orthonormal rows, nearly.
+        radius: of the ball, in embeddings' units.
+
+    Raises ValueError for shapes that differ, for numbers that are not finite, and for directions
+    that are not whole numbers or too long.
+    """
+
+    centre: npt.NDArray[np.float64]
+    directions: npt.NDArray[np.float64]
+    radius: float
+
+    def __post_init__(self) -> None:
+        if self.directions.ndim != 2 or self.centre.shape != self.directions.shape[1:]:
+            raise ValueError("the centre and the directions differ in their number of dimensions")
+        if not (np.isfinite(self.centre).all() and np.isfinite(self.radius) and self.radius > 0):
+            raise ValueError("the ball has a centre that is not finite, or no positive radius")
+        whole = np.array_equal(self.directions, np.rint(self.directions))
+        if not whole or np.abs(self.directions).max(initial=0) > DIRECTION_UNIT:
+            raise ValueError("a direction is not of whole numbers up to its unit")
+        if self.directions.shape[1] * _LARGEST * DIRECTION_UNIT >= 2**53:
+            raise ValueError("embeddings have too many dimensions for exact projections")
+
+    def sums(
+        self, sentences: npt.NDArray[np.float32], offsets: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
+        """Sum each document's projected and clipped sentences, int64 (n, d).
+
+        A sentence adds its place along the directions, in steps of radius / STEPS, rounded; beyond
+        the ball, it is drawn in towards the centre. Its contribution depends on it alone.
+
+        Args:
+            sentences: float32 (total, D).
+            offsets: int64 (n + 1,); document i has sentences offsets[i] .. offsets[i + 1].
+
+        Raises:
+            ValueError: a value is not finite, or the embeddings have other dimensions.
+        """
+        if sentences.ndim != 2 or sentences.shape[1] != len(self.centre):
+            raise ValueError("the ball and the embeddings differ in their number of dimensions")
+        if not np.isfinite(sentences).all():
+            raise ValueError("an embedding is not finite")
+        whole = np.rint((sentences - self.centre) * (_SENTENCE_UNIT / self.radius))
+        np.clip(whole, -_LARGEST, _LARGEST, out=whole)
+        # Every product and every partial sum is a whole number below 2^53, whatever the order.
+        projected = (whole @ self.directions.T).astype(np.int64)
+        found: npt.NDArray[np.int64] = _sums(projected, offsets)
+        return found
+
+
+class NoisyProjections:
+    """The release of documents from their sums: the noise, then embeddings again."""
+
+    def __init__(self, mechanism: ProjectedMean, ball: Ball) -> None:
+        """Tabulate the noise; raise ValueError where the two differ in directions."""
+        if mechanism.directions != len(ball.directions):
+            raise ValueError(
+                f"the ball has {len(ball.directions)} directions, and the noise "
+                f"{mechanism.directions}"
+            )
+        self.noise = EuclideanNoise(mechanism.rate, mechanism.directions)
+        self._ball = ball
+
+    def release(
+        self,
+        sums: npt.NDArray[np.int64],
+        lengths: npt.NDArray[np.int64],
+        stream: Keystream,
+        addresses: Addresses,
+    ) -> npt.NDArray[np.float32]:
+        """Return the noisy mean of each document's sentences, float32 (n, D).
+
+        Noise may move it out of the ball. A document of no sentences, which has nothing to protect,
+        gets the ball's centre.
+
+        Args:
+            sums: int64 (n, d), of `Ball.sums`.
+            lengths: int64 (n,), how many sentences each document has.
+            stream: the stage's keystream.
+            addresses: one stream address a document, shape (n, 2).
+        """
+        noisy = (sums + self.noise.sample(stream, addresses)).astype(np.float64)
+        noisy[lengths == 0] = 0
+        # Exact again, so that a row does not depend on the rows beside it.
+        lifted = noisy @ self._ball.directions
+        steps = STEPS * DIRECTION_UNIT * np.maximum(lengths, 1)
+        lifted *= (self._ball.radius / steps)[:, None]
+        lifted += self._ball.centre
+        return lifted.astype(np.float32)
+
+
+@compiled
+def _sums(projected, offsets):  # type: ignore[no-untyped-def]
+    """Round projections to steps of the ball, draw in those beyond it, and sum them by document."""
+    documents, size = len(offsets) - 1, projected.shape[1]
+    found = np.zeros((documents, size), dtype=np.int64)
+    steps = np.empty(size, dtype=np.int64)
+    half = np.int64(1) << (_SHIFT - 1)
+    for document in range(documents):
+        for sentence in range(offsets[document], offsets[document + 1]):
+            squares = np.int64(0)
+            for j in range(size):
+                steps[j] = (projected[sentence, j] + half) >> _SHIFT
+                squares += steps[j] * steps[j]
+            if squares > STEPS * STEPS:
+                # A whole number that is at least the length: rounded towards zero, the vector
+                # then ends within the ball, whatever the root's rounding.
+                length = np.int64(np.sqrt(np.float64(squares)))
+                while length * length < squares:
+                    length += 1
+                for j in range(size):
+                    drawn = abs(steps[j]) * STEPS // length
+                    steps[j] = drawn if steps[j] > 0 else -drawn
+            for j in range(size):
+                found[document, j] += steps[j]
+    return found
