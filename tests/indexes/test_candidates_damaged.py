@@ -27,6 +27,7 @@ from small_candidates import (
 )
 
 from quietcorpus.indexes.candidates import (
+    FILES,
     LARGEST_PROJECTION,
     open_candidates,
     save,
@@ -157,7 +158,7 @@ def test_a_file_that_is_missing_is_noticed(folder: Path, name: str) -> None:
     assert refusal(folder) == f"lacks {name}, or it cannot be read"
 
 
-@pytest.mark.parametrize("name", SAVED)
+@pytest.mark.parametrize("name", FILES)
 def test_a_file_that_no_digest_stands_for_is_not_used(folder: Path, name: str) -> None:
     """Kills: verifying only what the manifest happens to list."""
     edit(folder, lambda m: m.update(files=[f for f in m["files"] if f["path"] != name]))
