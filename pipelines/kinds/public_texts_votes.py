@@ -14,7 +14,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from quietcorpus.indexes.pool import PoolManifest
-from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.mechanisms.clipped_sum import STEPS
 from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Spending, UserPrivacy
 from quietcorpus.mechanisms.vote_weights import weights
@@ -185,9 +184,7 @@ def _encoder(
 ) -> EncoderSource | CarriedEncoder:
     """Find the encoder of a pool; raises InputError if the spec names another one."""
     if manifest.carries_encoder:
-        described = manifest.encoder
-        tokenizer = Tokenizer.of_law(described["tokenizer"])  # had, since the pool was opened
-        carried = CarriedEncoder(pool, described["name"], described["sha256"], tokenizer)
+        carried = CarriedEncoder.of(pool, manifest)
         if name not in (None, carried.name):
             raise InputError(
                 f"mechanism.encoder: {name} is not the encoder of {pool.uri}, which carries its "
