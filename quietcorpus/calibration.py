@@ -17,10 +17,11 @@ from quietcorpus.arguments import (
     whole,
 )
 from quietcorpus.places import Place, absolute, process_restored
+from quietcorpus.transforms.errors import InputError
 
 if TYPE_CHECKING:
     from quietcorpus.pipelines.calibrate.bags import Calibrated
-    from quietcorpus.pipelines.calibrate.public_texts import CalibratedVotes
+    from quietcorpus.pipelines.calibrate.public_texts_report import CalibratedVotes
     from quietcorpus.pipelines.calibrate.sentences import CalibratedUtility
 
 TriedMap: TypeAlias = Literal["frequency", "random", "none"]
@@ -284,6 +285,10 @@ def calibrate_public_texts(
 
     for number in nearest:
         whole(1, MOST_NEAREST, nearest=number)
+    given = {"pools": pools, "epsilons": epsilons, "nearest": nearest}
+    if none := next((name for name, values in given.items() if not values), None):
+        raise InputError(f"{none}: none is given; give one or more")
+    between_0_and_1(delta=float(exact(delta)))
     require_installed("dp_accounting", "flint", key="pools", extra="public-texts")
     require_installed("sklearn", extra="evaluate")
     from quietcorpus.pipelines.calibrate import public_texts as job

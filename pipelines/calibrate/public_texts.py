@@ -7,20 +7,24 @@ nothing is released.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from quietcorpus.evaluation.choice import Choice, choose
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
+from quietcorpus.mechanisms.vote_estimates import can_smooth
 from quietcorpus.mechanisms.vote_weights import weights
 from quietcorpus.mechanisms.votes import Sums, Votes
+from quietcorpus.pipelines.calibrate.public_texts_report import (
+    CalibratedVotes,
+    Runs,
+    TriedVotes,
+    VotesOutcome,
+)
 from quietcorpus.pipelines.calibrate.public_votes import (
     Ballots,
     Numbers,
@@ -37,9 +41,6 @@ from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Corpus
 
 _TIMED_DOCUMENTS = 200
-
-Chosen = npt.NDArray[np.bool_]
-Runs = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -78,12 +79,14 @@ class TriedPool:
         name: as it was given.
         source: its place.
         texts: the number of its texts.
+        can_smooth: whether they are enough for estimates by their embeddings.
         encoder: the encoder of documents, with which it was made.
     """
 
     name: str
     source: PoolSource
     texts: int
+    can_smooth: bool
     encoder: EncoderSource | CarriedEncoder
 
     @classmethod
@@ -98,65 +101,20 @@ class TriedPool:
             raise InputError(
                 f"pool: {name} was made from private data; build a pool from public texts"
             )
+        found: EncoderSource | CarriedEncoder
         if manifest.carries_encoder:
-            return cls(name, source, manifest.texts, CarriedEncoder.of(source, manifest))
-        found = EncoderSource.resolve("encoder", encoder)
-        found.check(manifest.encoder, "pool")
-        return cls(name, source, manifest.texts, found)
+            found = CarriedEncoder.of(source, manifest)
+        else:
+            found = EncoderSource.resolve("encoder", encoder)
+            found.check(manifest.encoder, "pool")
+        enough = can_smooth(manifest.texts, manifest.encoder["dimensions"])
+        return cls(name, source, manifest.texts, enough, found)
 
     def ballots(
         self, documents: VotingDocuments, nearest: int, on_done: Callable[[int], object]
     ) -> Ballots:
         """Find the votes of all documents."""
         return Ballots(documents, self.source.open(), self.encoder.open(), nearest, on_done)
-
-
-class TriedVotes(NamedTuple):
-    """A pool, by its name, and the number of texts that a document votes for."""
-
-    pool: str
-    nearest: int
-
-
-class VotesOutcome(NamedTuple):
-    """What is released at one epsilon, in every run: float64 (tried, runs) each.
-
-    Attributes:
-        epsilon: None for votes without noise.
-        texts: rows that stand out, which are released.
-        distances: from documents that did not vote; NaN where a label has no rows.
-        f1: macro-F1 of a classifier that learns from the release, on such documents; NaN without
-            labels.
-        choice: the best by `f1`, or without labels by distance; None without noise, and where
-            nothing is released.
-    """
-
-    epsilon: Fraction | None
-    texts: Runs
-    distances: Runs
-    f1: Runs
-    choice: Choice | None
-
-
-class CalibratedVotes(NamedTuple):
-    """The findings of a calibration.
-
-    Attributes:
-        voting, tested: the number of documents that vote, and of those that are compared.
-        released: the number of documents that the noise is for.
-        own: the mean distance and macro-F1 of the documents that vote, as they are.
-        pools: the distance of each pool, by its name, if all texts weigh the same.
-        tried: all pools and numbers of votes.
-        outcomes: one for each epsilon, and at last one without noise.
-    """
-
-    voting: int
-    tested: int
-    released: int
-    own: tuple[float, float]
-    pools: dict[str, float]
-    tried: Sequence[TriedVotes]
-    outcomes: Sequence[VotesOutcome]
 
 
 def calibrate(
@@ -191,19 +149,22 @@ def calibrate(
     trial = _Trial(documents, ballots, settings)
     grid: tuple[Fraction | None, ...] = (*settings.epsilons, None)
     shape = len(grid), len(tried), settings.runs
-    texts, distances, f1 = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    texts, distances, f1 = (np.full(shape, np.nan) for _ in range(3))
 
     def released() -> Iterator[None]:
         for run, halves in enumerate(splits):
             for second, one in enumerate(tried):
                 for first, epsilon in enumerate(grid):
+                    if epsilon is None and one.smooth:  # which changes nothing then
+                        continue
                     place = first, second, run
                     texts[place], distances[place], f1[place] = trial.found(
                         one, epsilon, halves, np.random.default_rng([settings.seed, *place])
                     )
                     yield
 
-    for _ in steps.each(released(), math.prod(shape), "simulating releases", "releases"):
+    total = settings.runs * sum(len(grid) - one.smooth for one in tried)
+    for _ in steps.each(released(), total, "simulating releases", "releases"):
         pass
     direct = np.mean([of_documents(documents, halves) for halves in splits], axis=0)
     outcomes = [
@@ -227,7 +188,7 @@ def _timed(
     """Return the seconds that all may take, by some documents and one release of each pool."""
     few, most, seconds = documents.few(_TIMED_DOCUMENTS), max(settings.nearest), 0.0
     share = len(documents.texts) / len(few.texts)
-    releases = settings.runs * len(settings.nearest) * (len(settings.epsilons) + 1)
+    releases = settings.runs * len(settings.nearest) * (2 * len(settings.epsilons) + 1)
     for one in pools:
         pool, encoder = one.source.open(), one.encoder.open()
         ballots_of(few.texts, pool, encoder, most, lambda _: None)  # compiles and loads
@@ -236,7 +197,7 @@ def _timed(
         prepared = time.perf_counter()
         ballots_of(few.texts, pool, encoder, most, lambda _: None)
         counted = time.perf_counter()
-        asked = TriedVotes(one.name, most), None, few.split(0), np.random.default_rng(0)
+        asked = TriedVotes(one.name, most, False), None, few.split(0), np.random.default_rng(0)
         _Trial(few, ballots, settings).found(*asked)
         found = time.perf_counter()
         seconds += prepared - begun + share * (counted - prepared) + releases * (found - counted)
@@ -271,7 +232,9 @@ class _Trial:
         if epsilon is not None:
             sums += np.rint(generator.normal(0, float(votes.noise.deviation), sums.shape))
         noisy: Sums = sums.astype(np.int64)
-        chosen = noisy > 0 if epsilon is None else votes.stand_out(noisy)
+        if epsilon is not None:
+            noisy = ballots.estimates(votes, noisy, one.smooth)
+        chosen = noisy > 0
         given = weights(noisy, chosen)
         distance = ballots.distance(given, halves.tested, generator)
         if self.documents.labels == 1:
@@ -299,7 +262,12 @@ def _tried(pools: Sequence[TriedPool], nearest: Sequence[int]) -> list[TriedVote
             raise InputError(
                 f"nearest: {max(nearest)} is more than the {one.texts:,} texts of {one.name}"
             )
-    return [TriedVotes(one.name, count) for one in pools for count in nearest]
+    return [
+        TriedVotes(one.name, count, smooth)
+        for one in pools
+        for count in nearest
+        for smooth in ((False, True) if one.can_smooth else (False,))
+    ]
 
 
 def _check_sums(pools: Sequence[TriedPool], labels: int) -> None:
@@ -325,45 +293,3 @@ def _choice(distances: Runs, f1: Runs) -> Choice | None:
     measured = -distances if np.isnan(f1).any() else f1
     found = choose(measured[possible])
     return Choice(int(possible[found.best]), tuple(possible[list(found.among)].tolist()))
-
-
-def lines(found: CalibratedVotes) -> Iterator[str]:
-    """Yield a table for a terminal, and the conclusion from it."""
-    distance, f1 = found.own
-    labelled = not math.isnan(f1)
-    yield (
-        f"{found.voting:,} documents vote in place of {found.released:,}, and are compared with "
-        f"{found.tested:,} others; means over runs"
-    )
-    yield f"documents that vote, as they are: distance {distance:.3f}" + (
-        f", macro-F1 {f1:.3f}" if labelled else ""
-    )
-    width = max(4, *(len(one.pool) for one in found.tried))
-    scored = f"  {'macro-F1':>8}  {'runs':>11}" if labelled else f"  {'runs':>11}"
-    yield f"{'epsilon':>8}  {'pool':<{width}} {'nearest':>7} {'texts':>8}  {'distance':>8}{scored}"
-    for name, unweighted in found.pools.items():
-        yield f"{'-':>8}  {name:<{width}} {'-':>7} {'all':>8}  {unweighted:>8.3f}"
-    for outcome in found.outcomes:
-        for number, one in enumerate(found.tried):
-            own = (outcome.f1 if labelled else outcome.distances)[number]
-            said = f"{own.min():.3f}-{own.max():.3f}" if np.isfinite(own).all() else "-"
-            means = f"  {outcome.f1[number].mean():>8.3f}" if labelled else ""
-            away = outcome.distances[number].mean()
-            told = "-" if math.isnan(away) else f"{away:.3f}"
-            epsilon = "no noise" if outcome.epsilon is None else f"{float(outcome.epsilon):g}"
-            yield (
-                f"{epsilon:>8}  {one.pool:<{width}} {one.nearest:>7,} "
-                f"{outcome.texts[number].mean():>8,.0f}  {told:>8}{means}  {said:>11}"
-                f"{_mark(number, outcome.choice)}"
-            )
-    what = "macro-F1" if labelled else "distance"
-    yield (
-        f"Of each epsilon, the setting whose {what} is best over all splits and noise is among "
-        "those marked with 95 % confidence, for documents like these."
-    )
-
-
-def _mark(number: int, choice: Choice | None) -> str:
-    if choice is None or number not in choice.among:
-        return ""
-    return "  best" if number == choice.best else "  may be as good"

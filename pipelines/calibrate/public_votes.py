@@ -19,6 +19,7 @@ from quietcorpus.indexes.lsa import Lsa
 from quietcorpus.indexes.pool import Pool
 from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.mechanisms.deep_candidate import UNIT, on_grid
+from quietcorpus.mechanisms.vote_estimates import estimates
 from quietcorpus.mechanisms.votes import Sums, Votes
 from quietcorpus.pipelines.artefacts.public_documents import batches
 from quietcorpus.pipelines.spec.public_texts import MOST_LABELS
@@ -186,6 +187,10 @@ class Ballots:
         among = np.isin(self._voters, voting)
         items = self._items[among, : votes.nearest].astype(np.int64)
         return votes.sums(items, self._documents.strata[self._voters[among]], self.shape)
+
+    def estimates(self, votes: Votes, noisy: Sums, smooth: bool) -> Sums:
+        """Return what texts are weighted by, as a release does; see `vote_estimates`."""
+        return estimates(votes, noisy, self._pool.vectors if smooth else None)
 
     def f1(self, given: Weights, chosen: Chosen, tested: Numbers) -> float:
         """Return macro-F1, on tested documents, of what is learnt from the rows of a release."""

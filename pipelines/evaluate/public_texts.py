@@ -110,8 +110,8 @@ class PublicTextsStudy(Study):
         """Yield the measures of a draw."""
         kind: PublicTextsKind = draw.law
         noisy = draw.rows["votes"].to_numpy().reshape(kind.voting.shape)
-        chosen = kind.voting.votes.stand_out(noisy)
-        yield from self._measured(noisy, chosen, "release", number)
+        estimates = kind.voting.estimates(noisy)
+        yield from self._measured(estimates, estimates > 0, "release", number)
         attack = self._attack(kind.voting, number, noise=True)
         if attack is not None:
             yield from _membership("release", attack.on_target())
