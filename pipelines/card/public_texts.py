@@ -154,6 +154,8 @@ def _check_texts(output: str, mechanism: PublicTextsMechanism) -> None:
     if _places(votes, mechanism) != _listed(every, labels):
         raise InputError(f"{output}/{layout.VOTES}: not a row for each text of the pool")
     given = _estimates(votes, mechanism).reshape(shape)
+    if (given < 0).any():
+        raise InputError(f"{output}/{layout.VOTES}: an estimate is below zero")
     chosen = given > 0
     if _places(texts, mechanism) != _listed(chosen, labels) or not np.array_equal(
         texts["weight"].to_numpy(), weights(given, chosen)[chosen]
@@ -172,7 +174,7 @@ def _estimates(votes: pa.Table, mechanism: PublicTextsMechanism) -> npt.NDArray[
     """
     if mechanism.smooth:
         given: npt.NDArray[np.int64] = votes["estimate"].to_numpy()
-        return np.maximum(given, 0)
+        return given
     noisy: npt.NDArray[np.int64] = votes["votes"].to_numpy()
     return np.where(noisy >= mechanism.least_votes, noisy, 0)
 
