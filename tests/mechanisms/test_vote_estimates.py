@@ -29,8 +29,8 @@ def noise(generator: np.random.Generator, *shape: int) -> np.ndarray:
     return np.rint(generator.normal(0, float(DEVIATION), shape)).astype(np.int64)
 
 
-def by_definition(sums: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """The same by a library's least squares; 0 for what does not stand out."""
+def by_definition(sums: np.ndarray, vectors: np.ndarray) -> tuple[np.ndarray, float]:
+    """The same by a library's least squares, and the least estimate that stands out."""
     points = np.column_stack([vectors, np.ones(len(vectors))]).astype(float)
     fitted = points @ np.linalg.lstsq(points, sums.astype(float), rcond=None)[0]
     residuals, parameters = sums - fitted, points.shape[1]
@@ -38,8 +38,7 @@ def by_definition(sums: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     kept = max(0.0, 1 - float(DEVIATION) ** 2 / variance)
     share = parameters / len(sums)
     left = float(DEVIATION) * np.sqrt(share + kept**2 * (1 - share))
-    found = fitted + kept * residuals
-    return np.where(found >= STANDS_OUT * left, found, 0)
+    return fitted + kept * residuals, STANDS_OUT * left
 
 
 @pytest.mark.parametrize("rest", [0, 1_500, 20_000])
@@ -53,11 +52,11 @@ def test_estimates_are_those_of_the_definition(rest: int) -> None:
     sums = np.rint(exact).astype(np.int64) + noise(generator, 2, TEXTS)
     found = smoothed(sums, vectors, DEVIATION)
     for own, stratum in zip(found, sums, strict=True):
-        expected = by_definition(stratum, vectors)
-        same = (own > 0) == (expected > 0)
-        assert (~same).sum() <= 1  # at the threshold, by rounding
-        # The ridge takes a millionth.
-        assert own[same] == pytest.approx(expected[same], rel=1e-4, abs=2)
+        expected, least = by_definition(stratum, vectors)
+        # Rounding and the ridge may move an estimate by a little.
+        above, below = expected > least + 3, expected < least - 3
+        assert own[above] == pytest.approx(expected[above], rel=1e-4, abs=2)
+        assert (own[below] == 0).all()
 
 
 def test_the_same_bits_on_every_machine() -> None:
@@ -71,10 +70,11 @@ def test_the_same_bits_on_every_machine() -> None:
 
 def test_less_of_the_noise_is_left() -> None:
     # A tenth of it where votes follow the embeddings, and no more than all of it where they do not.
+    # A third is passed if a variance of 1,000 draws is off by seven of its deviations.
     generator = np.random.default_rng()
     vectors = public(generator)
     slopes = generator.normal(0, 2, size=DIMENSIONS)
-    for rest, most in ((0, 0.2), (50_000, 1.1)):
+    for rest, most in ((0, 0.35), (50_000, 1.2)):
         exact = 200_000 + vectors @ slopes + rest * generator.uniform(-1, 1, TEXTS)
         sums = np.rint(exact).astype(np.int64)[None] + noise(generator, 1, TEXTS)
         errors = smoothed(sums, vectors, DEVIATION)[0] - exact
@@ -88,11 +88,12 @@ def test_without_noise_they_are_the_votes() -> None:
 
 
 def test_few_stand_out_that_nobody_votes_for() -> None:
-    # One in 741 at the mean noise; texts at the rim have more. A bound of 1 % is passed by chance
-    # with probability below 1e-6, if one in 300 stands out. Kills: no threshold, one deviation.
+    # One in 741 at the mean noise. Texts of a stratum share its slopes: for one in five of them to
+    # stand out, a chi-square of 10 must pass 100, whose chance is 1e-16. Kills: no threshold, one
+    # deviation in place of three.
     generator = np.random.default_rng()
     found = smoothed(noise(generator, 10, TEXTS), public(generator), DEVIATION)
-    assert (found > 0).mean() < 0.01
+    assert (found > 0).mean() < 0.02
     assert (found >= 0).all()
 
 
@@ -121,3 +122,6 @@ def test_without_vectors_they_are_the_sums_that_stand_out() -> None:
     found = estimates(VOTES, sums)
     least = STANDS_OUT * float(VOTES.noise.noise_multiplier) * STEPS
     assert (found == np.where(sums >= least, sums, 0)).all()
+    vectors = public(generator, 50)
+    own = smoothed(sums, vectors, VOTES.noise.deviation)
+    assert (estimates(VOTES, sums, vectors) == own).all()
