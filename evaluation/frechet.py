@@ -35,6 +35,22 @@ class Moments:
         centred = (exact - mean) * np.sqrt(shares)[:, None]
         return cls(mean, centred.T @ centred)
 
+    @classmethod
+    def drawn(
+        cls,
+        points: npt.NDArray[np.floating],
+        weights: npt.NDArray[np.floating],
+        count: int,
+        generator: np.random.Generator,
+    ) -> Moments:
+        """Compute the moments of `count` points that are drawn by their weights.
+
+        Few points look far from anything: the distance's bias falls with their number. So what is
+        compared with `count` points is drawn as often.
+        """
+        chosen = generator.choice(len(weights), count, p=weights / weights.sum())
+        return cls.of(points[chosen], np.ones(count))
+
 
 def frechet_distance(one: Moments, other: Moments) -> float:
     """Compute |m - n|^2 + tr(C + D - 2 (C D)^(1/2)) for means m, n and covariances C, D.

@@ -24,6 +24,7 @@ from quietcorpus import ledger
 from quietcorpus.artefacts import build_candidates, build_index, build_pool, build_vocabulary
 from quietcorpus.calibration import (
     calibrate_bags,
+    calibrate_public_texts,
     calibrate_sentences,
     calibrate_words,
     search_report,
@@ -58,6 +59,7 @@ __all__ = [
     "build_pool",
     "build_vocabulary",
     "calibrate_bags",
+    "calibrate_public_texts",
     "calibrate_sentences",
     "calibrate_words",
     "dry_run",

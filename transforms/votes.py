@@ -16,6 +16,7 @@ from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.resampling import Resampling
+from quietcorpus.mechanisms.vote_estimates import estimates
 from quietcorpus.mechanisms.votes import Sums, Votes
 from quietcorpus.transforms.array_sums import AddCounts, PartialSum
 from quietcorpus.transforms.artefacts.encoder import Encoder, EncoderSource
@@ -62,6 +63,7 @@ class Voting:
         texts: the number of its texts.
         encoder: the encoder of documents, with which the pool was made.
         strata: None if all documents are counted together.
+        smooth: estimate a text's votes from those of texts like it, too.
     """
 
     votes: Votes
@@ -69,6 +71,7 @@ class Voting:
     texts: int
     encoder: EncoderSource | CarriedEncoder
     strata: Strata | None = None
+    smooth: bool = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -119,14 +122,17 @@ class Voting:
         """Release the noisy sums of a corpus, from the exact ones."""
         return self.votes.release(sums, key.stage("votes", 1, **self.stage_parameters))
 
-    def resample(self, noisy: Sums, rows: int, key: ReleaseKey) -> npt.NDArray[np.int64]:
-        """Draw texts by their weights, int64 (rows,): places among all noisy sums, row after row.
+    def estimates(self, noisy: Sums) -> Sums:
+        """Return what texts are weighted by, int64 of the same shape; 0 if they do not stand out.
 
-        Only texts that stand out have a weight.
+        It is made of the noisy sums and the public pool alone.
         """
+        return estimates(self.votes, noisy, self.pool.open().vectors if self.smooth else None)
+
+    def resample(self, given: Sums, rows: int, key: ReleaseKey) -> npt.NDArray[np.int64]:
+        """Draw texts by their `estimates`: int64 (rows,), places among all sums, row after row."""
         stream = key.stage("resample", 1, rows=rows, **self.stage_parameters)
-        weights = np.where(self.votes.stand_out(noisy), noisy, 0)
-        return Resampling(rows).draw(weights, stream)
+        return Resampling(rows).draw(given, stream)
 
 
 class ReleaseVotes(beam.PTransform):

@@ -35,6 +35,7 @@ class PublicTextsMechanism(Mechanism):
     encoder: str
     nearest: int
     strata: dict[str, Any] | None = None
+    smooth: bool | None = None
     resample: int | None = None
     pool_texts: int
     vote: int
@@ -69,16 +70,24 @@ class PublicTextsMechanism(Mechanism):
             if self.resample
             else {}
         )
+        columns: tuple[str, ...] = ("votes",)
+        share, estimate = "votes", ""
+        if self.smooth:
+            share, columns = "estimated votes", ("votes", "estimate")
+            estimate = (
+                "; `estimate` is made of the votes of texts that are alike, too, and 0 if it does "
+                "not stand out"
+            )
         return {
             layout.TEXTS: FileFormat(
                 f"the public texts that stand out of the noise{by}: `id` is their number in the "
-                f"pool, and `weight`, of mean 1, goes by their share of the votes{own}",
+                f"pool, and `weight`, of mean 1, goes by their share of the {share}{own}",
                 ("id", *label, "text", "weight"),
             ),
             layout.VOTES: FileFormat(
                 f"the noisy `votes` of every text of the pool{by}; a document gives {self.vote} to "
-                f"each of {self.nearest} texts{bound}",
-                ("id", *label, "votes"),
+                f"each of {self.nearest} texts{bound}{estimate}",
+                ("id", *label, *columns),
             ),
             **resampled,
         }
@@ -144,17 +153,30 @@ def _check_texts(output: str, mechanism: PublicTextsMechanism) -> None:
     every = np.ones(shape, dtype=np.bool_)
     if _places(votes, mechanism) != _listed(every, labels):
         raise InputError(f"{output}/{layout.VOTES}: not a row for each text of the pool")
-    noisy = votes["votes"].to_numpy().reshape(shape)
-    chosen = noisy >= mechanism.least_votes
+    given = _estimates(votes, mechanism).reshape(shape)
+    if (given < 0).any():
+        raise InputError(f"{output}/{layout.VOTES}: an estimate is below zero")
+    chosen = given > 0
     if _places(texts, mechanism) != _listed(chosen, labels) or not np.array_equal(
-        texts["weight"].to_numpy(), weights(noisy, chosen)[chosen]
+        texts["weight"].to_numpy(), weights(given, chosen)[chosen]
     ):
         raise InputError(
             f"{output}/{layout.TEXTS}: not the texts whose votes stand out, with their weights"
         )
     if mechanism.resample:
-        given = np.where(chosen, noisy, 0)
         check_resampled(f"{output}/{layout.RESAMPLED}", texts, labels, given, mechanism.resample)
+
+
+def _estimates(votes: pa.Table, mechanism: PublicTextsMechanism) -> npt.NDArray[np.int64]:
+    """Return what texts are weighted by; 0 for those that do not stand out.
+
+    Smoothed votes are taken as they are: to make them anew takes the pool.
+    """
+    if mechanism.smooth:
+        given: npt.NDArray[np.int64] = votes["estimate"].to_numpy()
+        return given
+    noisy: npt.NDArray[np.int64] = votes["votes"].to_numpy()
+    return np.where(noisy >= mechanism.least_votes, noisy, 0)
 
 
 def _listed(chosen: npt.NDArray[np.bool_], labels: Sequence[str | None]) -> list[Any]:

@@ -13,23 +13,12 @@ from quietcorpus.pipelines.cli.command import command
 from quietcorpus.pipelines.cli.options import (
     Number,
     Numbers,
+    Wholes,
     quiet_option,
     seed_option,
     text_option,
     tokenizer_options,
 )
-
-
-class _Bins(click.ParamType):
-    """A list of whole numbers above zero, separated by commas; sorted, without duplicates."""
-
-    name = "numbers"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...]:
-        one = click.IntRange(1)
-        return tuple(sorted({int(one.convert(part, param, ctx)) for part in value.split(",")}))
 
 
 @command("bag-of-words", short_help="Find the best map and number of bins, on public text.")
@@ -49,7 +38,7 @@ class _Bins(click.ParamType):
     "--bins",
     default="100,200,400,800,1600",
     show_default=True,
-    type=_Bins(),
+    type=Wholes(),
     help="The numbers of bins to try; those above the number of words are left out.",
 )
 @click.option(

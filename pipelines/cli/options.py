@@ -81,6 +81,7 @@ class Number(click.ParamType):
     """A number above zero, within reason, exactly as it is written."""
 
     name = "number"
+    least, most = _SMALLEST, _LARGEST
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -89,9 +90,27 @@ class Number(click.ParamType):
             number = Decimal(value)
         except InvalidOperation:
             self.fail(f"{value!r} is not a number", param, ctx)
-        if not (number.is_finite() and _SMALLEST <= number <= _LARGEST):
-            self.fail(f"{value} is not between {_SMALLEST} and {_LARGEST}", param, ctx)
+        if not (number.is_finite() and self.least <= number <= self.most):
+            self.fail(f"{value} is not between {self.least} and {self.most}", param, ctx)
         return Fraction(number)
+
+
+class DeltaNumber(Number):
+    """A delta, exactly as it is written."""
+
+    least, most = Decimal("1e-100"), Decimal("0.1")
+
+
+class Wholes(click.ParamType):
+    """A list of whole numbers above zero, separated by commas; sorted, without duplicates."""
+
+    name = "numbers"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        one = click.IntRange(1)
+        return tuple(sorted({int(one.convert(part, param, ctx)) for part in value.split(",")}))
 
 
 class Numbers(Number):

@@ -110,8 +110,8 @@ class PublicTextsStudy(Study):
         """Yield the measures of a draw."""
         kind: PublicTextsKind = draw.law
         noisy = draw.rows["votes"].to_numpy().reshape(kind.voting.shape)
-        chosen = kind.voting.votes.stand_out(noisy)
-        yield from self._measured(noisy, chosen, "release", number)
+        estimates = kind.voting.estimates(noisy)
+        yield from self._measured(estimates, estimates > 0, "release", number)
         attack = self._attack(kind.voting, number, noise=True)
         if attack is not None:
             yield from _membership("release", attack.on_target())
@@ -198,8 +198,7 @@ class PublicTextsStudy(Study):
         """Return the distance of weighted texts, (strata, texts), from half of the documents.
 
         None stands for the other half. NaN if there are too few documents, or no texts for some
-        that there are. Few points look far from anything (the distance's bias, which falls with
-        their number), so the texts are as many as the other half's documents, drawn by weight.
+        that there are. The texts are as many as the other half's documents, drawn by weight.
         """
         generator = np.random.default_rng([number, 1])
         order = generator.permutation(len(self._voters))
@@ -215,9 +214,7 @@ class PublicTextsStudy(Study):
             if given is not None:
                 if not given[stratum].any():
                     return float("nan")
-                chances = given[stratum] / given[stratum].sum()
-                drawn = generator.choice(len(chances), len(halves[1]), p=chances)
-                other = Moments.of(self._points[drawn], np.ones(len(drawn)))
+                other = Moments.drawn(self._points, given[stratum], len(halves[1]), generator)
             found.append(frechet_distance(other, target))
         return float(np.mean(found)) if found else float("nan")
 

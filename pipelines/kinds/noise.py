@@ -79,13 +79,17 @@ def _of_typical(one: Typical) -> str:
     )
 
 
-def of_votes(votes: Votes, sums: int, voters: str) -> list[str]:
-    """Say how many votes a text needs, and how many of `sums` stand out without any."""
+def of_votes(votes: Votes, sums: int, voters: str, smooth: bool = False) -> list[str]:
+    """Say how many votes a text needs, and how many of `sums` stand out without any.
+
+    With `smooth`, that is said of the noisy sums, which estimates are made of.
+    """
     least, deviation = votes.least, float(votes.noise.deviation)
     by_chance = math.erfc((least - 0.5) / deviation / math.sqrt(2)) / 2
+    alone = ", by its own votes alone" if smooth else ""
     return [
         f"about {math.ceil(least / votes.weight):,} {voters} must vote for a text before it stands "
-        "out of the noise",
+        f"out of the noise{alone}",
         f"of {sums:,} sums of votes, about {_number(sums * by_chance)} stand out by chance alone",
     ]
 

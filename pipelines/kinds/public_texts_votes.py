@@ -14,9 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from quietcorpus.indexes.pool import PoolManifest
-from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.mechanisms.clipped_sum import STEPS
 from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Spending, UserPrivacy
+from quietcorpus.mechanisms.vote_estimates import can_smooth, least_texts
 from quietcorpus.mechanisms.vote_weights import weights
 from quietcorpus.mechanisms.votes import Sums, Votes
 from quietcorpus.pipelines.card import model as card
@@ -120,7 +120,8 @@ class PublicTextsKind(Kind):
 
     @property
     def expected_noise(self) -> Sequence[str]:
-        return noise.of_votes(self.voting.votes, math.prod(self.voting.shape), self.voters)
+        voting = self.voting
+        return noise.of_votes(voting.votes, math.prod(voting.shape), self.voters, voting.smooth)
 
     @property
     def voters(self) -> str:
@@ -176,8 +177,15 @@ def voting_by(spec: PublicTextsSpec, votes: Votes) -> Voting:
             f"mechanism.strata.labels: with {manifest.texts:,} texts they make {sums:,} sums; "
             f"give fewer labels, or a smaller pool, for at most {MOST_SUMS:,}"
         )
+    dimensions = manifest.encoder["dimensions"]
+    if spec.smooth and not can_smooth(manifest.texts, dimensions):
+        raise InputError(
+            f"mechanism.smooth: {manifest.texts:,} texts are too few for an encoder of "
+            f"{dimensions} dimensions; give a pool of {least_texts(dimensions):,} or more, or drop "
+            "the key"
+        )
     encoder = _encoder(spec.encoder, source, manifest)
-    return Voting(votes, source, manifest.texts, encoder, strata)
+    return Voting(votes, source, manifest.texts, encoder, strata, bool(spec.smooth))
 
 
 def _encoder(
@@ -185,9 +193,7 @@ def _encoder(
 ) -> EncoderSource | CarriedEncoder:
     """Find the encoder of a pool; raises InputError if the spec names another one."""
     if manifest.carries_encoder:
-        described = manifest.encoder
-        tokenizer = Tokenizer.of_law(described["tokenizer"])  # had, since the pool was opened
-        carried = CarriedEncoder(pool, described["name"], described["sha256"], tokenizer)
+        carried = CarriedEncoder.of(pool, manifest)
         if name not in (None, carried.name):
             raise InputError(
                 f"mechanism.encoder: {name} is not the encoder of {pool.uri}, which carries its "
@@ -219,17 +225,20 @@ NOT_PROTECTED = (
 
 def tables(voting: Voting, rows: int | None, key: KeySource, noisy: Sums, _: None = None) -> Tables:
     """Yield the tables of a release, which are made of the noisy sums and the pool alone."""
-    chosen = voting.votes.stand_out(noisy)
+    estimates = voting.estimates(noisy)
+    chosen = estimates > 0
     every = np.ones(voting.shape, dtype=np.bool_)
     texts = voting.pool.open().texts
     columns = _places(voting, chosen)
     columns["text"] = texts.take(columns["id"])
-    columns["weight"] = pa.array(weights(noisy, chosen)[chosen])
+    columns["weight"] = pa.array(weights(estimates, chosen)[chosen])
     yield whole(layout.TEXTS, pa.table(columns))
     votes = _places(voting, every) | {"votes": pa.array(noisy.ravel())}
+    if voting.smooth:
+        votes["estimate"] = pa.array(estimates.ravel())
     yield whole(layout.VOTES, pa.table(votes))
     if rows is not None:
-        drawn = voting.resample(noisy, rows, key())
+        drawn = voting.resample(estimates, rows, key())
         yield (
             layout.RESAMPLED,
             _texts_at(voting, texts, drawn[:0]).schema,

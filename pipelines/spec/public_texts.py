@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, StrictBool, field_validator, model_validator
 
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec
@@ -104,6 +104,10 @@ class PublicTextsSpec(MechanismSpec):
     ] = 20
     strata: Annotated[
         StrataSpec | None, Field(description="count the documents of each label apart")
+    ] = None
+    smooth: Annotated[
+        StrictBool | None,
+        Field(description="estimate a text's votes from those of texts like it, too"),
     ] = None
     resample: Annotated[
         Count | None,

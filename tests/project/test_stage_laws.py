@@ -307,7 +307,7 @@ DRAWS: dict[str, Callable[[pytest.MonkeyPatch, Path], Any]] = {
     "votes": lambda *_: VOTING.release(np.arange(32).reshape(2, 16), KEY).tolist(),
     "votes, of users": lambda *_: USER_VOTING.release(np.arange(32).reshape(2, 16), KEY).tolist(),
     "votes of users": lambda *_: clipped_votes(),
-    "resample": lambda *_: VOTING.resample(NOISY, 25, KEY).tolist(),
+    "resample": lambda *_: VOTING.resample(VOTING.estimates(NOISY), 25, KEY).tolist(),
     "training": lambda *_: trained(),
     "training run": lambda *_: training_run(),
     "shards": lambda *_: shards(),

@@ -66,6 +66,9 @@ def test_bad_input_is_one_line(here: Workspace, call: Any, message: str) -> None
         lambda progress: qc.build_candidates("a", "b", provenance="public", progress=progress),
         lambda progress: qc.build_index("a", "b", provenance="public", progress=progress),
         lambda progress: qc.calibrate_sentences("a", "b", epsilons=[1], progress=progress),
+        lambda progress: qc.calibrate_public_texts(
+            "a", pools=["b"], epsilons=[1], delta=1e-6, progress=progress
+        ),
         lambda progress: qc.audit({}, progress=progress),
         lambda progress: qc.verify("a", progress=progress),
         lambda progress: qc.dry_run({}, progress=progress),

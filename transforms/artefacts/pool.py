@@ -35,6 +35,13 @@ class CarriedEncoder:
 
     arithmetic: ClassVar[str] = "whole numbers"
 
+    @classmethod
+    def of(cls, pool: PoolSource, manifest: PoolManifest) -> CarriedEncoder:
+        """Return the encoder that the manifest of a pool that has been opened here describes."""
+        described = manifest.encoder
+        tokenizer = Tokenizer.of_law(described["tokenizer"])  # had, since the pool was opened
+        return cls(pool, described["name"], described["sha256"], tokenizer)
+
     @property
     def software(self) -> str:
         """Return the tokeniser, for the card."""

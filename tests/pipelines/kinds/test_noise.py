@@ -113,6 +113,8 @@ def test_votes() -> None:
     votes = Votes(4, Fraction(2), Fraction(1, 10**6))
     deviation = float(votes.noise.noise_multiplier)  # in units of one document's norm
     needed, chance = noise.of_votes(votes, 100_000, "documents")
+    (alone, _) = noise.of_votes(votes, 100_000, "documents", smooth=True)
+    assert alone == f"{needed}, by its own votes alone"
     # A document gives each of its four texts half of its norm.
     assert numbers(needed)[0] == pytest.approx(3 * deviation / 0.5, abs=1)
     drawn = np.random.default_rng(1).normal(0, deviation, 10**6)

@@ -1,0 +1,114 @@
+"""The findings of a calibration of public texts, and their table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from quietcorpus.evaluation.choice import Choice
+
+Runs = npt.NDArray[np.float64]
+
+
+class TriedVotes(NamedTuple):
+    """A setting: a pool, by its name, the number of texts that a document votes for, `smooth`."""
+
+    pool: str
+    nearest: int
+    smooth: bool
+
+
+class VotesOutcome(NamedTuple):
+    """What is released at one epsilon, in every run: float64 (tried, runs) each.
+
+    Without noise `smooth` changes nothing, and its numbers are NaN.
+
+    Attributes:
+        epsilon: None for votes without noise.
+        texts: rows that stand out, which are released.
+        distances: from documents that did not vote; NaN where a label has no rows.
+        f1: macro-F1 of a classifier that learns from the release, on such documents; NaN without
+            labels.
+        choice: the best by `f1`, or without labels by distance; None without noise, and where
+            nothing is released.
+    """
+
+    epsilon: Fraction | None
+    texts: Runs
+    distances: Runs
+    f1: Runs
+    choice: Choice | None
+
+
+class CalibratedVotes(NamedTuple):
+    """The findings of a calibration.
+
+    Attributes:
+        voting, tested: the number of documents that vote, and of those that are compared.
+        released: the number of documents that the noise is for.
+        own: the mean distance and macro-F1 of the documents that vote, as they are.
+        pools: the distance of each pool, by its name, if all texts weigh the same.
+        tried: all pools and numbers of votes.
+        outcomes: one for each epsilon, and at last one without noise.
+    """
+
+    voting: int
+    tested: int
+    released: int
+    own: tuple[float, float]
+    pools: dict[str, float]
+    tried: Sequence[TriedVotes]
+    outcomes: Sequence[VotesOutcome]
+
+
+def lines(found: CalibratedVotes) -> Iterator[str]:
+    """Yield a table for a terminal, and the conclusion from it."""
+    distance, f1 = found.own
+    labelled = not math.isnan(f1)
+    yield (
+        f"{found.voting:,} documents vote in place of {found.released:,}, and are compared with "
+        f"{found.tested:,} others; means over runs"
+    )
+    yield f"documents that vote, as they are: distance {distance:.3f}" + (
+        f", macro-F1 {f1:.3f}" if labelled else ""
+    )
+    width = max(4, *(len(one.pool) for one in found.tried))
+    scored = f"  {'macro-F1':>8}  {'runs':>11}" if labelled else f"  {'runs':>11}"
+    yield (
+        f"{'epsilon':>8}  {'pool':<{width}} {'nearest':>7} {'smooth':>6} {'texts':>8}  "
+        f"{'distance':>8}{scored}"
+    )
+    for name, unweighted in found.pools.items():
+        yield f"{'-':>8}  {name:<{width}} {'-':>7} {'-':>6} {'all':>8}  {unweighted:>8.3f}"
+    for outcome in found.outcomes:
+        for number, one in enumerate(found.tried):
+            if outcome.epsilon is None and one.smooth:  # the same
+                continue
+            own = (outcome.f1 if labelled else outcome.distances)[number]
+            said = f"{own.min():.3f}-{own.max():.3f}" if np.isfinite(own).all() else "-"
+            means = f"  {outcome.f1[number].mean():>8.3f}" if labelled else ""
+            away = outcome.distances[number].mean()
+            told = "-" if math.isnan(away) else f"{away:.3f}"
+            epsilon = "no noise" if outcome.epsilon is None else f"{float(outcome.epsilon):g}"
+            yield (
+                f"{epsilon:>8}  {one.pool:<{width}} {one.nearest:>7,} "
+                f"{'yes' if one.smooth else 'no':>6} "
+                f"{outcome.texts[number].mean():>8,.0f}  {told:>8}{means}  {said:>11}"
+                f"{_mark(number, outcome.choice)}"
+            )
+    what = "macro-F1" if labelled else "distance"
+    yield (
+        f"Of each epsilon, the setting whose {what} is best over all splits and noise is among "
+        "those marked with 95 % confidence, for documents like these."
+    )
+
+
+def _mark(number: int, choice: Choice | None) -> str:
+    if choice is None or number not in choice.among:
+        return ""
+    return "  best" if number == choice.best else "  may be as good"
