@@ -68,7 +68,7 @@ def _split(
     corpus: Corpus, language: str, most: int
 ) -> Iterator[tuple[list[str], pa.Table, pa.LargeStringArray, int]]:
     """Yield the sentences of each document, and all columns and texts with its row's number."""
-    for documents in _batches(corpus):
+    for documents in batches(corpus):
         found = split(documents.texts.to_pylist(), most, language)
         for row, (start, end) in enumerate(pairwise(found.offsets)):
             yield found.texts[start:end], documents.columns, documents.texts, row
@@ -76,11 +76,12 @@ def _split(
 
 def texts(corpus: Corpus) -> Iterator[pa.LargeStringArray]:
     """Yield all documents, some at a time; raises InputError for what cannot be read."""
-    for documents in _batches(corpus):
+    for documents in batches(corpus):
         yield documents.texts
 
 
-def _batches(corpus: Corpus) -> Iterator[Documents]:
+def batches(corpus: Corpus) -> Iterator[Documents]:
+    """Yield all documents, batch by batch; raises InputError for what cannot be read."""
     try:
         for part in plan(corpus).splits:
             yield from read(part, corpus)
