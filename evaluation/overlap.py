@@ -64,8 +64,8 @@ class PublicTexts:
     A text and a document are near if neither is short, and the shorter one can be made of a passage
     of the longer one by edits: words replaced, inserted or removed, at most `EDITS` for each of its
     words. Only those pairs are tried that share one in five of the fewer different shingles, and
-    two at least. An edit takes three shingles at most: where each tenth word is edited, seven in
-    ten shingles are whole, and where each fifth is, at least two in five.
+    two at least. An edit takes three shingles at most, so 20 edits for each 100 words of a text
+    leave more than that, unless it repeats itself (Jokinen and Ukkonen 1991).
     """
 
     def __init__(self, batches: Sequence[pa.Array]) -> None:
