@@ -102,7 +102,8 @@ class PublicTexts:
         first = np.searchsorted(self._wholes, wholes, side="left")
         counts = np.searchsorted(self._wholes, wholes, side="right") - first
         within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        return self._order[np.repeat(first, counts) + within]
+        found: Found = self._order[np.repeat(first, counts) + within]
+        return found
 
 
 def _joined(parts: Sequence[Words]) -> Words:

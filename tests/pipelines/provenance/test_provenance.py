@@ -39,7 +39,9 @@ COPIES = [" ".join(edited(one.split()[1:], 8, KNOWN, Random(3))) for one in DOCU
 def check(workspace: Workspace) -> Callable[..., dict[str, Any]]:
     """Compares the workspace's corpus with public texts, in this process."""
 
-    def made(public: list[str | None] | None, /, name: str = "r.json", **given: Any) -> dict[str, Any]:
+    def made(
+        public: list[str | None] | None, /, name: str = "r.json", **given: Any
+    ) -> dict[str, Any]:
         place = {"input.path": f"{workspace.input}/*", "output": str(workspace.output)}
         vocabulary = str(workspace.folder / "vocabulary.txt")
         spec = workspace.spec(place | {"mechanism.vocabulary.public": vocabulary})
