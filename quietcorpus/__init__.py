@@ -29,7 +29,7 @@ from quietcorpus.calibration import (
     calibrate_words,
     search_report,
 )
-from quietcorpus.evidence import audit, evaluate
+from quietcorpus.evidence import audit, check_provenance, evaluate
 from quietcorpus.proposal import propose_spec
 from quietcorpus.releases import dry_run, load, reconstruct, release, release_claim, verify
 from quietcorpus.transforms.errors import CapReached, InputError, StageError, Unavailable
@@ -62,6 +62,7 @@ __all__ = [
     "calibrate_public_texts",
     "calibrate_sentences",
     "calibrate_words",
+    "check_provenance",
     "dry_run",
     "evaluate",
     "ledger",

@@ -1,4 +1,4 @@
-"""Evidence on a release: audits of its mechanisms, and its utility and loss in numbers."""
+"""Evidence on a release: audits, the provenance of public texts, utility and loss in numbers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from quietcorpus.arguments import (
     whole,
 )
 from quietcorpus.places import Place, absolute, process_restored
+from quietcorpus.transforms.errors import InputError
 
 if TYPE_CHECKING:
     from quietcorpus.pipelines.spec.spec import Spec
@@ -50,6 +51,55 @@ def audit(
     place = None if output is None else absolute(output)
     return job(
         as_spec(spec), place, draws=draws, confidence=confidence, steps=Steps(1, bar=progress)
+    )
+
+
+@process_restored()
+def check_provenance(
+    spec: Place | Mapping[str, Any] | Spec,
+    *,
+    report: Place,
+    public: Sequence[Place] = (),
+    text: str = "text",
+    accept: int = 0,
+    progress: bool = False,
+) -> dict[str, Any]:
+    """Compare a spec's corpus with the texts that its release takes for public.
+
+    The report is made of the private corpus, without protection, and so is what is returned. A
+    pool's texts and those of candidates that keep theirs are compared; of other artefacts, give the
+    files that they were made of.
+
+    Args:
+        spec: a YAML file, its content, or a checked spec.
+        report: a path on this machine for the report, which only its owner can read.
+        public: files, globs or saved datasets of further texts that are said to be public.
+        text: their column of texts.
+        accept: the number of texts that may be found in the corpus.
+        progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
+
+    Returns:
+        The content of the report: `passed`, figures on all `sources`, and the `texts` found.
+
+    Raises:
+        InputError: anything that a person can mend.
+        StageError: the corpus changed while it was read, or a store does not answer.
+    """
+    flags(progress=progress)
+    whole(0, accept=accept)
+    from quietcorpus.pipelines.provenance import provenance as job
+    from quietcorpus.pipelines.spec.loading import as_spec
+    from quietcorpus.pipelines.terminal.progress import Steps
+
+    if isinstance(public, str):
+        raise InputError("public: give a list of places")
+    return job.check(
+        as_spec(spec),
+        absolute(report),
+        public=[absolute(place) for place in public],
+        text=text,
+        accept=accept,
+        steps=Steps(2, bar=progress),
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
@@ -16,11 +15,10 @@ from quietcorpus.pipelines import registry
 from quietcorpus.pipelines.kinds.prepare import prepare
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage import layout, places
-from quietcorpus.pipelines.storage.output import Output
+from quietcorpus.pipelines.storage.output import Output, refuse_in_release
 from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.pipelines.terminal.table import aligned
-from quietcorpus.transforms.errors import InputError, StageError
+from quietcorpus.transforms.errors import StageError
 
 RESULT = "audit.json"
 SCHEMA_VERSION = 1
@@ -57,7 +55,7 @@ def audit(
         InputError: anything that a person can mend; nothing is written then.
     """
     if output is not None:
-        _refuse_release(output)
+        refuse_in_release("output", output)
         Output(output).require_writable()
     with Output(output).folder(last=RESULT) if output is not None else nullcontext("") as folder:
         audits = audits_of(spec)
@@ -117,15 +115,6 @@ def refuse(content: Mapping[str, Any]) -> None:
             f"{worst['found']:.6g} is more than the {worst['stated']:.6g} that is stated: release "
             "nothing"
         )
-
-
-def _refuse_release(output: str) -> None:
-    """Raise InputError for a place in a release, which a file unknown to its card would alter."""
-    folder = os.path.dirname(output)
-    while "/" in folder.partition("://")[2] or (places.is_local(folder) and folder != "/"):
-        if storage.exists(f"{folder}/{layout.CARD}"):
-            raise InputError(f"output: {output} lies in a release; name a place of its own")
-        folder = os.path.dirname(folder)
 
 
 def _row(finding: Mapping[str, Any]) -> tuple[str, ...]:

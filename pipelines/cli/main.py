@@ -14,6 +14,7 @@ from quietcorpus.pipelines.cli.index import index
 from quietcorpus.pipelines.cli.init import init
 from quietcorpus.pipelines.cli.ledger import ledger
 from quietcorpus.pipelines.cli.privatize import privatize
+from quietcorpus.pipelines.cli.provenance import provenance
 from quietcorpus.pipelines.cli.release import reconstruct, release, release_claim, verify
 from quietcorpus.pipelines.environment.forks import forget_grpc
 from quietcorpus.pipelines.environment.patience import be_patient
@@ -72,6 +73,7 @@ main.add_command(index)
 main.add_command(ledger)
 main.add_command(evaluate)
 main.add_command(audit)
+main.add_command(provenance)
 calibrate.add_command(calibrate_bags)
 calibrate.add_command(calibrate_words)
 calibrate.add_command(calibrate_sentences)

@@ -155,6 +155,15 @@ class Output:
             _LOGGER.warning("%s could not be deleted; delete it", claims.claim_of(self.uri))
 
 
+def refuse_in_release(key: str, place: str) -> None:
+    """Raise InputError for a place in a release, which a file unknown to its card would alter."""
+    folder = os.path.dirname(place)
+    while "/" in folder.partition("://")[2] or (places.is_local(folder) and folder != "/"):
+        if storage.exists(f"{folder}/{CARD}"):
+            raise InputError(f"{key}: {place} lies in a release; name a place of its own")
+        folder = os.path.dirname(folder)
+
+
 def _blocks(path: str) -> Iterator[bytes]:
     with open(path, "rb") as content:
         while block := content.read(_BLOCK):

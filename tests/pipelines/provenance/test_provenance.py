@@ -1,0 +1,201 @@
+"""The command that looks for public texts in the corpus: its verdict, its report, its words."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from overlapping_texts import edited, words_in
+
+import quietcorpus as qc
+from quietcorpus.pipelines.provenance import provenance as job
+from quietcorpus.transforms.errors import InputError, StageError
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+KNOWN = words_in("Latin", 2000, Random(1))
+CANARY = "zqxcanary"
+
+
+def some_texts(count: int, seed: int, words: int = 40) -> list[str]:
+    generator = Random(seed)
+    return [" ".join([CANARY, *generator.choices(KNOWN, k=words)]) for _ in range(count)]
+
+
+DOCUMENTS = some_texts(60, 1)
+OTHERS = [one.replace(CANARY, "public") for one in some_texts(20, 2)]
+COPIES = [" ".join(edited(one.split()[1:], 8, KNOWN, Random(3))) for one in DOCUMENTS[:5]]
+
+
+@pytest.fixture
+def check(workspace: Workspace) -> Callable[..., dict[str, Any]]:
+    """Compares the workspace's corpus with public texts, in this process."""
+
+    def made(
+        public: list[str | None] | None, /, name: str = "r.json", **given: Any
+    ) -> dict[str, Any]:
+        place = {"input.path": f"{workspace.input}/*", "output": str(workspace.output)}
+        vocabulary = str(workspace.folder / "vocabulary.txt")
+        spec = workspace.spec(place | {"mechanism.vocabulary.public": vocabulary})
+        files = []
+        if public is not None:
+            files = [workspace.folder / "public.parquet"]
+            pq.write_table(pa.table({"text": public}), files[0])
+        report = workspace.folder / name
+        return qc.check_provenance(spec, report=report, public=files, **given)
+
+    return made
+
+
+def test_what_is_found_is_in_the_report(
+    workspace: Workspace, check: Callable[..., dict[str, Any]]
+) -> None:
+    # Kills: a text under another one's number or file; short ones that count; documents that are
+    # lost between batches or files; a report that others may read.
+    workspace.json_lines([*DOCUMENTS, "ok", b"{"])
+    workspace.parquet({"text": DOCUMENTS[:1] * 15}, "b.parquet", row_group_size=4)
+    found = check([OTHERS[0], None, *COPIES, DOCUMENTS[7].upper(), "OK", *OTHERS[1:]])
+    report = workspace.folder / "r.json"
+    assert json.loads(report.read_text()) == found
+    assert stat.S_IMODE(report.stat().st_mode) == 0o600
+    public = str(workspace.folder / "public.parquet")
+    near = {"file": public, "match": "near", "short": False, "documents": 1}
+    assert found["texts"] == [
+        near | {"row": 2, "documents": job.reports.MOST_DOCUMENTS},
+        *(near | {"row": row} for row in range(3, 7)),
+        near | {"row": 7, "match": "equal"},
+        {"file": public, "row": 8, "match": "equal", "short": True, "documents": 1},
+    ]
+    (source,) = found["sources"]
+    assert source.pop("share") == pytest.approx(6 / 26)
+    assert source == {
+        **{"key": "public", "place": public, "texts": 27, "short": 1},
+        **{"equal": 1, "near": 5, "short_equal": 1},
+    }
+    assert (found["passed"], found["found"]) == (False, 6)
+    assert (found["documents"], found["unreadable"]) == (76, 1)
+    (vocabulary,) = found["not_compared"]
+    assert vocabulary["key"] == "vocabulary.public"
+    assert CANARY not in report.read_text()
+
+
+@pytest.mark.parametrize(("accept", "passed"), [(0, False), (4, False), (5, True)])
+def test_the_threshold_is_a_number_of_texts(
+    workspace: Workspace, check: Callable[..., dict[str, Any]], accept: int, passed: bool
+) -> None:
+    # Kills: a limit that is off by one; a share in place of a number.
+    workspace.json_lines(DOCUMENTS)
+    found = check(COPIES + OTHERS, accept=accept)
+    assert found["passed"] == passed
+    if passed:
+        job.refuse(found)
+    else:
+        with pytest.raises(StageError, match="release nothing that is made of them"):
+            job.refuse(found)
+
+
+def test_corpora_that_share_nothing_pass(
+    workspace: Workspace, check: Callable[..., dict[str, Any]]
+) -> None:
+    workspace.json_lines(DOCUMENTS)
+    found = check(OTHERS)
+    assert found["passed"]
+    assert found["texts"] == []
+
+
+def test_the_order_of_documents_does_not_matter(
+    workspace: Workspace, check: Callable[..., dict[str, Any]]
+) -> None:
+    # 30 copies of one document in batches that end at other times. Kills: a count that depends on
+    # when a text was settled.
+    workspace.parquet({"text": COPIES[:1] * 12 + DOCUMENTS * 2}, row_group_size=3)
+    first = check([DOCUMENTS[0], *OTHERS], "first.json")
+    assert check([DOCUMENTS[0], *OTHERS], "second.json") == first
+    assert [one["documents"] for one in first["texts"]] == [job.reports.MOST_DOCUMENTS]
+
+
+def test_the_terminal_tells_a_verdict_and_no_more(workspace: Workspace) -> None:
+    # Kills: numbers, texts or rows of what was found on a terminal that a scheduler records.
+    workspace.json_lines(DOCUMENTS)
+    public = workspace.folder / "public.jsonl"
+    public.write_text("".join(json.dumps({"body": one}) + "\n" for one in COPIES + OTHERS))
+    command = "provenance", str(workspace.spec()), "--public", str(public), "--text", "body"
+    done = workspace.run(*command, "--report", "refused.json")
+    assert done.returncode == 1
+    said = done.stderr.splitlines()[-1]
+    assert said == (
+        "quietcorpus: error: provenance: more public texts than the 0 that are accepted are in the "
+        "corpus, as the report says: release nothing that is made of them"
+    )
+    assert done.stdout.splitlines() == [
+        "compared      25 public texts with 60 documents",
+        f"not compared  vocabulary.public {workspace.folder}/vocabulary.txt holds no texts; give "
+        "those that it was made of with --public",
+        "report        refused.json (private: keep it where the corpus is)",
+    ]
+    accepted = workspace.run(*command, "--report", "accepted.json", "--accept", "5")
+    assert accepted.returncode == 0
+    assert accepted.stdout.replace("accepted", "refused") == done.stdout
+    assert CANARY not in done.stdout + done.stderr
+    workspace.assert_nothing_left()
+
+
+def test_bad_input_is_refused_in_one_line(workspace: Workspace) -> None:
+    workspace.json_lines(DOCUMENTS)
+    (workspace.folder / "there.json").write_text("{}")
+    public = workspace.parquet({"text": OTHERS}, "../public.parquet")
+    spec = str(workspace.spec())
+
+    def refusal(*arguments: str) -> str:
+        return workspace.error_of(workspace.run("provenance", spec, *arguments))
+
+    named = "--public", str(public)
+    assert refusal("--report", "r.json").startswith("--public: nothing that the spec names holds")
+    assert refusal("--report", "there.json", *named).endswith("exists already; give another path")
+    assert refusal("--report", "no/r.json", *named).endswith("can be written to; make it first")
+    assert "is in an object store" in refusal("--report", "gs://b/r.json", *named)
+    assert "is in the spec's output" in refusal("--report", "released/out/r.json", *named)
+    assert "no file matches" in refusal("--report", "r.json", "--public", "none.parquet")
+    said = refusal("--report", "r.json", *named, "--text", "other")
+    assert said.startswith("--text: ")
+    assert "has no column 'other'" in said
+    assert not (workspace.folder / "r.json").exists()
+    with pytest.raises(InputError, match="accept: -1 is below 0"):
+        qc.check_provenance(spec, report="r.json", accept=-1)
+    with pytest.raises(InputError, match="public: give a list"):
+        qc.check_provenance(spec, report="r.json", public=str(public))
+
+
+def test_a_report_in_a_release_is_refused(workspace: Workspace, tmp_path: Path) -> None:
+    workspace.json_lines(DOCUMENTS)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "release.json").write_text("{}")
+    public = workspace.parquet({"text": OTHERS}, "../public.parquet")
+    with pytest.raises(InputError, match="lies in a release"):
+        qc.check_provenance(workspace.spec(), report=tmp_path / "other" / "r.json", public=[public])
+
+
+def test_a_corpus_that_changes_meanwhile_has_no_report(
+    workspace: Workspace,
+    check: Callable[..., dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    place = workspace.json_lines(DOCUMENTS)
+    original = job.read
+
+    def altering(*arguments: Any) -> Any:
+        yield from original(*arguments)
+        place.write_text(json.dumps({"text": DOCUMENTS[0]}) + "\n")
+
+    monkeypatch.setattr(job, "read", altering)
+    with pytest.raises(StageError, match="changed, added or deleted"):
+        check(OTHERS)
+    assert not (workspace.folder / "r.json").exists()
