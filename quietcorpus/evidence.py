@@ -67,6 +67,7 @@ def evaluate(
     documents: int = 5_000,
     draws: int | None = None,
     sweep: Mapping[str, Sequence[object]] | None = None,
+    compare: Place | None = None,
     seed: int = 1,
     workers: int = 1,
     audits: bool = True,
@@ -91,6 +92,8 @@ def evaluate(
             default 3 with a spec, and 1 without.
         sweep: values of keys of the mechanism, such as `{"epsilon": [1, 2, 5]}`; several keys make
             a grid.
+        compare: a YAML file of named variants of the mechanism, such as whole `compression` blocks;
+            each is measured, under every combination of `sweep`.
         seed: the seed of the sample.
         workers: the number of processes on this machine, by Ray.
         audits: whether to audit the spec as well.
@@ -108,9 +111,10 @@ def evaluate(
     whole(0, seed=seed)
     from quietcorpus.pipelines.evaluate import evaluate as job
     from quietcorpus.pipelines.evaluate.comparison import Comparison
-    from quietcorpus.pipelines.evaluate.sweep import grid
+    from quietcorpus.pipelines.evaluate.sweep import grid, named
 
     job.require()
+    compared = {} if compare is None else named(absolute(compare))
     comparison = Comparison.of(
         absolute(release),
         absolute(against),
@@ -121,8 +125,14 @@ def evaluate(
         user=user,
         documents=documents,
         seed=seed,
+        compared=compared,
     )
     effort = job.Effort.of(
-        comparison, draws, grid(sweep or {}), workers, audit=audits, progress=progress
+        comparison,
+        draws,
+        grid(sweep or {}, compared),
+        workers,
+        audit=audits,
+        progress=progress,
     )
     return job.evaluate(comparison, absolute(output), effort)

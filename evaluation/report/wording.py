@@ -70,6 +70,11 @@ def mean(figure: Mapping[str, Any]) -> tuple[str, str]:
     return number(figure["mean"]), interval(figure)
 
 
+def mean_or_first(figure: Mapping[str, Any]) -> tuple[str, str]:
+    """Format a figure's mean and interval over draws; of one draw, its interval over documents."""
+    return first(figure) if figure["draws"] == 1 else mean(figure)
+
+
 def interval(figure: Mapping[str, Any]) -> str:
     """Format a figure's interval, or the reason why it has none."""
     low, high = figure["low"], figure["high"]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import scipy.sparse as sp
 
 from quietcorpus.evaluation import full_privacy
@@ -37,8 +38,13 @@ from quietcorpus.pipelines.evaluate.study import (
     attacks,
     attacks_beside_noise,
     by_words,
-    cross_validated,
+    facts_by_words,
+    folded,
+    judged,
+    judged_by_words,
+    known_sentences,
     refuse_unknown,
+    remembered,
     tokenizer_of_card,
 )
 from quietcorpus.pipelines.kinds.bags import BagOfWordsKind
@@ -78,7 +84,11 @@ class BagOfWordsStudy(Study):
         self._epsilon = float(Fraction(card.guarantee.parameters.epsilon_exact))
         tokens = tokenizer.tokenize(sample.documents.texts)
         self._offsets, self._terms = self._vocabulary.look_up(tokens)
+        self._known = {way: self._counted(t) for way, t in known_sentences(sample).items()}
         self._originals = counted(self._offsets, self._terms, len(self._vocabulary))
+        originals, labels = self._originals, sample.labels
+        self._folded = remembered(labels, lambda ls, n: folded(ls, originals, n, DIMENSIONS))
+        self._by_words = remembered(labels, lambda ls, n: by_words(ls, originals, originals, n))
         self._references: dict[int, npt.NDArray[np.int32]] = {}
         refuse_unknown(self._originals)
         self.notes = [
@@ -114,9 +124,11 @@ class BagOfWordsStudy(Study):
         yield from self._structure(originals, "original", number)
         yield from self._fully_private(generator)
         labels = self._sample.labels
-        yield from cross_validated(labels, originals, "original", number, DIMENSIONS)
-        yield from by_words(labels, originals, originals, "original", number)
-        views = Views(originals, originals, {"": bag_cosines(originals, originals)})
+        if labels is not None:
+            yield from judged(labels, self._folded(number), "original")
+            yield from judged_by_words(labels, self._by_words(number), "original")
+        facts = facts_by_words(self._known, originals, originals)
+        views = Views(originals, originals, {"": bag_cosines(originals, originals)}, facts)
         yield from attacks(self._sample, views, "original", generator)
 
     def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
@@ -127,9 +139,15 @@ class BagOfWordsStudy(Study):
         yield Observation("density", "release", density_ratio(self._originals, released))
         yield from self._topics(released, "release", number)
         yield from self._structure(released, "release", number)
-        yield from cross_validated(draw.labels, released, "release", number, DIMENSIONS)
+        if draw.labels is not None:
+            than = self._folded(number) if draw.placed else None
+            predicted = folded(draw.labels, released, number, DIMENSIONS)
+            yield from judged(draw.labels, predicted, "release", than)
         if draw.placed:
-            yield from by_words(draw.labels, released, self._originals, "release", number)
+            if draw.labels is not None:
+                predicted = by_words(draw.labels, released, self._originals, number)
+                than = self._by_words(number)
+                yield from judged_by_words(draw.labels, predicted, "release", than)
             views = self._views(draw, released)
             yield from attacks_beside_noise(self._sample, views, generator)
 
@@ -141,7 +159,14 @@ class BagOfWordsStudy(Study):
     def _views(self, draw: Draw, released: sp.csr_array) -> Views:
         bins = draw.law or self._bins
         noisy, exact = (in_bins(c, bins.of, bins.size) for c in (released, self._originals))
-        return Views(self._originals, released, {"": bag_distances(noisy, exact)})
+        known = {way: in_bins(c, bins.of, bins.size) for way, c in self._known.items()}
+        facts = facts_by_words(known, exact, noisy)
+        return Views(self._originals, released, {"": bag_distances(noisy, exact)}, facts)
+
+    def _counted(self, texts: Sequence[str]) -> sp.csr_array:
+        """Count the terms of texts."""
+        tokens = self._vocabulary.tokenizer.tokenize(pa.array(texts, pa.large_string()))
+        return counted(*self._vocabulary.look_up(tokens), len(self._vocabulary))
 
     def _topics(
         self, counts: sp.csr_array, subject: str, number: int, *, ceiling: bool = False

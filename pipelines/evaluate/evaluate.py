@@ -16,7 +16,7 @@ from quietcorpus.evaluation.report import render
 from quietcorpus.evaluation.results import MeasuredDraw, Setting
 from quietcorpus.evaluation.verdict import Figure, verdict
 from quietcorpus.pipelines.audit.audit import audit
-from quietcorpus.pipelines.card.odds import in_words
+from quietcorpus.pipelines.card.odds import in_short, in_words
 from quietcorpus.pipelines.card.parameters import total_cost
 from quietcorpus.pipelines.card.weakness import of_guarantee, of_words
 from quietcorpus.pipelines.environment.version import environment_digest, software
@@ -24,6 +24,8 @@ from quietcorpus.pipelines.evaluate import sweep
 from quietcorpus.pipelines.evaluate.comparison import Comparison
 from quietcorpus.pipelines.evaluate.draws import alone
 from quietcorpus.pipelines.evaluate.findings import Findings
+from quietcorpus.pipelines.evaluate.headline import headline
+from quietcorpus.pipelines.evaluate.key_numbers import key_numbers
 from quietcorpus.pipelines.evaluate.recommendations import recommendations
 from quietcorpus.pipelines.evaluate.study import LEAST_OF_CLASS, labelled
 from quietcorpus.pipelines.storage import files as storage
@@ -202,6 +204,10 @@ def _content(
 ) -> dict[str, Any]:
     card, sample, columns = comparison.card, comparison.sample, comparison.columns
     found = results.figures(measured)
+    findings = _findings(comparison, found, audits)
+    total = card.guarantee.parameters.guarantee
+    state, sentence = headline(findings)
+    numbers = key_numbers(findings, in_short(total, card.meaning))
     return {
         "schema_version": 1,
         "release": {
@@ -223,13 +229,17 @@ def _content(
         },
         "draws": max(one.draw for one in measured) + 1,
         "confidence": results.CONFIDENCE,
+        "family": results.FAMILY,
         "measures": results.described(one["measure"] for one in found),
         "figures": found,
-        "verdict": verdict(found),
-        "odds": in_words(
-            card.guarantee.parameters.guarantee, card.meaning, counted=card.counts is not None
-        ),
-        "recommendations": recommendations(_findings(comparison, found, audits)),
+        "verdict": {
+            "state": state,
+            "sentence": sentence,
+            "numbers": [one._asdict() for one in numbers],
+            **verdict(found),
+        },
+        "odds": in_words(total, card.meaning, counted=card.counts is not None),
+        "recommendations": recommendations(findings),
         "audits": audits,
         "notes": [*comparison.study.notes, *_notes(comparison)],
         "software": software(),
@@ -245,12 +255,15 @@ def _findings(
     weaknesses = of_guarantee(total, card.artefacts)
     if card.meaning is not None:
         weaknesses += of_words(card.meaning)
+    audited = (audits or {"audits": []})["audits"]
     return Findings(
         kind=card.mechanism.kind,
         mechanism=card.mechanism.model_dump(mode="json"),
         figures=figures,
         weaknesses=weaknesses,
-        failed=[one["name"] for one in (audits or {"audits": []})["audits"] if not one["passed"]],
+        failed=[one["name"] for one in audited if not one["passed"]],
+        untold=[one["name"] for one in audited if one["verdict"] == "cannot tell"],
+        audited=bool(audited),
         id_column=card.id_column,
         alone=alone(comparison.release, card),
         reconstructed=card.reconstruction is not None,
