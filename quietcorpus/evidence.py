@@ -71,6 +71,7 @@ def evaluate(
     seed: int = 1,
     workers: int = 1,
     audits: bool = True,
+    topics: bool = False,
     progress: bool = False,
 ) -> dict[str, Any]:
     """Measure the utility and the privacy loss of a release, against its private corpus.
@@ -97,6 +98,8 @@ def evaluate(
         seed: the seed of the sample.
         workers: the number of processes on this machine, by Ray.
         audits: whether to audit the spec as well.
+        topics: whether to write the release's topics beside the corpus's own, in words, to
+            `topics.json` in the same place (bags of words alone).
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
 
     Returns:
@@ -105,7 +108,7 @@ def evaluate(
     Raises:
         InputError: anything that a person can mend.
     """
-    flags(audits=audits, progress=progress)
+    flags(audits=audits, topics=topics, progress=progress)
     whole(50, documents=documents)
     whole(draws=draws, workers=workers)
     whole(0, seed=seed)
@@ -133,6 +136,7 @@ def evaluate(
         grid(sweep or {}, compared),
         workers,
         audit=audits,
+        topics=topics,
         progress=progress,
     )
     return job.evaluate(comparison, absolute(output), effort)

@@ -28,6 +28,7 @@ _BETTER = {
     ("utility", "one"): "Best at one.",
 }
 _MINUS = "\N{MINUS SIGN}"
+_VARIANT = "compare"  # whose values are names, which need no key
 _SYMBOLS = {"epsilon": "ε", "delta": "δ"}
 
 
@@ -107,8 +108,10 @@ def symbol(key: str) -> str:
 
 def setting(parameters: Mapping[str, str], leave_out: str | None = None) -> str:
     """Format the parameters that a sweep set, such as `ε = 5, size = 100`."""
-    pairs = ((symbol(key), value) for key, value in parameters.items() if key != leave_out)
-    return ", ".join(f"{key} = {value}" for key, value in pairs)
+    pairs = ((key, value) for key, value in parameters.items() if key != leave_out)
+    return ", ".join(
+        value if key == _VARIANT else f"{symbol(key)} = {value}" for key, value in pairs
+    )
 
 
 def direction(measure: Mapping[str, Any]) -> str:

@@ -68,6 +68,12 @@ _MARKS = {"well": "✓", "caution": "!", "harm": "✗"}
 @click.option(
     "--no-audit", "audits", is_flag=True, flag_value=False, default=True, help="Skip the audits."
 )
+@click.option(
+    "--topics",
+    is_flag=True,
+    help="Write the release's topics beside the corpus's own, in words, to topics.json: as private "
+    "as the corpus.",
+)
 @quiet_option
 def evaluate(release: str, sweep: Sequence[str], **given: Any) -> Iterator[str]:
     """Measure the utility and the leakage of RELEASE, against the corpus it was made from.

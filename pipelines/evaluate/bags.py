@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ from quietcorpus.evaluation.topics import (
     density_ratio,
     fit_topics,
     length_ratio,
+    paired,
     top_terms,
 )
 from quietcorpus.indexes.vocabulary import Vocabulary
@@ -69,6 +71,7 @@ class BagOfWordsStudy(Study):
     map anew.
     """
 
+    has_topics = True
     swept = frozenset(
         {"precision", "epsilon", "histogram_epsilon", "accounting"}
         | {f"compression.{key}" for key in ("method", "size")}
@@ -151,6 +154,22 @@ class BagOfWordsStudy(Study):
             views = self._views(draw, released)
             yield from attacks_beside_noise(self._sample, views, generator)
 
+    def topics(self, draw: Draw) -> list[dict[str, Any]]:
+        """Pair the topics of a draw with those of the original, by their top terms."""
+        fitted = _fitted(self._of(draw), 0)
+        if fitted is None:
+            return []
+        terms = self._vocabulary.terms.to_pylist()
+        reference, tops = self._reference(0), top_terms(fitted, TOP_TERMS)
+        return [
+            {
+                "jaccard": alike,
+                "original": [terms[term] for term in reference[one]],
+                "released": [terms[term] for term in tops[other]],
+            }
+            for one, other, alike in paired(reference, tops)
+        ]
+
     def _of(self, draw: Draw) -> sp.csr_array:
         terms, counts = (draw.rows[name].combine_chunks() for name in ("terms", "counts"))
         parts = (counts.values.to_numpy(), terms.values.to_numpy(), terms.offsets.to_numpy())
@@ -171,9 +190,9 @@ class BagOfWordsStudy(Study):
     def _topics(
         self, counts: sp.csr_array, subject: str, number: int, *, ceiling: bool = False
     ) -> Iterator[Observation]:
-        if np.count_nonzero(counts.sum(axis=0)) < TOP_TERMS:
+        fitted = _fitted(counts, number)
+        if fitted is None:
             return
-        fitted = fit_topics(_some(counts, number), TOPICS, iterations=SWEEPS, seed=2 * number + 1)
         tops = top_terms(fitted, TOP_TERMS)
         reference = self._reference(number)
         jaccard = best_match_jaccard(reference, tops)
@@ -223,6 +242,13 @@ def _own_bins(output: str, card: Card, terms: int) -> Bins:
         of = storage.read_table(f"{output}/{COMPRESSION}")["bin"].to_numpy().astype(np.int32)
     assert isinstance(card.mechanism, BagOfWordsMechanism)
     return Bins(of, card.mechanism.bins)
+
+
+def _fitted(counts: sp.csr_array, number: int) -> npt.NDArray[np.float32] | None:
+    """Fit topics to documents; None if they have too few terms."""
+    if np.count_nonzero(counts.sum(axis=0)) < TOP_TERMS:
+        return None
+    return fit_topics(_some(counts, number), TOPICS, iterations=SWEEPS, seed=2 * number + 1)
 
 
 def _some(counts: sp.csr_array, seed: int) -> sp.csr_array:

@@ -185,6 +185,11 @@ class Comparison:
             return MeasuredDraw(setting, draw, list(self._observed(setting, draw)))
 
     @redacted
+    def paired_topics(self) -> Iterator[dict[str, Any]]:
+        """Yield the release's topics and those of the original, pair by pair."""
+        yield from self.study.topics(self.own)
+
+    @redacted
     def _observed(self, setting: Setting, draw: int) -> Iterator[Observation]:
         is_own = not setting and draw == 0
         made = self.own if is_own else self.study.redraw(self.at(setting))

@@ -36,10 +36,11 @@ from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.installed import require_installed
 from quietcorpus.transforms.reading.sources import plan
 
-REPORT, CONTENT, ROWS, DRAWS = (
+REPORT, CONTENT, ROWS, TOPICS, DRAWS = (
     "evaluation.html",
     "evaluation.json",
     "evaluation.parquet",
+    "topics.json",
     "draws",
 )
 _MODULES = ("sklearn", "tomotopy", "gensim", "matplotlib", "jinja2")
@@ -56,6 +57,7 @@ class Effort:
         settings: the settings of a sweep, in addition to the release's own.
         workers: the number of processes.
         audit: whether to audit the spec as well.
+        topics: whether to write the release's topics beside the original's.
         progress: whether to show a bar.
     """
 
@@ -63,6 +65,7 @@ class Effort:
     settings: Sequence[Setting]
     workers: int
     audit: bool
+    topics: bool
     progress: bool
 
     @classmethod
@@ -74,13 +77,19 @@ class Effort:
         workers: int,
         *,
         audit: bool,
+        topics: bool,
         progress: bool,
     ) -> Effort:
         """Build an effort, with the usual draws by default; raises InputError for too many."""
         if comparison.spec is None and (draws or 1) > 1:
             raise InputError("spec: missing; further draws are of what the spec describes")
+        if topics and not comparison.measures.has_topics:
+            raise InputError(
+                f"topics: a release of the kind {comparison.card.mechanism.kind} has none; leave "
+                "it out"
+            )
         many = draws or (_DRAWS if comparison.spec else 1)
-        return cls(many, settings, workers, audit, progress)
+        return cls(many, settings, workers, audit, topics, progress)
 
 
 def require() -> None:
@@ -129,6 +138,8 @@ def evaluate(comparison: Comparison, output: str, effort: Effort) -> dict[str, A
     with steps.step("writing the report"):
         content = _content(comparison, measured, audits)
         _write(content, measured, output)
+        if effort.topics:
+            storage.write_whole(f"{output}/{TOPICS}", _json(list(comparison.paired_topics())))
     return content
 
 
@@ -136,11 +147,15 @@ def _write(content: dict[str, Any], measured: Sequence[MeasuredDraw], output: st
     """Write the report, its content and all observations."""
     files = {
         ROWS: results.table(measured),
-        CONTENT: (json.dumps(content, indent=2, allow_nan=False) + "\n").encode(),
+        CONTENT: _json(content),
         REPORT: render(content).encode(),
     }
     for name, data in files.items():
         storage.write_whole(f"{output}/{name}", data)
+
+
+def _json(content: object) -> bytes:
+    return (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
 
 
 def _refuse_another(output: str, digest: str) -> None:
@@ -267,6 +282,7 @@ def _findings(
         id_column=card.id_column,
         alone=alone(comparison.release, card),
         reconstructed=card.reconstruction is not None,
+        of_documents=comparison.measures.of_documents,
     )
 
 

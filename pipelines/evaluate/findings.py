@@ -27,6 +27,7 @@ class Findings:
         alone: by kept column that is not the ids: the share of released rows that have a value of
             it which no other row has.
         reconstructed: whether the release was made of another one's noisy bins.
+        of_documents: whether the release has a row for each document, which attacks need.
         calm: whether no rule has spoken that asks for more noise.
     """
 
@@ -40,6 +41,7 @@ class Findings:
     id_column: str | None = None
     alone: Mapping[str, float] = field(default_factory=dict)
     reconstructed: bool = False
+    of_documents: bool = True
     calm: bool = True
 
     def figure(self, measure: str, subject: str = "release") -> Figure | None:

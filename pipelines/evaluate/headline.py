@@ -99,10 +99,10 @@ def _lacking(found: Findings) -> Iterator[str]:
     """Yield what keeps all from being well, the most important first."""
     tried = [one for name in ATTACKS if (one := found.strongest(name)) is not None]
     if not any(one["against_noise"] in {"below", "not told apart"} for one in tried):
-        yield (
-            "No attack was tried on this release, so that only its promise speaks for it: name "
-            "what the notes ask for, and evaluate it again"
+        remedy = (
+            ": name what the notes ask for, and evaluate it again" if found.of_documents else ""
         )
+        yield f"No attack was tried on this release, so only its promise speaks for it{remedy}"
         return
     most = max(one["first"]["tried"] for one in tried)
     if any(_may_harm(found, name) for name in ATTACKS):

@@ -31,16 +31,16 @@ class KeyNumber(NamedTuple):
     beside: str
 
 
-_RIGHT = "of 100 documents get the right label from a classifier that learnt from the release"
+_RIGHT = "documents get the right label from a classifier that learnt from the release"
 _USES: tuple[tuple[str, str, str, str], ...] = (
     ("words-accuracy", _RIGHT, "original", "learnt from the original"),
     ("accuracy", _RIGHT, "original", "learnt from the original"),
-    ("histogram-error", "of 100 is what the counts are wrong by", "", ""),
-    ("map-word", "of 100 is how far nearest words agree with the original's", "original",
+    ("histogram-error", "is what the counts are wrong by", "", ""),
+    ("map-word", "is how far nearest words agree with the original's", "original",
      "between two trainings on the original"),
-    ("similarity", "of 100 is how alike texts and their releases are (cosine of mean vectors)",
+    ("similarity", "is how alike texts and their releases are (cosine of mean vectors)",
      "noise", "to texts of shuffled words"),
-    ("topic-jaccard", "of 100 is how far words of topics are found again (Jaccard)", "ceiling",
+    ("topic-jaccard", "is how far words of topics are found again (Jaccard)", "ceiling",
      "from the original itself"),
 )  # fmt: skip
 """The measures of use that have a number, the plainest first: what it is, and what beside it."""
@@ -83,9 +83,8 @@ def _attacks(found: Findings) -> Iterator[KeyNumber]:
         first = one["first"]
         shown = [f"{found.noise(name) * 100:.1f} by chance"]
         if first["low"] is not None:
-            shown.append(
-                f"{first['low'] * 100:.1f} to {first['high'] * 100:.1f} with 95 % confidence"
-            )
+            ends = f"{first['low'] * 100:.1f} to {first['high'] * 100:.1f}"
+            shown.append(f"{ends} with 95\N{NO-BREAK SPACE}% confidence")
         if one["draws"] > 1:
             shown.append(f"{one['mean'] * 100:.1f} on average over {one['draws']} draws like it")
         yield KeyNumber(_written(name, one), ATTACKS[name], f"of 100: {'; '.join(shown)}")
@@ -102,5 +101,5 @@ def _uses(found: Findings) -> Iterator[KeyNumber]:
             shown.append(f"{100 * other:.1f} {beside}")
         if own["draws"] > 1:
             shown.append(f"{100 * own['mean']:.1f} on average over {own['draws']} draws like it")
-        value = f"{100 * own['first']['value']:.0f}"
+        value = f"{100 * own['first']['value']:.0f} of 100"
         yield KeyNumber(value, what, "; ".join(shown))

@@ -80,6 +80,7 @@ class Study(Protocol):
         swept: the keys of the mechanism's block that a redraw follows.
         of_documents: whether the release has a row for each document, which attacks need.
         of_authors: whether named users must include authors of many documents.
+        has_topics: whether a draw has topics.
         notes: the methods, and the limits of the measures.
         own: the release itself, for a kind that has no rows of documents.
     """
@@ -88,6 +89,7 @@ class Study(Protocol):
     swept: ClassVar[frozenset[str]]
     of_documents: ClassVar[bool] = True
     of_authors: ClassVar[bool] = True
+    has_topics: ClassVar[bool] = False
     notes: list[str]
 
     def __init__(self, studied: Studied) -> None:
@@ -102,6 +104,10 @@ class Study(Protocol):
 
     def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
         """Yield the measures of a draw."""
+
+    def topics(self, draw: Draw) -> list[dict[str, Any]]:
+        """Pair the topics of a draw with those of the original, if it has topics."""
+        return []
 
 
 def tokenizer_of_card(mechanism: Mechanism) -> Tokenizer:

@@ -205,7 +205,7 @@ def test_without_a_spec_the_release_is_the_only_draw(
 ) -> None:
     write_corpus(workspace, lee_texts)
     workspace.release(BAGS)
-    done = evaluate(workspace, "--id", "article", spec=None)
+    done = evaluate(workspace, "--id", "article", "--topics", spec=None)
     assert done.returncode == 0, done.stderr
     content = content_of(workspace)
     assert content["draws"] == 1
@@ -223,6 +223,15 @@ def test_without_a_spec_the_release_is_the_only_draw(
     assert any("No spec was given" in note for note in content["notes"])
     assert figures(content)["linkage", "release"] > 0.9
     assert ("membership", "release") not in figures(content)
+    # Topics in words stand in a file of their own.
+    topics = json.loads((workspace.folder / "report/topics.json").read_text())
+    known = set((workspace.folder / "vocabulary.txt").read_text().split())
+    assert len(topics) == 20
+    for pair in topics:
+        original, own = set(pair["original"]), set(pair["released"])
+        assert original | own <= known
+        assert pair["jaccard"] == pytest.approx(len(original & own) / len(original | own))
+    assert "topics" not in content
 
 
 def test_rows_of_unknown_documents(workspace: Workspace, lee_texts: list[str]) -> None:

@@ -6,6 +6,7 @@ import io
 import json
 import math
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -132,10 +133,16 @@ def test_an_attack_is_compared_with_noise_by_documents(release: int, noise: int,
     assert set(compared.values()) == {None}
 
 
+@cache
+def linked(subject: str, count: int) -> Observation:
+    """So many of 300 documents are linked."""
+    return results.share_found("linkage", subject, np.arange(300) < count)
+
+
 def comparisons(law: float, generator: np.random.Generator) -> list[MeasuredDraw]:
     """As many ways of an attack as a report may have, on a release that tells nothing."""
     found = [
-        results.share_found("linkage", subject, generator.random(300) < law, f"by way {way}")
+        replace(linked(subject, int(generator.binomial(300, law))), group=f"by way {way}")
         for way in range(results.FAMILY)
         for subject in ("release", "noise")
     ]

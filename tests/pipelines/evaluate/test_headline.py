@@ -48,7 +48,8 @@ def test_green_is_where_all_is_well_alone() -> None:
     worse: dict[str, Findings] = {
         "not audited": replace(WELL, audited=False),
         "could not have shown a fault": replace(WELL, untold=["the law"]),
-        "No attack was tried": replace(WELL, figures=USE),
+        "what the notes ask for": replace(WELL, figures=USE),
+        "only its promise speaks for it.": replace(WELL, figures=USE, of_documents=False),
         "No attack was tried on": replace(
             WELL, figures=[*attack("linkage", 0, "cannot tell"), *USE]
         ),
@@ -114,15 +115,15 @@ def test_every_rule_about_privacy_has_a_verdict() -> None:
 @pytest.mark.parametrize(
     ("figures", "values"),
     [
-        (CALM, ["2 of 1,000", "245 times", "62"]),
+        (CALM, ["2 of 1,000", "245 times", "62 of 100"]),
         ([], ["245 times", "Not measured"]),
         (
             [*CALM, *attack("membership", 0.612, "above", noise=0.5)],
-            ["62 of 100", "2 of 1,000", "62"],
+            ["62 of 100", "2 of 1,000", "62 of 100"],
         ),
         (
             [*attack("vote-membership", 0.5, "not told apart"), figure("accuracy", "release", 0.9)],
-            ["50 of 100", "245 times", "90"],
+            ["50 of 100", "245 times", "90 of 100"],
         ),
     ],
 )
@@ -146,9 +147,9 @@ def test_a_number_stands_beside_chance_and_draws_like_it() -> None:
     risk, _, use = key_numbers(replace(WELL, figures=[own, noise, *accuracy, original]), PROMISE)
     assert risk.value == "111 of 1,000"
     assert risk.beside == (
-        "of 100: 0.1 by chance; 10.0 to 12.3 with 95 % confidence; 11.4 on average over 5 draws "
-        "like it"
+        "of 100: 0.1 by chance; 10.0 to 12.3 with 95\N{NO-BREAK SPACE}% confidence; 11.4 on "
+        "average over 5 draws like it"
     )
     assert (use.value, use.beside) == (
-        "63", "70.0 learnt from the original; 60.0 on average over 5 draws like it",
+        "63 of 100", "70.0 learnt from the original; 60.0 on average over 5 draws like it",
     )  # fmt: skip
