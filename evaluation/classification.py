@@ -114,15 +114,14 @@ def learnt_by_words(
     return predicted
 
 
-def transferred(
-    features: Features, labels: Labels, other_features: Features, other_labels: Labels
-) -> Scores:
-    """Learn from the first documents, and score the predictions for the others.
+def transferred(features: Features, labels: Labels, others: Features) -> Labels:
+    """Learn from documents, and predict the labels of others.
 
     Raises:
-        ValueError: one class to learn from, or nothing to test on.
+        ValueError: one class to learn from.
     """
-    return scores(other_labels, _fitted(features, labels).predict(other_features))
+    predicted: Labels = _fitted(features, labels).predict(others)
+    return predicted
 
 
 def posteriors(features: Features, labels: Labels) -> Callable[[Features], npt.NDArray[np.float64]]:

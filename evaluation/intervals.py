@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -103,6 +104,28 @@ def of_auc(value: float, members: int, others: int, confidence: float) -> tuple[
     return float(low), float(high)
 
 
+def of_auc_by_delong(
+    members: npt.NDArray[np.float64], others: npt.NDArray[np.float64], confidence: float
+) -> tuple[float, float]:
+    """Compute an interval for the area under an ROC curve (DeLong, DeLong and Clarke-Pearson 1988).
+
+    The variance is that of how far each score lies above those of the other kind, whatever laws the
+    scores follow. It is a point where all members were told apart, so that `of_auc` should stand
+    beside it: the wider ends of both cover where either does.
+
+    Args:
+        members, others: float64 scores, two or more of either.
+        confidence: the confidence of the interval, such as 0.95.
+    """
+    ranks = stats.rankdata(np.concatenate([members, others]))
+    above = (ranks[: len(members)] - stats.rankdata(members)) / len(others)
+    below = 1 - (ranks[len(members) :] - stats.rankdata(others)) / len(members)
+    variance = above.var(ddof=1) / len(members) + below.var(ddof=1) / len(others)
+    half = float(stats.norm.ppf((1 + confidence) / 2)) * math.sqrt(variance)
+    area = float(above.mean())
+    return max(0.0, area - half), min(1.0, area + half)
+
+
 def of_power(
     members: npt.NDArray[np.float64],
     others: npt.NDArray[np.float64],
@@ -139,6 +162,11 @@ def of_power(
         below = int((members < falling[loose]).sum())
         high = 1 - share_at_least(below, len(members), level)
     return value, low, high
+
+
+def tells_power(others: int, rate: Fraction, confidence: float) -> bool:
+    """Return whether the low end of `of_power` can be above 0 with so many others."""
+    return most_allowed(others, rate, (1 - confidence) / 4) >= 0
 
 
 def of_difference(one: Estimate, other: Estimate) -> tuple[float, float]:
@@ -197,19 +225,27 @@ def over_draws(values: npt.ArrayLike, confidence: float) -> tuple[float, float]:
     return mean_over_blocks(draws, np.arange(len(draws)), confidence)
 
 
-def of_macro_f1(
+class MacroIntervals(NamedTuple):
+    """Intervals for the means over classes of precision, recall and F1."""
+
+    precision: tuple[float, float]
+    recall: tuple[float, float]
+    f1: tuple[float, float]
+
+
+def of_macro_scores(
     truth: npt.NDArray[np.int64], predicted: npt.NDArray[np.int64], confidence: float
-) -> tuple[float, float]:
-    """Compute an interval for macro-F1 over documents, by the percentiles of a bootstrap.
+) -> MacroIntervals:
+    """Compute intervals for macro scores over documents, by the percentiles of a bootstrap.
 
     Documents are drawn anew as often as there are: their pairs of a label and its prediction, that
-    is to say the cells of the confusion matrix, are then multinomial. A class that is never drawn
-    has an F1 of 0. The draws are the same every time.
+    is to say the cells of the confusion matrix, are then multinomial. A class that is never drawn,
+    or never predicted, scores 0. The draws are the same every time.
 
     Args:
         truth: (n,), labels from 0 on, each of which occurs.
         predicted: (n,), labels of the same.
-        confidence: the confidence of the interval, such as 0.95.
+        confidence: the confidence of the intervals, such as 0.95.
     """
     classes = int(truth.max()) + 1
     cells = np.bincount(truth * classes + predicted, minlength=classes**2)
@@ -217,7 +253,15 @@ def of_macro_f1(
     drawn = generator.multinomial(len(truth), cells / len(truth), _BOOTSTRAPS)
     drawn = drawn.reshape(_BOOTSTRAPS, classes, classes)
     right = np.einsum("bcc->bc", drawn)
-    scores = 2 * right / np.maximum(drawn.sum(axis=1) + drawn.sum(axis=2), 1)
+    of_class, taken = drawn.sum(axis=2), drawn.sum(axis=1)
     level = (1 - confidence) / 2
-    low, high = np.quantile(scores.mean(axis=1), [level, 1 - level])
-    return float(low), float(high)
+
+    def ends(scores: npt.NDArray[np.float64]) -> tuple[float, float]:
+        low, high = np.quantile(scores.mean(axis=1), [level, 1 - level])
+        return float(low), float(high)
+
+    return MacroIntervals(
+        ends(right / np.maximum(taken, 1)),
+        ends(right / np.maximum(of_class, 1)),
+        ends(2 * right / np.maximum(of_class + taken, 1)),
+    )

@@ -166,6 +166,14 @@ MEASURES: dict[str, Measure] = {
         "The harmonic mean of precision and recall of a class: the mean over classes.",
         "higher",
     ),
+    "accuracy-lost": Measure(
+        "utility",
+        "Classifier: accuracy lost",
+        "Share of right labels by the classifier that learnt from the original, less the share by "
+        "the one that learnt from the release, on the same documents.",
+        "lower",
+        least=-1.0,
+    ),
     "words-accuracy": Measure(
         "utility",
         "Classifier by words: accuracy",
@@ -179,6 +187,13 @@ MEASURES: dict[str, Measure] = {
         "Classifier by words: macro-F1",
         "The same classifier's F1 of a class: the mean over classes.",
         "higher",
+    ),
+    "words-accuracy-lost": Measure(
+        "utility",
+        "Classifier by words: accuracy lost",
+        "The same difference for the classifier by words.",
+        "lower",
+        least=-1.0,
     ),
     "frechet": Measure(
         "utility",
@@ -194,12 +209,31 @@ MEASURES: dict[str, Measure] = {
         "attack",
         "Membership inference: AUC",
         "The attacker does not see the release but a model that was learnt from it, and by models "
-        "of its own has learnt to tell from answers which documents were learnt from. .5 is "
-        "guessing.",
+        "of its own has learnt to tell from answers which documents were learnt from. By "
+        "calibration: by how much surer the model is of a document's label than models are which "
+        "did not learn from it. .5 is guessing.",
         "lower",
         says="Which of {tried:,} documents a classifier had learnt from, by their releases, is "
         "told with an AUC of {release} (noise alone: {noise}).",
         unit="auc",
+    ),
+    "membership-power": Measure(
+        "attack",
+        "Membership inference: found at 1 % false alarms",
+        "Share of the documents that a model had learnt from which the attack by calibration "
+        "finds, if it takes 1 % of the others for such documents.",
+        "lower",
+        says="Of {tried:,} documents, {release} of those that a classifier had learnt from are "
+        "found where 1 % of the others are taken for such (noise alone: {noise}).",
+    ),
+    "membership-power-low": Measure(
+        "attack",
+        "Membership inference: found at .1 % false alarms",
+        "Share of the documents that a model had learnt from which the attack by calibration "
+        "finds, if it takes .1 % of the others for such documents.",
+        "lower",
+        says="Of {tried:,} documents, {release} of those that a classifier had learnt from are "
+        "found where .1 % of the others are taken for such (noise alone: {noise}).",
     ),
     "user-membership": Measure(
         "attack",
@@ -234,6 +268,14 @@ MEASURES: dict[str, Measure] = {
         says="Of {tried:,} documents or users, {release} of those who voted are found where 1 % of "
         "the others are taken for voters (noise alone: {noise}).",
     ),
+    "vote-power-low": Measure(
+        "attack",
+        "Membership of voters: found at .1 % false alarms",
+        "The same at .1 % of those who did not vote.",
+        "lower",
+        says="Of {tried:,} documents or users, {release} of those who voted are found where .1 % "
+        "of the others are taken for voters (noise alone: {noise}).",
+    ),
     "linkage": Measure(
         "attack",
         "Linkage: top 1",
@@ -242,6 +284,16 @@ MEASURES: dict[str, Measure] = {
         "lower",
         says="{release} of {tried:,} documents are traced back to their originals by somebody who "
         "holds all of these (noise alone: {noise}).",
+    ),
+    "facts": Measure(
+        "attack",
+        "Known facts: row found",
+        "Share of documents whose released row is found, among those of all sampled documents, by "
+        "an attacker who knows some of the document's sentences, or its rarest words, and nothing "
+        "else of it; of n documents, 1/n is guessing.",
+        "lower",
+        says="The row of {release} of {tried:,} documents is found by somebody who knows 1 to 5 of "
+        "its sentences or rare words (noise alone: {noise}).",
     ),
     "inversion-bayes": Measure(
         "attack",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
@@ -20,19 +20,30 @@ from quietcorpus.evaluation.classification import scores
 from quietcorpus.evaluation.intervals import (
     mean_over_blocks,
     of_auc,
+    of_auc_by_delong,
     of_difference,
-    of_macro_f1,
+    of_macro_scores,
     of_power,
     of_share,
     over_draws,
+    tells_power,
 )
 from quietcorpus.evaluation.measures import MEASURES
+from quietcorpus.evaluation.paired import of_paired_difference
+from quietcorpus.evaluation.verdict import of_everything
 
 _PLACE = ("measure", "group", "setting")
 CONFIDENCE = 0.95
-"""The confidence of every interval."""
-RATE = Fraction(1, 100)
-"""The share of others that an attack on membership may take for members."""
+"""The confidence of every interval by itself."""
+FAMILY = 20
+"""The most comparisons with noise in a report: each errs with at most a share of 1 / FAMILY of the
+error of all (Bonferroni)."""
+FAMILY_CONFIDENCE = 1 - (1 - CONFIDENCE) / FAMILY
+"""The confidence of the intervals by which attacks are compared with noise."""
+RATES = {"": Fraction(1, 100), "-low": Fraction(1, 1000)}
+"""The shares of others that an attack on membership may take for members, by the measure's end."""
+_NOTHING = (0.0, 1.0)
+"""The interval of a share of which so few can tell nothing."""
 
 Setting = tuple[tuple[str, str], ...]
 """Keys of the spec's mechanism block and their values, as a sweep sets them; () for the spec's."""
@@ -47,7 +58,8 @@ class Observation:
         subject: the text or vectors measured, such as `release` or `original`.
         value: the number; NaN where there is none.
         group: the group of documents or words that it covers; empty for all of them.
-        low, high: the 95 % interval over what an attack or a classifier by words was tried on.
+        low, high: the 95 % interval over what an attack or a classifier was tried on.
+        family_low, family_high: the same at `FAMILY_CONFIDENCE`, for an attack.
         tried: the number of documents, words or users that it was tried on.
         fresh: whether its object was made for this alone, even where the draw is the release.
     """
@@ -60,6 +72,23 @@ class Observation:
     high: float | None = None
     tried: int | None = None
     fresh: bool = False
+    family_low: float | None = None
+    family_high: float | None = None
+
+
+def _attacked(
+    measure: str,
+    subject: str,
+    value: float,
+    interval: Callable[[float], tuple[float, float]],
+    tried: int,
+    group: str = "",
+    *,
+    fresh: bool = False,
+) -> Observation:
+    """Return an attack's result; `interval` is a function of the confidence."""
+    ends, sure = interval(CONFIDENCE), interval(FAMILY_CONFIDENCE)
+    return Observation(measure, subject, value, group, *ends, tried, fresh, *sure)
 
 
 def share_found(
@@ -77,39 +106,89 @@ def share_found(
         blocks: for words, the document of each, (n,). Words of one document then form a block, and
             the interval covers both the interval over blocks and the one over single words.
     """
-    low, high = of_share(float(found.sum()), len(found), CONFIDENCE)
-    if blocks is not None:
-        numbers = np.unique(blocks, return_inverse=True)[1]
-        ends = mean_over_blocks(found.astype(np.float64), numbers, CONFIDENCE)
-        low, high = max(0.0, min(low, ends[0])), min(1.0, max(high, ends[1]))
-    return Observation(measure, subject, float(found.mean()), group, low, high, len(found))
+
+    def interval(confidence: float) -> tuple[float, float]:
+        low, high = of_share(float(found.sum()), len(found), confidence)
+        if blocks is not None:
+            numbers = np.unique(blocks, return_inverse=True)[1]
+            ends = mean_over_blocks(found.astype(np.float64), numbers, confidence)
+            low, high = max(0.0, min(low, ends[0])), min(1.0, max(high, ends[1]))
+        return low, high
+
+    return _attacked(measure, subject, float(found.mean()), interval, len(found), group)
 
 
 def membership_found(
-    subject: str, found: Membership, measure: str = "membership", *, fresh: bool = False
+    subject: str,
+    found: Membership,
+    measure: str = "membership",
+    group: str = "",
+    *,
+    fresh: bool = False,
 ) -> Observation:
-    """Return how well members are told from others; `fresh` if what was attacked is no release."""
-    members = int(found.members.sum())
-    low, high = of_auc(found.auc, members, len(found.members) - members, CONFIDENCE)
-    tried = len(found.members)
-    return Observation(measure, subject, found.auc, "", low, high, tried, fresh=fresh)
+    """Return how well members are told from others; `fresh` if what was attacked is no release.
 
-
-def power_found(subject: str, found: Membership, measure: str) -> Observation:
-    """Return the share of members found at `RATE` false alarms, in what was made for this."""
+    The interval is the wider of Newcombe's and DeLong's.
+    """
     members, others = found.scores[found.members], found.scores[~found.members]
-    value, low, high = of_power(members, others, RATE, CONFIDENCE)
-    return Observation(measure, subject, value, "", low, high, len(found.members), fresh=True)
+
+    def interval(confidence: float) -> tuple[float, float]:
+        low, high = of_auc(found.auc, len(members), len(others), confidence)
+        ends = of_auc_by_delong(members, others, confidence)
+        return min(low, ends[0]), max(high, ends[1])
+
+    tried = len(found.members)
+    return _attacked(measure, subject, found.auc, interval, tried, group, fresh=fresh)
 
 
-def classified_by_words(
-    subject: str, truth: npt.NDArray[np.int64], predicted: npt.NDArray[np.int64]
+def power_found(
+    subject: str, found: Membership, measure: str, group: str = "", *, fresh: bool = False
 ) -> Iterator[Observation]:
-    """Yield accuracy and macro-F1 of a classifier by words, with intervals over documents."""
-    yield share_found("words-accuracy", subject, truth == predicted)
-    low, high = of_macro_f1(truth, predicted, CONFIDENCE)
-    value = scores(truth, predicted).f1
-    yield Observation("words-f1", subject, value, "", low, high, len(truth))
+    """Yield the shares of members found at each of `RATES` of false alarms."""
+    members, others = found.scores[found.members], found.scores[~found.members]
+    tried = len(found.members)
+    for end, rate in RATES.items():
+
+        def interval(confidence: float, rate: Fraction = rate) -> tuple[float, float]:
+            if not tells_power(len(others), rate, confidence):
+                return _NOTHING
+            return of_power(members, others, rate, confidence)[1:]
+
+        value, *_ = of_power(members, others, rate, CONFIDENCE)
+        yield _attacked(f"{measure}{end}", subject, value, interval, tried, group, fresh=fresh)
+
+
+def classified(
+    subject: str,
+    truth: npt.NDArray[np.int64],
+    predicted: npt.NDArray[np.int64],
+    than: npt.NDArray[np.int64] | None = None,
+    *,
+    by_words: bool = False,
+) -> Iterator[Observation]:
+    """Yield a classifier's scores, with intervals over documents.
+
+    Args:
+        subject: the subject of the observations.
+        truth: (n,), the documents' labels, from 0 on.
+        predicted: (n,), those that it gave them.
+        than: (n,), those that a classifier gave them which learnt from the original; None yields
+            no difference.
+        by_words: whether it is the classifier by words, whose precision and recall are not told.
+    """
+    name, size = "words-" if by_words else "", len(truth)
+    found = scores(truth, predicted)
+    ends = of_macro_scores(truth, predicted, CONFIDENCE)
+    right = truth == predicted
+    sure = of_share(int(right.sum()), size, CONFIDENCE)
+    yield Observation(f"{name}accuracy", subject, found.accuracy, "", *sure, size)
+    for score in ("f1",) if by_words else ("precision", "recall", "f1"):
+        low, high = getattr(ends, score)
+        value = getattr(found, score)
+        yield Observation(f"{name}{score}", subject, value, "", low, high, size)
+    if than is not None:
+        value, low, high = of_paired_difference(truth == than, right, CONFIDENCE)
+        yield Observation(f"{name}accuracy-lost", subject, value, "", low, high, size)
 
 
 @dataclass(frozen=True)
@@ -152,6 +231,8 @@ def figures(measured: Iterable[MeasuredDraw]) -> list[dict[str, Any]]:
                     "value": first.value,
                     "low": first.low,
                     "high": first.high,
+                    "family_low": first.family_low,
+                    "family_high": first.family_high,
                     "tried": first.tried,
                     "fresh": first.fresh or number > 0 or setting != (),
                 },
@@ -163,18 +244,29 @@ def figures(measured: Iterable[MeasuredDraw]) -> list[dict[str, Any]]:
         )
     for figure in found:
         figure["against_noise"] = _against_noise(figure, found)
+    compared = sum(figure["against_noise"] is not None for figure in found)
+    if compared > FAMILY:
+        raise ValueError(f"{compared} comparisons with noise; {FAMILY} are corrected for")
     return sorted(found, key=lambda figure: order[figure["measure"]])  # a stable sort
 
 
 def _against_noise(figure: dict[str, Any], figures: Sequence[dict[str, Any]]) -> str | None:
-    """Compare an attack's first draw with that on noise alone; None for any other figure."""
-    if figure["subject"] != "release" or figure["first"]["low"] is None:
+    """Compare an attack's first draw with that on noise alone; None for any other figure.
+
+    The family of comparisons is that of the release's own setting, of all documents or words.
+    """
+    if figure["subject"] != "release" or figure["first"]["family_low"] is None:
+        return None
+    if figure["setting"] or not of_everything(figure):
         return None
     place = [figure[key] for key in _PLACE]
     noise = (f for f in figures if f["subject"] == "noise" and [f[key] for key in _PLACE] == place)
-    ends = [[one["first"][key] for key in ("value", "low", "high")] for one in (figure, *noise)]
+    keys = ("value", "family_low", "family_high")
+    ends = [[one["first"][key] for key in keys] for one in (figure, *noise)]
     if len(ends) < 2:
         return None
+    if tuple(ends[0][1:]) == _NOTHING:
+        return "cannot tell"
     low, high = of_difference(*map(tuple, ends))
     return "above" if low > 0 else "below" if high < 0 else "not told apart"
 
@@ -197,6 +289,8 @@ def table(measured: Iterable[MeasuredDraw]) -> bytes:
             ("low", pa.float64()),
             ("high", pa.float64()),
             ("tried", pa.int64()),
+            ("family_low", pa.float64()),
+            ("family_high", pa.float64()),
         ]
     )
     listed = [{**row, "setting": list(row["setting"].items())} for row in rows]

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from scipy import optimize
 
 
 def fit_topics(
@@ -68,6 +69,26 @@ def best_match_jaccard(reference: npt.NDArray[np.int32], other: npt.NDArray[np.i
         for topic in (frozenset(row) for row in reference.tolist())
     ]
     return float(np.mean(best))
+
+
+def paired(
+    reference: npt.NDArray[np.int32], other: npt.NDArray[np.int32]
+) -> list[tuple[int, int, float]]:
+    """Pair topics one to one, so that their Jaccard indices add up to the most there is.
+
+    By the Hungarian method (SciPy's `linear_sum_assignment`).
+
+    Args:
+        reference, other: int32 (T, count) and (T', count'); distinct term numbers in each row.
+
+    Returns:
+        A topic of each and their Jaccard index, the most alike first: min(T, T') of them.
+    """
+    sets = [[frozenset(row) for row in topics.tolist()] for topics in (reference, other)]
+    alike = np.array([[len(a & b) / len(a | b) for b in sets[1]] for a in sets[0]])
+    found = zip(*optimize.linear_sum_assignment(alike, maximize=True), strict=True)
+    pairs = [(int(a), int(b), float(alike[a, b])) for a, b in found]
+    return sorted(pairs, key=lambda pair: -pair[2])
 
 
 def agreement(

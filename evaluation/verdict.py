@@ -17,20 +17,23 @@ def verdict(figures: Iterable[Figure]) -> dict[str, list[str]]:
 
     Returns:
         `above`: attacks that find more than in noise alone; `rest`: attacks for which the sample
-        does not show that.
+        does not show that; `untold`: attacks for which the sample is too small to show anything.
     """
     whole = [one for one in figures if not one["setting"] and of_everything(one)]
     noise = {(one["measure"], one["group"]): one for one in whole if one["subject"] == "noise"}
-    told: dict[str, list[str]] = {"above": [], "rest": []}
+    told: dict[str, list[str]] = {"above": [], "rest": [], "untold": []}
     for name, measure in MEASURES.items():
         compared = [one for one in whole if one["measure"] == name and one["against_noise"]]
         if compared:
-            strongest = max(compared, key=lambda one: (_rank(one), _value(one)))
+            strongest = max(compared, key=rank)
             chance = _value(noise[name, strongest["group"]])
             found, by_chance = _told_apart(_value(strongest), chance, measure.unit)
             tried = strongest["first"]["tried"]
             sentence = measure.says.format(release=found, noise=by_chance, tried=tried)
-            told["above" if strongest["against_noise"] == "above" else "rest"].append(sentence)
+            if strongest["against_noise"] == "cannot tell":
+                told["untold"].append(f"{measure.title}: {tried:,} are too few to tell.")
+            else:
+                told["above" if strongest["against_noise"] == "above" else "rest"].append(sentence)
     return told
 
 
@@ -60,8 +63,9 @@ def first_draw(figure: Figure) -> Figure:
     return {**figure, "mean": first["value"], "low": first["low"], "high": first["high"]}
 
 
-def _rank(figure: Figure) -> bool:
-    return bool(figure["against_noise"] == "above")
+def rank(figure: Figure) -> tuple[bool, float]:
+    """Order the ways of an attack: those above noise last, and then by what they find."""
+    return figure["against_noise"] == "above", _value(figure)
 
 
 def _value(figure: Figure) -> float:

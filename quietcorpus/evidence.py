@@ -117,9 +117,11 @@ def evaluate(
     documents: int = 5_000,
     draws: int | None = None,
     sweep: Mapping[str, Sequence[object]] | None = None,
+    compare: Place | None = None,
     seed: int = 1,
     workers: int = 1,
     audits: bool = True,
+    topics: bool = False,
     progress: bool = False,
 ) -> dict[str, Any]:
     """Measure the utility and the privacy loss of a release, against its private corpus.
@@ -141,9 +143,13 @@ def evaluate(
             default 3 with a spec, and 1 without.
         sweep: values of keys of the mechanism, such as `{"epsilon": [1, 2, 5]}`; several keys make
             a grid.
+        compare: a YAML file of named variants of the mechanism, such as whole `compression` blocks;
+            each is measured, under every combination of `sweep`.
         seed: the seed of the sample.
         workers: the number of processes on this machine, by Ray.
         audits: whether to audit the spec as well.
+        topics: whether to write the release's topics beside the corpus's own, in words, to
+            `topics.json` in the same place (bags of words alone).
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
 
     Returns:
@@ -152,15 +158,16 @@ def evaluate(
     Raises:
         InputError: anything that a person can mend.
     """
-    flags(audits=audits, progress=progress)
+    flags(audits=audits, topics=topics, progress=progress)
     whole(50, documents=documents)
     whole(draws=draws, workers=workers)
     whole(0, seed=seed)
     from quietcorpus.pipelines.evaluate import evaluate as job
     from quietcorpus.pipelines.evaluate.comparison import Comparison
-    from quietcorpus.pipelines.evaluate.sweep import grid
+    from quietcorpus.pipelines.evaluate.sweep import grid, named
 
     job.require()
+    compared = {} if compare is None else named(absolute(compare))
     comparison = Comparison.of(
         absolute(release),
         absolute(against),
@@ -171,8 +178,15 @@ def evaluate(
         user=user,
         documents=documents,
         seed=seed,
+        compared=compared,
     )
     effort = job.Effort.of(
-        comparison, draws, grid(sweep or {}), workers, audit=audits, progress=progress
+        comparison,
+        draws,
+        grid(sweep or {}, compared),
+        workers,
+        audit=audits,
+        topics=topics,
+        progress=progress,
     )
     return job.evaluate(comparison, absolute(output), effort)

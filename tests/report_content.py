@@ -51,6 +51,23 @@ def measure(part: str, title: str, meaning: str, better: str = "higher") -> dict
     return {"part": part, "title": title, "meaning": meaning, "better": better}
 
 
+def verdict(state: str, above: list[str], rest: list[str]) -> dict[str, Any]:
+    """The verdict that a page opens with: a state, a sentence, three numbers, and the attacks."""
+    numbers = [
+        ("111 of 1,000", "rows are linked to their documents", "of 100: 0.1 by chance"),
+        ("245 times", "is the most by which somebody's odds change", "as promised"),
+        ("79 of 100", "documents get the right label", "87.2 learnt from the original"),
+    ]
+    return {
+        "state": state,
+        "sentence": f"The sentence on {state}: look at `mechanism.epsilon`.",
+        "numbers": [{"value": v, "what": w, "beside": b} for v, w, b in numbers],
+        "above": above,
+        "rest": rest,
+        "untold": [],
+    }
+
+
 def bag_of_words() -> dict[str, Any]:
     """A release of word counts, with a sweep of four epsilons and no audit."""
     figures = [
@@ -115,6 +132,7 @@ def bag_of_words() -> dict[str, Any]:
         },
         "draws": 5,
         "confidence": 0.95,
+        "family": 20,
         "measures": {
             "topics": measure(
                 "utility",
@@ -152,7 +170,7 @@ def bag_of_words() -> dict[str, Any]:
             ),
         },
         "figures": figures,
-        "verdict": {"above": ["11.1% of the documents are traced back."], "rest": []},
+        "verdict": verdict("harm", ["11.1% of the documents are traced back."], []),
         "odds": ["From 1 in 2 to all but 1 in 246 at most.", "From 1 in 1,000 to 20 in 100."],
         "recommendations": [
             {
@@ -267,10 +285,11 @@ def words() -> dict[str, Any]:
             figure("authorship", "original", 0.71, 0.024),
             figure("authorship", "noise", 0.021, 0.008),
         ],
-        "verdict": {
-            "above": ["The author is named for 15.0% of the documents."],
-            "rest": ["Who took part is told with an AUC of 0.52."],
-        },
+        "verdict": verdict(
+            "caution",
+            ["The author is named for 15.0% of the documents."],
+            ["Who took part is told with an AUC of 0.52."],
+        ),
         "audits": {"confidence": 0.999999, "passed": True, "audits": audits},
         "notes": ["Semantic similarity was not measured: no encoder was given."],
     }
@@ -296,7 +315,7 @@ def audit(
 
 def harmless() -> dict[str, Any]:
     """The release of words, with attacks that found no more than in noise."""
-    return words() | {"verdict": {"above": [], "rest": ["Nobody is named."]}}
+    return words() | {"verdict": verdict("well", [], ["Nobody is named."]), "recommendations": []}
 
 
 def untold() -> dict[str, Any]:
@@ -312,6 +331,7 @@ def failed() -> dict[str, Any]:
     broken = audit("Geometric noise", "exact", "5", 10.0, None, "count of zero", False)
     content["audits"]["audits"].append(broken)
     content["audits"]["passed"] = False
+    content["verdict"]["state"] = "harm"
     return content
 
 
@@ -349,7 +369,10 @@ def hostile() -> dict[str, Any]:
     content["release"] |= {"id": HOSTILE, "statement": HOSTILE, "not_protected": [HOSTILE]}
     content["corpus"] |= {"label": HOSTILE, "user": HOSTILE}
     content["notes"] = [HOSTILE]
-    content["verdict"] = {"above": [HOSTILE], "rest": [HOSTILE]}
+    content["verdict"] = verdict("harm", [HOSTILE], [HOSTILE]) | {
+        "sentence": HOSTILE,
+        "numbers": [dict.fromkeys(("value", "what", "beside"), HOSTILE)],
+    }
     content["measures"]["accuracy"] |= {"title": HOSTILE, "meaning": HOSTILE}
     content["figures"] += [
         figure("accuracy", HOSTILE, 0.5),
@@ -363,6 +386,6 @@ def hostile() -> dict[str, Any]:
 
 def bare() -> dict[str, Any]:
     """Nothing was measured."""
-    nothing = {"above": [], "rest": []}
+    nothing = verdict("caution", [], []) | {"numbers": []}
     empty = {"measures": {}, "figures": [], "notes": [], "draws": 1, "verdict": nothing}
     return bag_of_words() | empty

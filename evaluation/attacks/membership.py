@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +34,7 @@ class Membership:
 
     Attributes:
         members: bool (m,), whether the target model was trained on each; half of them are.
-        scores: float64 (m,), the attack's log-odds that it was.
+        scores: float64 (m,), the higher, the likelier it was.
     """
 
     members: npt.NDArray[np.bool_]
@@ -57,17 +58,33 @@ def allowed_power(epsilon: float, delta: float, rate: float) -> float:
     return min(1.0, grown, 1 - math.exp(-epsilon) * (1 - delta - rate))
 
 
+class Memberships(NamedTuple):
+    """Two attacks on one target model.
+
+    Attributes:
+        learnt: by a logistic regression on the model's answers (Shokri et al.; BRR).
+        calibrated: by the true label's log-odds, less their mean over the shadow models, none of
+            which has learnt from the document. A document's own difficulty cancels (Watson et al.,
+            ICLR 2022); documents are ordered as by the ratio of RMIA (Zarifzadeh, Liu and Shokri,
+            ICML 2024, with odds for probabilities and gamma = 1), which a population of other
+            documents does not reorder.
+    """
+
+    learnt: Membership
+    calibrated: Membership
+
+
 def membership(
     learn: Learn,
     labels: npt.NDArray[np.int64],
     shadows: int,
     generator: np.random.Generator,
-) -> Membership:
-    """Attack a target model, with an attack learnt from shadow models and their own members.
+) -> Memberships:
+    """Attack a target model, by shadow models and their own members.
 
     Half of the documents belong to the target model and half to the shadow models; each model is
-    trained on a random half of its documents. The attack is a logistic regression, learnt from all
-    shadow models together and not class by class as in Shokri et al., on the true label's
+    trained on a random half of its documents. The first attack is a logistic regression, learnt
+    from all shadow models together and not class by class as in Shokri et al., on the true label's
     log-odds and log-posterior, the entropy, and the sorted posteriors. All halves are stratified
     by label, so that no model lacks a class.
 
@@ -88,12 +105,17 @@ def membership(
 
     numbers = np.arange(len(labels))
     targets = half(labels, generator)
-    worlds = [_attacked(learn, numbers[~targets], labels, generator) for _ in range(shadows)]
-    signals, members = (np.concatenate(parts) for parts in zip(*worlds, strict=True))
+    own, world = numbers[targets], numbers[~targets]
+    worlds = [_attacked(learn, world, labels, generator) for _ in range(shadows)]
+    models, signals, members = zip(*worlds, strict=True)
     attack = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-    attack.fit(signals, members)
-    signals, members = _attacked(learn, numbers[targets], labels, generator)
-    return Membership(members, attack.decision_function(signals))
+    attack.fit(np.concatenate(signals), np.concatenate(members))
+    _, found, taught = _attacked(learn, own, labels, generator)
+    expected = np.mean([_signals(model(own), labels[own])[:, 0] for model in models], axis=0)
+    return Memberships(
+        Membership(taught, attack.decision_function(found)),
+        Membership(taught, found[:, 0] - expected),
+    )
 
 
 def _attacked(
@@ -101,10 +123,11 @@ def _attacked(
     world: npt.NDArray[np.int64],
     labels: npt.NDArray[np.int64],
     generator: np.random.Generator,
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """Train a model; return its signals for each document of its world, and the members."""
+) -> tuple[Posterior, npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """Train a model; return it, its signals for each document of its world, and the members."""
     members = half(labels[world], generator)
-    return _signals(learn(world[members])(world), labels[world]), members
+    model = learn(world[members])
+    return model, _signals(model(world), labels[world]), members
 
 
 def _signals(

@@ -27,6 +27,11 @@ class MeasureFigures:
         return groups
 
     @property
+    def own_release(self) -> list[Figure]:
+        """Return the figures of the release as it is, of all documents or words."""
+        return [one for one in self.own if one["subject"] == "release" and of_everything(one)]
+
+    @property
     def blind(self) -> bool:
         """Return whether the floor, which has no structure, scores better than the original."""
         means = {one["subject"]: one["mean"] for one in self.own if not one["group"]}

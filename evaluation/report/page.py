@@ -10,7 +10,7 @@ from quietcorpus.evaluation.report import wording
 from quietcorpus.evaluation.report.curves import curve, swept_key
 from quietcorpus.evaluation.report.figures import MeasureFigures, by_measure
 from quietcorpus.evaluation.report.plots import comparison
-from quietcorpus.evaluation.verdict import Figure
+from quietcorpus.evaluation.verdict import Figure, of_everything
 
 _PARTS = ("utility", "attack")
 _BESIDE = ("original", "ceiling", "noise", "floor")
@@ -83,6 +83,7 @@ def render(content: dict[str, Any]) -> str:
         attacks=_exhibits("attack", _of("attack", measured), _own),
         others=_exhibits("other", _of("other", measured), _own),
         sweeps=_sweeps(measured),
+        settings=_settings(measured),
     )
     return page
 
@@ -155,6 +156,31 @@ def _exhibits(
     prefix: str, measured: list[MeasureFigures], shown: Callable[[str, MeasureFigures], Exhibit]
 ) -> list[Exhibit]:
     return [shown(f"{prefix}-{number}", each) for number, each in enumerate(measured, 1)]
+
+
+def _settings(measured: list[MeasureFigures]) -> Glance:
+    """Tabulate the release's overall figures: a row for each setting, a column for each measure."""
+    rows: dict[str, dict[str, Figure]] = {}
+    titles = []
+    for each in measured:
+        shown = [one for one in each.swept if one["subject"] == "release" and of_everything(one)]
+        for figure in [*each.own_release, *shown] if shown else ():
+            title = ", ".join(filter(None, (each.measure["title"], figure["group"])))
+            name = wording.setting(figure["setting"]) or "the release as it is"
+            rows.setdefault(name, {})[title] = figure
+            titles.append(title)
+    columns = list(dict.fromkeys(titles))
+    return Glance(
+        columns,
+        [
+            (
+                name,
+                [wording.mean_or_first(own[one]) if one in own else None for one in columns],
+                None,
+            )
+            for name, own in rows.items()
+        ],
+    )
 
 
 def _sweeps(measured: list[MeasureFigures]) -> dict[str, list[Exhibit]]:

@@ -28,6 +28,7 @@ _BETTER = {
     ("utility", "one"): "Best at one.",
 }
 _MINUS = "\N{MINUS SIGN}"
+_VARIANT = "compare"  # whose values are names, which need no key
 _SYMBOLS = {"epsilon": "ε", "delta": "δ"}
 
 
@@ -70,6 +71,11 @@ def mean(figure: Mapping[str, Any]) -> tuple[str, str]:
     return number(figure["mean"]), interval(figure)
 
 
+def mean_or_first(figure: Mapping[str, Any]) -> tuple[str, str]:
+    """Format a figure's mean and interval over draws; of one draw, its interval over documents."""
+    return first(figure) if figure["draws"] == 1 else mean(figure)
+
+
 def interval(figure: Mapping[str, Any]) -> str:
     """Format a figure's interval, or the reason why it has none."""
     low, high = figure["low"], figure["high"]
@@ -102,8 +108,10 @@ def symbol(key: str) -> str:
 
 def setting(parameters: Mapping[str, str], leave_out: str | None = None) -> str:
     """Format the parameters that a sweep set, such as `ε = 5, size = 100`."""
-    pairs = ((symbol(key), value) for key, value in parameters.items() if key != leave_out)
-    return ", ".join(f"{key} = {value}" for key, value in pairs)
+    pairs = ((key, value) for key, value in parameters.items() if key != leave_out)
+    return ", ".join(
+        value if key == _VARIANT else f"{symbol(key)} = {value}" for key, value in pairs
+    )
 
 
 def direction(measure: Mapping[str, Any]) -> str:

@@ -37,26 +37,63 @@ def in_words(
     `meaning` is of the index, for metric privacy. A card that is `counted` states numbers of
     records, which user-level privacy does not cover.
     """
+    if isinstance(total, MetricPrivacy):
+        return list(_of_distances(total, meaning))
+    epsilon, delta = _numbers(total)
+    said = list(_of_case(_case(total), epsilon, delta))
     match total:
-        case MetricPrivacy():
-            return list(_of_distances(total, meaning))
         case LimitedPrecision():
-            case = f"which of two versions of a document is there ({changes(total.precision)})"
             grows = ", and delta grows faster than k" if total.delta else ""
-            farther = f"For versions k times as far apart, it is the k-th power of that{grows}."
-            return [*_of_case(case, total.epsilon, total.delta), farther]
+            said.append(f"For versions k times as far apart, it is the k-th power of that{grows}.")
         case SentencePrivacy():
-            case = "which of two sentences stands at one place of a document"
-            more = "For k sentences at once, it is the k-th power of that."
-            return [*_of_case(case, total.epsilon, Fraction(0)), more]
+            said.append("For k sentences at once, it is the k-th power of that.")
+        case UserPrivacy() if counted:
+            said.append("The numbers of records on the card are apart from this.")
+    return said
+
+
+def in_short(total: Guarantee, meaning: Meaning | None = None) -> tuple[str, str]:
+    """Return a number for a guarantee, and what it is, as text that goes on from the number."""
+    if isinstance(total, MetricPrivacy):
+        if meaning is None:
+            factors, case = f"exp({float(total.epsilon):g} d)", "two words at a distance of d"
+        else:
+            factors = factor(meaning.loss_at_mean)
+            case = f"{_words(total)} at the mean distance"
+        return f"{factors} times", f"is the most by which somebody's odds change as to {case}"
+    epsilon, delta = _numbers(total)
+    if delta:
+        chance = _chance(*_right(epsilon, delta))
+        return chance, f"is the largest chance of a right guess {_case(total)}"
+    change = f"is the most by which somebody's odds change as to {_case(total)}"
+    return f"{factor(epsilon)} times", change
+
+
+def _case(total: Guarantee) -> str:
+    """Name the two cases that a guarantee makes hard to tell apart."""
+    match total:
+        case LimitedPrecision():
+            return f"which of two versions of a document is there ({changes(total.precision)})"
+        case SentencePrivacy():
+            return "which of two sentences stands at one place of a document"
         case DocumentPrivacy():
-            return list(_of_case("whether one document is there", total.epsilon, total.delta))
-        case UserPrivacy():
-            case = "whether one user's documents are there"
-            if total.groups:
-                case += " (of the group with the largest epsilon)"
-            apart = ["The numbers of records on the card are apart from this."] if counted else []
-            return [*_of_case(case, total.epsilon, total.delta), *apart]
+            return "whether one document is there"
+        case UserPrivacy(groups=groups):
+            group = " (of the group with the largest epsilon)" if groups else ""
+            return f"whether one user's documents are there{group}"
+        case MetricPrivacy():
+            return _words(total)
+
+
+def _words(total: MetricPrivacy) -> str:
+    if total.per == "word":
+        return "two words of the index"
+    return "two documents of one length, all of whose words differ,"
+
+
+def _numbers(total: Guarantee) -> tuple[Fraction, Fraction]:
+    """Return epsilon and delta, which a guarantee of sentences lacks."""
+    return total.epsilon, getattr(total, "delta", Fraction(0))
 
 
 def factor(exponent: float | Fraction) -> str:
@@ -99,14 +136,9 @@ def _of_distances(total: MetricPrivacy, meaning: Meaning | None) -> Iterator[str
             f"by the {total.metric}: {far}."
         )
     if meaning is not None:
-        whose = (
-            "two words of the index"
-            if total.per == "word"
-            else "two documents of one length, all of whose words differ,"
-        )
         yield (
-            f"For {whose} at the mean distance ({meaning.mean_distance:.3g}), that is a factor of "
-            f"{factor(meaning.loss_at_mean)}: from {_before(2)} to "
+            f"For {_words(total)} at the mean distance ({meaning.mean_distance:.3g}), that is a "
+            f"factor of {factor(meaning.loss_at_mean)}: from {_before(2)} to "
             f"{_after(2, meaning.loss_at_mean)} at most."
         )
 

@@ -13,6 +13,8 @@ from quietcorpus.evaluation.verdict import first_draw, of_everything
 from quietcorpus.pipelines.cli.command import command
 from quietcorpus.pipelines.cli.options import quiet_option, seed_option
 
+_MARKS = {"well": "✓", "caution": "!", "harm": "✗"}
+
 
 @command(
     short_help="Measure the utility and the leakage of a release.",
@@ -49,6 +51,12 @@ from quietcorpus.pipelines.cli.options import quiet_option, seed_option
     help="Values of a key of the mechanism, as KEY=VALUE,VALUE, such as epsilon=1,2,5,10; may be "
     "given again, for a grid.",
 )
+@click.option(
+    "--compare",
+    type=click.Path(),
+    help="A YAML file of named variants of the mechanism, such as `dense: {compression: {method: "
+    "none}}`; each is measured, under every combination of --sweep.",
+)
 @seed_option("the sample")
 @click.option(
     "--workers",
@@ -59,6 +67,12 @@ from quietcorpus.pipelines.cli.options import quiet_option, seed_option
 )
 @click.option(
     "--no-audit", "audits", is_flag=True, flag_value=False, default=True, help="Skip the audits."
+)
+@click.option(
+    "--topics",
+    is_flag=True,
+    help="Write the release's topics beside the corpus's own, in words, to topics.json: as private "
+    "as the corpus.",
 )
 @quiet_option
 def evaluate(release: str, sweep: Sequence[str], **given: Any) -> Iterator[str]:
@@ -84,22 +98,27 @@ def evaluate(release: str, sweep: Sequence[str], **given: Any) -> Iterator[str]:
 
 
 def lines(content: dict[str, Any]) -> Iterator[str]:
-    """Yield the figures of the release's own setting, a line for each measure."""
-    release, corpus = content["release"], content["corpus"]
+    """Yield the verdict, and then the figures of the release's own setting, measure by measure."""
+    release, corpus, verdict = content["release"], content["corpus"], content["verdict"]
+    yield f"verdict   {_MARKS[verdict['state']]} {verdict['sentence']}"
+    for number in verdict["numbers"]:
+        beside = f" ({number['beside']})" if number["beside"] else ""
+        yield f"  {number['value']} {number['what']}{beside}"
     yield f"release   {release['id']} ({release['kind']}), {release['cost']}"
     of = f"{corpus['documents']:,} of {corpus['of']:,} documents"
     yield f"measured  {of}, {content['draws']} draws"
     sure = f"{content['confidence']:.0%}"
-    yield f"intervals {sure}, of utility over draws, of attacks over what they were tried on"
+    yield f"intervals {sure}, over what an attack or a classifier was tried on, else over draws"
     whole: dict[str, list[str]] = {}
     for figure in content["figures"]:
         if of_everything(figure) and not figure["setting"]:
             title = content["measures"][figure["measure"]]["title"]
             line = " ".join(filter(None, (title, figure["group"])))
-            attack = content["measures"][figure["measure"]]["part"] == "attack"
-            alone = figure["low"] is None and figure["first"]["low"] is not None
-            shown = first_draw(figure) if attack or alone else figure
-            whole.setdefault(line, []).append(f"{figure['subject']} {_told(shown)}")
+            own = figure["first"]["low"] is not None
+            told = _told(first_draw(figure) if own else figure)
+            if own and figure["draws"] > 1:
+                told += f" [mean {figure['mean']:.3g}]"
+            whole.setdefault(line, []).append(f"{figure['subject']} {told}")
     for line, parts in whole.items():
         yield f"  {line}: {', '.join(parts)}"
     if content["audits"]:
@@ -107,10 +126,10 @@ def lines(content: dict[str, Any]) -> Iterator[str]:
         said = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
         yield f"audits    {said}"
     yield from (f"odds      {sentence}" for sentence in content["odds"])
-    above, rest = (content["verdict"][key] for key in ("above", "rest"))
+    above, rest = (verdict[key] for key in ("above", "rest"))
     if above or rest:
         yield f"attacks   {len(above)} of {len(above) + len(rest)} find more than in noise"
-    for mark, sentences in (("!", above), ("-", rest)):
+    for mark, sentences in (("!", above), ("-", rest), ("?", verdict["untold"])):
         for sentence in sentences:
             yield f"  {mark} {sentence}"
 

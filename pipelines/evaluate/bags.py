@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import scipy.sparse as sp
 
 from quietcorpus.evaluation import full_privacy
@@ -22,6 +24,7 @@ from quietcorpus.evaluation.topics import (
     density_ratio,
     fit_topics,
     length_ratio,
+    paired,
     top_terms,
 )
 from quietcorpus.indexes.vocabulary import Vocabulary
@@ -37,8 +40,13 @@ from quietcorpus.pipelines.evaluate.study import (
     attacks,
     attacks_beside_noise,
     by_words,
-    cross_validated,
+    facts_by_words,
+    folded,
+    judged,
+    judged_by_words,
+    known_sentences,
     refuse_unknown,
+    remembered,
     tokenizer_of_card,
 )
 from quietcorpus.pipelines.kinds.bags import BagOfWordsKind
@@ -63,6 +71,7 @@ class BagOfWordsStudy(Study):
     map anew.
     """
 
+    has_topics = True
     swept = frozenset(
         {"precision", "epsilon", "histogram_epsilon", "accounting"}
         | {f"compression.{key}" for key in ("method", "size")}
@@ -78,7 +87,11 @@ class BagOfWordsStudy(Study):
         self._epsilon = float(Fraction(card.guarantee.parameters.epsilon_exact))
         tokens = tokenizer.tokenize(sample.documents.texts)
         self._offsets, self._terms = self._vocabulary.look_up(tokens)
+        self._known = {way: self._counted(t) for way, t in known_sentences(sample).items()}
         self._originals = counted(self._offsets, self._terms, len(self._vocabulary))
+        originals, labels = self._originals, sample.labels
+        self._folded = remembered(labels, lambda ls, n: folded(ls, originals, n, DIMENSIONS))
+        self._by_words = remembered(labels, lambda ls, n: by_words(ls, originals, originals, n))
         self._references: dict[int, npt.NDArray[np.int32]] = {}
         refuse_unknown(self._originals)
         self.notes = [
@@ -114,9 +127,11 @@ class BagOfWordsStudy(Study):
         yield from self._structure(originals, "original", number)
         yield from self._fully_private(generator)
         labels = self._sample.labels
-        yield from cross_validated(labels, originals, "original", number, DIMENSIONS)
-        yield from by_words(labels, originals, originals, "original", number)
-        views = Views(originals, originals, {"": bag_cosines(originals, originals)})
+        if labels is not None:
+            yield from judged(labels, self._folded(number), "original")
+            yield from judged_by_words(labels, self._by_words(number), "original")
+        facts = facts_by_words(self._known, originals, originals)
+        views = Views(originals, originals, {"": bag_cosines(originals, originals)}, facts)
         yield from attacks(self._sample, views, "original", generator)
 
     def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
@@ -127,11 +142,33 @@ class BagOfWordsStudy(Study):
         yield Observation("density", "release", density_ratio(self._originals, released))
         yield from self._topics(released, "release", number)
         yield from self._structure(released, "release", number)
-        yield from cross_validated(draw.labels, released, "release", number, DIMENSIONS)
+        if draw.labels is not None:
+            than = self._folded(number) if draw.placed else None
+            predicted = folded(draw.labels, released, number, DIMENSIONS)
+            yield from judged(draw.labels, predicted, "release", than)
         if draw.placed:
-            yield from by_words(draw.labels, released, self._originals, "release", number)
+            if draw.labels is not None:
+                predicted = by_words(draw.labels, released, self._originals, number)
+                than = self._by_words(number)
+                yield from judged_by_words(draw.labels, predicted, "release", than)
             views = self._views(draw, released)
             yield from attacks_beside_noise(self._sample, views, generator)
+
+    def topics(self, draw: Draw) -> list[dict[str, Any]]:
+        """Pair the topics of a draw with those of the original, by their top terms."""
+        fitted = _fitted(self._of(draw), 0)
+        if fitted is None:
+            return []
+        terms = self._vocabulary.terms.to_pylist()
+        reference, tops = self._reference(0), top_terms(fitted, TOP_TERMS)
+        return [
+            {
+                "jaccard": alike,
+                "original": [terms[term] for term in reference[one]],
+                "released": [terms[term] for term in tops[other]],
+            }
+            for one, other, alike in paired(reference, tops)
+        ]
 
     def _of(self, draw: Draw) -> sp.csr_array:
         terms, counts = (draw.rows[name].combine_chunks() for name in ("terms", "counts"))
@@ -141,14 +178,21 @@ class BagOfWordsStudy(Study):
     def _views(self, draw: Draw, released: sp.csr_array) -> Views:
         bins = draw.law or self._bins
         noisy, exact = (in_bins(c, bins.of, bins.size) for c in (released, self._originals))
-        return Views(self._originals, released, {"": bag_distances(noisy, exact)})
+        known = {way: in_bins(c, bins.of, bins.size) for way, c in self._known.items()}
+        facts = facts_by_words(known, exact, noisy)
+        return Views(self._originals, released, {"": bag_distances(noisy, exact)}, facts)
+
+    def _counted(self, texts: Sequence[str]) -> sp.csr_array:
+        """Count the terms of texts."""
+        tokens = self._vocabulary.tokenizer.tokenize(pa.array(texts, pa.large_string()))
+        return counted(*self._vocabulary.look_up(tokens), len(self._vocabulary))
 
     def _topics(
         self, counts: sp.csr_array, subject: str, number: int, *, ceiling: bool = False
     ) -> Iterator[Observation]:
-        if np.count_nonzero(counts.sum(axis=0)) < TOP_TERMS:
+        fitted = _fitted(counts, number)
+        if fitted is None:
             return
-        fitted = fit_topics(_some(counts, number), TOPICS, iterations=SWEEPS, seed=2 * number + 1)
         tops = top_terms(fitted, TOP_TERMS)
         reference = self._reference(number)
         jaccard = best_match_jaccard(reference, tops)
@@ -198,6 +242,13 @@ def _own_bins(output: str, card: Card, terms: int) -> Bins:
         of = storage.read_table(f"{output}/{COMPRESSION}")["bin"].to_numpy().astype(np.int32)
     assert isinstance(card.mechanism, BagOfWordsMechanism)
     return Bins(of, card.mechanism.bins)
+
+
+def _fitted(counts: sp.csr_array, number: int) -> npt.NDArray[np.float32] | None:
+    """Fit topics to documents; None if they have too few terms."""
+    if np.count_nonzero(counts.sum(axis=0)) < TOP_TERMS:
+        return None
+    return fit_topics(_some(counts, number), TOPICS, iterations=SWEEPS, seed=2 * number + 1)
 
 
 def _some(counts: sp.csr_array, seed: int) -> sp.csr_array:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -31,6 +31,11 @@ from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.errors import InputError, redacted
 
+COMPARE = "compare"
+"""The key of a setting whose value is the name of a variant."""
+Compared = Mapping[str, Mapping[str, str]]
+"""Variants' names, and the keys of the mechanism that each changes to values, as YAML."""
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -43,6 +48,7 @@ class Comparison:
         columns: the columns of the corpus.
         documents: the largest number of documents to sample.
         seed: the seed of the sample.
+        compared: the variants of the mechanism that settings name.
     """
 
     release: str
@@ -51,6 +57,7 @@ class Comparison:
     columns: Columns
     documents: int
     seed: int
+    compared: Compared = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -65,6 +72,7 @@ class Comparison:
         user: str | None,
         documents: int,
         seed: int,
+        compared: Compared,
     ) -> Comparison:
         """Build a comparison whose columns default to the spec's.
 
@@ -79,7 +87,7 @@ class Comparison:
             user or getattr(described and described.mechanism, "user", None),
             tuple(described.mechanism.columns) if described else (),
         )
-        made = cls(release, against, spec, columns, documents, seed)
+        made = cls(release, against, spec, columns, documents, seed, compared)
         kind = made.card.mechanism.kind
         if registry.part(kind, "study") is None:
             raise InputError(f"release: nothing measures a release of the kind {kind}")
@@ -129,7 +137,7 @@ class Comparison:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the description alone: another process reads for itself, and gets no text."""
-        return Comparison, tuple(getattr(self, field.name) for field in fields(self))
+        return Comparison, tuple(getattr(self, one.name) for one in fields(self))
 
     def check(self, settings: Sequence[Setting]) -> None:
         """Raise InputError for what a person can mend, before the long work begins."""
@@ -147,17 +155,26 @@ class Comparison:
     def at(self, setting: Setting) -> Spec:
         """Return the spec under a setting; raises InputError for one that is not allowed."""
         assert self.spec is not None
-        swept = self.measures.swept
-        for key, _ in setting:
-            if key not in swept:
-                raise InputError(
-                    f"sweep: {key!r} is not a key that a draw can follow here; give one of "
-                    f"{', '.join(sorted(swept))}"
-                )
-        changes = {f"mechanism.{key}": value for key, value in setting}
+        changes: dict[str, str] = {}
+        for key, value in setting:
+            given = self.compared[value] if key == COMPARE else {key: value}
+            for one in given:
+                self._check_swept(COMPARE if key == COMPARE else "sweep", one)
+            changes |= {f"mechanism.{one}": text for one, text in given.items()}
         spec = load_spec(self.spec, changes)
         source = spec.input.model_copy(update={"path": self.against})  # not the spec's path
         return spec.model_copy(update={"input": source})
+
+    def _check_swept(self, option: str, key: str) -> None:
+        """Raise InputError for a key that no draw follows; a variant may also give whole blocks."""
+        keys = set(self.measures.swept)
+        if option == COMPARE:
+            keys |= {one.partition(".")[0] for one in keys}
+        if key not in keys:
+            raise InputError(
+                f"{option}: {key!r} is not a key that a draw can follow here; give one of "
+                f"{', '.join(sorted(keys))}"
+            )
 
     def measured(self, setting: Setting, draw: int) -> MeasuredDraw:
         """Measure a draw: the release for draw 0 of its own setting, else a fresh one.
@@ -166,6 +183,11 @@ class Comparison:
         """
         with limited():
             return MeasuredDraw(setting, draw, list(self._observed(setting, draw)))
+
+    @redacted
+    def paired_topics(self) -> Iterator[dict[str, Any]]:
+        """Yield the release's topics and those of the original, pair by pair."""
+        yield from self.study.topics(self.own)
 
     @redacted
     def _observed(self, setting: Setting, draw: int) -> Iterator[Observation]:

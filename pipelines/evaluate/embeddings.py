@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,7 @@ from quietcorpus.pipelines.engine.engine import Engine
 from quietcorpus.pipelines.evaluate.corpus import Sample
 from quietcorpus.pipelines.evaluate.draws import Draw
 from quietcorpus.pipelines.evaluate.in_memory import held
-from quietcorpus.pipelines.evaluate.study import Studied, Study, cross_validated, tokenizer_of_card
+from quietcorpus.pipelines.evaluate.study import Studied, Study, folded, judged, tokenizer_of_card
 from quietcorpus.pipelines.release.release import release
 from quietcorpus.pipelines.spec.embeddings import EmbeddingMethod, WordEmbeddingsSpec
 from quietcorpus.pipelines.spec.spec import InputSpec, Spec
@@ -75,6 +76,7 @@ class WordEmbeddingsStudy(Study):
         self._queries = frequent.astype(np.int64)
         self._texts = [terms[a:b] for a, b in zip(offsets, offsets[1:], strict=False)]
         self._gold: dict[int, Vectors] = {}
+        self._folded = cache(lambda number: self._predicted(self._trained(2 * number + 1), number))
         self._users = _documents_of(sample)
         self._pairs = [self._pairs_of(documents) for documents in self._users]
         self.notes = [
@@ -169,8 +171,15 @@ class WordEmbeddingsStudy(Study):
             score, _ = similarity(vectors, known, _judged(name))
             yield Observation("word-similarity", subject, score, name.split(".")[0])
         if self._sample.labels is not None:
-            means = self._counts @ vectors
-            yield from cross_validated(self._sample.labels, means, subject, number)
+            own = subject == "original"
+            clean = self._folded(number)
+            predicted = clean if own else self._predicted(vectors, number)
+            yield from judged(self._sample.labels, predicted, subject, None if own else clean)
+
+    def _predicted(self, vectors: Vectors, number: int) -> Numbers:
+        """Predict the classes of labelled documents by their sums of words' vectors."""
+        assert self._sample.labels is not None
+        return folded(self._sample.labels, self._counts @ vectors, number)
 
     def _trained(self, seed: int) -> Vectors:
         """Return word2vec's vectors of the sample; equal seeds give equal vectors."""

@@ -16,7 +16,7 @@ from quietcorpus.evaluation.report import render
 from quietcorpus.evaluation.results import MeasuredDraw, Setting
 from quietcorpus.evaluation.verdict import Figure, verdict
 from quietcorpus.pipelines.audit.audit import audit
-from quietcorpus.pipelines.card.odds import in_words
+from quietcorpus.pipelines.card.odds import in_short, in_words
 from quietcorpus.pipelines.card.parameters import total_cost
 from quietcorpus.pipelines.card.weakness import of_guarantee, of_words
 from quietcorpus.pipelines.environment.version import environment_digest, software
@@ -24,6 +24,8 @@ from quietcorpus.pipelines.evaluate import sweep
 from quietcorpus.pipelines.evaluate.comparison import Comparison
 from quietcorpus.pipelines.evaluate.draws import alone
 from quietcorpus.pipelines.evaluate.findings import Findings
+from quietcorpus.pipelines.evaluate.headline import headline
+from quietcorpus.pipelines.evaluate.key_numbers import key_numbers
 from quietcorpus.pipelines.evaluate.recommendations import recommendations
 from quietcorpus.pipelines.evaluate.study import LEAST_OF_CLASS, labelled
 from quietcorpus.pipelines.storage import files as storage
@@ -34,10 +36,11 @@ from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.installed import require_installed
 from quietcorpus.transforms.reading.sources import plan
 
-REPORT, CONTENT, ROWS, DRAWS = (
+REPORT, CONTENT, ROWS, TOPICS, DRAWS = (
     "evaluation.html",
     "evaluation.json",
     "evaluation.parquet",
+    "topics.json",
     "draws",
 )
 _MODULES = ("sklearn", "tomotopy", "gensim", "matplotlib", "jinja2")
@@ -54,6 +57,7 @@ class Effort:
         settings: the settings of a sweep, in addition to the release's own.
         workers: the number of processes.
         audit: whether to audit the spec as well.
+        topics: whether to write the release's topics beside the original's.
         progress: whether to show a bar.
     """
 
@@ -61,6 +65,7 @@ class Effort:
     settings: Sequence[Setting]
     workers: int
     audit: bool
+    topics: bool
     progress: bool
 
     @classmethod
@@ -72,13 +77,19 @@ class Effort:
         workers: int,
         *,
         audit: bool,
+        topics: bool,
         progress: bool,
     ) -> Effort:
         """Build an effort, with the usual draws by default; raises InputError for too many."""
         if comparison.spec is None and (draws or 1) > 1:
             raise InputError("spec: missing; further draws are of what the spec describes")
+        if topics and not comparison.measures.has_topics:
+            raise InputError(
+                f"topics: a release of the kind {comparison.card.mechanism.kind} has none; leave "
+                "it out"
+            )
         many = draws or (_DRAWS if comparison.spec else 1)
-        return cls(many, settings, workers, audit, progress)
+        return cls(many, settings, workers, audit, topics, progress)
 
 
 def require() -> None:
@@ -127,6 +138,8 @@ def evaluate(comparison: Comparison, output: str, effort: Effort) -> dict[str, A
     with steps.step("writing the report"):
         content = _content(comparison, measured, audits)
         _write(content, measured, output)
+        if effort.topics:
+            storage.write_whole(f"{output}/{TOPICS}", _json(list(comparison.paired_topics())))
     return content
 
 
@@ -134,11 +147,15 @@ def _write(content: dict[str, Any], measured: Sequence[MeasuredDraw], output: st
     """Write the report, its content and all observations."""
     files = {
         ROWS: results.table(measured),
-        CONTENT: (json.dumps(content, indent=2, allow_nan=False) + "\n").encode(),
+        CONTENT: _json(content),
         REPORT: render(content).encode(),
     }
     for name, data in files.items():
         storage.write_whole(f"{output}/{name}", data)
+
+
+def _json(content: object) -> bytes:
+    return (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
 
 
 def _refuse_another(output: str, digest: str) -> None:
@@ -202,6 +219,10 @@ def _content(
 ) -> dict[str, Any]:
     card, sample, columns = comparison.card, comparison.sample, comparison.columns
     found = results.figures(measured)
+    findings = _findings(comparison, found, audits)
+    total = card.guarantee.parameters.guarantee
+    state, sentence = headline(findings)
+    numbers = key_numbers(findings, in_short(total, card.meaning))
     return {
         "schema_version": 1,
         "release": {
@@ -223,13 +244,17 @@ def _content(
         },
         "draws": max(one.draw for one in measured) + 1,
         "confidence": results.CONFIDENCE,
+        "family": results.FAMILY,
         "measures": results.described(one["measure"] for one in found),
         "figures": found,
-        "verdict": verdict(found),
-        "odds": in_words(
-            card.guarantee.parameters.guarantee, card.meaning, counted=card.counts is not None
-        ),
-        "recommendations": recommendations(_findings(comparison, found, audits)),
+        "verdict": {
+            "state": state,
+            "sentence": sentence,
+            "numbers": [one._asdict() for one in numbers],
+            **verdict(found),
+        },
+        "odds": in_words(total, card.meaning, counted=card.counts is not None),
+        "recommendations": recommendations(findings),
         "audits": audits,
         "notes": [*comparison.study.notes, *_notes(comparison)],
         "software": software(),
@@ -245,15 +270,19 @@ def _findings(
     weaknesses = of_guarantee(total, card.artefacts)
     if card.meaning is not None:
         weaknesses += of_words(card.meaning)
+    audited = (audits or {"audits": []})["audits"]
     return Findings(
         kind=card.mechanism.kind,
         mechanism=card.mechanism.model_dump(mode="json"),
         figures=figures,
         weaknesses=weaknesses,
-        failed=[one["name"] for one in (audits or {"audits": []})["audits"] if not one["passed"]],
+        failed=[one["name"] for one in audited if not one["passed"]],
+        untold=[one["name"] for one in audited if one["verdict"] == "cannot tell"],
+        audited=bool(audited),
         id_column=card.id_column,
         alone=alone(comparison.release, card),
         reconstructed=card.reconstruction is not None,
+        of_documents=comparison.measures.of_documents,
     )
 
 

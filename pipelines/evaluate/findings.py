@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from quietcorpus.evaluation.verdict import Figure, of_everything
+from quietcorpus.evaluation.measures import MEASURES
+from quietcorpus.evaluation.verdict import Figure, of_everything, rank
 from quietcorpus.pipelines.card.weakness import Weakness
 
 
@@ -20,10 +21,13 @@ class Findings:
         figures: those of the report.
         weaknesses: those of the guarantee.
         failed: the names of audits that failed.
+        untold: the names of audits that could not have failed.
+        audited: whether there were audits.
         id_column: the input's column of ids that is released; None if ids are fresh.
         alone: by kept column that is not the ids: the share of released rows that have a value of
             it which no other row has.
         reconstructed: whether the release was made of another one's noisy bins.
+        of_documents: whether the release has a row for each document, which attacks need.
         calm: whether no rule has spoken that asks for more noise.
     """
 
@@ -32,21 +36,47 @@ class Findings:
     figures: Sequence[Figure]
     weaknesses: Sequence[Weakness] = ()
     failed: Sequence[str] = ()
+    untold: Sequence[str] = ()
+    audited: bool = False
     id_column: str | None = None
     alone: Mapping[str, float] = field(default_factory=dict)
     reconstructed: bool = False
+    of_documents: bool = True
     calm: bool = True
 
+    def figure(self, measure: str, subject: str = "release") -> Figure | None:
+        """Return the first figure of a measure of the release's own setting, or None."""
+        return next(iter(self._own(measure, subject)), None)
+
     def mean(self, measure: str, subject: str = "release") -> float | None:
-        """Return the mean of a figure of the release's own setting, or None."""
-        for one in self._own(measure, subject):
-            return float(one["mean"])
-        return None
+        """Return the mean of that figure, or None."""
+        found = self.figure(measure, subject)
+        return None if found is None else float(found["mean"])
+
+    @property
+    def useful(self) -> bool:
+        """Return whether anything was measured that the release is good for."""
+        return any(
+            one["subject"] == "release"
+            and not one["setting"]
+            and MEASURES[one["measure"]].part == "utility"
+            for one in self.figures
+        )
+
+    def strongest(self, measure: str) -> Figure | None:
+        """Return the way of an attack that finds most, or None if it was not compared with noise.
+
+        A way that finds more than in noise comes before all others.
+        """
+        compared = [one for one in self._own(measure, "release") if one["against_noise"]]
+        return max(compared, key=rank, default=None)
 
     def above_noise(self, measure: str) -> float | None:
         """Return what an attack finds that finds more than in noise; None for any other."""
-        own = (one for one in self._own(measure, "release") if one["against_noise"] == "above")
-        return max((float(one["first"]["value"]) for one in own), default=None)
+        found = self.strongest(measure)
+        if found is None or found["against_noise"] != "above":
+            return None
+        return float(found["first"]["value"])
 
     def noise(self, measure: str) -> float:
         """Return what an attack finds in noise alone; zero if that was not measured."""

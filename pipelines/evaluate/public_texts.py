@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +12,15 @@ import scipy.sparse as sp
 
 from quietcorpus.evaluation.attacks.membership import Membership, allowed_power
 from quietcorpus.evaluation.attacks.user_membership import UserAttack
-from quietcorpus.evaluation.classification import scores
 from quietcorpus.evaluation.features import split
 from quietcorpus.evaluation.frechet import Moments, frechet_distance
-from quietcorpus.evaluation.results import RATE, Observation, membership_found, power_found
+from quietcorpus.evaluation.results import (
+    RATES,
+    Observation,
+    classified,
+    membership_found,
+    power_found,
+)
 from quietcorpus.evaluation.text_classifier import TextClassifier
 from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.mechanisms.keystream import ReleaseKey
@@ -24,7 +29,7 @@ from quietcorpus.mechanisms.votes import Sums
 from quietcorpus.pipelines.evaluate.draws import Draw
 from quietcorpus.pipelines.evaluate.encoders import Remembering
 from quietcorpus.pipelines.evaluate.exact_votes import exact_sums, votes_of_units
-from quietcorpus.pipelines.evaluate.study import LEAST_OF_CLASS, Studied, Study, classified
+from quietcorpus.pipelines.evaluate.study import LEAST_OF_CLASS, Studied, Study
 from quietcorpus.pipelines.kinds.prepare import prepare
 from quietcorpus.pipelines.kinds.public_texts_users import UserTextsKind
 from quietcorpus.pipelines.kinds.public_texts_votes import PublicTextsKind
@@ -70,6 +75,7 @@ class PublicTextsStudy(Study):
         self._voters = np.flatnonzero((self._strata >= 0) & vectors.any(axis=1))
         self._vectors, self._points = _unit(vectors[self._voters]), _unit(self._pool.vectors)
         self._tested, self._classes = self._labelled(studied.columns.label)
+        self._clean = cache(self._learnt_from_originals)
         voters = "users" if isinstance(self._kind, UserTextsKind) else "documents"
         self.notes = [
             "The classifier (TF-IDF of words, logistic regression) learns from the released texts "
@@ -81,7 +87,7 @@ class PublicTextsStudy(Study):
             "there are labels, of which the encoder knows a word. Fresh draws, and votes without "
             "noise, are of the whole corpus.",
             f"Membership is attacked if the sample has {_LEAST_UNITS} {voters} or more that vote. "
-            f"The attack's threshold is one that {float(RATE):.0%} of those exceed who did not "
+            f"The attack's threshold is one that 1 % or .1 % of those exceed who did not "
             "vote, and intervals cover its uncertainty. Votes without noise show what the noise "
             "hides. What the guarantee allows is computed from epsilon and delta (of groups with "
             "budgets, the largest), for one voter while all others stay the same.",
@@ -117,8 +123,9 @@ class PublicTextsStudy(Study):
             yield from _membership("release", attack.on_target())
             yield from _membership("noise", attack.on_strangers())
             cost = kind.cost
-            allowed = allowed_power(float(cost.epsilon), float(cost.delta), float(RATE))
-            yield Observation("vote-power", "guarantee", allowed)
+            for end, rate in RATES.items():
+                allowed = allowed_power(float(cost.epsilon), float(cost.delta), float(rate))
+                yield Observation(f"vote-power{end}", "guarantee", allowed)
 
     def _exact(self, voting: Voting) -> Sums:
         """Return the exact sums over the whole corpus, which is read once for each kind of vote."""
@@ -174,12 +181,16 @@ class PublicTextsStudy(Study):
 
     def _of_originals(self, number: int) -> Iterator[Observation]:
         if len(self._tested):
-            known, test = split(self._classes, number)
-            texts = [self._texts[row] for row in self._tested]
-            learnt = TextClassifier([texts[row] for row in known], [texts[row] for row in test])
-            predicted = learnt.predicted(np.arange(len(known)), self._classes[known])
-            yield from classified(scores(self._classes[test], predicted), "original")
+            _, test = split(self._classes, number)
+            yield from classified("original", self._classes[test], self._clean(number))
         yield Observation("frechet", "original", self._distance(None, number))
+
+    def _learnt_from_originals(self, number: int) -> npt.NDArray[np.int64]:
+        """Predict the labels of a third of the documents, learnt from the others."""
+        known, test = split(self._classes, number)
+        texts = [self._texts[row] for row in self._tested]
+        learnt = TextClassifier([texts[row] for row in known], [texts[row] for row in test])
+        return learnt.predicted(np.arange(len(known)), self._classes[known])
 
     def _classified(
         self,
@@ -191,8 +202,9 @@ class PublicTextsStudy(Study):
     ) -> Iterator[Observation]:
         if len(self._tested):
             _, test = split(self._classes, number)
-            predicted = self._classifier.predicted(rows, labels, given)
-            yield from classified(scores(self._classes[test], predicted[test]), subject)
+            predicted = self._classifier.predicted(rows, labels, given)[test]
+            than = self._clean(number) if subject == "release" else None
+            yield from classified(subject, self._classes[test], predicted, than)
 
     def _distance(self, given: Weights | None, number: int) -> float:
         """Return the distance of weighted texts, (strata, texts), from half of the documents.
@@ -261,7 +273,7 @@ class PublicTextsStudy(Study):
 
 def _membership(subject: str, found: Membership) -> Iterator[Observation]:
     yield membership_found(subject, found, "vote-membership", fresh=True)
-    yield power_found(subject, found, "vote-power")
+    yield from power_found(subject, found, "vote-power", fresh=True)
 
 
 def _prepared(spec: Spec) -> PublicTextsKind:

@@ -115,13 +115,17 @@ def _weak(found: Findings) -> Iterator[Advice]:
 
 
 def _traced(found: Findings) -> Iterator[Advice]:
-    value = found.above_noise("linkage")
-    if value is not None and value >= TRACED:
-        yield (
-            f"{value:.1%} of the rows are traced back to their documents by somebody who holds "
-            "these.",
-            f"{_sentence(_hide_more(found))} If rows must not be traced at all, {_OTHER_KIND}.",
-        )
+    for measure, who in (
+        ("linkage", "holds these"),
+        ("facts", "knows 1 to 5 of their sentences or rare words"),
+    ):
+        value = found.above_noise(measure)
+        if value is not None and value >= TRACED:
+            yield (
+                f"{value:.1%} of the rows are traced back to their documents by somebody who "
+                f"{who}.",
+                f"{_sentence(_hide_more(found))} If rows must not be traced at all, {_OTHER_KIND}.",
+            )
 
 
 def _found_words(found: Findings) -> Iterator[Advice]:
@@ -289,7 +293,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "traced",
         "privacy",
-        f"linkage is above noise, and traces {TRACED:.0%} of the rows or more",
+        f"linkage or a search by facts is above noise, and traces {TRACED:.0%} of the rows or more",
         "raise `precision` (bags), lower `epsilon`; or another kind",
         _traced,
         noise=True,

@@ -18,12 +18,16 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.evaluate.draws import Draw, drawn
 from quietcorpus.pipelines.evaluate.encoders import Remembering
 from quietcorpus.pipelines.evaluate.study import (
+    FACTS,
     Studied,
     Study,
     Views,
     attacks,
     attacks_beside_noise,
-    cross_validated,
+    folded,
+    judged,
+    remembered,
+    way_of,
 )
 from quietcorpus.pipelines.kinds.prepare import prepare
 from quietcorpus.pipelines.kinds.sentences import SentencesKind
@@ -58,6 +62,8 @@ class SentencesStudy(Study):
         self._offsets = found.offsets
         self._sentences = self._encoder.encode(found.texts)
         self._means = means(self._sentences, self._offsets).astype(np.float64)
+        self._known = {way_of(most, "sentence"): self._means_of(most) for most in FACTS}
+        self._folded = remembered(sample.labels, lambda ls, n: folded(ls, self._means, n))
         self.notes = [
             "The original of a document is the mean of its sentences' embeddings, without noise. "
             f"By k: documents of so many sentences, of the {most} that count. The classifier is "
@@ -73,10 +79,11 @@ class SentencesStudy(Study):
     def references(self, number: int) -> Iterator[Observation]:
         """Yield the measures of the means, without noise."""
         generator = np.random.default_rng([number, 1])
-        yield from cross_validated(
-            self._sample.labels, self._means, "original", number, groups=self._bands()
-        )
-        views = Views(self._means, self._means, {"": cosines(self._means, self._means)})
+        labels = self._sample.labels
+        if labels is not None:
+            yield from judged(labels, self._folded(number), "original", groups=self._bands())
+        scores = {"": cosines(self._means, self._means)}
+        views = Views(self._means, self._means, scores, self._facts(self._means))
         yield from attacks(self._sample, views, "original", generator)
 
     def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
@@ -84,10 +91,14 @@ class SentencesStudy(Study):
         generator = np.random.default_rng([number, 2])
         column = draw.rows["embedding"].combine_chunks()
         released = column.flatten().to_numpy().reshape(len(draw.rows), -1).astype(np.float64)
-        groups = self._bands() if draw.placed else ()
-        yield from cross_validated(draw.labels, released, "release", number, groups=groups)
+        if draw.labels is not None:
+            than = self._folded(number) if draw.placed else None
+            groups = self._bands() if draw.placed else ()
+            predicted = folded(draw.labels, released, number)
+            yield from judged(draw.labels, predicted, "release", than, groups)
         if draw.placed:
-            views = Views(self._means, released, {"": self._score(draw, released)})
+            scores = {"": self._score(draw, released)}
+            views = Views(self._means, released, scores, self._facts(released))
             yield from attacks_beside_noise(self._sample, views, generator)
 
     def _privatizer(self, kind: SentencesKind | EmbeddedWordsKind) -> Privatizer:
@@ -97,6 +108,19 @@ class SentencesStudy(Study):
         return SentencePrivatizer(
             kind.parameters, self._candidates, self._encoder, ReleaseKey.fresh()
         )
+
+    def _means_of(self, most: int) -> npt.NDArray[np.float64]:
+        """Return the mean embeddings of `most` sentences of each document, at random."""
+        generator = np.random.default_rng(most)
+        sizes = np.diff(self._offsets)
+        taken = [generator.permutation(size)[:most] for size in sizes]
+        places = np.repeat(self._offsets[:-1], [*map(len, taken)]) + np.concatenate(taken)
+        offsets = np.concatenate([[0], np.cumsum(np.minimum(sizes, most))])
+        return means(self._sentences[places], offsets).astype(np.float64)
+
+    def _facts(self, released: npt.NDArray[np.float64]) -> dict[str, Score]:
+        """Return the ways to find rows by known sentences: cosines with their mean embedding."""
+        return {way: cosines(known, released) for way, known in self._known.items()}
 
     def _bands(self) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
         """Yield groups of documents by their numbers of sentences."""

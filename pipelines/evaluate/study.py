@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from quietcorpus.evaluation.attacks.authorship import attributed, prolific
+from quietcorpus.evaluation.attacks.facts import by_bm25, rare_terms, some_sentences
 from quietcorpus.evaluation.attacks.linkage import Score, linked
 from quietcorpus.evaluation.attacks.membership import membership
 from quietcorpus.evaluation.classification import (
-    Scores,
     learnt_by_words,
     out_of_fold,
     posteriors,
@@ -21,8 +23,9 @@ from quietcorpus.evaluation.classification import (
 )
 from quietcorpus.evaluation.results import (
     Observation,
-    classified_by_words,
+    classified,
     membership_found,
+    power_found,
     share_found,
 )
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer, TokenizerError
@@ -38,6 +41,8 @@ FOLDS = 5
 MOST_AUTHORS, LEAST_OF_AUTHOR = 50, 10
 LEAST_OF_CLASS = 4 * FOLDS
 _LEAST_OF_GROUP = 30
+FACTS = (1, 3, 5)
+"""How many sentences or rare words of a document an attacker knows."""
 
 
 class Studied(Protocol):
@@ -75,6 +80,7 @@ class Study(Protocol):
         swept: the keys of the mechanism's block that a redraw follows.
         of_documents: whether the release has a row for each document, which attacks need.
         of_authors: whether named users must include authors of many documents.
+        has_topics: whether a draw has topics.
         notes: the methods, and the limits of the measures.
         own: the release itself, for a kind that has no rows of documents.
     """
@@ -83,6 +89,7 @@ class Study(Protocol):
     swept: ClassVar[frozenset[str]]
     of_documents: ClassVar[bool] = True
     of_authors: ClassVar[bool] = True
+    has_topics: ClassVar[bool] = False
     notes: list[str]
 
     def __init__(self, studied: Studied) -> None:
@@ -97,6 +104,10 @@ class Study(Protocol):
 
     def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
         """Yield the measures of a draw."""
+
+    def topics(self, draw: Draw) -> list[dict[str, Any]]:
+        """Pair the topics of a draw with those of the original, if it has topics."""
+        return []
 
 
 def tokenizer_of_card(mechanism: Mechanism) -> Tokenizer:
@@ -115,11 +126,13 @@ class Views:
         raw: features of the originals, (n, d).
         released: the same features of the released rows, (n, d); row i is of document i.
         scores: how well originals fit released rows, in one or several named ways.
+        facts: how well released rows fit what is known of originals, likewise.
     """
 
     raw: Any
     released: Any
     scores: Mapping[str, Score]
+    facts: Mapping[str, Score]
 
     def dealt(self, order: npt.NDArray[np.int64]) -> Views:
         """Return the rows in another order, from which nothing is learnt except by chance."""
@@ -127,7 +140,39 @@ class Views:
             way: lambda numbers, score=score: score(order[numbers])
             for way, score in self.scores.items()
         }
-        return Views(self.raw, self.released[order], scores)
+        facts = {
+            way: lambda numbers, score=score: score(numbers)[:, order]
+            for way, score in self.facts.items()
+        }
+        return Views(self.raw, self.released[order], scores, facts)
+
+
+def known_sentences(sample: Sample) -> dict[str, list[str]]:
+    """Return what attackers know of each document, by the name of the way: some sentences."""
+    texts = sample.documents.texts.to_pylist()
+    return {
+        way_of(most, "sentence"): some_sentences(texts, most, np.random.default_rng(most))
+        for most in FACTS
+    }
+
+
+def facts_by_words(
+    known: Mapping[str, sp.csr_array], originals: sp.csr_array, released: sp.csr_array
+) -> dict[str, Score]:
+    """Return the ways to find rows by facts: known sentences, and the rarest words.
+
+    Args:
+        known: counts (n, V) of the words of known sentences, by the name of the way.
+        originals: counts (n, V) of the documents, of which the attacker knows the rarest words.
+        released: counts (n, V) of their rows.
+    """
+    rare = {way_of(most, "rare word"): rare_terms(originals, most) for most in FACTS}
+    return {way: by_bm25(facts, released) for way, facts in {**known, **rare}.items()}
+
+
+def way_of(most: int, what: str) -> str:
+    """Name a way to find rows, by so many facts of a sort."""
+    return f"by {most} {what}{'s' if most > 1 else ''}"
 
 
 def attacks_beside_noise(
@@ -142,9 +187,11 @@ def attacks_beside_noise(
 def attacks(
     sample: Sample, views: Views, subject: str, generator: np.random.Generator
 ) -> Iterator[Observation]:
-    """Yield linkage, and where there are labels or users, membership or authorship."""
+    """Yield linkage, by documents and by facts; with labels or users, membership or authorship."""
     for way, score in views.scores.items():
         yield share_found("linkage", subject, linked(score, len(sample)), way)
+    for way, score in views.facts.items():
+        yield share_found("facts", subject, linked(score, len(sample)), way)
     if sample.labels is not None:
         yield from _membership(sample.labels, views, subject, generator)
     if sample.users is not None:
@@ -162,7 +209,10 @@ def _membership(
         answers = posteriors(views.released[known[members]], classes[members])
         return lambda asked: answers(views.raw[known[asked]])
 
-    yield membership_found(subject, membership(learn, classes, SHADOWS, generator))
+    found = membership(learn, classes, SHADOWS, generator)
+    yield membership_found(subject, found.learnt)
+    yield membership_found(subject, found.calibrated, group="by calibration")
+    yield from power_found(subject, found.calibrated, "membership-power")
 
 
 def _authorship(
@@ -206,58 +256,79 @@ def labelled(labels: Strings) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int
     return rows[kept], np.unique(classes[kept], return_inverse=True)[1]
 
 
-def cross_validated(
-    labels: Strings | None,
-    features: Any,
-    subject: str,
-    number: int,
-    dimensions: int | None = None,
-    groups: Iterable[tuple[str, npt.NDArray[np.bool_]]] = (),
-) -> Iterator[Observation]:
-    """Yield the scores of a classifier on the documents that it did not learn from.
+def folded(
+    labels: Strings, features: Any, number: int, dimensions: int | None = None
+) -> npt.NDArray[np.int64]:
+    """Predict the classes of labelled documents by classifiers that did not learn from them.
 
     Args:
-        labels: the documents' labels, (n,); nothing is yielded without any.
+        labels: the documents' labels, (n,).
         features: (n, d), of the documents.
-        subject: the subject of the observations.
         number: the number of the draw, which seeds the folds.
         dimensions: None, or the most dimensions of a latent space of the features, see
             `out_of_fold`.
-        groups: names and members, (n,), of groups of documents whose scores are told as well.
     """
-    if labels is None:
-        return
     rows, classes = labelled(labels)
     if dimensions is not None:
         dimensions = min(dimensions, min(len(rows), features.shape[1]) // 2)
-    predicted = out_of_fold(features[rows], classes, FOLDS, number, dimensions)
-    yield from classified(scores(classes, predicted), subject)
+    return out_of_fold(features[rows], classes, FOLDS, number, dimensions)
+
+
+def remembered(
+    labels: Strings | None, predict: Callable[[Strings, int], npt.NDArray[np.int64]]
+) -> Callable[[int], npt.NDArray[np.int64]]:
+    """Return a function that predicts once for each number of a draw; it is for labels alone."""
+
+    @cache
+    def predicted(number: int) -> npt.NDArray[np.int64]:
+        assert labels is not None
+        return predict(labels, number)
+
+    return predicted
+
+
+def by_words(labels: Strings, known: Any, tested: Any, number: int) -> npt.NDArray[np.int64]:
+    """Predict the classes of labelled documents by words, as those learn that did not see them.
+
+    Args:
+        labels: the documents' labels, (n,).
+        known: counts (n, V) of the documents as they are learnt from.
+        tested: counts (n, V) of the same documents as they are.
+        number: the number of the draw, which seeds the folds.
+    """
+    rows, classes = labelled(labels)
+    return learnt_by_words(known[rows], tested[rows], classes, FOLDS, number)
+
+
+def judged(
+    labels: Strings,
+    predicted: npt.NDArray[np.int64],
+    subject: str,
+    than: npt.NDArray[np.int64] | None = None,
+    groups: Iterable[tuple[str, npt.NDArray[np.bool_]]] = (),
+) -> Iterator[Observation]:
+    """Yield the scores of predicted classes of labelled documents.
+
+    Args:
+        labels, predicted, subject: as in `folded`.
+        than: the classes that a classifier predicted which learnt from the originals, to tell the
+            difference.
+        groups: names and members, (n,), of groups of documents whose scores are told as well.
+    """
+    rows, classes = labelled(labels)
+    yield from classified(subject, classes, predicted, than)
     for group, members in groups:
         inside = members[rows]
         if inside.sum() >= _LEAST_OF_GROUP:
             yield Observation("f1", subject, scores(classes[inside], predicted[inside]).f1, group)
 
 
-def by_words(
-    labels: Strings | None, known: Any, tested: Any, subject: str, number: int
+def judged_by_words(
+    labels: Strings,
+    predicted: npt.NDArray[np.int64],
+    subject: str,
+    than: npt.NDArray[np.int64] | None = None,
 ) -> Iterator[Observation]:
-    """Yield the scores of a classifier by words, on documents that it did not learn from.
-
-    Args:
-        labels: the documents' labels, (n,); nothing is yielded without any.
-        known: counts (n, V) of the documents as they are learnt from.
-        tested: counts (n, V) of the same documents as they are.
-        subject: the subject of the observations.
-        number: the number of the draw, which seeds the folds.
-    """
-    if labels is None:
-        return
-    rows, classes = labelled(labels)
-    predicted = learnt_by_words(known[rows], tested[rows], classes, FOLDS, number)
-    yield from classified_by_words(subject, classes, predicted)
-
-
-def classified(scores: Scores, subject: str, group: str = "") -> Iterator[Observation]:
-    """Yield a classifier's scores."""
-    for name, value in scores._asdict().items():
-        yield Observation(name, subject, value, group)
+    """Yield the scores of classes that were predicted by words, as `judged`."""
+    _, classes = labelled(labels)
+    yield from classified(subject, classes, predicted, than, by_words=True)

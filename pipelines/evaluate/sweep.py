@@ -12,7 +12,8 @@ from typing import Any
 from quietcorpus.evaluation.measures import MEASURES
 from quietcorpus.evaluation.results import MeasuredDraw, Observation, Setting
 from quietcorpus.pipelines.engine.parallel import ray_session
-from quietcorpus.pipelines.evaluate.comparison import Comparison
+from quietcorpus.pipelines.evaluate.comparison import COMPARE, Compared, Comparison
+from quietcorpus.pipelines.spec.loading import read_yaml
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.errors import InputError
@@ -35,9 +36,34 @@ def parsed(sweep: Iterable[str]) -> dict[str, list[str]]:
     return axes
 
 
-def grid(sweep: Mapping[str, Sequence[object]]) -> list[Setting]:
-    """Return all combinations of the keys' values; none without keys."""
+def named(path: str) -> Compared:
+    """Read a file of named changes of the mechanism's block; raises InputError for anything else.
+
+    It maps names to keys and their values, such as `{dense: {compression: {method: none}}}`. A
+    value may be a whole block.
+    """
+    content = read_yaml(path, "file to compare")
+    if not isinstance(content, dict) or not content:
+        raise InputError(
+            f"compare: {path} has no names; give NAME: {{KEY: VALUE}} for each variant"
+        )
+    for name, changes in content.items():
+        if not (isinstance(name, str) and isinstance(changes, dict) and changes):
+            raise InputError(
+                f"compare: {name!r} in {path} maps no keys of the mechanism to values, such as "
+                "`compression: {method: none}`"
+            )
+    return {
+        name: {str(key): json.dumps(value, default=str) for key, value in changes.items()}
+        for name, changes in content.items()
+    }
+
+
+def grid(sweep: Mapping[str, Sequence[object]], names: Iterable[str] = ()) -> list[Setting]:
+    """Return all combinations of variants' names and the keys' values; none without any."""
     axes = [[(key, value) for value in dict.fromkeys(map(str, sweep[key]))] for key in sweep]
+    variants = [(COMPARE, name) for name in names]
+    axes = [variants, *axes] if variants else axes
     return [combination for combination in itertools.product(*axes) if combination]
 
 
@@ -81,7 +107,7 @@ class Done:
 def _observation(**kept: Any) -> Observation:
     """Restore an observation; raises KeyError, TypeError or ValueError for what is none."""
     assert MEASURES[kept["measure"]]
-    for name in ("value", "low", "high", "tried"):
+    for name in ("value", "low", "high", "tried", "family_low", "family_high"):
         if not (isinstance(kept[name], int | float) or (name != "value" and kept[name] is None)):
             raise ValueError(name)
     return Observation(**kept)

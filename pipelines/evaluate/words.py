@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import scipy.sparse as sp
 
 from quietcorpus.evaluation.attacks.inversion import (
@@ -20,7 +21,7 @@ from quietcorpus.evaluation.attacks.inversion import (
 from quietcorpus.evaluation.attacks.linkage import Score, bag_cosines, cosines
 from quietcorpus.evaluation.classification import transferred
 from quietcorpus.evaluation.features import counted, split
-from quietcorpus.evaluation.results import Observation, share_found
+from quietcorpus.evaluation.results import Observation, classified, share_found
 from quietcorpus.evaluation.word_changes import semantic_similarity, unchanged_share, word_changes
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.evaluate.draws import Draw, drawn
@@ -31,9 +32,12 @@ from quietcorpus.pipelines.evaluate.study import (
     attacks,
     attacks_beside_noise,
     by_words,
-    classified,
+    facts_by_words,
+    judged_by_words,
+    known_sentences,
     labelled,
     refuse_unknown,
+    remembered,
 )
 from quietcorpus.pipelines.kinds.prepare import prepare
 from quietcorpus.pipelines.kinds.word_meaning import approximate_search, simulator
@@ -63,6 +67,12 @@ class WordsStudy(Study):
         self._offsets, self._before = self._looked_up(unknown=unknown)
         self._originals = self._counted(self._before)
         refuse_unknown(self._originals)
+        self._known = {
+            way: self._counted_texts(texts) for way, texts in known_sentences(self._sample).items()
+        }
+        originals, labels = self._originals, studied.sample.labels
+        self._transferred = cache(lambda number: self._learnt(originals, number))
+        self._by_words = remembered(labels, lambda ls, n: by_words(ls, originals, originals, n))
         self._seeds = np.random.SeedSequence().spawn(2)
         self.notes = [
             "Words are those that the index knows. An attacker is taken to know how frequent "
@@ -89,7 +99,6 @@ class WordsStudy(Study):
         generator = np.random.default_rng([number, 1])
         originals = self._originals
         yield from self._classified(originals, "original", number)
-        yield from by_words(self._sample.labels, originals, originals, "original", number)
         yield from attacks(self._sample, self._views(self._before), "original", generator)
 
     def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
@@ -112,7 +121,6 @@ class WordsStudy(Study):
             yield Observation("similarity", "noise", self._similarity(dealt))
         counts = self._counted(after)
         yield from self._classified(counts, "release", number)
-        yield from by_words(self._sample.labels, counts, self._originals, "release", number)
         guesses = self._guesses(draw.law or self._parameters)
         yield share_found("inversion-bayes", "floor", before == 0, "", documents[known])
         for subject, words in (("release", after), ("noise", dealt)):
@@ -147,6 +155,12 @@ class WordsStudy(Study):
         offsets = np.concatenate([[0], np.cumsum(known)])[self._offsets]
         return counted(offsets, words[known], len(self._index.vocabulary))
 
+    def _counted_texts(self, texts: Sequence[str]) -> sp.csr_array:
+        """Count the known words of texts."""
+        tokens = self._parameters.tokenizer.tokenize(pa.array(texts, pa.large_string()))
+        offsets, words = self._index.vocabulary.look_up(tokens)
+        return counted(offsets, words, len(self._index.vocabulary))
+
     def _means(self, counts: sp.csr_array) -> npt.NDArray[np.float64]:
         lengths = np.maximum(np.asarray(counts.sum(axis=1)), 1)
         return np.asarray((counts @ self._index.vectors) / lengths[:, None], dtype=np.float64)
@@ -159,15 +173,25 @@ class WordsStudy(Study):
         return float(np.nanmean(found)) if np.isfinite(found).any() else float("nan")
 
     def _classified(self, counts: sp.csr_array, subject: str, number: int) -> Iterator[Observation]:
-        """Yield scores of a classifier learnt from `counts`, and tested on original documents."""
-        if self._sample.labels is None:
+        """Yield scores of classifiers learnt from `counts`, and tested on original documents."""
+        labels = self._sample.labels
+        if labels is None:
             return
+        _, classes = labelled(labels)
+        _, test = split(classes, number)
+        own = subject == "original"
+        clean, clean_by_words = self._transferred(number), self._by_words(number)
+        predicted = clean if own else self._learnt(counts, number)
+        yield from classified(subject, classes[test], predicted, None if own else clean)
+        predicted = clean_by_words if own else by_words(labels, counts, self._originals, number)
+        yield from judged_by_words(labels, predicted, subject, None if own else clean_by_words)
+
+    def _learnt(self, counts: sp.csr_array, number: int) -> npt.NDArray[np.int64]:
+        """Predict the classes of a third of the labelled documents, learnt from the others."""
+        assert self._sample.labels is not None
         rows, classes = labelled(self._sample.labels)
         known, test = split(classes, number)
-        found = transferred(
-            counts[rows[known]], classes[known], self._originals[rows[test]], classes[test]
-        )
-        yield from classified(found, subject)
+        return transferred(counts[rows[known]], classes[known], self._originals[rows[test]])
 
     @lru_cache(maxsize=8)  # noqa: B019 - as long-lived as the study, one for each setting
     def _guesses(self, law: WordsParameters) -> npt.NDArray[np.int64]:
@@ -228,4 +252,5 @@ class WordsStudy(Study):
         if self._has_vectors:
             means = self._means(counts), self._means(self._originals)
             scores["by mean vectors"] = cosines(*means)
-        return Views(self._originals, counts, scores)
+        facts = facts_by_words(self._known, self._originals, counts)
+        return Views(self._originals, counts, scores, facts)

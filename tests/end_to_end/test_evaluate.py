@@ -95,6 +95,15 @@ def test_attacks_find_what_is_there_and_nothing_in_noise(evaluated: Workspace) -
     assert own["linkage", "release"] == pytest.approx(
         figures(content, epsilon="6")["linkage", "release"], abs=0.1
     )
+    facts = {
+        (way, subject): figures(content, f"by 5 {way}")["facts", subject]
+        for way in ("sentences", "rare words")
+        for subject in ("release", "noise", "original")
+    }
+    for way in ("sentences", "rare words"):
+        assert facts[way, "original"] > 0.9
+        assert facts[way, "original"] >= facts[way, "release"]
+        assert facts[way, "noise"] * 2 * DOCUMENTS <= most
     for subject in ("release", "noise", "original"):
         assert 0 <= own["membership", subject] <= 1
         assert 0 <= own["authorship", subject] <= 0.5
@@ -176,6 +185,17 @@ def test_what_is_printed(evaluated: Workspace) -> None:
     assert "release   test (bag-of-words), epsilon 7 at N = 1\n" in printed
     assert f"measured  {DOCUMENTS} of {DOCUMENTS} documents, 2 draws" in printed
     assert "report    report/evaluation.html\n" in printed
+    # The terminal, the page and the numbers open with one verdict.
+    verdict = content_of(evaluated)["verdict"]
+    page = (evaluated.folder / "report/evaluation.html").read_text()
+    assert printed.startswith(f"verdict   ✗ {verdict['sentence']}\n")
+    assert verdict["sentence"] in page
+    assert verdict["state"] == "harm"
+    assert f"of {DOCUMENTS} rows back to their documents" in verdict["sentence"]
+    assert len(verdict["numbers"]) == 3
+    for one in verdict["numbers"]:
+        assert f"  {one['value']} {one['what']}" in printed
+        assert f"<b>{one['value']}</b>" in page
     assert " find more than in noise\n" in printed
     assert "documents are traced back to their originals" in printed
 
@@ -185,7 +205,7 @@ def test_without_a_spec_the_release_is_the_only_draw(
 ) -> None:
     write_corpus(workspace, lee_texts)
     workspace.release(BAGS)
-    done = evaluate(workspace, "--id", "article", spec=None)
+    done = evaluate(workspace, "--id", "article", "--topics", spec=None)
     assert done.returncode == 0, done.stderr
     content = content_of(workspace)
     assert content["draws"] == 1
@@ -203,6 +223,15 @@ def test_without_a_spec_the_release_is_the_only_draw(
     assert any("No spec was given" in note for note in content["notes"])
     assert figures(content)["linkage", "release"] > 0.9
     assert ("membership", "release") not in figures(content)
+    # Topics in words stand in a file of their own.
+    topics = json.loads((workspace.folder / "report/topics.json").read_text())
+    known = set((workspace.folder / "vocabulary.txt").read_text().split())
+    assert len(topics) == 20
+    for pair in topics:
+        original, own = set(pair["original"]), set(pair["released"])
+        assert original | own <= known
+        assert pair["jaccard"] == pytest.approx(len(original & own) / len(original | own))
+    assert "topics" not in content
 
 
 def test_rows_of_unknown_documents(workspace: Workspace, lee_texts: list[str]) -> None:

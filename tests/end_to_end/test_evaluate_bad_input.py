@@ -131,6 +131,8 @@ def test_texts_without_a_known_word(released: Workspace, text: str) -> None:
         ),
         (["--sweep", "vocabulary.public=x"], "--sweep: 'vocabulary.public' is not a key that a"),
         (["--sweep", "compression.size=1000"], "mechanism.compression.size: 1000 is larger than"),
+        (["--compare", "missing.yaml"], "missing.yaml: no such file to compare"),
+        (["--compare", "vocabulary.txt"], "--compare: "),
         (["--output", "released/out/report"], "--output: "),
         (["--output", "vocabulary.txt"], "--output: "),
     ],
@@ -138,6 +140,20 @@ def test_texts_without_a_known_word(released: Workspace, text: str) -> None:
 def test_what_is_asked_for(released: Workspace, arguments: list[str], message: str) -> None:
     said = refused(released, *arguments)
     assert message in said
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a: {colour: red}", "--compare: 'colour' is not a key that a draw can follow here; give"),
+        ("a: {compression: {method: none, size: 5}}", "mechanism.compression.size: "),
+        ("a: {vocabulary: {public: x}}", "--compare: 'vocabulary' is not a key"),
+        ("a: {epsilon: -1}", "mechanism.epsilon: -1 is not allowed"),
+    ],
+)
+def test_variants_that_no_draw_follows(released: Workspace, content: str, message: str) -> None:
+    (released.folder / "maps.yaml").write_text(content)
+    assert message in refused(released, "--compare", "maps.yaml")
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,9 @@ def test_histogram(workspace: Workspace, lee_texts: list[str]) -> None:
     block = {"kind": "histogram", "precision": 1, "epsilon": 1, "compression": ...}
     changes = {f"mechanism.{key}": value for key, value in block.items()}
     workspace.release({"input": {"path": "input/*.parquet"}} | changes)
+    refused = evaluate(workspace, "--topics")
+    assert refused.returncode == 2
+    assert "--topics: a release of the kind histogram has none" in refused.stderr
     done = evaluate(workspace, "--draws", "2", "--sweep", "epsilon=0.01,1", "--no-audit")
     assert done.returncode == 0, done.stderr
     content = content_of(workspace)

@@ -5,16 +5,26 @@ from __future__ import annotations
 import io
 import json
 import math
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from scipy import stats
 
 from quietcorpus.evaluation import results
 from quietcorpus.evaluation.attacks.membership import Membership
-from quietcorpus.evaluation.intervals import mean_over_blocks, of_auc, of_share
+from quietcorpus.evaluation.intervals import (
+    mean_over_blocks,
+    of_auc,
+    of_auc_by_delong,
+    of_difference,
+    of_share,
+)
 from quietcorpus.evaluation.measures import MEASURES
+from quietcorpus.evaluation.paired import of_paired_difference
 from quietcorpus.evaluation.results import MeasuredDraw, Observation
 
 NAN = float("nan")
@@ -65,6 +75,8 @@ def test_the_first_draw_is_told_with_its_own_interval() -> None:
         "value": 0.2,
         "low": 0.1,
         "high": 0.6,
+        "family_low": None,
+        "family_high": None,
         "tried": 9,
         "fresh": True,
     }
@@ -92,7 +104,13 @@ def test_what_is_made_for_the_report_is_no_release() -> None:
 
 @pytest.mark.parametrize(
     ("release", "noise", "told"),
-    [(17, 0, "above"), (1, 0, "not told apart"), (0, 17, "below"), (9, 9, "not told apart")],
+    [
+        (17, 0, "above"),
+        (17, 1, "above"),
+        (1, 0, "not told apart"),
+        (0, 17, "below"),
+        (9, 9, "not told apart"),
+    ],
 )
 def test_an_attack_is_compared_with_noise_by_documents(release: int, noise: int, told: str) -> None:
     # Kills: intervals over draws for it, the wrong direction, one draw that tells nothing.
@@ -115,6 +133,81 @@ def test_an_attack_is_compared_with_noise_by_documents(release: int, noise: int,
     assert set(compared.values()) == {None}
 
 
+@cache
+def linked(subject: str, count: int) -> Observation:
+    """So many of 300 documents are linked."""
+    return results.share_found("linkage", subject, np.arange(300) < count)
+
+
+def comparisons(law: float, generator: np.random.Generator) -> list[MeasuredDraw]:
+    """As many ways of an attack as a report may have, on a release that tells nothing."""
+    found = [
+        replace(linked(subject, int(generator.binomial(300, law))), group=f"by way {way}")
+        for way in range(results.FAMILY)
+        for subject in ("release", "noise")
+    ]
+    return [MeasuredDraw((), 0, found)]
+
+
+def test_a_report_of_many_attacks_errs_as_seldom_as_one() -> None:
+    # On 300 reports of 20 comparisons, each of a release that tells nothing, at most Binomial(300,
+    # .05) have an attack above noise, or more with a chance of 1e-6. Control: compared at 95 %
+    # each, far more have. Power: 17 of 300 is above 1 of 300 (see above).
+    generator = np.random.default_rng()
+    wrong = uncorrected = 0
+    for _ in range(300):
+        figures = results.figures(comparisons(0.04, generator))
+        own = [one for one in figures if one["subject"] == "release"]
+        wrong += any(one["against_noise"] == "above" for one in own)
+        noise = {one["group"]: one["first"] for one in figures if one["subject"] == "noise"}
+        ends = [
+            [tuple(first[key] for key in ("value", "low", "high"))
+             for first in (one["first"], noise[one["group"]])]
+            for one in own
+        ]  # fmt: skip
+        uncorrected += any(of_difference(*pair)[0] > 0 for pair in ends)
+    most = stats.binom.isf(1e-6, 300, 0.05)
+    assert wrong <= most < uncorrected
+
+
+def test_more_comparisons_than_are_corrected_for_are_refused() -> None:
+    generator = np.random.default_rng()
+    (draw,) = comparisons(0.5, generator)
+    more = [replace(one, group=f"{one.group} again") for one in draw.observations]
+    with pytest.raises(ValueError, match="40 comparisons with noise; 20 are corrected for"):
+        results.figures([draw, MeasuredDraw((), 1, more)])
+
+
+def test_what_is_no_attack_on_everything_is_not_compared() -> None:
+    # Kills: bands of words or other settings in the family, for which nothing is corrected.
+    seen = [
+        results.share_found("linkage", subject, np.arange(300) < count, "words 1-100")
+        for subject, count in (("release", 200), ("noise", 1))
+    ]
+    whole = [replace(one, group="") for one in seen]
+    setting = (("epsilon", "2"),)
+    figures = results.figures([MeasuredDraw((), 0, seen), MeasuredDraw(setting, 0, whole)])
+    assert [one["against_noise"] for one in figures] == [None] * 4
+
+
+def test_a_classifier_has_intervals_over_documents_and_is_compared_pair_by_pair() -> None:
+    # Kills: the release's accuracy less the original's, other documents' pairs, folds' intervals.
+    truth = np.arange(200) % 2
+    clean, released = truth.copy(), truth.copy()
+    clean[:10] ^= 1
+    released[5:45] ^= 1
+    found = {one.measure: one for one in results.classified("release", truth, released, clean)}
+    assert [*found] == ["accuracy", "precision", "recall", "f1", "accuracy-lost"]
+    assert (found["accuracy"].value, found["accuracy"].tried) == (0.8, 200)
+    assert (found["accuracy"].low, found["accuracy"].high) == of_share(160, 200, 0.95)
+    lost = found["accuracy-lost"]
+    expected = of_paired_difference(truth == clean, truth == released, 0.95)
+    assert (lost.value, lost.low, lost.high) == expected
+    assert 0.05 < expected[1] < expected[0] == pytest.approx(0.15)
+    by_words = results.classified("original", truth, clean, by_words=True)
+    assert [one.measure for one in by_words] == ["words-accuracy", "words-f1"]
+
+
 def test_shares_and_areas_have_the_intervals_of_their_documents() -> None:
     found = results.share_found("linkage", "release", np.array([1, 0.5, 0, 0]), "by words")
     assert found.value == 0.375
@@ -123,7 +216,11 @@ def test_shares_and_areas_have_the_intervals_of_their_documents() -> None:
     members = np.array([True, True, False, False, False])
     area = results.membership_found("noise", Membership(members, np.array([2.0, 1, 0, 1, 0])))
     assert area.value == pytest.approx(5.5 / 6)
-    assert (area.low, area.high, area.tried) == (*of_auc(area.value, 2, 3, 0.95), 5)
+    low, high = of_auc(area.value, 2, 3, 0.95)
+    by_delong = of_auc_by_delong(np.array([2.0, 1]), np.array([0.0, 1, 0]), 0.95)
+    assert area.low == min(low, by_delong[0]) != max(low, by_delong[0])
+    assert area.high == max(high, by_delong[1])
+    assert area.tried == 5
     assert (area.measure, area.fresh) == ("membership", False)
     other = Membership(members, np.arange(5.0))
     users = results.membership_found("noise", other, "user-membership", fresh=True)
@@ -181,6 +278,8 @@ def test_every_observation_is_a_row() -> None:
         "low": 0.1,
         "high": 0.6,
         "tried": 9,
+        "family_low": None,
+        "family_high": None,
     }
 
 

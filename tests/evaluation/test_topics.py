@@ -12,6 +12,7 @@ from quietcorpus.evaluation.topics import (
     density_ratio,
     fit_topics,
     length_ratio,
+    paired,
     top_terms,
 )
 
@@ -121,3 +122,14 @@ def test_ratios_are_of_means_and_stored_zeros_are_no_terms() -> None:
     released = sp.csr_array((np.array([4, 0]), np.array([0, 1]), np.array([0, 2])), shape=(1, 2))
     assert length_ratio(original, released) == pytest.approx(1.0)
     assert density_ratio(original, released) == pytest.approx(0.5)
+
+
+def test_topics_are_paired_one_to_one_for_the_most_overlap() -> None:
+    # The best pair (3 of 5 terms) would leave nothing to the others: 2/6 and 2/6 are more in all.
+    # Kills: greedy pairs, a topic in two of them, the least overlap, other topics than the pair's.
+    reference = np.array([[0, 1, 2, 3], [1, 9, 30, 31]], dtype=np.int32)
+    other = np.array([[0, 1, 2, 9], [2, 3, 20, 21]], dtype=np.int32)
+    assert paired(reference, other) == [(0, 1, 2 / 6), (1, 0, 2 / 6)]
+    assert paired(reference[:1], other) == [(0, 0, 3 / 5)]
+    more = np.array([[5, 6, 7, 8], [0, 1, 2, 3]], dtype=np.int32)
+    assert paired(more, more[::-1]) == [(0, 1, 1.0), (1, 0, 1.0)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from quietcorpus.evaluation import results
+from quietcorpus.evaluation.attacks.membership import Membership
 from quietcorpus.evaluation.results import MeasuredDraw, Observation
 from quietcorpus.evaluation.verdict import of_everything, verdict
 
@@ -35,6 +36,7 @@ def test_attacks_are_told_by_what_comes_of_them() -> None:
             "The author is named for 0.8\N{NO-BREAK SPACE}% of 400 documents by authors of many "
             "(noise alone: 0.5\N{NO-BREAK SPACE}%)."
         ],
+        "untold": [],
     }
 
 
@@ -84,13 +86,34 @@ def test_an_attack_that_finds_less_than_in_noise_is_counted() -> None:
             "0.0\N{NO-BREAK SPACE}% of 400 documents are traced back to their originals by "
             "somebody who holds all of these (noise alone: 22.5\N{NO-BREAK SPACE}%)."
         ],
+        "untold": [],
+    }
+
+
+def test_what_so_few_cannot_show_is_told_apart_from_what_was_not_found() -> None:
+    # Kills: "no more than in noise" of a rate that so few others cannot tell.
+    scores = np.arange(DOCUMENTS) * 1.0
+    members = np.arange(DOCUMENTS) % 2 == 0
+    found = [
+        one
+        for subject in ("release", "noise")
+        for one in results.power_found(subject, Membership(members, scores), "membership-power")
+    ]
+    assert told(*found) == {
+        "above": [],
+        "rest": [],
+        "untold": [
+            f"Membership inference: found at {rate} % false alarms: 400 are too few to tell."
+            for rate in ("1", ".1")
+        ],
     }
 
 
 def test_numbers_that_differ_are_seen_to_differ() -> None:
     # Kills: "0.9 % (noise alone: 0.9 %)" among the attacks that find more.
     def of_many(measure: str, subject: str, value: float) -> Observation:
-        return Observation(measure, subject, value, "", value - 1e-5, value + 1e-5, 10**6)
+        return Observation(measure, subject, value, "", None, None, 10**6, False,
+                           value - 1e-5, value + 1e-5)  # fmt: skip
 
     (sentence,) = told(
         of_many("inversion-nearest", "release", 0.00939),
@@ -106,9 +129,9 @@ def test_numbers_that_differ_are_seen_to_differ() -> None:
 
 def test_settings_of_a_sweep_and_measures_of_use_are_not_told() -> None:
     linked = (found("linkage", "release", 90), found("linkage", "noise", 0))
-    assert told(*linked, epsilon="9") == {"above": [], "rest": []}
-    assert told(found("linkage", "release", 90)) == {"above": [], "rest": []}
-    assert told(Observation("f1", "release", 0.9)) == {"above": [], "rest": []}
+    assert told(*linked, epsilon="9") == {"above": [], "rest": [], "untold": []}
+    assert told(found("linkage", "release", 90)) == {"above": [], "rest": [], "untold": []}
+    assert told(Observation("f1", "release", 0.9)) == {"above": [], "rest": [], "untold": []}
 
 
 def test_ways_are_of_everything_and_bands_are_not() -> None:

@@ -16,7 +16,13 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from quietcorpus.evaluation.attacks.membership import Learn, allowed_power, membership
+from quietcorpus.evaluation.attacks.membership import (
+    Learn,
+    Membership,
+    allowed_power,
+    membership,
+)
+from quietcorpus.evaluation.results import power_found
 
 ALPHA = 1e-6
 Numbers = npt.NDArray[np.int64]
@@ -31,7 +37,7 @@ def two_classes(n: int) -> Numbers:
 
 
 def auc(learn: Learn, labels: Numbers, shadows: int = 2) -> float:
-    return membership(learn, labels, shadows, np.random.default_rng()).auc
+    return membership(learn, labels, shadows, np.random.default_rng()).learnt.auc
 
 
 def shifted(labels: Numbers, shift: float, hidden: bool = False) -> Learn:
@@ -103,6 +109,53 @@ def test_the_optimum_is_reached() -> None:
     assert hidden < optimum - 0.003 - bound(10_000)
 
 
+def difficult(labels: Numbers, shift: float) -> Learn:
+    """Log-odds have a mean of each document's own, N(0, 5^2), the same in every model."""
+    generator = np.random.default_rng()
+    own = generator.normal(0, 5, len(labels))
+
+    def learn(members: Numbers) -> Callable[[Numbers], npt.NDArray[np.float64]]:
+        def posterior(asked: Numbers) -> npt.NDArray[np.float64]:
+            odds = generator.normal(own[asked] + shift * np.isin(asked, members))
+            second = 1 / (1 + np.exp(-(2 * labels[asked] - 1) * odds))
+            return np.column_stack([1 - second, second])
+
+        return posterior
+
+    return learn
+
+
+def test_calibration_reaches_the_optimum_where_documents_differ_in_difficulty() -> None:
+    # With K shadows, the difference is N(2, 1 + 1/K) for members and N(0, 1 + 1/K) for others, and
+    # nothing tells more of them: Phi(2 / sqrt(2 (1 + 1/K))). Kills: shadows that had learnt from
+    # the document, the target among its own shadows, a sign. Control: an attack that does not know
+    # how difficult documents are is near chance: Phi(2 / sqrt(2 * 26)) = .61.
+    labels, shadows = two_classes(20_000), 4
+    found = membership(difficult(labels, 2), labels, shadows, np.random.default_rng())
+    optimum = stats.norm.cdf(2 / math.sqrt(2 * (1 + 1 / shadows)))
+    assert abs(found.calibrated.auc - optimum) < bound(5_000)
+    assert found.learnt.auc < 0.65
+    nothing = membership(difficult(labels, 0), labels, shadows, np.random.default_rng())
+    assert abs(nothing.calibrated.auc - 0.5) < bound(5_000)
+
+
+def test_power_at_few_false_alarms_is_that_of_the_best_attack() -> None:
+    # Of N(3, 1) against N(0, 1), Phi(3 - z) lie above where 1 % or .1 % of the others do. Kills:
+    # one rate for both, members for others; and few documents which are taken to tell something.
+    generator = np.random.default_rng()
+    members = np.arange(40_000) % 2 == 0
+    found = Membership(members, generator.normal(3.0 * members))
+    told = power_found("release", found, "membership-power")
+    for one, rate in zip(told, (1e-2, 1e-3), strict=True):
+        # Six deviations of the threshold, which is the least certain, are .16 at .1 %.
+        assert abs(one.value - stats.norm.sf(stats.norm.isf(rate) - 3)) < 0.16
+        assert one.family_high - one.family_low < 0.35
+    some = Membership(members[:2_000], found.scores[:2_000])
+    percent, tenth = power_found("release", some, "membership-power")
+    assert percent.family_low > 0
+    assert (tenth.family_low, tenth.family_high) == (0, 1)
+
+
 def test_equal_scores_count_by_half() -> None:
     # Kills: an AUC by trapezoids over unsorted ties, or by ranks in the order given.
     labels = two_classes(60)
@@ -124,8 +177,10 @@ def test_shadow_models_and_target_share_no_document() -> None:
         trained.append(set(members.tolist()))
         return posterior
 
-    found = membership(learn, labels, 3, np.random.default_rng())
-    worlds = [set(numbers.tolist()) for numbers in asked]
+    found = membership(learn, labels, 3, np.random.default_rng()).learnt
+    # Afterwards, every shadow model is asked for the target's documents, of which it learnt none.
+    worlds = [set(numbers.tolist()) for numbers in asked[:4]]
+    assert [set(numbers.tolist()) for numbers in asked[4:]] == [worlds[3]] * 3
     *shadows, target = worlds
     assert shadows[0] == shadows[1] == shadows[2]
     assert not target & shadows[0]
@@ -136,7 +191,7 @@ def test_shadow_models_and_target_share_no_document() -> None:
         for documents in (members, world - members):
             assert set(labels[list(documents)]) == {0, 1, 2, 3}
     assert trained[0] != trained[1]  # equal by chance: far less often than 1e-6
-    assert set(asked[-1][found.members].tolist()) == trained[-1]
+    assert set(asked[3][found.members].tolist()) == trained[-1]
     assert len(found.scores) == len(found.members) == 50
 
 

@@ -178,7 +178,8 @@ def test_a_measure_that_prefers_the_floor_is_headed_with_what_that_means() -> No
     cautioned = "A higher value counts as better. But on this corpus the floor, which has no struc"
     assert page.words.count(cautioned) == 2  # and in the sweep
     assert "Higher is better." not in page.words
-    heading = page.words.index("Topic coherence", page.words.index("Utility", 3000))
+    folded = page.words.index("Each measure: its figures, groups and plots")
+    heading = page.words.index("Topic coherence", folded)
     assert heading < page.words.index(cautioned) < page.words.index("Log odds that a topic")
     row = page.tables["What the release is still good for"][1]
     assert row[0] == "Topic coherence (does not tell structure here)"
@@ -207,8 +208,58 @@ def test_what_attacks_find_is_read_first() -> None:
     assert "1 of 1 attacks find no more than in noise" in harmless
     assert "find more" not in harmless
     assert "No attack was run on this release." in Page(rendered(made.bare)).words
-    content = made.words() | {"verdict": {"above": [], "rest": []}}
+    content = made.words() | {"verdict": made.verdict("caution", [], [])}
     assert "No attack was run on this release." in Page(render(content)).words
+
+
+@pytest.mark.parametrize(
+    ("content", "look", "others"),
+    [
+        (made.bag_of_words, "failed", "passed"),
+        (made.words, "warning", "passed"),
+        (made.harmless, "passed", "failed"),
+    ],
+)
+def test_a_page_opens_with_one_sentence_and_three_numbers(
+    content: Content, look: str, others: str
+) -> None:
+    # Kills: green where not all is well (a box of audits included), a verdict below the details or
+    # the warning, a number that is left out, a sentence other than that of `evaluation.json`.
+    page = Page(rendered(content))
+    given = content()["verdict"]
+    classes = [(attributes.get("class") or "").split() for _, attributes in page.tags]
+    (verdict,) = (each for each in classes if "verdict" in each)
+    assert look in verdict
+    assert all(others not in each for each in classes)
+    main = page.words.index("Verdict", page.words.index("How it was measured"))
+    sentence = given["sentence"].replace("`", "")
+    order = [page.words.index(sentence, main)]
+    for one in given["numbers"]:
+        order += [page.words.index(one[key], main) for key in ("value", "what", "beside")]
+    order += [
+        page.words.index(said, main)
+        for said in (
+            "Keep this where the corpus is.",
+            "What is protected",
+            "What attackers found",
+            "What it is good for",
+        )
+    ]
+    assert order == sorted(order)
+    assert len(given["numbers"]) == 3
+
+
+def test_details_are_folded() -> None:
+    # Kills: figures of every group and every audit above what a person reads first.
+    names = [name for name, _ in Page(rendered(made.words)).tags]
+    depth = 0
+    html = rendered(made.words)
+    for piece in html.split("<")[1:]:
+        depth += piece.startswith("details") - piece.startswith("/details")
+        if piece.startswith(("svg", "article")):
+            assert depth == 1, piece[:80]
+    assert depth == 0
+    assert names.count("details") == names.count("summary") == 4
 
 
 def test_the_promise_its_cost_and_what_it_leaves_out_are_there() -> None:

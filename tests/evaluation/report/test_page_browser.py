@@ -51,6 +51,9 @@ def spoilt(pages: dict[str, Path], tmp_path: Path) -> Callable[[str, str], Path]
     return make
 
 
+UNFOLD = "document.querySelectorAll('details').forEach(each => { each.open = true; })"
+
+
 def severe(browser: Browser) -> list[dict[str, Any]]:
     return [entry for entry in browser.said() if entry["level"] == "SEVERE"]
 
@@ -94,6 +97,8 @@ def test_a_page_fits_and_can_be_read(
 ) -> None:
     browser.look(width, scheme)
     browser.open(pages[name])
+    assert browser.overflow() <= 0
+    browser.run(UNFOLD)
     assert browser.run("return window.innerWidth") == width
     assert browser.overflow() <= 0
     assert browser.cut() == []
@@ -105,6 +110,15 @@ def test_a_page_fits_and_can_be_read(
     lines = browser.contrasts(drawn=True)
     assert {line for line, ratio in lines if ratio < GRAPHICS} <= {rule}
     assert lines or not browser.run("return document.querySelectorAll('svg').length")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_verdict_is_seen_first(browser: Browser, pages: dict[str, Path], width: int) -> None:
+    # On a telephone, too, without scrolling. Kills: a verdict below what is promised.
+    browser.look(width)
+    browser.open(pages["words"])
+    place = "return document.querySelector('.verdict').getBoundingClientRect().bottom"
+    assert 0 < browser.run(place) < 900
 
 
 def test_the_schemes_differ(browser: Browser, pages: dict[str, Path]) -> None:
@@ -149,6 +163,7 @@ def test_overflow_faint_text_and_cut_labels_would_be_seen(
     browser.open(spoilt("</main>", '<p style="color: #777; background: #fff0">faint</p></main>'))
     assert [text for text, ratio in browser.contrasts() if ratio < TEXT] == ["faint"]
     browser.open(spoilt('viewBox="0 0 ', 'viewBox="40 0 '))
+    browser.run(UNFOLD)
     assert browser.cut()
 
 
@@ -158,6 +173,7 @@ def test_a_screen_reader_is_told_what_every_drawing_and_table_is(
 ) -> None:
     browser.look(375)
     browser.open(pages[name])
+    browser.run(UNFOLD)
     told = browser.accessible()
     titles = browser.run(
         "return [...document.querySelectorAll('svg > title')].map(e => e.textContent)"

@@ -17,7 +17,7 @@ from quietcorpus.mechanisms.guarantees import (
     UserPrivacy,
 )
 from quietcorpus.pipelines.card.model import Meaning
-from quietcorpus.pipelines.card.odds import factor, in_words
+from quietcorpus.pipelines.card.odds import factor, in_short, in_words
 
 PURE = Fraction(0)
 
@@ -99,3 +99,18 @@ def test_words_are_told_by_their_distance() -> None:
     assert "a factor of 10^28" in by_word[1]
     (of_all,) = in_words(MetricPrivacy("Euclidean distance", Fraction(9), "document"), meaning)
     assert "two documents of one length, all of whose words differ" in of_all
+
+
+def test_a_guarantee_in_one_number() -> None:
+    # Kills: epsilon for its exponential, a factor where delta allows more, words of another unit.
+    value, what = in_short(LimitedPrecision(10, Fraction(2), PURE))
+    assert value == "7.39 times"
+    assert what.startswith(
+        "is the most by which somebody's odds change as to which of two versions"
+    )
+    value, what = in_short(UserPrivacy(Fraction(1), Fraction(1, 1000)))
+    assert value == "74 in 100"
+    assert what == "is the largest chance of a right guess whether one user's documents are there"
+    words = MetricPrivacy("Euclidean distance", Fraction(10), "word")
+    assert in_short(words)[0] == "exp(10 d) times"
+    assert in_short(words)[1].endswith("as to two words at a distance of d")

@@ -10,14 +10,16 @@ from quietcorpus.pipelines.evaluate.study import Views
 def test_noise_alone_is_the_release_in_another_order() -> None:
     # Kills: features that stay in their places, so that noise is the release itself and every
     # attack is no better than on noise; scores of other rows than the features are of; the last
-    # way's score for all ways; the originals dealt too.
+    # way's score for all ways; the originals dealt too; facts that are sought in rows as they were.
     raw, released = np.arange(6.0)[:, None], 10 + np.arange(6.0)[:, None]
 
     def score(factor: float) -> object:
         return lambda numbers: factor * released[numbers] * raw.T
 
     order = np.array([3, 0, 5, 1, 2, 4])
-    views = Views(raw, released, {"one": score(1.0), "two": score(2.0)})  # type: ignore[dict-item]
+    scores = {"one": score(1.0), "two": score(2.0)}
+    facts = {"by facts": lambda numbers: raw[numbers] * released.T}
+    views = Views(raw, released, scores, facts)  # type: ignore[arg-type]
     dealt = views.dealt(order)
     np.testing.assert_array_equal(dealt.raw, raw)
     np.testing.assert_array_equal(dealt.released, released[order])
@@ -25,3 +27,5 @@ def test_noise_alone_is_the_release_in_another_order() -> None:
     for way, factor in (("one", 1.0), ("two", 2.0)):
         expected = factor * released[order][numbers] * raw.T
         np.testing.assert_array_equal(dealt.scores[way](numbers), expected)
+    expected = raw[numbers] * released[order].T
+    np.testing.assert_array_equal(dealt.facts["by facts"](numbers), expected)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from quietcorpus.evaluation.results import MeasuredDraw, Observation
-from quietcorpus.pipelines.evaluate.sweep import Done, grid, parsed
+from quietcorpus.pipelines.evaluate.sweep import Done, grid, named, parsed
 from quietcorpus.transforms.errors import InputError
 
 
@@ -25,6 +25,32 @@ def test_a_sweep_is_every_combination() -> None:
         (("epsilon", "1"), ("compression.size", "100")),
         (("epsilon", "2"), ("compression.size", "100")),
     ]
+
+
+def test_variants_are_whole_blocks_times_the_sweep(tmp_path: Path) -> None:
+    # Kills: blocks taken apart, values that YAML would read otherwise, a sweep in place of a grid.
+    path = tmp_path / "maps.yaml"
+    path.write_text(
+        "dense: {compression: {method: none}, histogram_epsilon: null}\n"
+        "ranked: {compression: {method: frequency, size: 100}}\n"
+    )
+    found = named(str(path))
+    assert found == {
+        "dense": {"compression": '{"method": "none"}', "histogram_epsilon": "null"},
+        "ranked": {"compression": '{"method": "frequency", "size": 100}'},
+    }
+    assert grid({"epsilon": [1, 2]}, found) == [
+        (("compare", name), ("epsilon", value)) for name in found for value in ("1", "2")
+    ]
+    assert grid({}, found) == [(("compare", name),) for name in found]
+
+
+@pytest.mark.parametrize("content", ["", "[a, b]", "dense:", "dense: 5", "dense: {}", "1: {a: 2}"])
+def test_what_names_no_variants(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "maps.yaml"
+    path.write_text(content)
+    with pytest.raises(InputError, match=r"^compare: "):
+        named(str(path))
 
 
 @pytest.mark.parametrize("given", ["epsilon", "epsilon=", "=1", "epsilon=1,,2", "epsilon=1,"])
