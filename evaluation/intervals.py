@@ -243,17 +243,20 @@ def of_macro_scores(
     or never predicted, scores 0. The draws are the same every time.
 
     Args:
-        truth: (n,), labels from 0 on, each of which occurs.
-        predicted: (n,), labels of the same.
+        truth: (n,), labels as numbers; the means are over those that occur.
+        predicted: (n,), labels as numbers; those that do not occur in the truth are wrong.
         confidence: the confidence of the intervals, such as 0.95.
     """
-    classes = int(truth.max()) + 1
-    cells = np.bincount(truth * classes + predicted, minlength=classes**2)
+    names, rows = np.unique(truth, return_inverse=True)
+    count = len(names)
+    places = np.minimum(np.searchsorted(names, predicted), count - 1)
+    columns = np.where(names[places] == predicted, places, count)  # the last is for all others
+    cells = np.bincount(rows * (count + 1) + columns, minlength=count * (count + 1))
     generator = np.random.default_rng(_BOOTSTRAP_SEED)
     drawn = generator.multinomial(len(truth), cells / len(truth), _BOOTSTRAPS)
-    drawn = drawn.reshape(_BOOTSTRAPS, classes, classes)
-    right = np.einsum("bcc->bc", drawn)
-    of_class, taken = drawn.sum(axis=2), drawn.sum(axis=1)
+    drawn = drawn.reshape(_BOOTSTRAPS, count, count + 1)
+    right = np.einsum("bcc->bc", drawn[:, :, :count])
+    of_class, taken = drawn.sum(axis=2), drawn[:, :, :count].sum(axis=1)
     level = (1 - confidence) / 2
 
     def ends(scores: npt.NDArray[np.float64]) -> tuple[float, float]:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from quietcorpus.evaluation.attacks.linkage import Score
+from quietcorpus.indexes.recoder import means
 
 _SATURATION, _LENGTHS = 1.2, 0.75
 _LEAST_WORDS = 5
@@ -78,3 +79,23 @@ def some_sentences(texts: list[str], most: int, generator: np.random.Generator) 
         taken = generator.permutation(len(long))[:most]
         known.append(" ".join(long[place] for place in taken))
     return known
+
+
+def some_means(
+    vectors: npt.NDArray[np.floating],
+    offsets: npt.NDArray[np.int64],
+    most: int,
+    generator: np.random.Generator,
+) -> npt.NDArray[np.float64]:
+    """Compute the mean of `most` vectors of each document, at random, or of all: float64 (n, d).
+
+    Args:
+        vectors: (m, d), of all documents' sentences, document by document.
+        offsets: int64 (n + 1,); document i has vectors[offsets[i]:offsets[i + 1]].
+        most: the largest number of vectors of a document.
+        generator: the generator of the choice.
+    """
+    taken = [generator.permutation(size)[:most] for size in np.diff(offsets)]
+    sizes = [len(places) for places in taken]
+    places = np.repeat(offsets[:-1], sizes) + np.concatenate(taken)
+    return means(vectors[places], np.cumsum([0, *sizes]))

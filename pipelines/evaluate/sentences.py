@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from quietcorpus.evaluation.attacks.facts import some_means
 from quietcorpus.evaluation.attacks.linkage import Score, cosines
 from quietcorpus.evaluation.results import Observation
 from quietcorpus.indexes.candidates import Candidates
@@ -62,7 +63,12 @@ class SentencesStudy(Study):
         self._offsets = found.offsets
         self._sentences = self._encoder.encode(found.texts)
         self._means = means(self._sentences, self._offsets).astype(np.float64)
-        self._known = {way_of(most, "sentence"): self._means_of(most) for most in FACTS}
+        self._known = {
+            way_of(most, "sentence"): some_means(
+                self._sentences, self._offsets, most, np.random.default_rng(most)
+            )
+            for most in FACTS
+        }
         self._folded = remembered(sample.labels, lambda ls, n: folded(ls, self._means, n))
         self.notes = [
             "The original of a document is the mean of its sentences' embeddings, without noise. "
@@ -108,15 +114,6 @@ class SentencesStudy(Study):
         return SentencePrivatizer(
             kind.parameters, self._candidates, self._encoder, ReleaseKey.fresh()
         )
-
-    def _means_of(self, most: int) -> npt.NDArray[np.float64]:
-        """Return the mean embeddings of `most` sentences of each document, at random."""
-        generator = np.random.default_rng(most)
-        sizes = np.diff(self._offsets)
-        taken = [generator.permutation(size)[:most] for size in sizes]
-        places = np.repeat(self._offsets[:-1], [*map(len, taken)]) + np.concatenate(taken)
-        offsets = np.concatenate([[0], np.cumsum(np.minimum(sizes, most))])
-        return means(self._sentences[places], offsets).astype(np.float64)
 
     def _facts(self, released: npt.NDArray[np.float64]) -> dict[str, Score]:
         """Return the ways to find rows by known sentences: cosines with their mean embedding."""

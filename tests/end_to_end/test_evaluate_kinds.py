@@ -119,6 +119,9 @@ def test_sentences(
     own, lost = figures(content), figures(content, epsilon="0.001")
     assert own["linkage", "original"] > 0.95
     assert own["linkage", "release"] > 3 / DOCUMENTS  # a few sentences, at a large epsilon
+    for known in ("1 sentence", "3 sentences", "5 sentences"):
+        found = figures(content, f"by {known}")
+        assert found["facts", "noise"] <= linked_by_chance(2) < found["facts", "original"]
     assert own["linkage", "noise"] <= linked_by_chance(2)
     # Independent of the documents: each is right with 1 / 120, of 240.
     assert lost["linkage", "release"] * 240 <= stats.binom.isf(ALPHA, 240, 1 / 100)

@@ -303,3 +303,16 @@ def test_intervals_of_macro_scores_cover_the_true_ones() -> None:
             assert found.f1[0] <= f1 <= found.f1[1] + 0.02
     assert (missed[0.95] <= 33).all()
     assert (missed[0.5] > 100).all()
+
+
+def test_macro_scores_are_of_the_classes_that_occur() -> None:
+    # Kills: a class of no document that scores 0, a prediction of one that is counted for another.
+    truth, predicted = np.repeat([3, 7], 200), np.repeat([3, 5, 7], [200, 100, 100])
+    found = of_macro_scores(truth, predicted, 0.95)
+    precision, recall, f1, _ = metrics.precision_recall_fscore_support(
+        truth, predicted, labels=[3, 7], average="macro", zero_division=0
+    )
+    for (low, high), value in zip(found, (precision, recall, f1), strict=True):
+        assert low <= value <= high < low + 0.1
+    plain = of_macro_scores((truth == 7) * 1, np.repeat([0, 1], 200), 0.95)
+    assert plain == ((1, 1), (1, 1), (1, 1))

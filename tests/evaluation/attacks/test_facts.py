@@ -9,7 +9,12 @@ import pytest
 import scipy.sparse as sp
 from scipy import stats
 
-from quietcorpus.evaluation.attacks.facts import by_bm25, rare_terms, some_sentences
+from quietcorpus.evaluation.attacks.facts import (
+    by_bm25,
+    rare_terms,
+    some_means,
+    some_sentences,
+)
 from quietcorpus.evaluation.attacks.linkage import linked
 
 ALPHA = 1e-6
@@ -89,3 +94,16 @@ def test_sentences_are_whole_and_of_the_text() -> None:
         "Too short.",
         "\u6771\u4eac\u3002",
     ]
+
+
+def test_means_of_some_sentences_are_of_the_document() -> None:
+    # Kills: other documents' sentences, the first ones alone, a sentence twice, none at all.
+    vectors = 2.0 ** np.arange(9)[:, None]
+    offsets = np.array([0, 3, 3, 4, 9])
+    generator = np.random.default_rng()
+    whole = some_means(vectors, offsets, 5, generator)
+    assert whole.ravel().tolist() == [7 / 3, 0, 8, (2**9 - 2**4) / 5]
+    some = np.array([some_means(vectors, offsets, 1, generator) for _ in range(200)])
+    assert set(some[:, 3, 0]) == {16, 32, 64, 128, 256}  # one is missed with 5 * .8^200
+    pairs = {float(some_means(vectors, offsets, 2, generator)[0, 0]) for _ in range(200)}
+    assert pairs == {1.5, 2.5, 3}
