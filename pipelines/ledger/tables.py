@@ -48,13 +48,13 @@ def _account(ledger: Ledger, number: int) -> dict[str, Any]:
     state = ledger.state
     cap, used = state.caps[number], state.stated(number)
     parts = {
-        part: _numbers(cap.stated(spent)) for part, spent in state.spent[number].items() if part
+        part: numbers(cap.stated(spent)) for part, spent in state.spent[number].items() if part
     }
     return {
         "account": cap.title,
-        "cap": _numbers(cap.target),
-        "used": _numbers(used),
-        "left": _numbers(left_of(cap.target, used)),
+        "cap": numbers(cap.target),
+        "used": numbers(used),
+        "left": numbers(left_of(cap.target, used)),
         **_filtered(state, number),
         "fixed_beforehand": _fixed_beforehand(ledger, number),
         "partitions": parts,
@@ -97,7 +97,7 @@ def _filtered(state: State, number: int) -> dict[str, Any]:
 
 def _charged(charge: Charge, cap: Cap) -> dict[str, Any]:
     """Return a charge: what it comes to alone, and under a filter its rho."""
-    alone = _numbers(cap.stated(charge))
+    alone = numbers(cap.stated(charge))
     return alone if cap.rule is None else alone | {"rho": str(charge.rho)}
 
 
@@ -129,7 +129,8 @@ def _fixed_beforehand(ledger: Ledger, number: int) -> float | None:
         return None
 
 
-def _numbers(charge: Charge) -> dict[str, Any]:
+def numbers(charge: Charge) -> dict[str, Any]:
+    """Return epsilon and delta, each rounded up and exact."""
     return {
         "epsilon": round_up(charge.epsilon),
         "epsilon_exact": str(charge.epsilon),
@@ -146,8 +147,8 @@ def account_lines(content: dict[str, Any]) -> Iterator[str]:
         yield f"partitions {content['partitions']}"
     rows = [("account", "cap", "used", "left", "releases")]
     for one in content["accounts"]:
-        shown = (_shown(one[key], down=key == "left") for key in ("cap", "used", "left"))
-        rows.append((one["account"], *shown, f"{len(one['releases'])}"))
+        cells = (shown(one[key], down=key == "left") for key in ("cap", "used", "left"))
+        rows.append((one["account"], *cells, f"{len(one['releases'])}"))
     yield from aligned(rows)
     for one in content["accounts"]:
         if one["fixed_beforehand"] is not None:
@@ -179,7 +180,7 @@ def _event(ledger: Ledger, record: AnyRecord) -> dict[str, Any]:
     }
     match record:
         case Opening():
-            caps = "; ".join(f"{cap.title}: {_shown(_numbers(cap.target))}" for cap in record.caps)
+            caps = "; ".join(f"{cap.title}: {shown(numbers(cap.target))}" for cap in record.caps)
             return common | {"release": "", "says": f"corpus {record.corpus}; {caps}"}
         case Reservation():
             part = f", partition {record.part.name}, {record.part.sort}" if record.part else ""
@@ -206,9 +207,9 @@ def history_lines(events: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield from aligned([keys, *(tuple(str(event[key]) for key in keys) for event in events)])
 
 
-def _shown(numbers: dict[str, Any], *, down: bool = False) -> str:
+def shown(found: dict[str, Any], *, down: bool = False) -> str:
     """Format a charge, rounded against the publisher: up if it is used, `down` if it is left."""
-    epsilon, delta = (Fraction(numbers[key]) for key in ("epsilon_exact", "delta_exact"))
+    epsilon, delta = (Fraction(found[key]) for key in ("epsilon_exact", "delta_exact"))
     rounded = floor if down else ceiling
     return f"epsilon {rounded(epsilon)}" + (f", delta {rounded(delta)}" if delta else "")
 
