@@ -149,3 +149,27 @@ def test_a_delta_of_releases_comes_on_top(curve: Callable[[Fraction, Fraction], 
     told = chance + (1 - chance) * max(0.0, p - math.exp(target) * q)
     assert told <= float(delta) + chance
     assert told > 0.0099  # without the release's own delta it is not bounded by what is left
+
+
+def test_what_mechanisms_cost_under_a_filter() -> None:
+    # Kills: rho of the whole delta's noise, of another group, or 1 / sigma^2; half of delta that is
+    # forgotten, or counted where nothing is approximate.
+    pytest.importorskip("flint")
+    from quietcorpus.mechanisms.group_norms import GroupNorms
+    from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
+    from quietcorpus.mechanisms.votes import Votes
+
+    delta = Fraction(1, 10**6)
+    vocabulary = UserVocabulary(10, Fraction(1), delta)
+    sigma = vocabulary.noise.noise_multiplier
+    found = vocabulary.concentrated
+    assert found.delta == delta / 2
+    assert 0 <= found.rho - 1 / (2 * sigma**2) < Fraction(1, 10**12)
+    # What a filter makes of it is what the accountant made the noise for.
+    assert gaussian_epsilon(found.rho, delta / 2) == pytest.approx(Fraction(1), rel=1e-3)
+    votes = Votes(4, Fraction(1), delta).concentrated
+    assert (votes.delta, gaussian_epsilon(votes.rho, delta) <= 1) == (0, True)
+    assert gaussian_epsilon(votes.rho, delta) > Fraction(99, 100)
+    norms = GroupNorms.solved({"few": Fraction(1, 4), "most": Fraction(1)}, delta)
+    assert norms.concentrated == votes
+    assert GroupNorms.solved({"few": Fraction(1, 4)}, delta).concentrated.rho < votes.rho / 8
