@@ -20,7 +20,10 @@ from fractions import Fraction
 
 import numpy as np
 from dp_accounting import get_epsilon_gaussian
-from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
+from dp_accounting.pld.privacy_loss_distribution import (
+    PrivacyLossDistribution,
+    from_gaussian_mechanism,
+)
 from scipy.special import gammaln, logsumexp
 
 from quietcorpus.mechanisms.encoding import Value
@@ -108,19 +111,44 @@ def _renyi(rate: float, noise: float, steps: int, delta: float) -> float:
 
 
 def _losses(rate: float, noise: float, steps: int, delta: float) -> float:
-    """Compute epsilon from the privacy loss distribution; infinity where that is not feasible.
-
-    Fourier transforms add an error to tail probabilities: 1e-16 a step was measured, and nine
-    times that is subtracted from delta.
-    """
+    """Compute epsilon from the privacy loss distribution; infinity where that is not feasible."""
     error = (steps + 1) * _FOURIER_ERROR
-    if noise < SMALLEST_NOISE or delta < 2 * error:
+    found = _loss_distribution(rate, noise, steps) if delta >= 2 * error else None
+    if found is None:
         return math.inf
+    return float(found.distribution.get_epsilon_for_delta(delta - found.error))
+
+
+@dataclass(frozen=True)
+class LossDistribution:
+    """The privacy loss distribution of sampled Gaussians, for adding and for removing a user.
+
+    Attributes:
+        distribution: has the largest delta of either direction, rounded up, for every epsilon.
+        error: what Fourier transforms may add to a tail probability: 1e-16 a step was measured, and
+            this is nine times that.
+    """
+
+    distribution: PrivacyLossDistribution
+    error: float
+
+
+def loss_distribution(
+    rate: Fraction, noise_multiplier: Fraction, steps: int
+) -> LossDistribution | None:
+    """Return the loss distribution of `steps` Gaussians sampled at a rate below 1; None if huge."""
+    sampled = max(round_up(rate), _LEAST_RATE)
+    return _loss_distribution(sampled, round_down(noise_multiplier), steps)
+
+
+def _loss_distribution(rate: float, noise: float, steps: int) -> LossDistribution | None:
+    if noise < SMALLEST_NOISE:
+        return None
     # The mean loss is at most rate times the unsampled one (convexity), and at most the divergence
     # of order 2. It is close to half the variance; the two determine the composed array's length.
     mean = min(rate / (2 * noise**2), math.log1p(rate**2 * math.expm1(noise**-2))) * steps
     if mean > _LARGEST_MEAN:
-        return math.inf
+        return None
     # Below 1e-5 rounding (upwards) swamps the library's probabilities, which are differences.
     reach = math.log1p(rate * math.expm1(10 / noise + 1 / (2 * noise**2)))
     step = from_gaussian_mechanism(
@@ -128,7 +156,7 @@ def _losses(rate: float, noise: float, steps: int, delta: float) -> float:
         sampling_prob=rate,
         value_discretization_interval=max(1e-5, reach / 2e4, (20 * math.sqrt(mean) + mean) / 5e5),
     )
-    return float(step.self_compose(steps).get_epsilon_for_delta(delta - error))
+    return LossDistribution(step.self_compose(steps), (steps + 1) * _FOURIER_ERROR)
 
 
 def noise_multiplier_for(

@@ -127,7 +127,8 @@ class ClippedSum:
         exactly.
         What is released is the Gaussian mechanism of noise multiplier sigma, followed by rounding:
         it has that mechanism's (epsilon, delta), which the accountant computes, alone or composed
-        over steps and subsampled.
+        over steps and subsampled. Its two laws are made from two normals sqrt(2 rho) apart, at
+        rho = 1 / (2 sigma^2), by rounding and a rotation (`quietcorpus.mechanisms.filters`).
         The noise is exact for ideal random bits; on the keyed stream the guarantee is
         computational (`quietcorpus.mechanisms.keystream`).
     """

@@ -2,8 +2,10 @@
 
 For a whole number x, round(x + Z) = x + round(Z): adding rounded Gaussian noise to whole numbers is
 the Gaussian mechanism on the reals, followed by rounding. It has that mechanism's (epsilon, delta)
-as it stands, without the gaps of floating-point noise (Mironov 2012), and without the separate
-analysis that the discrete Gaussian needs (Canonne, Kamath and Steinke 2020).
+and rho-zCDP as they stand (rounding is post-processing, and rounds each coordinate by itself), so
+that a sum of L2 sensitivity D has rho = D^2 / (2 s^2): without the gaps of floating-point noise
+(Mironov 2012), and without the separate analysis that the discrete Gaussian needs (Canonne, Kamath
+and Steinke 2020).
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ from fractions import Fraction
 
 from quietcorpus.mechanisms.accounting import epsilon_of, noise_multiplier_for, share_for
 from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
+from quietcorpus.mechanisms.concentrated import rho_of
+from quietcorpus.mechanisms.filters import Concentrated
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,7 @@ class GroupNorms:
         The noisy sum is (epsilon, delta)-differentially private for adding or removing a user of a
         group whose vector is at most `most` of that group long: `spent` has the epsilon.
         Solved for budgets, no group has spent more than its budget.
+        For a user of any group it is Gaussian of `concentrated` (`quietcorpus.mechanisms.filters`).
     """
 
     mechanism: ClippedSum
@@ -54,6 +57,12 @@ class GroupNorms:
             name: epsilon_of(Fraction(1), noise[name], 1, self.delta) if most else Fraction(0)
             for name, most in self.most.items()
         }
+
+    @property
+    def concentrated(self) -> Concentrated:
+        """Return the cost to the users of the largest norm, under a filter."""
+        noise = self.noise_multipliers.values()
+        return Concentrated(rho_of(min(noise)) if noise else Fraction(0))
 
     @property
     def idle(self) -> list[str]:

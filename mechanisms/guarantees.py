@@ -222,5 +222,10 @@ def ceiling(value: Fraction, digits: int = 6) -> str:
     return f"{shown:f}" if shown == 0 or shown.adjusted() >= -4 else f"{shown:e}"
 
 
+def floor(value: Fraction) -> str:
+    """Write `value` as `ceiling` does, rounded down."""
+    return ceiling(-value).removeprefix("-")
+
+
 def _tokens(count: int) -> str:
     return "1 token" if count == 1 else f"{count} tokens"

@@ -19,7 +19,9 @@ import numpy.typing as npt
 
 from quietcorpus.mechanisms.accounting import noise_multiplier_for
 from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
+from quietcorpus.mechanisms.concentrated import rho_of
 from quietcorpus.mechanisms.encoding import Value
+from quietcorpus.mechanisms.filters import Concentrated
 from quietcorpus.mechanisms.gaussian import RoundedGaussian
 from quietcorpus.mechanisms.guarantees import UserPrivacy
 from quietcorpus.mechanisms.keystream import Keystream
@@ -41,6 +43,8 @@ class UserVocabulary:
         terms that both corpora hold.
         A term that only one of the two holds has that user's weight alone. However many of a
         user's terms are such, the chance that any is released is at most delta / 2.
+        Up to that chance of delta / 2, the set is Gaussian of the noise's rho, which is what it
+        costs under a filter (`quietcorpus.mechanisms.filters`).
         The bound is exact for ideal random bits and computational for the keyed stream.
 
     Raises ValueError if `words` is below 1, and as `noise_multiplier_for` does for its noise.
@@ -75,6 +79,13 @@ class UserVocabulary:
         # P(A) - (1 - b) exp(epsilon) Q(A) for some set A. If exp(epsilon) Q(A) <= 1, that is at
         # most delta / 2 + b; if not, at most 1 - (1 - b) = b.
         return UserPrivacy(self.epsilon, self.delta)
+
+    @property
+    def concentrated(self) -> Concentrated:
+        """Return the cost of the set of terms, under a filter."""
+        # With P, Q and b as above, the two laws are P = (1 - b) P + b P and (1 - b) Q + b Q'', Q''
+        # being the law given that such a term is released; and b is at most delta / 2.
+        return Concentrated(rho_of(self.noise.noise_multiplier), self.delta / 2)
 
     @cached_property
     def noise(self) -> ClippedSum:

@@ -18,7 +18,9 @@ import numpy.typing as npt
 
 from quietcorpus.mechanisms.accounting import noise_multiplier_for
 from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
+from quietcorpus.mechanisms.concentrated import rho_of
 from quietcorpus.mechanisms.encoding import Value
+from quietcorpus.mechanisms.filters import Concentrated
 from quietcorpus.mechanisms.guarantees import DocumentPrivacy
 from quietcorpus.mechanisms.keystream import Keystream
 
@@ -42,7 +44,8 @@ class Votes:
         A document's votes are at most STEPS in L2, in integers, over all strata together.
         Adding or removing one document changes the exact sums by its votes, and by nothing else.
         The noisy sums are (epsilon, delta)-differentially private for adding or removing one
-        document, and so is all that is made of them and of public knowledge.
+        document, and so is all that is made of them and of public knowledge. They are Gaussian of
+        the noise's rho, which is what they cost under a filter (`quietcorpus.mechanisms.filters`).
         The noise is exact for ideal random bits; on the keyed stream the guarantee is
         computational (`quietcorpus.mechanisms.keystream`).
 
@@ -71,6 +74,11 @@ class Votes:
     def guarantee(self) -> DocumentPrivacy:
         """Return the guarantee of the noisy sums."""
         return DocumentPrivacy(self.epsilon, self.delta)
+
+    @property
+    def concentrated(self) -> Concentrated:
+        """Return the cost of the noisy sums, under a filter."""
+        return Concentrated(rho_of(self.noise.noise_multiplier))
 
     @cached_property
     def noise(self) -> ClippedSum:

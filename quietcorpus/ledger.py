@@ -77,6 +77,23 @@ def plan(specs: Sequence[Place]) -> list[dict[str, Any]]:
 
 
 @process_restored()
+def schedule(spec: Place, releases: int) -> dict[str, Any]:
+    """Compute what each of so many releases like a spec's may spend, under each kind of account.
+
+    Nothing is written, and what is spent already is not counted. For each of the `accounts` of the
+    spec's ledger that count such a release, and each composition: the most that `each` may spend,
+    what so many of the spec's releases come to `together`, and for how many there is `room`.
+
+    Args:
+        spec: a spec that names a ledger.
+        releases: their number, 1 or more.
+    """
+    from quietcorpus.pipelines.ledger.schedule import schedule as planned
+
+    return planned(fspath(spec), releases)
+
+
+@process_restored()
 def release_reservation(place: Place, release: str, reason: str) -> None:
     """Give back a release's reservation, if nothing of the release was published.
 

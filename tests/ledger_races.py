@@ -1,6 +1,6 @@
 """Processes that race to reserve from one ledger, some of which are killed.
 
-    python tests/ledger_races.py PLACE ROUNDS [--kill]
+    python tests/ledger_races.py PLACE ROUNDS [--kill] [--filter]
 
 Prints a JSON line a round: what is wrong, if anything is, and what the processes were told.
 """
@@ -24,7 +24,8 @@ from typing import Any
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from quietcorpus.mechanisms.guarantees import LimitedPrecision
+from quietcorpus.mechanisms.filters import Concentrated
+from quietcorpus.mechanisms.guarantees import LimitedPrecision, UserPrivacy
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.caps import Cost, Terms
 from quietcorpus.pipelines.ledger.request import Request
@@ -32,20 +33,28 @@ from quietcorpus.pipelines.storage.stores import stored
 from quietcorpus.transforms.errors import InputError
 
 PROCESSES, CAP = 32, 20
+_UNIT = Fraction(1, 100)
+"""Of rho, in an account under a filter, whose cap is as many units."""
 _KILLED_WITHIN_SECONDS = (0.25, 4.0)
 """About as long as a round takes, on a disk and in a store."""
 _FORK = get_context("fork")
 
 
-def request(release: str, epsilon: int, run: str = "0" * 32) -> Request:
-    """Build the request of a release of one corpus."""
-    cost = Cost(LimitedPrecision(1, Fraction(epsilon)))
-    return Request(release, run, "/corpus/part.parquet", f"/released/{release}", None, cost)
+def request(release: str, amount: int, *, filtered: bool = False) -> Request:
+    """Build the request of a release of one corpus: of an epsilon, or of so many units of rho."""
+    noise = Concentrated(amount * _UNIT)
+    users = Cost(UserPrivacy(Fraction(amount), Fraction(1, 10**6)), "users of who", noise)
+    cost = users if filtered else Cost(LimitedPrecision(1, Fraction(amount)))
+    place = f"/released/{release}"
+    return Request(release, "0" * 32, "/corpus/part.parquet", place, None, cost)
 
 
-def terms(cap: int = CAP) -> Terms:
+def terms(cap: int = CAP, *, filtered: bool = False) -> Terms:
     """A corpus and one cap."""
     own = {"definition": "limited-precision", "precision": 1, "epsilon": cap}
+    if filtered:
+        target = {"composition": "zcdp", "epsilon": 4, "delta": 1e-6, "rho": str(cap * _UNIT)}
+        own = {"definition": "user"} | target
     return Terms.model_validate({"corpus": "/corpus", "caps": [own]})
 
 
@@ -91,12 +100,12 @@ def _serve(answer: Callable[[Connection], None], theirs: Connection, mine: Conne
 
 def _race(asked: Connection) -> None:
     """Open a ledger, wait for the start, and try to reserve."""
-    place, name, epsilon = asked.recv()
+    place, name, amount, filtered = asked.recv()
     ledger = Ledger.open(place)
     asked.send("ready")
     asked.recv()
     try:
-        ledger.reserve(request(name, epsilon))
+        ledger.reserve(request(name, amount, filtered=filtered))
         asked.send("reserved")
     except InputError as error:
         asked.send("refused" if "would pass the cap" in str(error) else str(error))
@@ -104,10 +113,10 @@ def _race(asked: Connection) -> None:
 
 def _keep(asked: Connection) -> None:
     """Open a new ledger; or say what one holds, which must be in order, and can go on."""
-    place, new = asked.recv()
+    place, new, filtered = asked.recv()
     try:
         if new:
-            Ledger.init(place, terms())
+            Ledger.init(place, terms(filtered=filtered))
             asked.send({})
             return
         ledger = Ledger.open(place)
@@ -117,13 +126,17 @@ def _keep(asked: Connection) -> None:
         }
         left = CAP - sum(held.values())
         if left > 0:
-            ledger.reserve(request("afterwards", left))
+            ledger.reserve(request("afterwards", left, filtered=filtered))
+        used = ledger.state.used(0)
+        assert (used.rho / _UNIT if filtered else used.epsilon) == sum(held.values()) + max(left, 0)
         asked.send(held)
     except Exception as error:
         asked.send({"error": repr(error)})
 
 
-def races(place: str, rounds: int, *, kill: bool) -> Iterator[dict[str, Any]]:
+def races(
+    place: str, rounds: int, *, kill: bool, filtered: bool = False
+) -> Iterator[dict[str, Any]]:
     """Yield the outcome of each round: `asked`, `told` and `held`, by release."""
     FileSystems.set_options(PipelineOptions([]))
     if "://" in place:
@@ -131,12 +144,12 @@ def races(place: str, rounds: int, *, kill: bool) -> Iterator[dict[str, Any]]:
     keeper, racers = Helper(_keep), [Helper(_race) for _ in range(PROCESSES)]
     for number in range(rounds):
         ledger = f"{place}/round-{number:05d}"
-        keeper.ask((ledger, True))
+        keeper.ask((ledger, True, filtered))
         opened = keeper.told()
         assert opened == {}, opened
         asked = {f"release-{n}": random.randint(1, 3) for n in range(PROCESSES)}
-        for racer, (name, epsilon) in zip(racers, asked.items(), strict=True):
-            racer.ask((ledger, name, epsilon))
+        for racer, (name, amount) in zip(racers, asked.items(), strict=True):
+            racer.ask((ledger, name, amount, filtered))
         for racer in racers:
             racer.told()
         for racer in racers:
@@ -148,7 +161,7 @@ def races(place: str, rounds: int, *, kill: bool) -> Iterator[dict[str, Any]]:
                 racer.kill()
         told = {name: racer.told() for name, racer in zip(asked, racers, strict=True)}
         racers = [_replaced(racer) if racer.killed else racer for racer in racers]
-        keeper.ask((ledger, False))
+        keeper.ask((ledger, False, filtered))
         yield {"asked": asked, "told": told, "held": keeper.told()}
     for helper in (keeper, *racers):
         helper.end()
@@ -186,8 +199,10 @@ def main() -> None:
     parser.add_argument("place")
     parser.add_argument("rounds", type=int)
     parser.add_argument("--kill", action="store_true")
+    parser.add_argument("--filter", action="store_true")
     given = parser.parse_args()
-    for number, result in enumerate(races(given.place, given.rounds, kill=given.kill)):
+    results = races(given.place, given.rounds, kill=given.kill, filtered=given.filter)
+    for number, result in enumerate(results):
         found = fault(result, kill=given.kill)
         told = Counter(answer or "killed" for answer in result["told"].values())
         print(json.dumps({"round": number, "fault": found, **told}), flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -9,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from quietcorpus.mechanisms.guarantees import (
+    DocumentPrivacy,
     LimitedPrecision,
     MetricPrivacy,
     SentencePrivacy,
@@ -32,7 +34,20 @@ CAPS: list[dict[str, Any]] = [
     {"definition": "metric", "metric": "euclidean", "index": INDEX, "epsilon": 9},
     {"definition": "sentence", "epsilon": 9},
     {"definition": "user", "epsilon": 5, "delta": "1/1000"},
+    {
+        "definition": "document",
+        "composition": "zcdp",
+        "epsilon": 3,
+        "delta": "1/1000",
+        "approximate_delta": "1/2000",
+        "rho": "2/7",
+    },
 ]
+LIMITS = [
+    (Fraction(cap["epsilon"]), Fraction(cap.get("delta", 0)), Fraction(0)) for cap in CAPS[:5]
+] + [(Fraction(0), Fraction(1, 2000), Fraction(2, 7))]
+Price = tuple[Fraction, Fraction, Fraction]
+"""Of epsilon, delta and rho."""
 
 
 @dataclass(frozen=True)
@@ -68,20 +83,24 @@ class Compared:
 Event = Reserved | Committed | Cancelled | Refused | Compared
 
 
-def price(account: int, cost: Cost) -> tuple[Fraction, Fraction] | None:
+def price(account: int, cost: Cost) -> Price | None:  # noqa: PLR0911
     """Compute a release's cost to an account, from the definitions."""
     match account, cost.guarantee:
         case ((0 | 1), LimitedPrecision(own, epsilon, delta)):
             target = [2, 6][account]
             times = next(k for k in range(1, 100) if k * own >= target)
             assert times == 1 or delta == 0
-            return times * epsilon, delta
+            return times * epsilon, delta, Fraction(0)
         case 2, MetricPrivacy(_, epsilon) if cost.unit_scope == INDEX:
-            return epsilon, Fraction(0)
+            return epsilon, Fraction(0), Fraction(0)
         case 3, SentencePrivacy(epsilon):
-            return epsilon, Fraction(0)
+            return epsilon, Fraction(0), Fraction(0)
         case 4, UserPrivacy(epsilon, delta):
-            return epsilon, delta
+            return epsilon, delta, Fraction(0)
+        case 5, DocumentPrivacy(epsilon, delta):
+            if cost.noise is not None:
+                return Fraction(0), cost.noise.delta, cost.noise.rho
+            return Fraction(0), delta, min(epsilon * epsilon / 2, epsilon)
     return None
 
 
@@ -129,9 +148,7 @@ def alone(events: Sequence[Event], one: Reserved) -> str | None:
     return None if anyone else known(part)
 
 
-def total(
-    events: Sequence[Event], account: int, more: Request | None = None
-) -> tuple[Fraction, Fraction]:
+def total(events: Sequence[Event], account: int, more: Request | None = None) -> Price:
     """The most that any document pays: one of each partition, and one of none, are tried."""
     charged = [(alone(events, e), price(account, e.request.cost)) for e in held(events)]
     if more is not None:
@@ -139,11 +156,11 @@ def total(
     sums = [
         [
             sum((paid[i] for part, paid in charged if paid and part in (None, own)), Fraction(0))
-            for i in range(2)
+            for i in range(3)
         ]
         for own in {None, *(part for part, _ in charged)}
     ]
-    return max(one[0] for one in sums), max(one[1] for one in sums)
+    return max(one[0] for one in sums), max(one[1] for one in sums), max(one[2] for one in sums)
 
 
 def admitted(events: Sequence[Event], request: Request) -> bool:
@@ -154,15 +171,13 @@ def admitted(events: Sequence[Event], request: Request) -> bool:
     if request.partition and {part.sort for part in parts} - {request.partition.sort}:
         return False
     for account in own:
-        cap = CAPS[account]
         if account >= 3:
             others = {e.request.cost.unit_scope for e in now if price(account, e.request.cost)}
             if others - {request.cost.unit_scope}:
                 return False
         if account == 4 and request.partition is not None:
             return False
-        epsilon, delta = total(events, account, request)
-        if epsilon > Fraction(cap["epsilon"]) or delta > Fraction(cap.get("delta", 0)):
+        if any(map(operator.gt, total(events, account, request), LIMITS[account])):
             return False
     return bool(own)
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from quietcorpus.pipelines.card.mechanism import AnyMechanism
-from quietcorpus.pipelines.card.parameters import Parameters, Part
+from quietcorpus.pipelines.card.parameters import NoiseEntry, Parameters, Part
 from quietcorpus.pipelines.spec.values import Disjoint
 
 
@@ -142,6 +142,9 @@ class LedgerEntry(Part):
     )
     identifier: str | None = Field(
         None, description="the column of the ids, where they were compared"
+    )
+    noise: NoiseEntry | None = Field(
+        None, description="what an account under a filter is charged by, if it is by its noise"
     )
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from quietcorpus.mechanisms.filters import Concentrated
 from quietcorpus.mechanisms.guarantees import (
     DocumentPrivacy,
     Guarantee,
@@ -151,6 +152,25 @@ class UserParameters(Part):
         """Return the guarantee with these numbers."""
         groups = tuple((group.name, Fraction(group.epsilon_exact)) for group in self.groups)
         return UserPrivacy(*_rationals(self), groups)
+
+
+class NoiseEntry(Part):
+    """The cost of a release's Gaussian noise under a ledger's filter."""
+
+    rho: float = Field(ge=0, description="of zero-concentrated privacy, rounded up")
+    rho_exact: str = Field(description="rho as a rational, p/q")
+    delta: float = Field(ge=0, lt=1, description="of what the noise does not cover, rounded up")
+    delta_exact: ExactDelta
+
+    @classmethod
+    def of(cls, noise: Concentrated) -> NoiseEntry:
+        """Return the numbers of `noise`."""
+        return cls(
+            rho=round_up(noise.rho),
+            rho_exact=str(noise.rho),
+            delta=round_up(noise.delta),
+            delta_exact=str(noise.delta),
+        )
 
 
 def _with_delta(guarantee: LimitedPrecision | DocumentPrivacy | UserPrivacy) -> dict[str, Any]:

@@ -93,16 +93,46 @@ def verify(place: str, as_json: bool) -> Iterator[str]:
 
 @_command("plan", "Compute what releases would cost together, before any run.")
 @click.argument("specs", nargs=-1, required=True, type=click.Path())
+@click.option(
+    "--releases",
+    type=click.IntRange(min=1),
+    help="Compute what each of so many releases like that of one spec may spend.",
+)
+@click.option(
+    "--per",
+    type=click.Choice(["release"]),
+    help="With --releases, the part of the budget that is computed.",
+)
 @_JSON
-def plan(specs: tuple[str, ...], as_json: bool) -> Iterator[str]:
+def plan(
+    specs: tuple[str, ...], releases: int | None, per: str | None, as_json: bool
+) -> Iterator[str]:
     """Compute what the releases of SPECS, in this order, would cost their ledgers.
 
     Nothing is reserved. The exit code is 3 if caps alone would refuse some of them, and 2 if
     anything else would refuse one.
+
+    With --releases and one spec, compute what each of so many releases like it may spend, under
+    each kind of account that its ledger could have been opened with.
+
+    \b
+      quietcorpus ledger plan --releases 52 --per release weekly.yaml
     """
+    from quietcorpus.transforms.errors import InputError
+
+    if releases is not None:
+        if len(specs) != 1:
+            raise InputError("--releases: is for one spec; name one, or leave it out")
+        schedule = api.schedule(specs[0], releases)
+        from quietcorpus.pipelines.ledger.schedule import lines
+
+        yield from _json_or(lines(schedule), schedule, as_json=as_json)
+        return
+    if per is not None:
+        raise InputError("--per: is of --releases; give their number, or leave it out")
     found = api.plan(specs)
     yield from _json_or(plan_lines(found), found, as_json=as_json)
-    from quietcorpus.transforms.errors import CapReached, InputError
+    from quietcorpus.transforms.errors import CapReached
 
     refused = [one for one in found if one["refused"]]
     if refused:

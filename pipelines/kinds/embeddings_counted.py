@@ -11,6 +11,7 @@ import numpy as np
 
 from quietcorpus.mechanisms.cooccurrence import cells_of
 from quietcorpus.mechanisms.factorisation import factorise
+from quietcorpus.mechanisms.filters import Concentrated
 from quietcorpus.mechanisms.group_norms import GroupNorms
 from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy, compose
 from quietcorpus.pipelines.card.weakness import Weakness, of_left_out
@@ -119,6 +120,10 @@ class CountedEmbeddingsKind(UserLevelKind):
     def spendings(self) -> list[Spending[UserPrivacy]]:
         """Return the cost of each stage."""
         return self.corpus.spendings("cooccurrences", self.norms.spent)
+
+    @property
+    def concentrated(self) -> Concentrated:
+        return self.corpus.concentrated(self.norms.concentrated)
 
     def shown(self, made: Sequence[Written], files: Sequence[Written]) -> Sequence[Weakness]:
         return of_left_out(storage.rows_of(files, TABLE), storage.rows_of(made, layout.VOCABULARY))

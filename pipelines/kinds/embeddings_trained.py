@@ -11,6 +11,8 @@ import apache_beam as beam
 
 from quietcorpus.mechanisms.accounting import Schedule, papers_epsilon
 from quietcorpus.mechanisms.clipped_sum import ClippedSum
+from quietcorpus.mechanisms.dominance import of_schedule
+from quietcorpus.mechanisms.filters import Concentrated
 from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy, compose, round_up
 from quietcorpus.mechanisms.skip_gram import SkipGram, device_name
 from quietcorpus.mechanisms.user_training import Training
@@ -157,6 +159,11 @@ class TrainedEmbeddingsKind(UserLevelKind):
         """Return the cost of each stage."""
         spent = {g.name: self.schedule.spent(g, self.until) for g in self.schedule.groups}
         return self.corpus.spendings("training", spent)
+
+    @property
+    def concentrated(self) -> Concentrated | None:
+        found = of_schedule(self.schedule, self.until)
+        return found and self.corpus.concentrated(found)
 
     def account(self, files: Sequence[Written]) -> Account:
         spendings = self.spendings

@@ -11,6 +11,7 @@ import apache_beam as beam
 import pyarrow as pa
 
 from quietcorpus.indexes.tokenizers import Tokenizer
+from quietcorpus.mechanisms.filters import Concentrated
 from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
@@ -71,6 +72,10 @@ class UserCorpus(BudgetedUsers):
     def before(self) -> Fraction:
         """Return the epsilon that the vocabulary costs every user."""
         return self.selection.epsilon if self.selection else Fraction(0)
+
+    def concentrated(self, stage: Concentrated) -> Concentrated:
+        """Return the cost of the vocabulary and of a stage after it, under a filter."""
+        return stage + self.selection.concentrated if self.selection else stage
 
     @property
     def delta(self) -> Fraction:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import apache_beam as beam
 
 from quietcorpus.mechanisms.encoding import Value
+from quietcorpus.mechanisms.filters import Concentrated
 from quietcorpus.mechanisms.guarantees import Guarantee, Spending
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card.weakness import Weakness, of_guarantee
@@ -73,6 +74,11 @@ class Kind(Protocol):
     @property
     def cost(self) -> Guarantee:
         """Return the total cost of a run; raises InputError if it is not known before the run."""
+
+    @property
+    def concentrated(self) -> Concentrated | None:
+        """Return the cost of its noise under a filter, if that is Gaussian; it may take seconds."""
+        return None
 
     @property
     def unit_scope(self) -> str:

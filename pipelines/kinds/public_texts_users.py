@@ -8,6 +8,7 @@ from typing import Any
 
 import apache_beam as beam
 
+from quietcorpus.mechanisms.filters import Concentrated
 from quietcorpus.mechanisms.guarantees import UserPrivacy
 from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.pipelines.card.weakness import Weakness, of_guarantee, of_users
@@ -77,6 +78,10 @@ class UserTextsKind(PublicTextsKind):
     @property
     def cost(self) -> UserPrivacy:
         return self.users.promise(self.voting.norms.spent)
+
+    @property
+    def concentrated(self) -> Concentrated:
+        return self.voting.norms.concentrated
 
     @property
     def voters(self) -> str:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from quietcorpus.indexes.pool import PoolManifest
 from quietcorpus.mechanisms.clipped_sum import STEPS
+from quietcorpus.mechanisms.filters import Concentrated
 from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Spending, UserPrivacy
 from quietcorpus.mechanisms.vote_estimates import can_smooth, least_texts
 from quietcorpus.mechanisms.vote_weights import weights
@@ -112,6 +113,10 @@ class PublicTextsKind(Kind):
     @property
     def cost(self) -> DocumentPrivacy | UserPrivacy:
         return self.voting.votes.guarantee
+
+    @property
+    def concentrated(self) -> Concentrated:
+        return self.voting.votes.concentrated
 
     @property
     def limits(self) -> Sequence[str]:

@@ -24,8 +24,13 @@ class Balance(Part):
     cap: Amount
     used: Amount = Field(description="by all releases, those that are only reserved included")
     left: Amount
-    share: float = Field(ge=0, description="used of the cap: the larger of epsilon's and delta's")
-    charged: Amount | None = Field(None, description="to this release, if anything is")
+    share: float = Field(
+        ge=0,
+        description="used of the cap: the larger of epsilon's (rho's under a filter) and delta's",
+    )
+    charged: Amount | None = Field(
+        None, description="to this release, if anything is; under a filter, what it costs alone"
+    )
 
 
 def balances(place: str, release: str) -> list[Balance]:
@@ -38,15 +43,15 @@ def balances(place: str, release: str) -> list[Balance]:
     charges = {one.account: one.charge for one in reservation.charges} if reservation else {}
     found = []
     for number, cap in enumerate(state.caps):
-        used, charged = state.used(number), charges.get(number)
-        left = left_of(cap.most, used)
+        used, charged = state.stated(number), charges.get(number)
+        left = left_of(cap.target, used)
         balance = Balance(
             account=cap.title,
-            cap=_down(cap.most),
+            cap=_down(cap.target),
             used=_up(used),
             left=_down(left),
-            share=_share(cap.most, used),
-            charged=_up(charged) if charged else None,
+            share=_share(cap.most, state.used(number)),
+            charged=_up(cap.stated(charged)) if charged else None,
         )
         found.append(balance)
     return found
@@ -58,12 +63,18 @@ def left_of(most: Charge, used: Charge) -> Charge:
     Older partitions, which were not counted as adding up, may have passed the cap.
     """
     left = most - used
-    return Charge(max(left.epsilon, NOTHING.epsilon), max(left.delta, NOTHING.delta))
+    return Charge(
+        max(left.epsilon, NOTHING.epsilon),
+        max(left.delta, NOTHING.delta),
+        rho=max(left.rho, NOTHING.rho),
+    )
 
 
 def _share(most: Charge, used: Charge) -> float:
-    of_delta = used.delta / most.delta if most.delta else NOTHING.delta
-    return round_up(max(used.epsilon / most.epsilon, of_delta))
+    """Return the largest share of what the cap is on: epsilon or rho, and delta."""
+    parts = ("epsilon", "rho", "delta")
+    pairs = ((getattr(used, name), getattr(most, name)) for name in parts)
+    return round_up(max(one / other for one, other in pairs if other))
 
 
 def _up(charge: Charge) -> Amount:

@@ -15,10 +15,12 @@ from quietcorpus.pipelines.ledger.records import (
     Cancellation,
     Charged,
     Commit,
+    Noise,
     Refusal,
     Reservation,
     digest,
     parse,
+    version_of,
 )
 from quietcorpus.pipelines.ledger.request import Request
 from quietcorpus.pipelines.ledger.state import State
@@ -74,7 +76,12 @@ class Ledger:
         storage.probe("ledger", uri)
         ledger = cls(uri)
         ledger._chain.load()
-        draft = {"record": "opening", "corpus": terms.corpus, "caps": terms.model_dump()["caps"]}
+        draft = {
+            "schema_version": version_of(terms.caps),
+            "record": "opening",
+            "corpus": terms.corpus,
+            "caps": terms.model_dump()["caps"],
+        }
 
         def opened(state: State) -> Draft:
             if state.opening is not None:
@@ -137,7 +144,8 @@ class Ledger:
     def _asked(self, request: Request) -> Draft:
         """Draft a reservation; raises InputError if there is no room for it."""
         self._check_corpus(request)
-        part, charges = request.partition, self.state.charges(request.cost, request.partition)
+        part, noise = request.partition, request.cost.noise
+        charges = self.state.charges(request.cost, part)
         return {
             "record": "reservation",
             "release": request.release,
@@ -149,6 +157,7 @@ class Ledger:
             "compared": part and part.sort.key,
             "disjoint": part and part.sort.disjoint,
             "identifier": part and part.sort.column,
+            "noise": noise and Noise.of(noise),
             "charges": [charged.model_dump() for charged in charges],
         }
 

@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import pydantic
 from pydantic import BeforeValidator, Field, PlainSerializer
 
 from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
 from quietcorpus.mechanisms.conversion import at_precision
+from quietcorpus.mechanisms.filters import FILTERS, Composition, Concentrated, Filter
 from quietcorpus.mechanisms.guarantees import (
     DocumentPrivacy,
     Guarantee,
@@ -25,6 +26,7 @@ from quietcorpus.mechanisms.guarantees import (
     MetricPrivacy,
     SentencePrivacy,
     UserPrivacy,
+    ceiling,
 )
 from quietcorpus.mechanisms.madlib import Madlib
 from quietcorpus.pipelines.environment.credentials import refuse_in_spec
@@ -69,6 +71,9 @@ def _chance(value: object) -> Fraction:
     return found
 
 
+_SPARE = Fraction(1, 10)
+"""The part of a filter's delta that is for approximate releases, unless the caps say another."""
+
 _AsText = PlainSerializer(str, return_type=str)
 Epsilon = Annotated[Fraction, BeforeValidator(_positive), _AsText]
 Delta = Annotated[Fraction, BeforeValidator(_chance), _AsText]
@@ -83,25 +88,46 @@ class Cost:
         unit_scope: what defines the unit besides the definition: the digest of the index for a
             metric, the splitter for sentences, the column for users, the tokenizer for bags of
             words.
+        noise: what its Gaussian noise costs under a filter; None if it has none, or if nothing in
+            the ledger counts it.
     """
 
     guarantee: Guarantee
     unit_scope: str = ""
+    noise: Concentrated | None = None
 
 
 @dataclass(frozen=True)
 class Charge:
-    """The charge to an account; `theorem` names the theorem that converted it, if one did."""
+    """The charge to an account; `theorem` names the theorem that converted it, if one did.
+
+    A basic account is charged epsilon and delta, and one under a filter rho and delta.
+    """
 
     epsilon: Fraction
     delta: Fraction = Fraction(0)
     theorem: str = ""
+    rho: Fraction = Fraction(0)
 
     def __add__(self, other: Charge) -> Charge:
-        return Charge(self.epsilon + other.epsilon, self.delta + other.delta)
+        return Charge(
+            self.epsilon + other.epsilon, self.delta + other.delta, rho=self.rho + other.rho
+        )
 
     def __sub__(self, other: Charge) -> Charge:
-        return Charge(self.epsilon - other.epsilon, self.delta - other.delta)
+        return Charge(
+            self.epsilon - other.epsilon, self.delta - other.delta, rho=self.rho - other.rho
+        )
+
+    @property
+    def main(self) -> str:
+        """Return the part that adds up in words: rho under a filter, else epsilon; rounded up."""
+        return f"rho {ceiling(self.rho)}" if self.rho else f"epsilon {ceiling(self.epsilon)}"
+
+    def passes(self, most: Charge) -> str | None:
+        """Return the name of a part that exceeds that of `most`; None if none does."""
+        parts = ("epsilon", "rho", "delta")
+        return next((name for name in parts if getattr(self, name) > getattr(most, name)), None)
 
 
 NOTHING = Charge(Fraction(0))
@@ -116,12 +142,97 @@ class _Cap(Strict):
     delta: Delta = Fraction(0)
 
     @property
-    def most(self) -> Charge:
-        """Return the most that the account may be charged in all."""
+    def rule(self) -> Filter | None:
+        """Return the filter under which costs add up; None if they add up as they are."""
+        return None
+
+    @property
+    def target(self) -> Charge:
+        """Return the epsilon and delta that all releases together keep to."""
         return Charge(self.epsilon, self.delta)
 
+    @property
+    def most(self) -> Charge:
+        """Return the most that the account may be charged in all."""
+        return self.target
 
-class PrecisionCap(_Cap):
+    def stated(self, used: Charge) -> Charge:
+        """Return the epsilon and delta that charges within the cap come to."""
+        return used
+
+
+class FilteredCap(_Cap):
+    """A cap whose account may be under a filter, with epsilon and delta as its fixed target.
+
+    Attributes:
+        composition: how costs add up.
+        approximate_delta: the part of delta for releases that have one besides their rho.
+        rho: the largest sum of rhos that keeps to epsilon at the rest of delta.
+    """
+
+    composition: Composition = "basic"
+    approximate_delta: Delta | None = None
+    rho: Epsilon | None = None
+
+    @pydantic.model_validator(mode="after")
+    def _fixed(self) -> Self:
+        """Fix what follows from the target: it is recorded, and stays whatever computes it."""
+        rule = self.rule
+        if rule is None:
+            for name in ("approximate_delta", "rho"):
+                if getattr(self, name) is not None:
+                    raise of_key(name, "is of a filter; name a composition, or leave it out")
+            return self
+        if not self.delta:
+            raise of_key("delta", "is missing; a filter needs one above 0")
+        spare = self.delta * _SPARE if self.approximate_delta is None else self.approximate_delta
+        if spare >= self.delta:
+            raise of_key("approximate_delta", "is not below delta; give less")
+        try:
+            rho = self.rho or rule.rho(self.epsilon, self.delta - spare)
+        except ValueError as error:
+            raise of_key("epsilon", f"is not a target of a filter: {error}") from None
+        if rule.epsilon(rho, self.delta - spare) > self.epsilon:
+            raise of_key("rho", "comes to more than epsilon; leave it out")
+        return self.model_copy(update={"approximate_delta": spare, "rho": rho})
+
+    @pydantic.model_serializer(mode="wrap")
+    def _without_filter(self, plain: pydantic.SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out what earlier versions did not have, where nothing is under a filter."""
+        found: dict[str, Any] = plain(self)
+        later = ("composition", "approximate_delta", "rho") if self.rule is None else ()
+        return {name: value for name, value in found.items() if name not in later}
+
+    @property
+    def rule(self) -> Filter | None:
+        return None if self.composition == "basic" else FILTERS[self.composition]
+
+    @property
+    def most(self) -> Charge:
+        if self.rule is None:
+            return super().most
+        assert self.rho is not None
+        assert self.approximate_delta is not None
+        return Charge(Fraction(0), self.approximate_delta, rho=self.rho)
+
+    def stated(self, used: Charge) -> Charge:
+        if self.rule is None or used == NOTHING:
+            return used
+        own = self.delta - self.most.delta
+        return Charge(self.rule.epsilon(used.rho, own), own + used.delta)
+
+    def _composed(self, plain: Charge, noise: Concentrated | None = None) -> Charge:
+        """Return the charge for a release that costs `plain` as it is."""
+        if self.rule is None:
+            return plain
+        if noise is not None:
+            return Charge(Fraction(0), noise.delta, "its Gaussian noise", noise.rho)
+        found = self.rule.cost(plain.epsilon, plain.delta)
+        theorem = ", then ".join(filter(None, (plain.theorem, "its epsilon alone")))
+        return Charge(Fraction(0), found.delta, theorem, found.rho)
+
+
+class PrecisionCap(FilteredCap):
     """A cap on limited-precision privacy at one N; guarantees at another N are converted."""
 
     definition: Literal["limited-precision"]
@@ -143,7 +254,7 @@ class PrecisionCap(_Cap):
             raise InputError(f"ledger: the release cannot be counted: {error}") from None
         same = own.precision == self.precision
         theorem = "" if same else f"group privacy, from N = {own.precision}"
-        return Charge(found.epsilon, found.delta, theorem)
+        return self._composed(Charge(found.epsilon, found.delta, theorem))
 
 
 class MetricCap(_Cap):
@@ -153,6 +264,21 @@ class MetricCap(_Cap):
     metric: Literal["euclidean", "hamming"]
     index: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     per: Literal["word", "document"] = "word"
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _basic(cls, given: Any) -> Any:
+        """Refuse a filter: its epsilon would not be one for each unit of distance.
+
+        Losses of epsilon * d make a rho that grows as d^2, and an epsilon at a delta that grows
+        with neither d nor d^2.
+        """
+        if isinstance(given, dict) and "composition" in given:
+            raise of_key(
+                "composition",
+                "is not for metric privacy, whose epsilon is for every distance; leave it out",
+            )
+        return given
 
     @property
     def title(self) -> str:
@@ -169,7 +295,7 @@ class MetricCap(_Cap):
         return Charge(own.epsilon) if (own.metric, own.per, cost.unit_scope) == mine else None
 
 
-class _UnitCap(_Cap):
+class _UnitCap(FilteredCap):
     """A cap on the privacy of one unit, whose releases' costs add up as they are.
 
     Attributes:
@@ -190,7 +316,7 @@ class _UnitCap(_Cap):
         own = cost.guarantee
         if not isinstance(own, self.counted):
             return None
-        return Charge(own.epsilon, getattr(own, "delta", Fraction(0)))
+        return self._composed(Charge(own.epsilon, getattr(own, "delta", Fraction(0))), cost.noise)
 
 
 class SentenceCap(_UnitCap):
@@ -235,7 +361,9 @@ class Terms(Strict):
     def _apart(self) -> Terms:
         titles = [cap.title for cap in self.caps]
         if len(set(titles)) < len(titles):
-            raise of_key("caps", "an account has two caps; give it one")
+            raise of_key(
+                "caps", "an account has two caps; give it one, of one composition and one target"
+            )
         return self
 
 

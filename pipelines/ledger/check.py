@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.parameters import NoiseEntry
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.records import Commit, Reservation, digest
 from quietcorpus.pipelines.storage import files as storage
@@ -112,14 +113,17 @@ def _finding(reservation: Reservation, commit: Commit | None, *, refused: bool) 
 
 def _disagreement(card: Card, content: bytes, reservation: Reservation, commit: Commit) -> str:
     """Return how a card and the records differ; empty if they agree."""
-    if card.ledger is None or card.release != reservation.release:
+    own = card.ledger
+    if own is None or card.release != reservation.release:
         return "the card is not of this reservation"
-    if card.ledger.record_sha256 != digest(reservation.to_bytes()):
-        return "the card names another record"
-    if card.ledger.partition != reservation.partition:
-        return "the card names another partition"
-    if card.budget.total != reservation.guarantee:
-        return "the card has another cost"
-    if commit.card_sha256 != hashlib.sha256(content).hexdigest():
-        return "release.json is not the one that was committed"
-    return ""
+    noise = NoiseEntry.of(reservation.noise.cost) if reservation.noise else None
+    compared = {
+        "the card names another record": own.record_sha256 == digest(reservation.to_bytes()),
+        "the card names another partition": own.partition == reservation.partition,
+        "the card has other noise": own.noise == noise,
+        "the card has another cost": card.budget.total == reservation.guarantee,
+        "release.json is not the one that was committed": (
+            commit.card_sha256 == hashlib.sha256(content).hexdigest()
+        ),
+    }
+    return next((said for said, agree in compared.items() if not agree), "")

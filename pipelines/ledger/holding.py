@@ -6,15 +6,16 @@ import hashlib
 import logging
 from dataclasses import dataclass, replace
 
-from quietcorpus.mechanisms.guarantees import ceiling
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.card import model as card
+from quietcorpus.pipelines.card.parameters import NoiseEntry
 from quietcorpus.pipelines.kinds.kind import Kind, asked
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.caps import Cost
 from quietcorpus.pipelines.ledger.disjoint import Partition, Sort
 from quietcorpus.pipelines.ledger.records import Reservation, digest
 from quietcorpus.pipelines.ledger.request import Request
+from quietcorpus.pipelines.ledger.state import State
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.transforms.errors import StageError
 
@@ -50,6 +51,7 @@ class HeldReservation:
             partition=found.partition,
             disjoint=found.disjoint,
             identifier=found.identifier,
+            noise=NoiseEntry.of(found.noise.cost) if found.noise else None,
         )
 
     @property
@@ -93,7 +95,7 @@ def foresee(spec: Spec, kind: Kind) -> None:
         return
     ledger = Ledger.open(spec.ledger.path)
     if ledger.state.of_release(spec.release) is None:
-        ledger.foresee(request(spec, kind, "0" * 32))
+        ledger.foresee(request(spec, kind, "0" * 32, ledger.state))
 
 
 def hold(spec: Spec, kind: Kind, key: ReleaseKey, identity: str) -> HeldReservation | None:
@@ -106,23 +108,23 @@ def hold(spec: Spec, kind: Kind, key: ReleaseKey, identity: str) -> HeldReservat
     if spec.ledger is None:
         return None
     ledger = Ledger.open(spec.ledger.path)
-    reservation = ledger.reserve(request_of_run(spec, kind, key, identity))
+    reservation = ledger.reserve(request_of_run(spec, kind, key, identity, ledger.state))
     ledger.check_identity(reservation, identity)
     for charged in reservation.charges:
         _LOGGER.info(
-            "reserved epsilon %s of the account %s as record %d of the ledger: it stays reserved "
+            "reserved %s of the account %s as record %d of the ledger: it stays reserved "
             "if this run fails, and the same command goes on with it",
-            ceiling(charged.charge.epsilon),
+            charged.charge.main,
             ledger.state.caps[charged.account].title,
             reservation.number,
         )
     return HeldReservation(ledger, reservation, identity)
 
 
-def request_of_run(spec: Spec, kind: Kind, key: ReleaseKey, identity: str) -> Request:
+def request_of_run(spec: Spec, kind: Kind, key: ReleaseKey, identity: str, state: State) -> Request:
     """Return the request of a run, which has the key of its ids, if they are compared."""
     run = identity if kind.noise_decides else key.naming().digest(**asked(spec, kind))
-    return replace(request(spec, kind, run), partition=partition(spec, key))
+    return replace(request(spec, kind, run, state), partition=partition(spec, key))
 
 
 def partition(spec: Spec, key: ReleaseKey | None = None) -> Partition | None:
@@ -137,14 +139,16 @@ def partition(spec: Spec, key: ReleaseKey | None = None) -> Partition | None:
     return Partition(spec.ledger.partition, Sort(spec.disjoint, column, compared))
 
 
-def request(spec: Spec, kind: Kind, run: str) -> Request:
-    """Return a release's request to its ledger, without the key of its ids."""
+def request(spec: Spec, kind: Kind, run: str, state: State) -> Request:
+    """Return a release's request to its ledger in this state, without the key of its ids."""
     assert spec.ledger is not None
+    cost = kind.cost
+    noise = kind.concentrated if state.counts_noise(cost) else None
     return Request(
         spec.release,
         run,
         spec.input.path,
         spec.output,
         partition(spec),
-        Cost(kind.cost, kind.unit_scope),
+        Cost(cost, kind.unit_scope, noise),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from quietcorpus.mechanisms.guarantees import ceiling
+from quietcorpus.mechanisms.guarantees import ceiling, floor
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.card.parameters import parameters, total_cost
 from quietcorpus.pipelines.kinds.kind import Kind
@@ -39,7 +39,7 @@ def _planned(path: str, ledgers: dict[str, Ledger], names: dict[str, str]) -> di
         raise InputError(f"{path}: release: {spec.release} is also the id of {names[spec.release]}")
     ledger = ledgers.get(spec.ledger.path) or Ledger.open(spec.ledger.path)
     ledgers[spec.ledger.path] = ledger
-    asked = request(spec, prepare(spec), run="0" * 32)
+    asked = request(spec, prepare(spec), "0" * 32, ledger.state)
     known = ledger.state.of_release(spec.release) is not None
     found = _verdict(ledger, spec, lambda: [] if known else ledger.foresee(asked))
     return {"spec": path, "cost": total_cost(parameters(asked.cost.guarantee)), **found}
@@ -61,7 +61,7 @@ def of_run(spec: Spec, kind: Kind, key: ReleaseKey, identity: str) -> dict[str, 
     if spec.ledger is None:
         return None
     ledger = Ledger.open(spec.ledger.path)
-    wanted = request_of_run(spec, kind, key, identity)
+    wanted = request_of_run(spec, kind, key, identity, ledger.state)
     return _verdict(ledger, spec, lambda: ledger.admit(wanted, identity))
 
 
@@ -86,11 +86,17 @@ def _verdict(ledger: Ledger, spec: Spec, charge: Callable[[], list[Charged]]) ->
 
 def _afterwards(ledger: Ledger, account: int) -> dict[str, str]:
     """Return what an account comes to with all releases foreseen so far."""
-    cap, used = ledger.state.caps[account], ledger.state.used(account)
-    return {
+    cap, used = ledger.state.caps[account], ledger.state.stated(account)
+    text = f"epsilon {ceiling(used.epsilon)} of {ceiling(cap.epsilon)}"
+    found = {
         "account": cap.title,
         "used": str(used.epsilon),
         "delta_used": str(used.delta),
-        "cap": str(cap.most.epsilon),
-        "text": f"epsilon {ceiling(used.epsilon)} of {ceiling(cap.most.epsilon)}",
+        "cap": str(cap.epsilon),
+        "text": text,
     }
+    if cap.rule is None:
+        return found
+    summed, most = ledger.state.used(account), cap.most
+    rho = f"rho {ceiling(summed.rho)} of {floor(most.rho)}"
+    return found | {"text": f"{text} at delta {ceiling(used.delta)}, {rho}", "rho": str(summed.rho)}

@@ -5,25 +5,26 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import pydantic
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
 
+from quietcorpus.mechanisms.filters import Concentrated
 from quietcorpus.pipelines.card.parameters import Parameters, parameters
 from quietcorpus.pipelines.ledger.caps import Cap, Charge, Cost
 from quietcorpus.pipelines.ledger.disjoint import Partition, Sort
 from quietcorpus.pipelines.spec.errors import first_line
 from quietcorpus.pipelines.spec.values import Disjoint
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _DIGEST = r"^[0-9a-f]{64}$"
 _KEYED = r"^[0-9a-f]{32}$"
 _RATIONAL = r"^[0-9]+(/[1-9][0-9]*)?$"
-_LATER = ("disjoint", "identifier", "documents")
+_LATER = ("disjoint", "identifier", "documents", "noise")
 """Fields that older records lack. Newer records omit them where they do not apply."""
 _RELEASE = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 
@@ -58,9 +59,39 @@ class _Record(_Part):
 class Opening(_Record):
     """The first record: the corpus whose releases are counted, and the caps on their cost."""
 
+    schema_version: Literal[1, 2] = 1  # type: ignore[assignment]
     record: Literal["opening"] = "opening"
     corpus: str = Field(description="the folder or prefix that every release's input lies in")
     caps: list[Cap] = Field(min_length=1)
+
+    @pydantic.model_validator(mode="after")
+    def _versioned(self) -> Self:
+        """Check the version: 2 where an account is under a filter, so that older software stops."""
+        if self.schema_version != version_of(self.caps):
+            raise ValueError("schema_version: is not that of its caps")
+        return self
+
+
+def version_of(caps: Sequence[Cap]) -> int:
+    """Return the version of an opening with these caps."""
+    return 2 if any(cap.rule for cap in caps) else 1
+
+
+class Noise(_Part):
+    """The cost of a release's Gaussian noise under a filter."""
+
+    rho: str = Field(pattern=_RATIONAL, description="1 / (2 sigma^2), summed over its stages")
+    delta: str = Field(pattern=_RATIONAL, description="the chance of what the noise does not cover")
+
+    @classmethod
+    def of(cls, noise: Concentrated) -> Noise:
+        """Return the noise as it is recorded."""
+        return cls(rho=str(noise.rho), delta=str(noise.delta))
+
+    @property
+    def cost(self) -> Concentrated:
+        """Return the cost as a value."""
+        return Concentrated(Fraction(self.rho), Fraction(self.delta))
 
 
 class Charged(_Part):
@@ -70,17 +101,32 @@ class Charged(_Part):
     epsilon: str = Field(pattern=_RATIONAL)
     delta: str = Field(pattern=_RATIONAL)
     theorem: str = Field(description="by what it was converted, if it was")
+    rho: str | None = Field(
+        None, pattern=_RATIONAL, description="to an account under a filter, in place of epsilon"
+    )
+
+    @pydantic.model_serializer(mode="wrap")
+    def _without_rho(self, plain: pydantic.SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out a rho that there is not, as earlier versions do."""
+        found: dict[str, Any] = plain(self)
+        return {name: value for name, value in found.items() if (name, value) != ("rho", None)}
 
     @classmethod
     def of(cls, account: int, charge: Charge) -> Charged:
         """Return the charge as it is recorded."""
-        epsilon, delta = str(charge.epsilon), str(charge.delta)
-        return cls(account=account, epsilon=epsilon, delta=delta, theorem=charge.theorem)
+        return cls(
+            account=account,
+            epsilon=str(charge.epsilon),
+            delta=str(charge.delta),
+            theorem=charge.theorem,
+            rho=str(charge.rho) if charge.rho else None,
+        )
 
     @property
     def charge(self) -> Charge:
         """Return the charge as a value."""
-        return Charge(Fraction(self.epsilon), Fraction(self.delta), self.theorem)
+        rho = Fraction(self.rho or 0)
+        return Charge(Fraction(self.epsilon), Fraction(self.delta), self.theorem, rho)
 
 
 class Reservation(_Record):
@@ -109,6 +155,9 @@ class Reservation(_Record):
     identifier: str | None = Field(
         None, description="of a partition with ids: the column that they are of"
     )
+    noise: Noise | None = Field(
+        None, description="what its Gaussian noise costs, where an account is under a filter"
+    )
 
     @property
     def is_older(self) -> bool:
@@ -127,7 +176,8 @@ class Reservation(_Record):
     @property
     def cost(self) -> Cost:
         """Return the cost of the release."""
-        return Cost(self.guarantee.guarantee, self.whose)
+        noise = self.noise.cost if self.noise else None
+        return Cost(self.guarantee.guarantee, self.whose, noise)
 
 
 class Commit(_Record):

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from quietcorpus.mechanisms.guarantees import ceiling
+from quietcorpus.mechanisms.guarantees import Guarantee, ceiling, floor
 from quietcorpus.pipelines.ledger.caps import NOTHING, Cap, Charge, Cost, MetricCap, UserCap
 from quietcorpus.pipelines.ledger.disjoint import Partition, Sort, alone, refuse_mixture
 from quietcorpus.pipelines.ledger.records import (
@@ -117,7 +117,26 @@ class State:
         return everywhere + Charge(
             max((one.epsilon for one in parts.values()), default=NOTHING.epsilon),
             max((one.delta for one in parts.values()), default=NOTHING.delta),
+            rho=max((one.rho for one in parts.values()), default=NOTHING.rho),
         )
+
+    def stated(self, account: int) -> Charge:
+        """Return the epsilon and delta that an account has come to.
+
+        A filter's theorem needs that its cap was never passed. Where it was (see `add`), the sum of
+        all that releases cost as they are is returned: it holds without any cap.
+        """
+        cap, used = self.caps[account], self.used(account)
+        if cap.rule is None or not used.passes(cap.most):
+            return cap.stated(used)
+        plain = cap.model_copy(update={"composition": "basic"})
+        found = (plain.charge(one.cost) for one in self._charged(account))
+        return sum((charge for charge in found if charge), NOTHING)
+
+    def counts_noise(self, guarantee: Guarantee) -> bool:
+        """Return whether an account under a filter is charged for the noise of such a release."""
+        plain = Cost(guarantee)
+        return any(cap.rule and cap.charge(plain) is not None for cap in self.caps)
 
     def charges(
         self, cost: Cost, partition: Partition | None, *, capped: bool = True
@@ -171,9 +190,9 @@ class State:
     def _check_room(self, charged: Charged, partition: Partition | None) -> None:
         cap = self.caps[charged.account]
         used = self.used(charged.account, charged.charge, partition)
-        for name in ("epsilon", "delta"):
-            if getattr(used, name) > getattr(cap.most, name):
-                raise CapReached(self._refusal(name, charged, partition))
+        name = used.passes(cap.most)
+        if name is not None:
+            raise CapReached(self._refusal(name, charged, partition))
 
     def _charged(self, account: int) -> list[Reservation]:
         """Return the reservations that were charged to an account."""
@@ -192,7 +211,7 @@ class State:
         by = f" (by {charged.theorem})" if charged.theorem else ""
         return (
             f"ledger: {cap.title}: {name} {ceiling(asked)}{by} would pass the cap of "
-            f"{ceiling(most)}: {ceiling(used)} is used"
+            f"{floor(most)}: {ceiling(used)} is used"
             f"{f', by {shown}' if users else ''}; ask for less, or end the schedule"
         )
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
-from quietcorpus.mechanisms.guarantees import ceiling, round_up
+from quietcorpus.mechanisms.guarantees import ceiling, floor, round_up
 from quietcorpus.pipelines.card.parameters import total_cost
 from quietcorpus.pipelines.ledger.balances import left_of
 from quietcorpus.pipelines.ledger.book import Ledger
-from quietcorpus.pipelines.ledger.caps import Charge, UserCap
+from quietcorpus.pipelines.ledger.caps import Cap, Charge, FilteredCap, UserCap
 from quietcorpus.pipelines.ledger.records import (
     AnyRecord,
     Cancellation,
@@ -23,6 +23,8 @@ from quietcorpus.pipelines.ledger.records import (
 )
 from quietcorpus.pipelines.ledger.state import State
 from quietcorpus.pipelines.terminal.table import aligned
+
+_SUMS = (("rho", "rho"), ("delta of approximate releases", "approximate_delta"))
 
 
 def accounts(ledger: Ledger) -> dict[str, Any]:
@@ -44,13 +46,16 @@ def accounts(ledger: Ledger) -> dict[str, Any]:
 
 def _account(ledger: Ledger, number: int) -> dict[str, Any]:
     state = ledger.state
-    cap, used = state.caps[number], state.used(number)
-    parts = {part: _numbers(spent) for part, spent in state.spent[number].items() if part}
+    cap, used = state.caps[number], state.stated(number)
+    parts = {
+        part: numbers(cap.stated(spent)) for part, spent in state.spent[number].items() if part
+    }
     return {
         "account": cap.title,
-        "cap": _numbers(cap.most),
-        "used": _numbers(used),
-        "left": _numbers(left_of(cap.most, used)),
+        "cap": numbers(cap.target),
+        "used": numbers(used),
+        "left": numbers(left_of(cap.target, used)),
+        **_filtered(state, number),
         "fixed_beforehand": _fixed_beforehand(ledger, number),
         "partitions": parts,
         "releases": [
@@ -59,7 +64,7 @@ def _account(ledger: Ledger, number: int) -> dict[str, Any]:
                 "partition": one.partition,
                 "disjoint": one.part and one.part.sort.disjoint,
                 "state": _state(state, one.number),
-                **_numbers(charged.charge),
+                **_charged(charged.charge, cap),
                 "theorem": charged.charge.theorem,
             }
             for one in state.reservations.values()
@@ -67,6 +72,33 @@ def _account(ledger: Ledger, number: int) -> dict[str, Any]:
             if charged.account == number
         ],
     }
+
+
+def _filtered(state: State, number: int) -> dict[str, Any]:
+    """Return the composition of an account under a filter, and the sums that its cap is on."""
+    cap, used = state.caps[number], state.used(number)
+    if not isinstance(cap, FilteredCap) or cap.rule is None:
+        return {"composition": "basic"}
+    left = left_of(cap.most, used)
+    return {
+        "composition": cap.composition,
+        "rho": {
+            "cap": str(cap.most.rho),
+            "used": str(used.rho),
+            "left": str(left.rho),
+        },
+        "approximate_delta": {
+            "cap": str(cap.most.delta),
+            "used": str(used.delta),
+            "left": str(left.delta),
+        },
+    }
+
+
+def _charged(charge: Charge, cap: Cap) -> dict[str, Any]:
+    """Return a charge: what it comes to alone, and under a filter its rho."""
+    alone = numbers(cap.stated(charge))
+    return alone if cap.rule is None else alone | {"rho": str(charge.rho)}
 
 
 def _state(state: State, number: int) -> str:
@@ -77,13 +109,15 @@ def _state(state: State, number: int) -> str:
 
 def _fixed_beforehand(ledger: Ledger, number: int) -> float | None:
     """Return a user-level account's epsilon at its cap's delta, had all budgets been fixed."""
+    cap = ledger.state.caps[number]
+    if cap.rule is not None:
+        return None
     spent = [
         (charged.charge.epsilon, charged.charge.delta)
         for one in ledger.state.reservations.values()
         for charged in one.charges
         if charged.account == number
     ]
-    cap = ledger.state.caps[number]
     installed = importlib.util.find_spec("dp_accounting") is not None
     if not isinstance(cap, UserCap) or len(spent) < 2 or not installed:
         return None
@@ -95,7 +129,8 @@ def _fixed_beforehand(ledger: Ledger, number: int) -> float | None:
         return None
 
 
-def _numbers(charge: Charge) -> dict[str, Any]:
+def numbers(charge: Charge) -> dict[str, Any]:
+    """Return epsilon and delta, each rounded up and exact."""
     return {
         "epsilon": round_up(charge.epsilon),
         "epsilon_exact": str(charge.epsilon),
@@ -112,8 +147,8 @@ def account_lines(content: dict[str, Any]) -> Iterator[str]:
         yield f"partitions {content['partitions']}"
     rows = [("account", "cap", "used", "left", "releases")]
     for one in content["accounts"]:
-        shown = (_shown(one[key], down=key == "left") for key in ("cap", "used", "left"))
-        rows.append((one["account"], *shown, f"{len(one['releases'])}"))
+        cells = (shown(one[key], down=key == "left") for key in ("cap", "used", "left"))
+        rows.append((one["account"], *cells, f"{len(one['releases'])}"))
     yield from aligned(rows)
     for one in content["accounts"]:
         if one["fixed_beforehand"] is not None:
@@ -121,6 +156,10 @@ def account_lines(content: dict[str, Any]) -> Iterator[str]:
                 f"fixed     {one['account']}: epsilon {one['fixed_beforehand']:g} at the cap's "
                 "delta, by dp_accounting, had these budgets been fixed beforehand"
             )
+    for one in content["accounts"]:
+        if one["composition"] != "basic":
+            sums = (f"{name} {_sums(one[key])}" for name, key in _SUMS)
+            yield f"filter    {one['account']}: {one['composition']}, {', '.join(sums)}"
     for one in content["open"]:
         yield (
             f"reserved  {one['release']} (record {one['record']}, {one['created'][:16]}): not "
@@ -141,7 +180,7 @@ def _event(ledger: Ledger, record: AnyRecord) -> dict[str, Any]:
     }
     match record:
         case Opening():
-            caps = "; ".join(f"{cap.title}: {_shown(_numbers(cap.most))}" for cap in record.caps)
+            caps = "; ".join(f"{cap.title}: {shown(numbers(cap.target))}" for cap in record.caps)
             return common | {"release": "", "says": f"corpus {record.corpus}; {caps}"}
         case Reservation():
             part = f", partition {record.part.name}, {record.part.sort}" if record.part else ""
@@ -168,12 +207,14 @@ def history_lines(events: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield from aligned([keys, *(tuple(str(event[key]) for key in keys) for event in events)])
 
 
-def _shown(numbers: dict[str, Any], *, down: bool = False) -> str:
+def shown(found: dict[str, Any], *, down: bool = False) -> str:
     """Format a charge, rounded against the publisher: up if it is used, `down` if it is left."""
-    epsilon, delta = (Fraction(numbers[key]) for key in ("epsilon_exact", "delta_exact"))
-    rounded = _floor if down else ceiling
+    epsilon, delta = (Fraction(found[key]) for key in ("epsilon_exact", "delta_exact"))
+    rounded = floor if down else ceiling
     return f"epsilon {rounded(epsilon)}" + (f", delta {rounded(delta)}" if delta else "")
 
 
-def _floor(value: Fraction) -> str:
-    return ceiling(-value).removeprefix("-")
+def _sums(one: dict[str, str]) -> str:
+    """Format a sum under a filter: what is used of its cap, and what is left."""
+    used, cap, left = (Fraction(one[key]) for key in ("used", "cap", "left"))
+    return f"{ceiling(used)} of {floor(cap)} ({floor(left)} left)"

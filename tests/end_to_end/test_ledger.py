@@ -249,6 +249,39 @@ def test_a_plan_spends_nothing(corpus: Workspace) -> None:
     assert "ledger: missing" in refusal(corpus.run("ledger", "plan", str(bare)))
 
 
+def test_an_account_under_a_filter(corpus: Workspace) -> None:
+    # Kills: a release that is charged as in a basic account, a card that does not agree, a dry run
+    # that says another cost, a schedule that counts what the account would not take.
+    opened(corpus, PRECISION | {"epsilon": 4, "composition": "zcdp"})
+    small = {"mechanism__epsilon": 0.5}
+    corpus.release(spec("one", **small))
+    found = shown(corpus)
+    assert (found["composition"], found["rho"]["used"]) == ("zcdp", "1/8")
+    assert found["releases"][0]["theorem"] == "its epsilon alone"
+    assert 2 < found["used"]["epsilon"] < 2.7
+    assert corpus.run("verify", "released/one", "--ledger", "ledger").returncode == 0
+    two = str(corpus.spec(spec("two", **small), "two.yaml"))
+    foreseen = corpus.run("release", two, "--dry-run").stdout
+    assert "epsilon 3.55763 of 4 at delta 9e-7, rho 0.25 of 0.308701, after this" in foreseen
+    done = corpus.run("ledger", "plan", "--releases", "3", "--per", "release", two, "--json")
+    (account,) = json.loads(done.stdout)["accounts"]
+    room = {one["composition"]: one["room"] for one in account["compositions"]}
+    assert room == {"basic": 8, "zcdp": 2, "gaussian": 1}
+    assert "(this ledger)" in corpus.run("ledger", "plan", "--releases", "3", two).stdout
+    corpus.release(spec("two", **small))
+    said = refusal(corpus.run("release", str(corpus.spec(spec("three", **small)))))
+    assert said == (
+        "ledger: limited-precision privacy at N = 2: rho 0.125 (by its epsilon alone) would pass "
+        "the cap of 0.308701: 0.25 is used, by one, two; ask for less, or end the schedule"
+    )
+    for options in (
+        ("--releases", "3", two, two),
+        ("--releases", "0", two),
+        ("--per", "release", two),
+    ):
+        assert corpus.run("ledger", "plan", *options).returncode == 2
+
+
 def test_other_units_and_places_are_refused(corpus: Workspace) -> None:
     folder = opened(corpus, {"definition": "sentence", "epsilon": 5})
     said = refusal(corpus.run("release", str(corpus.spec(spec("one")))))

@@ -2,12 +2,14 @@
 
 Each was written by the code of an earlier commit: the word index of format 1 and the candidates by
 the parent of aa0670d, the pool by 1973c1f, `ledger-v1` and `card-v1` by a482871, the claim of
-version 1 by the parent of 3989777, the index of another rule and the candidates of format 3 by the
-commits that brought them, all others by 7059a70. None of them may be written anew. A new form of a
-format comes beside those that are there.
+version 1 by the parent of 3989777; the index of another rule, `ledger-v2` and the candidates of
+format 3 by the commits that brought them, all others by 7059a70. None of them may be written anew.
+A new form of a format comes beside those that are there.
 """
 
 from __future__ import annotations
+
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -75,6 +77,23 @@ def test_ledgers(name: str, release: str, partition: str) -> None:
     assert ledger.state.used(0).epsilon == 5
     quietcorpus.verify(str(FORMATS / release), ledger=str(FORMATS / name))
     assert [sort.disjoint for sort in ledger.state.partitioned] == [partition]
+
+
+def test_a_ledger_under_a_filter() -> None:
+    # Kills: a cap that is computed anew, or an account that counts its releases in another way.
+    ledger = Ledger.open(str(FORMATS / "ledger-v2"))
+    opening = ledger.state.opening
+    assert opening is not None
+    assert opening.schema_version == 2
+    filtered, plain = ledger.state.caps
+    assert (str(filtered.most.rho), str(filtered.most.delta)) == (
+        "87029551/250000000",
+        "1/10000000",
+    )
+    assert plain.rule is None
+    used = ledger.state.used(0)
+    assert (used.epsilon, used.rho, used.delta) == (0, Fraction(7, 250), Fraction(1, 10**8))
+    assert 1 < ledger.state.stated(0).epsilon < Fraction(101, 100)
 
 
 @pytest.mark.parametrize("version", [1, 2])

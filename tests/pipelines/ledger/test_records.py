@@ -139,7 +139,7 @@ def test_a_record_twice_in_one_is_none(contents: list[bytes]) -> None:
                 parse(content + more)
 
 
-@pytest.mark.parametrize("version", [2, 17, 10**30])
+@pytest.mark.parametrize("version", [3, 17, 10**30])
 def test_a_newer_version_is_told_as_such(contents: list[bytes], version: int) -> None:
     # Kills: unknown keys of a newer version that are told first, or a version that is ignored.
     for content in contents:
@@ -345,7 +345,7 @@ def test_the_schema_accepts_what_is_written_and_nothing_else(contents: list[byte
         for bad in (
             fields | {"weather": "fair"},
             fields | {"number": -1},
-            fields | {"schema_version": 2},
+            fields | {"schema_version": 3},
             fields | {"record": "closing"},
             {name: value for name, value in fields.items() if name != "previous"},
         ):

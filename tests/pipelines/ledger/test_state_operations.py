@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import operator
 import shutil
 import tempfile
 from fractions import Fraction
@@ -16,6 +17,7 @@ from ledger_states import (
     CAPS,
     IDS,
     INDEX,
+    LIMITS,
     SORTS,
     Cancelled,
     Committed,
@@ -35,7 +37,9 @@ from ledger_states import (
     total,
 )
 
+from quietcorpus.mechanisms.filters import Concentrated
 from quietcorpus.mechanisms.guarantees import (
+    DocumentPrivacy,
     LimitedPrecision,
     MetricPrivacy,
     SentencePrivacy,
@@ -73,6 +77,17 @@ COSTS = st.one_of(
         lambda e, w: Cost(UserPrivacy(e, Fraction(1, 4000)), w),
         AMOUNTS,
         st.sampled_from(["u", "v"]),
+    ),
+    st.builds(
+        lambda e, d, noise: Cost(DocumentPrivacy(e, d), "", noise),
+        st.builds(Fraction, st.integers(1, 9), st.just(10)),
+        st.sampled_from([Fraction(1, 5000), Fraction(1, 9000)]),
+        st.none()
+        | st.builds(
+            Concentrated,
+            st.fractions(0, Fraction(1, 5), max_denominator=10**12),
+            st.sampled_from([Fraction(0), Fraction(1, 8000)]),
+        ),
     ),
 )
 NAMES = st.sampled_from([f"r{number}" for number in range(9)])
@@ -283,9 +298,12 @@ class Operations(RuleBasedStateMachine):
         assert set(state.documents) == ids | (compared(events) & set(state.reservations))
         for account in range(len(CAPS)):
             used = state.used(account)
-            assert (used.epsilon, used.delta) == total(events, account)
+            assert (used.epsilon, used.delta, used.rho) == total(events, account)
             if all(known(e.request.partition) == alone(events, e) for e in now):
-                assert used.epsilon <= Fraction(CAPS[account]["epsilon"])
+                assert not any(map(operator.gt, total(events, account), LIMITS[account]))
+                stated = state.stated(account)
+                assert stated.epsilon <= Fraction(CAPS[account]["epsilon"])
+                assert stated.delta <= Fraction(CAPS[account].get("delta", 0))
             for part in ("a", "b"):
                 parts = [e for e in now if alone(events, e) == part]
                 charges = [price(account, e.request.cost) for e in parts]
