@@ -41,6 +41,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln, logsumexp
 
+from quietcorpus.mechanisms.digits import edge, index_of, number
 from quietcorpus.mechanisms.guarantees import ceiling, round_down, round_up
 from quietcorpus.mechanisms.word_loss import Floats, upper_masses
 
@@ -48,6 +49,7 @@ LARGEST_DELTA = Fraction(1, 10)
 LARGEST_WORDS = 10_000
 """Of one document: for longer ones the arrays that are worth composing would be too long."""
 
+_DECADE = 9000  # numbers of 4 significant digits from one power of ten to the next
 _MARGIN = 2.0**-30
 _FOURIER_ERROR = 2.0**-50
 _SMALLEST_DELTA = Fraction(1, 10**300)
@@ -84,7 +86,7 @@ def madlib_epsilon(
     return min(worst, found)
 
 
-def brr_epsilon(epsilon: Fraction, bits: int, words: int, delta: Fraction) -> Fraction:
+def brr_epsilon(epsilon: Fraction, distance: Fraction, words: int, delta: Fraction) -> Fraction:
     """Return an upper bound on epsilon' for a document under BRR, in 6 significant digits.
 
     The loss of h bits that differ is epsilon (h - 2 B), with B of a binomial law, the number of
@@ -92,18 +94,38 @@ def brr_epsilon(epsilon: Fraction, bits: int, words: int, delta: Fraction) -> Fr
 
     Args:
         epsilon: of every word, per bit.
-        bits: in which no word's code differs from its replacement's in more.
+        distance: in bits, that no word's replacement exceeds.
         words: the most words that a document has.
         delta: see the module.
 
     Raises:
         ValueError: a number out of range.
     """
-    _require(epsilon, Fraction(bits), words, delta)
-    worst = words * epsilon * bits
+    _require(epsilon, distance, words, delta)
+    worst = words * epsilon * distance
     if not worst:
         return worst
-    return min(worst, _binomial(round_up(epsilon), words * bits, round_down(delta)))
+    bits = math.ceil(words * distance)
+    return min(worst, _binomial(round_up(epsilon), bits, round_down(delta)))
+
+
+def word_epsilon(
+    document_epsilon: Callable[[Fraction], Fraction], target: Fraction, worst: Fraction
+) -> Fraction:
+    """Return the largest epsilon of a word, in 4 digits, that keeps documents to `target`.
+
+    What is returned was tried, and keeps to it: the search may only stop short of a larger one.
+
+    Args:
+        document_epsilon: of a word's epsilon, one of the bounds above.
+        target: the most that epsilon' may be, above 0.
+        worst: the document's worst case at a word's epsilon of 1, above 0.
+    """
+    kept = index_of(target / worst)
+    passed = kept + _DECADE
+    while document_epsilon(number(passed)) <= target:
+        kept, passed = passed, passed + _DECADE
+    return number(edge(lambda index: document_epsilon(number(index)), target, kept, passed))
 
 
 def _require(epsilon: Fraction, distance: Fraction, words: int, delta: Fraction) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any, Literal
 
 from pydantic import Field
 
 from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
 from quietcorpus.mechanisms.madlib import Madlib
+from quietcorpus.pipelines.card.document_losses import agree, document_losses
 from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
-from quietcorpus.pipelines.card.model import Artefact, Card
+from quietcorpus.pipelines.card.model import Artefact, Card, Meaning
 from quietcorpus.pipelines.card.parameters import MetricParameters, Part
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.errors import InputError
@@ -87,13 +89,42 @@ def check_words(uri: str, card: Card, artefacts: Sequence[Artefact]) -> None:
         raise InputError(f"{uri}: artefacts: the index, or what epsilon means there, is missing")
     if (artefacts[0].provenance == "private") != (artefacts[0].guarantee is not None):
         raise InputError(f"{uri}: artefacts: a private index, and no other, has a guarantee")
-    epsilon, meaning = card.budget.total.epsilon, card.meaning
+    total, meaning = card.budget.total, card.meaning
+    epsilon = total.epsilon
     for name, distance, loss in (
         ("mean", meaning.mean_distance, meaning.loss_at_mean),
         ("maximum", meaning.maximum_distance, meaning.loss_at_maximum),
     ):
         if not math.isclose(loss, distance * epsilon, rel_tol=1e-9):
             raise InputError(f"{uri}: meaning: loss_at_{name} is not epsilon times the distance")
+    assert isinstance(total, MetricParameters)
+    _check_document_losses(uri, total, meaning)
+
+
+def _check_document_losses(uri: str, total: MetricParameters, meaning: Meaning) -> None:
+    """Compute again what documents are protected by; older cards do not say it."""
+    given = meaning.document_losses
+    if given is None:
+        return
+    if (total.metric == METRICS["madlib"]) != (given.dimensions is not None):
+        raise InputError(f"{uri}: meaning: document_losses: dimensions are those of vectors")
+    epsilon = Fraction(total.epsilon_exact)
+    try:
+        found = document_losses(
+            given.dimensions,
+            {
+                row.words: epsilon / (1 if total.per == "word" else row.words)
+                for row in given.documents
+            },
+            Fraction(meaning.mean_distance),
+            Fraction(meaning.maximum_distance),
+        )
+    except ValueError as error:
+        raise InputError(f"{uri}: meaning: document_losses: {error}") from None
+    if not agree(given, found):
+        raise InputError(
+            f"{uri}: meaning: document_losses: an epsilon is not that of the index's distances"
+        )
 
 
 def check_epsilon(uri: str, card: Card, epsilon: float | None, exact: str) -> None:

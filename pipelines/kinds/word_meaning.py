@@ -15,6 +15,7 @@ from quietcorpus.indexes.search import EXACT, Search
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.guarantees import round_up
 from quietcorpus.pipelines.artefacts.distances import distance, mean_interval
+from quietcorpus.pipelines.card.document_losses import LENGTHS, document_losses
 from quietcorpus.pipelines.card.model import Meaning, MeasuredRecall, Spread, Typical
 from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters
 
@@ -79,6 +80,15 @@ def explain_epsilon(parameters: WordsParameters, index: WordIndex) -> Meaning:
         }
         if parameters.per == "word"
         else None,
+        document_losses=document_losses(
+            index.manifest.dimensions if parameters.mechanism is WordMechanism.MADLIB else None,
+            {
+                length: parameters.epsilon / (1 if parameters.per == "word" else length)
+                for length in LENGTHS
+            },
+            mean,
+            maximum,
+        ),
         typical=[
             Typical(
                 document_words=length,

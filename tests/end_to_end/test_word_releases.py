@@ -22,6 +22,7 @@ from scipy.spatial.distance import cdist, pdist
 
 from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.indexes.word_index import WordIndex, open_index
+from quietcorpus.mechanisms.document_loss import brr_epsilon, madlib_epsilon
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -194,6 +195,36 @@ def test_the_card_says_what_epsilon_means(release: Workspace, index: WordIndex) 
     assert typical["set_size"]["largest"] <= typical["set_size_limit"] <= 256
 
 
+def test_the_card_says_what_documents_are_protected_by(
+    release: Workspace, index: WordIndex
+) -> None:
+    # Kills: another dimension, mean and maximum exchanged, a row of another length.
+    card = release.card()
+    mechanism, meaning = card["mechanism"]["mechanism"], card["meaning"]
+    epsilon, delta = Fraction(str(EPSILON[mechanism])), Fraction(1, 10**6)
+    distances = [Fraction(meaning[f"{name}_distance"]) for name in ("mean", "maximum")]
+    losses = meaning["document_losses"]
+    dimensions = index.vectors.shape[1] if mechanism == "madlib" else None
+    assert (losses["delta"], losses.get("dimensions")) == (1e-6, dimensions)
+    assert [row["words"] for row in losses["documents"]] == [1, 20, 200, 1000]
+    section = (release.output / "README.md").read_text().split("## What epsilon means here\n")[1]
+    for row in losses["documents"]:
+        bounds = [
+            brr_epsilon(epsilon, distance, row["words"], delta)
+            if dimensions is None
+            else madlib_epsilon(dimensions, epsilon, distance, row["words"], delta)
+            for distance in distances
+        ]
+        found = [row["epsilon_at_mean"], row["epsilon_at_maximum"]]
+        assert found == pytest.approx(list(map(float, bounds)), rel=0.01)
+        assert row["worst"] == pytest.approx(float(epsilon * distances[1] * row["words"]))
+        assert found[0] <= found[1] <= row["worst"]
+        (cells,) = re.findall(rf"^\| {row['words']:,} \| (.*) \|$", section, re.MULTILINE)
+        shown = [float(cell) for cell in cells.split(" | ")]
+        assert shown == pytest.approx([row["worst"], *reversed(found)], rel=1e-3)
+        assert all(up >= value for up, value in zip(shown, [row["worst"], found[1]], strict=False))
+
+
 def test_the_card_says_what_is_promised(release: Workspace, index: WordIndex) -> None:
     card = release.card()
     mechanism = card["mechanism"]["mechanism"]
@@ -319,6 +350,10 @@ def test_an_epsilon_for_the_document(
     assert [(t["document_words"], t["epsilon"]) for t in card["meaning"]["typical"]] == [
         (words, total / words) for words in (1, 10, 100, 1000)
     ]
+    # The worst case is of the document, whatever its length.
+    rows = card["meaning"]["document_losses"]["documents"]
+    assert {row["worst"] for row in rows} == {card["meaning"]["loss_at_maximum"]}
+    assert rows[3]["epsilon_at_maximum"] < rows[0]["epsilon_at_maximum"]
     readme = (workspace.output / "README.md").read_text()
     assert f"epsilon {total:g} * d a word shared by a document's words" in readme
     assert workspace.run("verify", "released/out").returncode == 0

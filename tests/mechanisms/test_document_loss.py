@@ -16,10 +16,12 @@ from scipy.special import logsumexp
 from scipy.stats import binom
 
 from quietcorpus.mechanisms import document_loss
+from quietcorpus.mechanisms.digits import index_of, number
 from quietcorpus.mechanisms.document_loss import (
     LARGEST_WORDS,
     brr_epsilon,
     madlib_epsilon,
+    word_epsilon,
 )
 from quietcorpus.mechanisms.word_loss import Floats, upper_masses
 
@@ -240,13 +242,13 @@ def test_brr_is_as_all_outputs_have_it(bits: int, words: int) -> None:
         return total
 
     exact = brentq(lambda e: hockey_stick(e) - float(delta), 0, count)
-    found = float(brr_epsilon(epsilon, bits, words, delta))
+    found = float(brr_epsilon(epsilon, Fraction(bits), words, delta))
     assert exact <= found <= exact * (1 + 1e-4)
 
 
 def test_brr_of_a_long_document_is_the_difference_of_two_binomial_tails() -> None:
     epsilon, count = 0.7, 128 * 200
-    found = float(brr_epsilon(Fraction(7, 10), 128, 200, MILLIONTH))
+    found = float(brr_epsilon(Fraction(7, 10), Fraction(128), 200, MILLIONTH))
     flip = 1 / (1 + math.exp(epsilon))
     last = math.ceil((count - found / epsilon) / 2) - 1
     flipped = np.arange(last + 1)
@@ -259,8 +261,29 @@ def test_brr_of_a_long_document_is_the_difference_of_two_binomial_tails() -> Non
 
 @pytest.mark.parametrize(("one", "other"), list(pairwise([1, 2, 50, 300])))
 def test_more_bits_never_cost_less(one: int, other: int) -> None:
-    near, far = (brr_epsilon(Fraction(1, 2), bits, 10, MILLIONTH) for bits in (one, other))
+    near, far = (
+        brr_epsilon(Fraction(1, 2), Fraction(bits), 10, MILLIONTH) for bits in (one, other)
+    )
     assert near <= far <= 10 * other * Fraction(1, 2)
+
+
+@pytest.mark.parametrize(("target", "words"), [(Fraction(20), 20), (Fraction(1, 2), 1)])
+def test_a_solved_epsilon_keeps_to_its_target_and_the_next_does_not(
+    target: Fraction, words: int
+) -> None:
+    # BRR's bound is exact, so that there the next number of 4 digits is too large.
+    def of_codes(epsilon: Fraction) -> Fraction:
+        return brr_epsilon(epsilon, Fraction(40), words, MILLIONTH)
+
+    solved = word_epsilon(of_codes, target, Fraction(40 * words))
+    assert of_codes(solved) <= target < of_codes(number(index_of(solved) + 1))
+
+    def of_vectors(epsilon: Fraction) -> Fraction:
+        return madlib_epsilon(300, epsilon, Fraction(9), words, MILLIONTH)
+
+    solved = word_epsilon(of_vectors, target, Fraction(9 * words))
+    assert of_vectors(solved) <= target < of_vectors(solved * Fraction(101, 100))
+    assert solved == number(index_of(solved))
 
 
 @pytest.mark.parametrize(
@@ -278,9 +301,9 @@ def test_numbers_out_of_range_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"delta lies|document has"):
         madlib_epsilon(3, distance=Fraction(1), **given)
     with pytest.raises(ValueError, match=r"delta lies|document has"):
-        brr_epsilon(bits=1, **given)
+        brr_epsilon(distance=Fraction(1), **given)
 
 
 def test_equal_words_cost_nothing() -> None:
     assert madlib_epsilon(300, Fraction(10), Fraction(0), 10, MILLIONTH) == 0
-    assert brr_epsilon(Fraction(1), 0, 10, MILLIONTH) == 0
+    assert brr_epsilon(Fraction(1), Fraction(0), 10, MILLIONTH) == 0
