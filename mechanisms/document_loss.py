@@ -146,8 +146,9 @@ def _composed(dimensions: int, reach: float, words: int, delta: float) -> Fracti
     tilt, rough = _tilted(losses, logs, words, delta)
     _, variance = _moments(losses, logs, tilt)
     # Each loss is rounded up by a cell at most; and a window of a sum must not be too long.
-    width = max(_LOOSE * rough / words, 2 * _REACH * math.sqrt(words * variance) / _LONGEST)
-    cells = min(max(_COARSE, math.ceil(2 * reach / width)), _FINE)
+    longest = 2 * _REACH * math.sqrt(words * variance)
+    width = max(_LOOSE * rough / words, longest / _LONGEST, 2 * reach / _FINE)
+    cells = max(_COARSE, math.ceil(2 * reach / width))
     losses, logs = _law(dimensions, reach, cells)
     sums, tilted, log_scale, beyond = _sum(losses, logs, tilt, words)
 

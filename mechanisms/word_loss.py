@@ -26,6 +26,7 @@ from scipy.special import k0e, k1e
 Floats = npt.NDArray[np.float64]
 
 _MARGIN = 2.0**-30
+_MOST_GROWTH = 300.0
 
 
 def upper_masses(dimensions: int, reach: float, cells: int) -> Floats:
@@ -62,14 +63,17 @@ def upper_masses(dimensions: int, reach: float, cells: int) -> Floats:
     peak = log_g.max()
     tilt = slope * half
     # cosh and sinh of `tilt` overflow in cells at the ends, whose g is next to nothing
-    grown = np.exp(log_g - peak + np.abs(tilt))
+    growth = log_g - peak + np.abs(tilt)
+    if growth.max() > _MOST_GROWTH:  # cells so coarse that they tell nothing: the worst case
+        return np.where(np.arange(cells) < cells - 1, 0.0, 1.0)
+    grown = np.exp(growth)
     swing = np.sign(tilt) * moment / half
     high = grown * ((weight + swing) + (weight - swing) * np.exp(-2 * np.abs(tilt))) / 2
     chord = (ends[:-1] + ends[1:]) / 2 - peak
     with np.errstate(invalid="ignore"):
         chord += np.where(moment == 0, 0, (ends[1:] - ends[:-1]) / (2 * half) * moment / weight)
     low = weight * np.exp(chord)
-    masses = high * ((1 + _MARGIN) / low.sum())
+    masses = np.minimum(1, high * ((1 + _MARGIN) / low.sum()))
     above = np.cumsum(masses[::-1])[::-1]
     kept: Floats = np.minimum(masses, np.maximum(0, 1 - (above - masses)))
     return kept

@@ -126,7 +126,7 @@ def _document(manifest: IndexManifest, settings: WordSettings) -> dict[str, Any]
     found = document_epsilon(dimensions)(epsilon, maximum, budget.words, budget.delta)
     return {
         "words": budget.words,
-        "delta": round_up(budget.delta),
+        "delta": float(budget.delta),
         "epsilon_at_most": float(budget.epsilon),
         "word_epsilon": float(epsilon),
         "epsilon": round_up(found),

@@ -84,25 +84,30 @@ class DocumentBudget:
 
 
 def document_losses(
-    dimensions: int | None, epsilons: dict[int, Fraction], mean: Fraction, maximum: Fraction
+    dimensions: int | None,
+    epsilons: dict[int, Fraction],
+    mean: Fraction,
+    maximum: Fraction,
+    delta: Fraction = DELTA,
 ) -> DocumentLosses:
-    """Compute what documents are protected by, at `DELTA`.
+    """Compute what documents are protected by, at one delta.
 
     Args:
         dimensions: of the vectors; None for codes.
         epsilons: of every word, by the number of a document's words.
         mean: the mean distance of two words.
         maximum: a distance that no two words exceed.
+        delta: the delta.
     """
     epsilon_of = document_epsilon(dimensions)
     return DocumentLosses(
-        delta=float(DELTA),
+        delta=float(delta),  # the bounds keep a margin larger than its rounding
         dimensions=dimensions,
         documents=[
             DocumentLoss(
                 words=words,
-                epsilon_at_mean=round_up(epsilon_of(epsilon, mean, words, DELTA)),
-                epsilon_at_maximum=round_up(epsilon_of(epsilon, maximum, words, DELTA)),
+                epsilon_at_mean=round_up(epsilon_of(epsilon, mean, words, delta)),
+                epsilon_at_maximum=round_up(epsilon_of(epsilon, maximum, words, delta)),
                 worst=round_up(epsilon * maximum * words),
             )
             for words, epsilon in epsilons.items()

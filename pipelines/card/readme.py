@@ -198,7 +198,7 @@ def _documents(losses: DocumentLosses, *, shared: bool) -> str:
     return (
         "The losses of a document's words add, but their worst case hardly ever happens. For two "
         "neighbours that differ in any words of one document, the release is (epsilon, "
-        f"delta)-differentially private with delta = {ceiling(Fraction(losses.delta))} and the "
+        f"delta)-differentially private with delta = {losses.delta:.6g} and the "
         "third column's epsilon, whatever the words are. The fourth column is an illustration: "
         "it holds if no word is replaced by one beyond the mean distance. How many words a "
         "document has is not hidden.\n\n"

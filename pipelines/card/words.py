@@ -28,13 +28,22 @@ class SearchUsed(Part):
     probes: int | None = Field(None, description="the number of lists that were searched")
 
 
+class DocumentEpsilonUsed(Part):
+    """The document's epsilon and delta that the epsilon of a word was found from."""
+
+    epsilon: float = Field(description="that documents were to keep to, rounded up")
+    delta: float
+    words: int = Field(ge=1, description="the most words that are released of a document")
+    longer: Literal["cut", "refuse"]
+
+
 class WordsMechanism(Mechanism):
     """A release of text, word by word."""
 
     kind: Literal["words"]
     mechanism: str
     epsilon: float | None = None
-    document_epsilon: float | None = None
+    document_epsilon: float | DocumentEpsilonUsed | None = None
     index: str
     out_of_vocabulary: str
     tokenizer: str
@@ -51,8 +60,8 @@ class WordsMechanism(Mechanism):
 
     @property
     def notes(self) -> list[str]:
-        """Return what an approximate search means."""
-        return notes_on(self.search)
+        """Return what an approximate search means, and what documents keep to."""
+        return [*notes_on(self.search), *_notes_on_documents(self.document_epsilon)]
 
     @property
     def files(self) -> Mapping[str, FileFormat]:
@@ -73,6 +82,23 @@ def notes_on(search: SearchUsed | None) -> list[str]:
     ]
 
 
+def _notes_on_documents(given: float | DocumentEpsilonUsed | None) -> list[str]:
+    if not isinstance(given, DocumentEpsilonUsed):
+        return []
+    longer = (
+        "Of longer documents, only the first words are released."
+        if given.longer == "cut"
+        else "There are no longer ones: a release of such would have been refused."
+    )
+    epsilon, delta = (f"{value:.6g}" for value in (given.epsilon, given.delta))
+    return [
+        f"No document has more than {given.words:,} released words. Whichever of them are replaced "
+        "by others of the vocabulary, its release is (epsilon, delta)-differentially private with "
+        f"epsilon = {epsilon} at most and delta = {delta}: `epsilon_exact`, of every word and per "
+        f"unit of distance, was found from that. How many words it has is not hidden. {longer}"
+    ]
+
+
 def check(output: str, card: Card) -> None:
     """Check the index, the meaning of epsilon there, and epsilon itself; raises InputError."""
     mechanism = card.mechanism
@@ -80,7 +106,23 @@ def check(output: str, card: Card) -> None:
     uri = f"{output}/{layout.CARD}"
     check_words(uri, card, card.artefacts)
     own = mechanism.document_epsilon if mechanism.epsilon is None else mechanism.epsilon
+    if isinstance(own, DocumentEpsilonUsed):
+        _check_document_epsilon(uri, card, own)
+        own = card.budget.total.epsilon
     check_epsilon(uri, card, own, mechanism.epsilon_exact)
+
+
+def _check_document_epsilon(uri: str, card: Card, document: DocumentEpsilonUsed) -> None:
+    """Check that documents of the most words keep to their epsilon and delta."""
+    total = card.budget.total
+    losses = card.meaning.document_losses if card.meaning else None
+    rows = [row for row in losses.documents if row.words == document.words] if losses else []
+    kept = rows and losses and math.isclose(losses.delta, document.delta, rel_tol=1e-12)
+    words = isinstance(total, MetricParameters) and total.per == "word"
+    if not (kept and words) or rows[0].epsilon_at_maximum > document.epsilon * (1 + 1e-9):
+        raise InputError(
+            f"{uri}: mechanism: document_epsilon is not what documents of so many words keep to"
+        )
 
 
 def check_words(uri: str, card: Card, artefacts: Sequence[Artefact]) -> None:
@@ -118,6 +160,7 @@ def _check_document_losses(uri: str, total: MetricParameters, meaning: Meaning) 
             },
             Fraction(meaning.mean_distance),
             Fraction(meaning.maximum_distance),
+            Fraction(given.delta),
         )
     except ValueError as error:
         raise InputError(f"{uri}: meaning: document_losses: {error}") from None

@@ -359,6 +359,52 @@ def test_an_epsilon_for_the_document(
     assert workspace.run("verify", "released/out").returncode == 0
 
 
+@pytest.mark.parametrize("mechanism", ["madlib", "brr"])
+def test_an_epsilon_and_a_delta_for_whole_documents(
+    mechanism: str,
+    workspace: Workspace,
+    words: Callable[..., dict[str, Any]],
+    index: WordIndex,
+) -> None:
+    # Kills: a bound at the mean distance, a limit that is not kept, a card without the promise.
+    corpus(workspace, ["police in the city said " * 10, "the city", ""])
+    budget = {"epsilon": 30, "delta": 1e-5, "words": 20}
+    asked = words(mechanism=mechanism, epsilon=..., document_epsilon=budget)
+    refused = workspace.run("release", str(workspace.spec({"input": INPUT} | asked)))
+    assert refused.returncode == 2
+    assert "mechanism.document_epsilon.words: a document has more than 20 words" in refused.stderr
+    assert "police" not in refused.stderr
+    assert not workspace.output.exists()
+
+    cut = words(mechanism=mechanism, epsilon=..., document_epsilon=budget | {"longer": "cut"})
+    workspace.release({"input": INPUT} | cut)
+    assert sorted(len(text.split()) for text in texts_of(workspace)) == [0, 2, 20]
+    card = workspace.card()
+    jsonschema.validate(card, json.loads(SCHEMA.read_text()))
+    assert card["mechanism"]["document_epsilon"] == budget | {
+        "longer": "cut",
+        "delta": pytest.approx(1e-5, rel=1e-12),
+    }
+    assert "epsilon" not in card["mechanism"]
+    epsilon = Fraction(card["mechanism"]["epsilon_exact"])
+    assert card["guarantee"]["parameters"]["per"] == "word"
+    assert Fraction(card["guarantee"]["parameters"]["epsilon_exact"]) == epsilon
+    maximum, delta = Fraction(card["meaning"]["maximum_distance"]), Fraction(1, 10**5)
+    if mechanism == "madlib":
+        found = madlib_epsilon(index.vectors.shape[1], epsilon, maximum, 20, delta)
+    else:
+        found = brr_epsilon(epsilon, maximum, 20, delta)
+    assert 29.5 < found < 30.001
+    assert epsilon * maximum * 20 > 30
+    losses = card["meaning"]["document_losses"]
+    assert losses["delta"] == 1e-5
+    assert [row["words"] for row in losses["documents"]] == [1, 20, 200, 1000]
+    assert (
+        "epsilon = 30 at most and delta = 0.00001" in (workspace.output / "README.md").read_text()
+    )
+    assert workspace.run("verify", "released/out").returncode == 0
+
+
 @pytest.mark.parametrize(("key", "by"), [("epsilon", None), ("document_epsilon", "maximum")])
 def test_a_matched_epsilon_is_exactly_the_ratio_times_the_other(
     workspace: Workspace,

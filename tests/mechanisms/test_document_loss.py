@@ -304,6 +304,19 @@ def test_numbers_out_of_range_are_refused(change: dict[str, Any]) -> None:
         brr_epsilon(distance=Fraction(1), **given)
 
 
+@pytest.mark.parametrize("dimensions", [1, 2, 3, 300])
+@pytest.mark.parametrize("words", [1, 1000])
+def test_numbers_beyond_all_use_are_bounded_too(dimensions: int, words: int) -> None:
+    # Kills: overflows, arrays without end, a warning of NumPy's.
+    for epsilon in (Fraction(10**9), Fraction(1, 10**6)):
+        worst = words * epsilon * 9
+        assert 0 <= madlib_epsilon(dimensions, epsilon, Fraction(9), words, MILLIONTH) <= worst
+        assert 0 <= brr_epsilon(epsilon, Fraction(9), words, MILLIONTH) <= worst
+    large = madlib_epsilon(dimensions, Fraction(10**9), Fraction(9), words, MILLIONTH)
+    assert large >= words * Fraction(10**9) * 9 * Fraction(99, 100)
+    assert madlib_epsilon(dimensions, Fraction(1), Fraction(9), words, Fraction(99, 1000)) > 0
+
+
 def test_equal_words_cost_nothing() -> None:
     assert madlib_epsilon(300, Fraction(10), Fraction(0), 10, MILLIONTH) == 0
     assert brr_epsilon(Fraction(1), Fraction(0), 10, MILLIONTH) == 0

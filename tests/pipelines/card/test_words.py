@@ -126,6 +126,15 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
         losses(lambda given: given.pop("dimensions")),
         "document_losses: dimensions are those of vectors",
     ),
+    "a promise to documents": (
+        card(
+            lambda c: c["mechanism"].update(
+                epsilon=None,
+                document_epsilon={"epsilon": 1.0, "delta": 1e-6, "words": 20, "longer": "cut"},
+            )
+        ),
+        "mechanism: document_epsilon is not what documents of so many words keep to",
+    ),
     "endless documents": (
         losses(lambda given: given["documents"][0].update(words=10**9)),
         "document_losses: a document has 1 to 10,000 words",
