@@ -50,7 +50,7 @@ class DocumentLosses(Part):
     How many words it has, and which of them the vocabulary lacks, is equal in the two.
     """
 
-    delta: float
+    delta: float = Field(description="the nearest float; the epsilons have a margin for it")
     dimensions: int | None = Field(None, ge=1, description="of the vectors, where they are used")
     documents: list[DocumentLoss]
 
