@@ -18,7 +18,7 @@ import numpy.typing as npt
 from quietcorpus.mechanisms.document_loss import brr_epsilon, madlib_epsilon
 
 DIMENSIONS, DELTA, DRAWS, ERRORS = 300, Fraction(1, 10**6), 10_000_000, 5.0
-CASES = [(10, 9, 1, 65.0), (10, 9, 20, 16.0), (10, 9, 200, 4.7), (5, 9, 200, 5.7), (1, 9, 200, 5.7)]
+CASES = [(10, 9, 1, 45.0), (10, 9, 20, 9.0), (10, 9, 200, 2.8), (5, 9, 200, 2.8), (1, 9, 200, 2.2)]
 TIMED = [(10, 9, 1000), (5, 9, 1000), (1, 9, 1000)]
 
 Floats = npt.NDArray[np.float64]
