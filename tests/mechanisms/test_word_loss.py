@@ -58,6 +58,17 @@ def test_no_probability_is_understated_and_none_by_much_overstated(
         assert found[place] <= min(1, exact * 1.01) or exact < 1e-30
 
 
+@pytest.mark.parametrize("cells", [8, 15, 30])
+@pytest.mark.parametrize("dimensions", DIMENSIONS)
+def test_coarse_cells_understate_nothing(dimensions: int, cells: int) -> None:
+    # Kills: a cell's density at its middle, taken for a bound of its mass.
+    for reach in REACHES:
+        found = survival(upper_masses(dimensions, reach, cells))
+        edges = np.linspace(-reach, reach, cells + 1)[1:-1]
+        exact = [exceeds(dimensions, reach, edge) for edge in edges]
+        assert np.all(found >= np.array(exact) * (1 - 1e-10))
+
+
 @pytest.mark.parametrize(("dimensions", "reach"), [(297, 90.0), (303, 90.0), (300, 89.0)])
 def test_another_law_is_seen(dimensions: int, reach: float) -> None:
     # A negative control: a wrong dimension or distance is nowhere near the tolerance above.
