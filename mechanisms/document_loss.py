@@ -52,6 +52,7 @@ LARGEST_WORDS = 10_000
 _DECADE = 9000  # numbers of 4 significant digits from one power of ten to the next
 _MARGIN = 2.0**-30
 _FOURIER_ERROR = 2.0**-50
+_LOG_ERROR = 2.0**-48  # of a logarithm, in parts of it: relative to what it is the logarithm of
 _SMALLEST_DELTA = Fraction(1, 10**300)
 _COARSE, _FINE = 1 << 11, 1 << 18  # cells of one word's loss
 _LONGEST = 1 << 19  # of a sum's window
@@ -114,7 +115,7 @@ def word_epsilon(
 ) -> Fraction:
     """Return the largest epsilon of a word, in 4 digits, that keeps documents to `target`.
 
-    What is returned was tried, and keeps to it: the search may only stop short of a larger one.
+    What is returned keeps to it; the search may only stop short of a larger one.
 
     Args:
         document_epsilon: of a word's epsilon, one of the bounds above.
@@ -152,13 +153,16 @@ def _composed(dimensions: int, reach: float, words: int, delta: float) -> Fracti
     losses, logs = _law(dimensions, reach, cells)
     sums, tilted, log_scale, beyond = _sum(losses, logs, tilt, words)
 
+    error = _LOG_ERROR * abs(log_scale)
+
     def spent(epsilon: float) -> float:
         """Return an upper bound on delta at `epsilon`, which must not be below the first sum."""
         first = int(np.searchsorted(sums, epsilon, side="right"))
         over = sums[first:] - epsilon
         total = float((tilted[first:] * np.exp(-tilt * over) * -np.expm1(-over)).sum())
         scale = log_scale - tilt * epsilon + math.log(total) if total else -math.inf
-        return math.exp(min(scale, 1.0)) * (1 + _MARGIN) + beyond  # above 1 is as good as 1
+        # Above 1 is as good as 1.
+        return math.exp(min(scale, 1.0)) * (1 + _MARGIN + error) + beyond
 
     return _solved(spent, delta, max(0.0, float(sums[0])), float(sums[-1]), words * reach)
 
@@ -236,7 +240,7 @@ def _binomial(epsilon: float, bits: int, delta: float) -> Fraction:
     losses = epsilon * (bits - 2.0 * flipped)
     ways = gammaln(bits + 1) - gammaln(flipped + 1) - gammaln(bits - flipped + 1)
     masses = np.exp(ways - flipped * epsilon - bits * math.log1p(math.exp(-epsilon)))
-    error = 2.0**-48 * float(gammaln(bits + 2))  # of the logarithms, relative to the masses
+    error = _LOG_ERROR * float(gammaln(bits + 2))
 
     def spent(found: float) -> float:
         over = losses[losses > found] - found
@@ -250,7 +254,7 @@ def _solved(
 ) -> Fraction:
     """Return the least epsilon in [low, high] that spends at most delta, rounded up; or `worst`."""
     if spent(high) > delta:
-        return Fraction(worst)
+        return Fraction(worst * (1 + _MARGIN))
     if spent(low) <= delta:
         high = low
     while high - low > 1e-5 * high:
