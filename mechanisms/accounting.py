@@ -26,6 +26,7 @@ from dp_accounting.pld.privacy_loss_distribution import (
 )
 from scipy.special import gammaln, logsumexp
 
+from quietcorpus.mechanisms.digits import edge, index_of, number, within
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.guarantees import ceiling, round_down, round_up
 
@@ -168,10 +169,10 @@ def noise_multiplier_for(
     """
 
     def spent(index: int) -> Fraction | None:
-        return _bound(rate, _number(index), steps, delta)
+        return _bound(rate, number(index), steps, delta)
 
-    low, high = _index(SMALLEST_NOISE), _index(LARGEST_NOISE)
-    if not _within(spent(high), epsilon):
+    low, high = index_of(SMALLEST_NOISE), index_of(LARGEST_NOISE)
+    if not within(spent(high), epsilon):
         once = rate == steps == 1
         what = "one sum" if once else f"{steps} steps at a sampling rate of {float(rate):.3g}"
         raise ValueError(
@@ -179,7 +180,7 @@ def noise_multiplier_for(
             f"{float(epsilon):.3g} at delta {float(delta):.3g}; take "
             f"{'' if once else 'fewer steps, a lower rate, or '}a larger epsilon or delta"
         )
-    return _number(low if _within(spent(low), epsilon) else _edge(spent, epsilon, high, low))
+    return number(low if within(spent(low), epsilon) else edge(spent, epsilon, high, low))
 
 
 def rate_for(
@@ -285,7 +286,7 @@ class Schedule:
                 return _bound(rates[name], noise_multiplier, done, delta)
 
             budget = budgets[name]
-            last = steps if _within(spent(steps), budget) else _edge(spent, budget, 0, steps)
+            last = steps if within(spent(steps), budget) else edge(spent, budget, 0, steps)
             return Group(name, budget, *((rates[name], last) if rates[name] and last else _NEVER))
 
         return cls(noise_multiplier, delta, steps, tuple(map(group, budgets)))
@@ -311,25 +312,6 @@ def papers_epsilon(
 _NEVER = Fraction(0), 0
 
 
-def _within(spent: Fraction | None, epsilon: Fraction) -> bool:
-    return spent is not None and spent <= epsilon
-
-
-def _number(index: int) -> Fraction:
-    """Return the number of 4 significant digits at `index`, in ascending order; 1.000 is at 0."""
-    return (1000 + index % 9000) * Fraction(10) ** (index // 9000 - 3)
-
-
-def _index(value: Fraction) -> int:
-    """Return the index of the largest number of 4 significant digits that is not above `value`."""
-    power = 0
-    while value < Fraction(10) ** power:
-        power -= 1
-    while value >= Fraction(10) ** (power + 1):
-        power += 1
-    return 9000 * power + math.floor(value / Fraction(10) ** (power - 3)) - 1000
-
-
 def _largest(
     spent: Callable[[Fraction], Fraction | None], epsilon: Fraction, most: Fraction
 ) -> Fraction:
@@ -339,40 +321,10 @@ def _largest(
     """
     if not (most and epsilon):
         return Fraction(0)
-    if _within(spent(most), epsilon):
+    if within(spent(most), epsilon):
         return most
-    high = _index(most) + 1
-    low = min(_index(Fraction(_LEAST_RATE)), high - 1)
-    if not _within(spent(_number(low)), epsilon):
+    high = index_of(most) + 1
+    low = min(index_of(Fraction(_LEAST_RATE)), high - 1)
+    if not within(spent(number(low)), epsilon):
         return Fraction(0)
-    return _number(_edge(lambda index: spent(min(_number(index), most)), epsilon, low, high))
-
-
-def _edge(
-    spent: Callable[[int], Fraction | None], epsilon: Fraction, kept: int, passed: int
-) -> int:
-    """Find the last index, on the way from `kept` to `passed`, that keeps to `epsilon`.
-
-    It is found by the Illinois method on log(spent / epsilon), which needs few calls: each may
-    take a second.
-    """
-
-    def excess(index: int) -> float:
-        found = spent(index)
-        if found is None or not epsilon or found > 100 * epsilon:
-            return math.log(100)
-        return math.log(max(float(found / epsilon), 0.01))
-
-    below, above = min(excess(kept), 0.0), max(excess(passed), 1e-9)
-    moved = 0
-    while abs(passed - kept) > 1:
-        low, high = sorted((kept, passed))
-        guess = passed + round((kept - passed) * above / (above - below))
-        guess = min(max(guess, low + 1), high - 1)
-        if _within(spent(guess), epsilon):
-            kept, below = guess, min(excess(guess), 0.0)
-            above, moved = above / 2 if moved < 0 else above, -1
-        else:
-            passed, above = guess, max(excess(guess), 1e-9)
-            below, moved = below / 2 if moved > 0 else below, 1
-    return kept
+    return number(edge(lambda index: spent(min(number(index), most)), epsilon, low, high))

@@ -48,6 +48,9 @@ def calibrate_words(
     workers: int | None = None,
     progress: bool = False,
     search: str | None = None,
+    document_epsilon: Number | None = None,
+    document_delta: Number | None = None,
+    document_words: int | None = None,
 ) -> dict[str, Any]:
     """Measure the effect of a mechanism on an index's words, before anything is released.
 
@@ -69,6 +72,10 @@ def calibrate_words(
         workers: the number of threads or processes here; None for one per processor.
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
         search: the engine that a release would use, as in `faiss-ivf:probes=32`; None for exact.
+        document_epsilon: solve for the epsilon of a word that keeps whole documents to this one, at
+            `document_delta`, whichever of their words are replaced; the three go together.
+        document_delta: above 0 and below 1/10.
+        document_words: the most released words that such a document has.
 
     Returns:
         The content of `calibration.json`.
@@ -82,6 +89,7 @@ def calibrate_words(
     whole(words=words, workers=workers)
     whole(1, 1_000_000, draws=draws)
     whole(2, set_size_at_least=set_size_at_least)
+    whole(document_words=document_words)
     whole(0, seed=seed)
     between_0_and_1(confidence=confidence)
     from quietcorpus.evaluation.demands import demanded
@@ -111,6 +119,11 @@ def calibrate_words(
         demands=demanded(unchanged, set_size_at_least, exact_share),
         confidence=confidence,
         search=searching,
+        document=job.document_budget(
+            None if document_epsilon is None else exact(document_epsilon),
+            None if document_delta is None else exact(document_delta),
+            document_words,
+        ),
     )
     return job.calibrate(
         opened, absolute(output), settings, backend=engine, workers=workers, progress=progress

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -30,9 +31,11 @@ from quietcorpus.indexes.search import (
 )
 from quietcorpus.indexes.vocabulary import Words
 from quietcorpus.indexes.word_index import WordIndex
+from quietcorpus.mechanisms.document_loss import LARGEST_DELTA, LARGEST_WORDS
 from quietcorpus.pipelines.calibrate import words_plot, words_report
 from quietcorpus.pipelines.calibrate.word_blocks import runner, timed, told
 from quietcorpus.pipelines.calibrate.words_report import WordSettings
+from quietcorpus.pipelines.card.document_losses import DocumentBudget
 from quietcorpus.pipelines.engine.parallel import Backend, processors
 from quietcorpus.pipelines.kinds.word_meaning import simulator
 from quietcorpus.pipelines.storage import files as storage
@@ -153,6 +156,28 @@ def _search(index: WordIndex, settings: WordSettings) -> Search | None:
         return vector_search(searching, index.vectors, index.lists)
     except SearchError as error:
         raise InputError(f"search: {error}") from None
+
+
+def document_budget(
+    epsilon: Fraction | None, delta: Fraction | None, words: int | None
+) -> DocumentBudget | None:
+    """Return what documents shall be protected by, if it is given; raises InputError for a part."""
+    if epsilon is None and delta is None and words is None:
+        return None
+    if epsilon is None or delta is None or words is None:
+        raise InputError(
+            "document_epsilon: give document_epsilon, document_delta and document_words together"
+        )
+    if not 0 < delta < LARGEST_DELTA:
+        raise InputError(
+            f"document_delta: {float(delta):g} is not allowed; give a number above 0 and below "
+            f"{float(LARGEST_DELTA):g}"
+        )
+    if words > LARGEST_WORDS:
+        raise InputError(f"document_words: {words:,} is not allowed; at most {LARGEST_WORDS:,}")
+    if epsilon <= 0:
+        raise InputError(f"document_epsilon: {float(epsilon):g} is not above 0")
+    return DocumentBudget(epsilon, delta, words)
 
 
 def read_search(key: str, given: str) -> Searching:

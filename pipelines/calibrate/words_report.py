@@ -19,7 +19,9 @@ from quietcorpus.evaluation.solver import Solution
 from quietcorpus.evaluation.tallies import WORDS_A_BLOCK
 from quietcorpus.indexes.search import EXACT, Searching
 from quietcorpus.indexes.word_index_manifest import IndexManifest
+from quietcorpus.mechanisms.guarantees import round_up
 from quietcorpus.pipelines.artefacts.distances import distance, matched
+from quietcorpus.pipelines.card.document_losses import DocumentBudget, document_epsilon
 from quietcorpus.transforms.privatizers.words import WordMechanism
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -44,6 +46,7 @@ class WordSettings:
         demands: the demands that an epsilon is sought for, if any.
         confidence: the confidence of that epsilon.
         search: the engine that a release would use.
+        document: what documents shall be protected by, if an epsilon is sought for it.
     """
 
     mechanism: WordMechanism
@@ -56,6 +59,7 @@ class WordSettings:
     demands: tuple[Demand, ...] = ()
     confidence: float = 0.95
     search: Searching = EXACT
+    document: DocumentBudget | None = None
 
 
 def content(
@@ -108,6 +112,25 @@ def content(
         ],
         "neighbours": neighbours,
         "solution": None if solution is None else _solution(settings, solution),
+        "document": None if settings.document is None else _document(manifest, settings),
+    }
+
+
+def _document(manifest: IndexManifest, settings: WordSettings) -> dict[str, Any]:
+    """Solve for the epsilon of a word that keeps whole documents to a budget; see `lines`."""
+    budget = settings.document
+    assert budget is not None
+    maximum = distance(manifest, settings.mechanism, "maximum")
+    dimensions = manifest.dimensions if settings.mechanism is WordMechanism.MADLIB else None
+    epsilon = budget.word_epsilon(dimensions, maximum)
+    found = document_epsilon(dimensions)(epsilon, maximum, budget.words, budget.delta)
+    return {
+        "words": budget.words,
+        "delta": float(budget.delta),
+        "epsilon_at_most": float(budget.epsilon),
+        "word_epsilon": float(epsilon),
+        "epsilon": round_up(found),
+        "worst": round_up(epsilon * maximum * budget.words),
     }
 
 
@@ -243,6 +266,7 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
     yield ""
     yield from _neighbour_lines(found)
     yield from _solution_lines(found)
+    yield from _document_lines(found)
 
 
 def _neighbour_lines(found: dict[str, Any]) -> Iterator[str]:
@@ -268,3 +292,15 @@ def _solution_lines(found: dict[str, Any]) -> Iterator[str]:
             f"  {verdict['demand']} (shown for {verdict['certified']:,} of {verdict['words']:,} "
             f"fresh words: a share of {verdict['share_at_least']:.4f} or more)"
         )
+
+
+def _document_lines(found: dict[str, Any]) -> Iterator[str]:
+    solved = found["document"]
+    if solved is None:
+        return
+    yield ""
+    yield (
+        f"epsilon {solved['word_epsilon']:g} of a word keeps documents of at most "
+        f"{solved['words']:,} words to epsilon {solved['epsilon']:g} at delta "
+        f"{solved['delta']:g}, whatever the words (worst case {solved['worst']:.4g})"
+    )

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from quietcorpus.pipelines.card.document_losses import DocumentLosses
 from quietcorpus.pipelines.card.mechanism import AnyMechanism
 from quietcorpus.pipelines.card.parameters import NoiseEntry, Parameters, Part
 from quietcorpus.pipelines.spec.values import Disjoint
@@ -115,6 +116,9 @@ class Meaning(Part):
     loss_at_maximum: float = Field(description="the same at the maximum distance; rounded up")
     loss_of_documents: dict[int, float] | None = Field(
         None, description="number of words: the loss if all are replaced at the mean distance"
+    )
+    document_losses: DocumentLosses | None = Field(
+        None, description="what documents are protected by as wholes; absent on older cards"
     )
     typical: list[Typical]
     sample: str = Field(description="what the estimates are made from")

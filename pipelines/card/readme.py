@@ -7,6 +7,7 @@ import math
 from fractions import Fraction
 
 from quietcorpus.mechanisms.guarantees import ceiling
+from quietcorpus.pipelines.card.document_losses import DocumentLosses
 from quietcorpus.pipelines.card.model import (
     Card,
     Meaning,
@@ -180,7 +181,31 @@ def _meaning(meaning: Meaning) -> str:
         f"|---|---|---|---|{'---|' if searched else ''}\n"
     )
     note = "Median word, and in brackets the middle 90 % and the extremes: "
-    return f"{losses}\n{head}{''.join(rows)}\n{note}{meaning.sample}.\n"
+    documents = ""
+    if meaning.document_losses:
+        shared = meaning.loss_of_documents is None
+        documents = _documents(meaning.document_losses, shared=shared)
+    return f"{losses}\n{documents}{head}{''.join(rows)}\n{note}{meaning.sample}.\n"
+
+
+def _documents(losses: DocumentLosses, *, shared: bool) -> str:
+    """Render what documents are protected by as wholes; `shared`, if their words share epsilon."""
+    rows = [
+        f"| {row.words:,} | {_up(row.worst)} | {_up(row.epsilon_at_maximum)} "
+        f"| {_up(row.epsilon_at_mean)} |\n"
+        for row in losses.documents
+    ]
+    return (
+        "The losses of a document's words add, but their worst case hardly ever happens. For two "
+        "neighbours that differ in any words of one document, the release is (epsilon, "
+        f"delta)-differentially private with delta = {losses.delta:.6g} and the "
+        "third column's epsilon, whatever the words are. The fourth column is an illustration: "
+        "it holds if no word is replaced by one beyond the mean distance. How many words a "
+        "document has is not hidden.\n\n"
+        f"| released words of the document{'' if shared else ', at most'} | worst case, with "
+        "delta = 0 | epsilon | epsilon, up to the mean distance |\n"
+        f"|---|---|---|---|\n{''.join(rows)}\n"
+    )
 
 
 def _recall(recall: MeasuredRecall | None) -> str:

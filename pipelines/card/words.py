@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any, Literal
 
 from pydantic import Field
 
 from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
 from quietcorpus.mechanisms.madlib import Madlib
+from quietcorpus.pipelines.card.document_losses import agree, document_losses
 from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
-from quietcorpus.pipelines.card.model import Card, UsedArtefact
+from quietcorpus.pipelines.card.model import Card, Meaning, UsedArtefact
 from quietcorpus.pipelines.card.parameters import MetricParameters, Part
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.errors import InputError
@@ -26,13 +28,22 @@ class SearchUsed(Part):
     probes: int | None = Field(None, description="the number of lists that were searched")
 
 
+class DocumentEpsilonUsed(Part):
+    """The document's epsilon and delta that the epsilon of a word was found from."""
+
+    epsilon: float = Field(description="that documents were to keep to, rounded up")
+    delta: float
+    words: int = Field(ge=1, description="the most words that are released of a document")
+    longer: Literal["cut", "refuse"]
+
+
 class WordsMechanism(Mechanism):
     """A release of text, word by word."""
 
     kind: Literal["words"]
     mechanism: str
     epsilon: float | None = None
-    document_epsilon: float | None = None
+    document_epsilon: float | DocumentEpsilonUsed | None = None
     index: str
     out_of_vocabulary: str
     tokenizer: str
@@ -49,8 +60,8 @@ class WordsMechanism(Mechanism):
 
     @property
     def notes(self) -> list[str]:
-        """Return what an approximate search means."""
-        return notes_on(self.search)
+        """Return what an approximate search means, and what documents keep to."""
+        return [*notes_on(self.search), *_notes_on_documents(self.document_epsilon)]
 
     @property
     def files(self) -> Mapping[str, FileFormat]:
@@ -71,6 +82,23 @@ def notes_on(search: SearchUsed | None) -> list[str]:
     ]
 
 
+def _notes_on_documents(given: float | DocumentEpsilonUsed | None) -> list[str]:
+    if not isinstance(given, DocumentEpsilonUsed):
+        return []
+    longer = (
+        "Of longer documents, only the first words are released."
+        if given.longer == "cut"
+        else "There are no longer ones: a release of such would have been refused."
+    )
+    epsilon, delta = (f"{value:.6g}" for value in (given.epsilon, given.delta))
+    return [
+        f"No document has more than {given.words:,} released words. Whichever of them are replaced "
+        "by others of the vocabulary, its release is (epsilon, delta)-differentially private with "
+        f"epsilon = {epsilon} at most and delta = {delta}: `epsilon_exact`, of every word and per "
+        f"unit of distance, was found from that. How many words it has is not hidden. {longer}"
+    ]
+
+
 def check(output: str, card: Card) -> None:
     """Check the index, the meaning of epsilon there, and epsilon itself; raises InputError."""
     mechanism = card.mechanism
@@ -78,7 +106,23 @@ def check(output: str, card: Card) -> None:
     uri = f"{output}/{layout.CARD}"
     check_words(uri, card, card.artefacts)
     own = mechanism.document_epsilon if mechanism.epsilon is None else mechanism.epsilon
+    if isinstance(own, DocumentEpsilonUsed):
+        _check_document_epsilon(uri, card, own)
+        own = card.budget.total.epsilon
     check_epsilon(uri, card, own, mechanism.epsilon_exact)
+
+
+def _check_document_epsilon(uri: str, card: Card, document: DocumentEpsilonUsed) -> None:
+    """Check that documents of the most words keep to their epsilon and delta."""
+    total = card.budget.total
+    losses = card.meaning.document_losses if card.meaning else None
+    rows = [row for row in losses.documents if row.words == document.words] if losses else []
+    kept = rows and losses and math.isclose(losses.delta, document.delta, rel_tol=1e-12)
+    words = isinstance(total, MetricParameters) and total.per == "word"
+    if not (kept and words) or rows[0].epsilon_at_maximum > document.epsilon * (1 + 1e-9):
+        raise InputError(
+            f"{uri}: mechanism: document_epsilon is not what documents of so many words keep to"
+        )
 
 
 def check_words(uri: str, card: Card, artefacts: Sequence[UsedArtefact]) -> None:
@@ -87,13 +131,43 @@ def check_words(uri: str, card: Card, artefacts: Sequence[UsedArtefact]) -> None
         raise InputError(f"{uri}: artefacts: the index, or what epsilon means there, is missing")
     if (artefacts[0].provenance == "private") != (artefacts[0].guarantee is not None):
         raise InputError(f"{uri}: artefacts: a private index, and no other, has a guarantee")
-    epsilon, meaning = card.budget.total.epsilon, card.meaning
+    total, meaning = card.budget.total, card.meaning
+    epsilon = total.epsilon
     for name, distance, loss in (
         ("mean", meaning.mean_distance, meaning.loss_at_mean),
         ("maximum", meaning.maximum_distance, meaning.loss_at_maximum),
     ):
         if not math.isclose(loss, distance * epsilon, rel_tol=1e-9):
             raise InputError(f"{uri}: meaning: loss_at_{name} is not epsilon times the distance")
+    assert isinstance(total, MetricParameters)
+    _check_document_losses(uri, total, meaning)
+
+
+def _check_document_losses(uri: str, total: MetricParameters, meaning: Meaning) -> None:
+    """Compute again what documents are protected by; older cards do not say it."""
+    given = meaning.document_losses
+    if given is None:
+        return
+    if (total.metric == METRICS["madlib"]) != (given.dimensions is not None):
+        raise InputError(f"{uri}: meaning: document_losses: dimensions are those of vectors")
+    epsilon = Fraction(total.epsilon_exact)
+    try:
+        found = document_losses(
+            given.dimensions,
+            {
+                row.words: epsilon / (1 if total.per == "word" else row.words)
+                for row in given.documents
+            },
+            Fraction(meaning.mean_distance),
+            Fraction(meaning.maximum_distance),
+            Fraction(given.delta),
+        )
+    except ValueError as error:
+        raise InputError(f"{uri}: meaning: document_losses: {error}") from None
+    if not agree(given, found):
+        raise InputError(
+            f"{uri}: meaning: document_losses: an epsilon is not that of the index's distances"
+        )
 
 
 def check_epsilon(uri: str, card: Card, epsilon: float | None, exact: str) -> None:

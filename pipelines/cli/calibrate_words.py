@@ -97,6 +97,17 @@ class _Words(click.ParamType):
     metavar="ENGINE[:probes=NUMBER]",
     help="The engine that a release would use: faiss-ivf:probes=32, say; exact by default.",
 )
+@click.option(
+    "--document-epsilon",
+    type=Number(),
+    help="Solve for the epsilon of a word that keeps whole documents to this one.",
+)
+@click.option("--document-delta", type=Number(), help="The delta of --document-epsilon.")
+@click.option(
+    "--document-words",
+    type=click.IntRange(1),
+    help="The most words that a document of --document-epsilon has.",
+)
 @seed_option("all draws")
 @engine_option
 @click.option(
@@ -118,6 +129,9 @@ def calibrate_words(index: str, output: str, **given: Any) -> Iterator[str]:
     \b
       quietcorpus calibrate words glove-300 --mechanism madlib --epsilons 6,8,10,14,20 \\
         --unchanged-at-most 0.5 --set-size-at-least 50 --output calibrated
+
+    With --document-epsilon, --document-delta and --document-words, it finds the largest epsilon of
+    a word at which documents of at most so many words, any of which may be replaced, keep to them.
     """
     from quietcorpus.pipelines.calibrate.words_report import lines
 

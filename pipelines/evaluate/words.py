@@ -135,7 +135,9 @@ class WordsStudy(Study):
 
     def _looked_up(self, *, unknown: bool) -> tuple[npt.NDArray[np.int64], Words]:
         tokens = self._parameters.tokenizer.tokenize(self._sample.documents.texts)
-        return self._index.vocabulary.look_up(tokens, unknown=unknown)
+        offsets, words = self._index.vocabulary.look_up(tokens, unknown=unknown)
+        longest = self._parameters.longest
+        return (offsets, words) if longest is None else longest.shortened(offsets, words)
 
     def _after(self, draw: Draw) -> Words:
         """Return the released words, aligned with the original ones."""

@@ -15,6 +15,7 @@ from quietcorpus.indexes.search import EXACT, Search
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.guarantees import round_up
 from quietcorpus.pipelines.artefacts.distances import distance, mean_interval
+from quietcorpus.pipelines.card.document_losses import DELTA, LENGTHS, document_losses
 from quietcorpus.pipelines.card.model import Meaning, MeasuredRecall, Spread, Typical
 from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters
 
@@ -46,8 +47,17 @@ def approximate_search(parameters: WordsParameters, index: WordIndex) -> Search 
     return search if parameters.search.approximate else None
 
 
-def explain_epsilon(parameters: WordsParameters, index: WordIndex) -> Meaning:
+def dimensions_of(mechanism: WordMechanism, index: WordIndex) -> int | None:
+    """Return the dimensions of the vectors that a mechanism draws noise for; None for codes."""
+    return index.manifest.dimensions if mechanism is WordMechanism.MADLIB else None
+
+
+def explain_epsilon(
+    parameters: WordsParameters, index: WordIndex, delta: Fraction = DELTA
+) -> Meaning:
     """Estimate what the release's epsilon means for the words of its index.
+
+    `delta` is that of what whole documents are protected by.
 
     Raises InputError if the engine of the search cannot search them here.
     """
@@ -55,6 +65,7 @@ def explain_epsilon(parameters: WordsParameters, index: WordIndex) -> Meaning:
     mean, maximum = (
         distance(index.manifest, parameters.mechanism, by) for by in ("mean", "maximum")
     )
+    longest = [] if parameters.longest is None else [parameters.longest.words]
     lengths = [None] if parameters.per == "word" else list(_SHARING_WORDS)
     epsilons = [float(parameters.epsilon / (length or 1)) for length in lengths]
     seed = np.random.SeedSequence(_SEED)
@@ -79,6 +90,16 @@ def explain_epsilon(parameters: WordsParameters, index: WordIndex) -> Meaning:
         }
         if parameters.per == "word"
         else None,
+        document_losses=document_losses(
+            dimensions_of(parameters.mechanism, index),
+            {
+                length: parameters.epsilon / (1 if parameters.per == "word" else length)
+                for length in sorted({*LENGTHS, *longest})
+            },
+            mean,
+            maximum,
+            delta,
+        ),
         typical=[
             Typical(
                 document_words=length,

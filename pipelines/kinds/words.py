@@ -14,24 +14,26 @@ from quietcorpus.indexes.faiss_library import faiss
 from quietcorpus.indexes.vocabulary import some_of
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.guarantees import MetricPrivacy, Spending, round_up
-from quietcorpus.pipelines.artefacts.distances import matched
+from quietcorpus.pipelines.artefacts.distances import distance, matched
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card import statements
+from quietcorpus.pipelines.card.document_losses import DELTA, DocumentBudget
 from quietcorpus.pipelines.card.parameters import disagree
 from quietcorpus.pipelines.card.weakness import Weakness, of_guarantee, of_words
 from quietcorpus.pipelines.kinds import noise
 from quietcorpus.pipelines.kinds.job import Job, release_documents
 from quietcorpus.pipelines.kinds.kind import Account, Kind
-from quietcorpus.pipelines.kinds.word_meaning import explain_epsilon
+from quietcorpus.pipelines.kinds.word_meaning import dimensions_of, explain_epsilon
 from quietcorpus.pipelines.spec.search import searching
 from quietcorpus.pipelines.spec.tokenizers import tokenizer_of_index
 from quietcorpus.pipelines.spec.values import LARGEST_EPSILON
-from quietcorpus.pipelines.spec.words import MatchedEpsilon, WordsSpec
+from quietcorpus.pipelines.spec.words import DocumentEpsilon, MatchedEpsilon, WordsSpec
 from quietcorpus.pipelines.storage import places
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.words import (
     WORDS_ROW_GROUP_ROWS,
+    Longest,
     WordsParameters,
     parts_read,
 )
@@ -67,17 +69,20 @@ class WordsKind(Kind):
                 f"mechanism.index: {spec.index}: the decimals of the guarantee of its vectors are "
                 "not its rationals; build it with the guarantee of their release"
             )
+        budget = spec.budget
         parameters = WordsParameters(
             spec.mechanism,
             _epsilon(spec, index),
-            "word" if spec.document_epsilon is None else "document",
+            "word" if spec.document_epsilon is None or budget else "document",
             spec.out_of_vocabulary,
             source,
             search,
             tokenizer_of_index(spec.tokenizer, index),
+            None if budget is None else Longest(budget.words, budget.longer),
         )
         # The meaning needs the index alone, so it need not wait for the end of a long run.
-        return cls(spec, parameters, index, explain_epsilon(parameters, index))
+        delta = DELTA if budget is None else budget.delta
+        return cls(spec, parameters, index, explain_epsilon(parameters, index, delta))
 
     @property
     def computing(self) -> str:
@@ -141,10 +146,11 @@ class WordsKind(Kind):
     def account(self, files: Sequence[Written]) -> Account:
         total = self.cost
         resolved: dict[str, Any] = {
-            _key(self.spec): round_up(total.epsilon),
             "epsilon_exact": str(total.epsilon),
             "words": self.index.manifest.words,
         }
+        if self.spec.budget is None:  # which the card states as it was given
+            resolved[_key(self.spec)] = round_up(total.epsilon)
         given = getattr(self.spec, _key(self.spec))
         if isinstance(given, MatchedEpsilon):
             resolved["matched"] = given.matching
@@ -188,13 +194,19 @@ def _key(spec: WordsSpec) -> str:
 
 def _epsilon(spec: WordsSpec, index: WordIndex) -> Fraction:
     key = _key(spec)
-    given = getattr(spec, key)
-    found: Fraction = given
-    if isinstance(given, MatchedEpsilon):
-        matching = given.matching
-        found = matched(
-            matching.epsilon, matching.mechanism, spec.mechanism, matching.by, index.manifest
-        )
+    match getattr(spec, key):
+        case MatchedEpsilon(matching=other):
+            found = matched(
+                other.epsilon, other.mechanism, spec.mechanism, other.by, index.manifest
+            )
+        case DocumentEpsilon(epsilon=epsilon, delta=delta, words=words):
+            dimensions = dimensions_of(spec.mechanism, index)
+            maximum = distance(index.manifest, spec.mechanism, "maximum")
+            if not maximum:
+                raise InputError(f"mechanism.index: {spec.index}: all its words are in one place")
+            found = DocumentBudget(epsilon, delta, words).word_epsilon(dimensions, maximum)
+        case number:
+            found = number
     if found > LARGEST_EPSILON:
         raise InputError(
             f"mechanism.{key}: {float(found):g} protects nothing; give at most {LARGEST_EPSILON:g}"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     Discriminator,
     Field,
     SerializerFunctionWrapHandler,
@@ -15,14 +17,19 @@ from pydantic import (
 )
 
 from quietcorpus.indexes.folder import MANIFEST
+from quietcorpus.mechanisms.document_loss import LARGEST_DELTA, LARGEST_WORDS
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec
 from quietcorpus.pipelines.spec.search import SearchSpec, unless_given
 from quietcorpus.pipelines.spec.tokenizers import TokenizerSpec
 from quietcorpus.pipelines.spec.values import (
+    Count,
+    Delta,
     Epsilon,
     Location,
     Strict,
+    at_most,
     of_key,
+    of_value,
     one_of,
 )
 from quietcorpus.transforms.privatizers.words import WordMechanism
@@ -45,13 +52,54 @@ class MatchedEpsilon(Strict):
     matching: Annotated[Matching, Field(description="the other mechanism and its epsilon")]
 
 
+def _below_a_tenth(delta: Fraction) -> Fraction:
+    if delta >= LARGEST_DELTA:
+        raise of_value(f"is not allowed; give a number below {float(LARGEST_DELTA):g}")
+    return delta
+
+
+class DocumentEpsilon(Strict):
+    """An epsilon of a word, found from what documents of a length shall be protected by."""
+
+    epsilon: Annotated[
+        Epsilon, Field(description="of a document, whichever of its words are replaced")
+    ]
+    delta: Annotated[
+        Delta,
+        AfterValidator(_below_a_tenth),
+        Field(description="the chance that epsilon may not hold"),
+    ]
+    words: Annotated[
+        Count, at_most(LARGEST_WORDS, "the most words that are released of a document")
+    ]
+    longer: Annotated[
+        Literal["cut", "refuse"],
+        Field(description="release the first words of a longer document, or refuse to release"),
+    ] = "refuse"
+
+
 def _is_matched(value: object) -> str:
     return "<matching>" if isinstance(value, dict | MatchedEpsilon) else "<number>"
+
+
+def _form(value: object) -> str:
+    document = isinstance(value, DocumentEpsilon) or (
+        isinstance(value, dict) and "matching" not in value
+    )
+    return "<document>" if document else _is_matched(value)
 
 
 WordEpsilon = Annotated[
     Annotated[Epsilon, Tag("<number>")] | Annotated[MatchedEpsilon, Tag("<matching>")],
     Discriminator(_is_matched),
+]
+
+
+WordsOfDocumentEpsilon = Annotated[
+    Annotated[Epsilon, Tag("<number>")]
+    | Annotated[MatchedEpsilon, Tag("<matching>")]
+    | Annotated[DocumentEpsilon, Tag("<document>")],
+    Discriminator(_form),
 ]
 
 
@@ -75,8 +123,11 @@ class WordsSpec(MechanismSpec):
         ),
     ] = None
     document_epsilon: Annotated[
-        WordEpsilon | None,
-        Field(description="of every document, per unit of distance, shared equally by its words"),
+        WordsOfDocumentEpsilon | None,
+        Field(
+            description="of every document, per unit of distance, shared equally by its words; or "
+            "an epsilon of every word that keeps whole documents to an epsilon and a delta"
+        ),
     ] = None
     index: Annotated[
         Location, Field(description="a word index, as `quietcorpus index build` makes it")
@@ -113,6 +164,12 @@ class WordsSpec(MechanismSpec):
     @model_serializer(mode="wrap")
     def _serialized(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return unless_given(dump(self))
+
+    @property
+    def budget(self) -> DocumentEpsilon | None:
+        """Return what whole documents shall be protected by, if epsilon is found from it."""
+        given = self.document_epsilon
+        return given if isinstance(given, DocumentEpsilon) else None
 
     def sources(self) -> Iterator[tuple[str, str]]:
         """Yield the index's manifest."""

@@ -22,6 +22,7 @@ from scipy.spatial.distance import cdist, pdist
 
 from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.indexes.word_index import WordIndex, open_index
+from quietcorpus.mechanisms.document_loss import brr_epsilon, madlib_epsilon
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -194,6 +195,36 @@ def test_the_card_says_what_epsilon_means(release: Workspace, index: WordIndex) 
     assert typical["set_size"]["largest"] <= typical["set_size_limit"] <= 256
 
 
+def test_the_card_says_what_documents_are_protected_by(
+    release: Workspace, index: WordIndex
+) -> None:
+    # Kills: another dimension, mean and maximum exchanged, a row of another length.
+    card = release.card()
+    mechanism, meaning = card["mechanism"]["mechanism"], card["meaning"]
+    epsilon, delta = Fraction(str(EPSILON[mechanism])), Fraction(1, 10**6)
+    distances = [Fraction(meaning[f"{name}_distance"]) for name in ("mean", "maximum")]
+    losses = meaning["document_losses"]
+    dimensions = index.vectors.shape[1] if mechanism == "madlib" else None
+    assert (losses["delta"], losses.get("dimensions")) == (1e-6, dimensions)
+    assert [row["words"] for row in losses["documents"]] == [1, 20, 200, 1000]
+    section = (release.output / "README.md").read_text().split("## What epsilon means here\n")[1]
+    for row in losses["documents"]:
+        bounds = [
+            brr_epsilon(epsilon, distance, row["words"], delta)
+            if dimensions is None
+            else madlib_epsilon(dimensions, epsilon, distance, row["words"], delta)
+            for distance in distances
+        ]
+        found = [row["epsilon_at_mean"], row["epsilon_at_maximum"]]
+        assert found == pytest.approx(list(map(float, bounds)), rel=0.01)
+        assert row["worst"] == pytest.approx(float(epsilon * distances[1] * row["words"]))
+        assert found[0] <= found[1] <= row["worst"]
+        (cells,) = re.findall(rf"^\| {row['words']:,} \| (.*) \|$", section, re.MULTILINE)
+        shown = [float(cell) for cell in cells.split(" | ")]
+        assert shown == pytest.approx([row["worst"], *reversed(found)], rel=1e-3)
+        assert all(up >= value for up, value in zip(shown, [row["worst"], found[1]], strict=False))
+
+
 def test_the_card_says_what_is_promised(release: Workspace, index: WordIndex) -> None:
     card = release.card()
     mechanism = card["mechanism"]["mechanism"]
@@ -319,8 +350,57 @@ def test_an_epsilon_for_the_document(
     assert [(t["document_words"], t["epsilon"]) for t in card["meaning"]["typical"]] == [
         (words, total / words) for words in (1, 10, 100, 1000)
     ]
+    # The worst case is of the document, whatever its length.
+    rows = card["meaning"]["document_losses"]["documents"]
+    assert {row["worst"] for row in rows} == {card["meaning"]["loss_at_maximum"]}
+    assert rows[3]["epsilon_at_maximum"] < rows[0]["epsilon_at_maximum"]
     readme = (workspace.output / "README.md").read_text()
     assert f"epsilon {total:g} * d a word shared by a document's words" in readme
+    assert workspace.run("verify", "released/out").returncode == 0
+
+
+@pytest.mark.parametrize("mechanism", ["madlib", "brr"])
+def test_an_epsilon_and_a_delta_for_whole_documents(
+    mechanism: str,
+    workspace: Workspace,
+    words: Callable[..., dict[str, Any]],
+    index: WordIndex,
+) -> None:
+    # Kills: a bound at the mean distance, a limit that is not kept, a card without the promise.
+    corpus(workspace, ["police in the city said " * 10, "the city", ""])
+    budget = {"epsilon": 30, "delta": 1e-5, "words": 20}
+    asked = words(mechanism=mechanism, epsilon=..., document_epsilon=budget)
+    refused = workspace.run("release", str(workspace.spec({"input": INPUT} | asked)))
+    assert refused.returncode == 2
+    assert "mechanism.document_epsilon.words: a document has more than 20 words" in refused.stderr
+    assert "police" not in refused.stderr
+    assert not workspace.output.exists()
+
+    cut = words(mechanism=mechanism, epsilon=..., document_epsilon=budget | {"longer": "cut"})
+    workspace.release({"input": INPUT} | cut)
+    assert sorted(len(text.split()) for text in texts_of(workspace)) == [0, 2, 20]
+    card = workspace.card()
+    jsonschema.validate(card, json.loads(SCHEMA.read_text()))
+    assert card["mechanism"]["document_epsilon"] == budget | {
+        "longer": "cut",
+        "delta": pytest.approx(1e-5, rel=1e-12),
+    }
+    assert "epsilon" not in card["mechanism"]
+    epsilon = Fraction(card["mechanism"]["epsilon_exact"])
+    assert card["guarantee"]["parameters"]["per"] == "word"
+    assert Fraction(card["guarantee"]["parameters"]["epsilon_exact"]) == epsilon
+    maximum, delta = Fraction(card["meaning"]["maximum_distance"]), Fraction(1, 10**5)
+    if mechanism == "madlib":
+        found = madlib_epsilon(index.vectors.shape[1], epsilon, maximum, 20, delta)
+    else:
+        found = brr_epsilon(epsilon, maximum, 20, delta)
+    assert 29.5 < found < 30.001
+    assert epsilon * maximum * 20 > 30
+    losses = card["meaning"]["document_losses"]
+    assert losses["delta"] == 1e-5
+    assert [row["words"] for row in losses["documents"]] == [1, 20, 200, 1000]
+    readme = (workspace.output / "README.md").read_text()
+    assert "epsilon = 30 at most and delta = 1e-05: `epsilon_exact`, of every word" in readme
     assert workspace.run("verify", "released/out").returncode == 0
 
 

@@ -73,6 +73,33 @@ class Index(Protocol):
 
 
 @dataclass(frozen=True)
+class Longest:
+    """The most words that are released of a document, and what becomes of a longer one."""
+
+    words: int
+    longer: Literal["cut", "refuse"]
+
+    def shortened(
+        self, offsets: npt.NDArray[np.int64], words: npt.NDArray[np.int32]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        """Return each document's first words, and their offsets.
+
+        Raises InputError for a longer document, unless such are cut.
+        """
+        lengths = np.diff(offsets)
+        if lengths.max(initial=0) <= self.words:
+            return offsets, words
+        if self.longer == "refuse":
+            raise InputError(
+                f"mechanism.document_epsilon.words: a document has more than {self.words:,} words "
+                "to release; give more, or `longer: cut`"
+            )
+        places = np.arange(len(words)) - np.repeat(offsets[:-1], lengths)
+        kept = np.minimum(lengths, self.words)
+        return np.concatenate([offsets[:1], np.cumsum(kept)]), words[places < self.words]
+
+
+@dataclass(frozen=True)
 class WordsParameters:
     """The documents' mechanism, with all that its output law depends on except the key.
 
@@ -85,6 +112,7 @@ class WordsParameters:
         search: the engine that finds words. Only an approximate one is part of the law: the others
             find the same words, so that a release by any of them is the same release.
         tokenizer: the tokeniser, of which every word of the index is one token.
+        longest: the most words of a document, where epsilon was found for documents of a length.
     """
 
     mechanism: WordMechanism
@@ -94,6 +122,7 @@ class WordsParameters:
     index: Index
     search: Searching = EXACT
     tokenizer: Tokenizer = UNICODE_WORDS
+    longest: Longest | None = None
 
     fields = (pa.field("text", pa.large_string()),)  # texts of a row group may exceed 2 GB
 
@@ -124,6 +153,11 @@ class WordsParameters:
         return WordPrivatizer(self, self.index.open(*parts_read(self.mechanism, self.search)), key)
 
 
+def _law(longest: Longest | None) -> dict[str, int]:
+    """Return what the most words of a document change in the law: nothing, unless it is cut."""
+    return {} if longest is None or longest.longer == "refuse" else {"most_words": longest.words}
+
+
 class WordPrivatizer(Privatizer):
     """A privatizer that replaces every word by the one nearest to its noisy vector or code."""
 
@@ -148,6 +182,7 @@ class WordPrivatizer(Privatizer):
             index=parameters.index.digest,
             tokenizer=parameters.tokenizer.law,
             **parameters.search.law,
+            **_law(parameters.longest),
         )
         self._draws = parameters.out_of_vocabulary == "draw"
         self._search = parameters.search_of(index)
@@ -158,8 +193,12 @@ class WordPrivatizer(Privatizer):
         """Return the released rows, in input order, under fresh ids."""
         tokens = tokens_of(documents.texts, self._parameters.tokenizer)
         offsets, words = self._index.vocabulary.look_up(tokens, unknown=self._draws)
-        # The address is bound to the words: any change to them changes all of the noise.
+        # The address is bound to the words, those that are cut included: any change to them changes
+        # all of the noise.
         addresses = document_addresses(self._stream, documents, offsets, words)
+        known = int((words >= 0).sum())
+        if self._parameters.longest is not None:
+            offsets, words = self._parameters.longest.shortened(offsets, words)
         epsilons, which = self._epsilons(offsets)
         parts = self._stream.parts(addresses, offsets)
         released = np.empty(len(words), dtype=np.int32)
@@ -167,7 +206,7 @@ class WordPrivatizer(Privatizer):
             some = slice(start, start + self._words_at_once)
             released[some] = self._replace(words[some], epsilons, which[some], parts[some])
         rows = identified(self._stream, addresses, {"text": self._joined(offsets, released)})
-        return Released(rows, len(tokens.starts), int((words >= 0).sum()))
+        return Released(rows, len(tokens.starts), known)
 
     def _epsilons(
         self, offsets: npt.NDArray[np.int64]

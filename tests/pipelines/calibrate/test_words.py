@@ -27,6 +27,7 @@ from quietcorpus.indexes.word_index_manifest import IndexManifest
 from quietcorpus.pipelines.artefacts.distances import summary
 from quietcorpus.pipelines.calibrate.words import calibrate, read_weights
 from quietcorpus.pipelines.calibrate.words_report import WordSettings, lines
+from quietcorpus.pipelines.card.document_losses import DocumentBudget, document_epsilon
 from quietcorpus.pipelines.kinds.word_meaning import simulator
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.words import WordMechanism
@@ -34,6 +35,10 @@ from quietcorpus.transforms.privatizers.words import WordMechanism
 if TYPE_CHECKING:
     from conftest import Workspace
 
+DOCUMENT = (
+    *("--epsilons", "1", "--document-epsilon", "9"),
+    *("--document-delta", "1e-6", "--document-words", "20"),
+)
 FILES = ["calibration.json", "calibration.parquet", "calibration.png", "calibration.svg"]
 WORDS = ["".join(letters) for letters in itertools.product(string.ascii_lowercase, repeat=2)]
 GRIDS = {
@@ -236,6 +241,26 @@ def test_the_table_says_what_the_files_say(index: WordIndex, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("mechanism", list(WordMechanism))
+def test_an_epsilon_for_whole_documents_is_the_largest_that_keeps_to_them(
+    mechanism: WordMechanism, index: WordIndex, tmp_path: Path
+) -> None:
+    # Kills: the mean distance, another number of words, dimensions for codes, a rounding up.
+    budget = DocumentBudget(Fraction(12), Fraction(1, 10**6), 30)
+    found = calibrate(index, str(tmp_path / "out"), small(mechanism, document=budget))
+    solved, maximum = found["document"], Fraction(found["maximum_distance"])
+    epsilon = Fraction(str(solved["word_epsilon"]))
+    of = document_epsilon(8 if mechanism is WordMechanism.MADLIB else None)
+    assert of(epsilon, maximum, 30, budget.delta) <= 12 * Fraction(1000001, 1000000)
+    assert of(epsilon * Fraction(101, 100), maximum, 30, budget.delta) > 12
+    assert 11.8 < solved["epsilon"] <= 12
+    assert solved["worst"] == pytest.approx(float(epsilon * maximum * 30))
+    assert (solved["words"], solved["delta"], solved["epsilon_at_most"]) == (30, 1e-6, 12)
+    (line,) = (line for line in lines(found) if "keeps documents" in line)
+    assert line.startswith(f"epsilon {solved['word_epsilon']:g} of a word keeps documents of at ")
+    assert "at most 30 words to epsilon" in line
+
+
+@pytest.mark.parametrize("mechanism", list(WordMechanism))
 def test_pictures_of_the_smallest_calibration(mechanism: WordMechanism, tmp_path: Path) -> None:
     # Kills: an axis of one point or one block that raises or warns, files that no viewer opens.
     tiny = make_index(tmp_path / "index", 3)
@@ -359,7 +384,8 @@ def test_the_command(workspace: Workspace, tmp_path: Path) -> None:
         *("--epsilons", "0.5,0.1,0.5", "--words", "30", "--draws", "60", "--eta", "0.1"),
         *("--seed", "5", "--weights", str(tmp_path / "weights.parquet"), "--workers", "1"),
         *("--unchanged-at-most", "0.6", "--set-size-at-least", "2", "--share", "0.5"),
-        *("--confidence", "0.9", "--quiet"),
+        *("--confidence", "0.9", "--quiet", "--document-epsilon", "9", "--document-delta", "1e-6"),
+        *("--document-words", "20"),
     )
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "out" / FILES[0]).read_text())
@@ -370,6 +396,8 @@ def test_the_command(workspace: Workspace, tmp_path: Path) -> None:
     assert parameters["seed"] == 5
     assert parameters["sample"] == "drawn with replacement, by weight"
     assert found["solution"]["confidence"] == 0.9
+    assert found["document"]["epsilon"] <= found["document"]["epsilon_at_most"] == 9
+    assert (found["document"]["words"], found["document"]["delta"]) == (20, 1e-6)
     assert found["solution"]["demands"] == [
         "N_w <= 0.6 for 0.5 of the words",
         "S_w >= 2 for 0.5 of the words",
@@ -386,6 +414,10 @@ def test_the_command(workspace: Workspace, tmp_path: Path) -> None:
         (("--epsilons", "1", "--set-size-at-least", "1"), "--set-size-at-least"),
         (("--epsilons", "1", "--weights", "missing.parquet"), "--weights: missing.parquet"),
         (("--epsilons", "1", "--eta", "1.5"), "eta is 3/2"),
+        (("--epsilons", "1", "--document-epsilon", "9"), "--document-epsilon: give document_epsi"),
+        ((*DOCUMENT, "--document-delta", "0.1"), "--document-delta: 0.1 is not allowed; give a "),
+        ((*DOCUMENT, "--document-words", "10001"), "--document-words: 10,001 is not allowed; at "),
+        ((*DOCUMENT, "--document-epsilon", "0"), "--document-epsilon"),
     ],
 )
 def test_options_that_are_refused(

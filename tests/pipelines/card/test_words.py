@@ -54,6 +54,11 @@ def release(tmp_path: Path, original: Path) -> Path:
     return shutil.copytree(original, tmp_path / "released" / "out")
 
 
+def losses(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], Any]:
+    """Return a change of what the card says documents are protected by."""
+    return card(lambda c: change(c["meaning"]["document_losses"]))
+
+
 TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "data byte": (lambda r: flip(r, DATA), f"{DATA}: not the file that release.json describes"),
     "terms": (
@@ -108,6 +113,32 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
         card(lambda c: c["meaning"].update(loss_at_maximum=0.1)),
         "release.json: meaning",
     ),
+    "a document better protected": (
+        losses(lambda given: given["documents"][2].update(epsilon_at_maximum=1.0)),
+        "document_losses: an epsilon is not that of the index's distances",
+    ),
+    "a smaller delta": (losses(lambda given: given.update(delta=1e-9)), "document_losses: an eps"),
+    "more dimensions": (
+        losses(lambda given: given.update(dimensions=10 * given["dimensions"])),
+        "document_losses: an epsilon is not that of the index's distances",
+    ),
+    "codes": (
+        losses(lambda given: given.pop("dimensions")),
+        "document_losses: dimensions are those of vectors",
+    ),
+    "a promise to documents": (
+        card(
+            lambda c: c["mechanism"].update(
+                epsilon=None,
+                document_epsilon={"epsilon": 1.0, "delta": 1e-6, "words": 20, "longer": "cut"},
+            )
+        ),
+        "mechanism: document_epsilon is not what documents of so many words keep to",
+    ),
+    "endless documents": (
+        losses(lambda given: given["documents"][0].update(words=10**9)),
+        "document_losses: a document has 1 to 10,000 words",
+    ),
     "another epsilon of the mechanism": (
         card(lambda c: c["mechanism"].update(epsilon_exact="1")),
         "mechanism: epsilon_exact is not the budget's",
@@ -138,6 +169,11 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
 
 def test_an_untouched_release_passes(release: Path) -> None:
     assert [file.path for file in verify(str(release)).files] == [DATA]
+
+
+def test_an_older_card_says_nothing_of_documents(release: Path) -> None:
+    card(lambda c: c["meaning"].pop("document_losses"))(release)
+    assert verify(str(release)).meaning.document_losses is None  # type: ignore[union-attr]
 
 
 def inheriting(**numbers: Any) -> Callable[[Path], None]:

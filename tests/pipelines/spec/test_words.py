@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 POSITIVE = "is not allowed; give a positive, finite number"
 NUMBER = "is not a number; give a positive number"
 ONE = "mechanism: give exactly one of `epsilon`, which every word has, and `document_epsilon`"
+DOCUMENT = {"epsilon": 20, "delta": 1e-6, "words": 200}
 MATCHING = {"mechanism": "madlib", "epsilon": 10}
 
 
@@ -48,6 +49,13 @@ def test_what_is_good(loaded: Callable[..., WordsSpec], workspace: Workspace) ->
     matched = loaded(epsilon=..., document_epsilon={"matching": MATCHING}).document_epsilon
     assert isinstance(matched, MatchedEpsilon)
     assert matched.matching.by == "mean"
+    whole = {"epsilon": 20, "delta": 1e-6, "words": 200}
+    budget = loaded(epsilon=..., document_epsilon=whole).budget
+    assert budget is not None
+    assert (budget.epsilon, budget.delta, budget.words) == (20, Fraction(1, 10**6), 200)
+    assert budget.longer == "refuse"  # nothing is cut unless it is asked for
+    assert loaded(epsilon=..., document_epsilon=whole | {"longer": "cut"}).budget != budget
+    assert plain.budget is None
     assert loaded(index="s3://bucket/index/").index == "s3://bucket/index"
 
 
@@ -111,6 +119,32 @@ def test_what_is_good(loaded: Callable[..., WordsSpec], workspace: Workspace) ->
             {"mechanism": "madlib", "epsilon": {"matching": MATCHING}},
             "mechanism.epsilon.matching.mechanism: madlib is this mechanism itself; give epsilon ",
         ),
+        # Whole documents.
+        (
+            {"epsilon": ..., "document_epsilon": {"epsilon": 20, "words": 200}},
+            "mechanism.document_epsilon.delta: missing; give it a value",
+        ),
+        (
+            {"epsilon": ..., "document_epsilon": DOCUMENT | {"delta": 0.1}},
+            "mechanism.document_epsilon.delta: 0.1 is not allowed; give a number below 0.1",
+        ),
+        (
+            {"epsilon": ..., "document_epsilon": DOCUMENT | {"delta": 0}},
+            f"mechanism.document_epsilon.delta: 0 {POSITIVE}",
+        ),
+        (
+            {"epsilon": ..., "document_epsilon": DOCUMENT | {"words": 10001}},
+            "mechanism.document_epsilon.words: 10001 is not allowed: ",
+        ),
+        (
+            {"epsilon": ..., "document_epsilon": DOCUMENT | {"longer": "keep"}},
+            "mechanism.document_epsilon.longer: 'keep' is not allowed: ",
+        ),
+        (
+            {"epsilon": ..., "document_epsilon": DOCUMENT | {"matching": MATCHING}},
+            "mechanism.document_epsilon.",
+        ),
+        ({"epsilon": DOCUMENT}, "mechanism.epsilon."),
         # The rest.
         ({"mechanism": "tem"}, "mechanism.mechanism: 'tem' is not allowed: "),
         ({"mechanism": ...}, "mechanism.mechanism: missing; give it a value"),

@@ -27,8 +27,10 @@ from quietcorpus.indexes.word_index_manifest import METRICS, IndexManifest
 from quietcorpus.mechanisms.guarantees import MetricPrivacy
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.artefacts.word_index import IndexSource
+from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.rows import Released
 from quietcorpus.transforms.privatizers.words import (
+    Longest,
     WordMechanism,
     WordPrivatizer,
     WordsParameters,
@@ -99,6 +101,55 @@ def independent(one: str, other: str) -> bool:
 LONG = " ".join(WORDS * 64)  # 1,024 words: 64 agreements, deviation 8; shared noise has 1,024
 
 # What is released.
+
+
+@BOTH
+@pytest.mark.parametrize("policy", ["drop", "draw"])
+def test_longer_documents_are_cut(mechanism: WordMechanism, policy: Any, key: ReleaseKey) -> None:
+    # Hardly any noise. Kills: a cut of the batch instead of its documents, words that are counted
+    # before unknown ones are dropped, a document of exactly so many that is cut.
+    given = parameters(mechanism, SHARP, out_of_vocabulary=policy, longest=Longest(3, "cut"))
+    texts = ["beta zebra gamma alpha beta", "", "gamma beta alpha", "alpha " * 50, "beta"]
+    found = [text.split() for text in release(given, ON_A_LINE, key, *texts)]
+    assert found[1:] == [[], ["gamma", "beta", "alpha"], ["alpha"] * 3, ["beta"]]
+    first = found[0]
+    assert len(first) == 3
+    if policy == "drop":
+        assert first == ["beta", "gamma", "alpha"]
+    else:
+        assert (first[0], first[2]) == ("beta", "gamma")
+
+
+@BOTH
+def test_a_cut_is_part_of_the_law_and_what_is_cut_of_the_address(
+    mechanism: WordMechanism, key: ReleaseKey
+) -> None:
+    # Kills: noise shared between two lengths, or between texts that are equal up to the cut.
+    cut = parameters(mechanism, TINY, longest=Longest(1024, "cut"))
+    longer = parameters(mechanism, TINY, longest=Longest(1025, "cut"))
+    (one,), (same,) = (release(cut, ALIKE, key, LONG) for _ in range(2))
+    assert one == same
+    (other,) = release(longer, ALIKE, key, LONG)
+    assert independent(one, other)
+    (further,) = release(cut, ALIKE, key, f"{LONG} {WORDS[0]}")
+    assert independent(one, further)
+
+
+@BOTH
+def test_longer_documents_are_refused_without_a_word_of_them(
+    mechanism: WordMechanism, key: ReleaseKey
+) -> None:
+    given = parameters(mechanism, SHARP, longest=Longest(3, "refuse"))
+    plain = parameters(mechanism, SHARP)
+    # Unknown words are dropped first, and where none is refused, bytes are those without a limit.
+    texts = ["beta zebra gamma alpha", "alpha"]
+    assert release(given, ON_A_LINE, key, *texts) == release(plain, ON_A_LINE, key, *texts)
+    with pytest.raises(InputError) as refused:
+        release(given, ON_A_LINE, key, "alpha", "beta gamma beta gamma")
+    assert str(refused.value) == (
+        "mechanism.document_epsilon.words: a document has more than 3 words to release; give more, "
+        "or `longer: cut`"
+    )
 
 
 @BOTH

@@ -1,0 +1,128 @@
+"""What whole documents of words are protected by, on the card: epsilons at one delta, by length."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+
+from pydantic import Field
+
+from quietcorpus.mechanisms.document_loss import brr_epsilon, madlib_epsilon, word_epsilon
+from quietcorpus.mechanisms.guarantees import round_up
+from quietcorpus.pipelines.card.parameters import Part
+
+DELTA = Fraction(1, 10**6)
+LENGTHS = (1, 20, 200, 1000)
+
+_TOLERANCE = 0.02  # grids of losses differ from one distance to the next, and between machines
+
+DocumentEpsilon = Callable[[Fraction, Fraction, int, Fraction], Fraction]
+"""A function of a word's epsilon, a distance, a number of words and a delta."""
+
+
+class DocumentLoss(Part):
+    """What documents of one length are protected by, if any of their words are replaced."""
+
+    words: int = Field(
+        ge=1,
+        description="that are released of a document: at most, or where its words share epsilon, "
+        "exactly",
+    )
+    epsilon_at_mean: float = Field(
+        description="if no word is replaced by one beyond the mean distance: an illustration; "
+        "rounded up"
+    )
+    epsilon_at_maximum: float = Field(
+        description="whatever the words are: none are farther apart than the maximum; rounded up"
+    )
+    worst: float = Field(
+        description="the sum of all words' losses at the maximum distance, for which delta is 0; "
+        "rounded up"
+    )
+
+
+class DocumentLosses(Part):
+    """(epsilon, delta) for two neighbours that differ in any words of one document.
+
+    How many words it has, and which of them the vocabulary lacks, is equal in the two.
+    """
+
+    delta: float = Field(description="the nearest float; the epsilons have a margin for it")
+    dimensions: int | None = Field(None, ge=1, description="of the vectors, where they are used")
+    documents: list[DocumentLoss]
+
+
+def document_epsilon(dimensions: int | None) -> DocumentEpsilon:
+    """Return the bound of Madlib in that many dimensions; of BRR, if None."""
+    return brr_epsilon if dimensions is None else partial(madlib_epsilon, dimensions)
+
+
+@dataclass(frozen=True)
+class DocumentBudget:
+    """What documents of at most `words` released words shall be protected by."""
+
+    epsilon: Fraction
+    delta: Fraction
+    words: int
+
+    def word_epsilon(self, dimensions: int | None, maximum: Fraction) -> Fraction:
+        """Return the largest epsilon of a word, in 4 significant digits, that keeps to the budget.
+
+        Raises ValueError for a number out of range.
+        """
+        if not (self.epsilon > 0 and maximum > 0):
+            raise ValueError("epsilon of a document is above 0, and so is the largest distance")
+        epsilon_of = document_epsilon(dimensions)
+        return word_epsilon(
+            lambda epsilon: epsilon_of(epsilon, maximum, self.words, self.delta),
+            self.epsilon,
+            maximum * self.words,
+        )
+
+
+def document_losses(
+    dimensions: int | None,
+    epsilons: dict[int, Fraction],
+    mean: Fraction,
+    maximum: Fraction,
+    delta: Fraction = DELTA,
+) -> DocumentLosses:
+    """Compute what documents are protected by, at one delta.
+
+    Args:
+        dimensions: of the vectors; None for codes.
+        epsilons: of every word, by the number of a document's words.
+        mean: the mean distance of two words.
+        maximum: a distance that no two words exceed.
+        delta: the delta.
+    """
+    epsilon_of = document_epsilon(dimensions)
+    return DocumentLosses(
+        delta=float(delta),  # the bounds keep a margin larger than its rounding
+        dimensions=dimensions,
+        documents=[
+            DocumentLoss(
+                words=words,
+                epsilon_at_mean=round_up(epsilon_of(epsilon, mean, words, delta)),
+                epsilon_at_maximum=round_up(epsilon_of(epsilon, maximum, words, delta)),
+                worst=round_up(epsilon * maximum * words),
+            )
+            for words, epsilon in epsilons.items()
+        ],
+    )
+
+
+def agree(one: DocumentLosses, other: DocumentLosses) -> bool:
+    """Return whether the two are of the same documents, with nearly the same epsilons."""
+    return (
+        (one.delta, one.dimensions) == (other.delta, other.dimensions)
+        and [row.words for row in one.documents] == [row.words for row in other.documents]
+        and all(
+            math.isclose(getattr(a, name), getattr(b, name), rel_tol=_TOLERANCE)
+            for a, b in zip(one.documents, other.documents, strict=True)
+            for name in ("epsilon_at_mean", "epsilon_at_maximum", "worst")
+        )
+    )
