@@ -47,14 +47,15 @@ def read(
     label: str,
     *,
     errors: bool,
+    also: Sequence[tuple[str, str]] = (),
 ) -> Read:
-    """Add the reading of rows to a graph.
+    """Add the reading of rows to a graph; `also` has further fields to read, each with its key.
 
     Raises InputError for rows without a schema, fields that are not there or of another type, and
     for input that does not end or is divided into windows.
     """
     _require_bounded(rows)
-    fields = Fields.of(rows.element_type, spec.text, spec.id, spec.keep)
+    fields = Fields.of(rows.element_type, spec.text, spec.id, spec.keep, also)
     found = rows | "read" >> beam.ParDo(ReadRows(fields, key, label, errors=errors)).with_outputs(
         TAG, COPIES, ERRORS, main="documents"
     )
