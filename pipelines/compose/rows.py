@@ -169,9 +169,7 @@ class _DoubtKept(beam.DoFn):
     def __init__(self, label: str, keep: Sequence[str]) -> None:
         self._label = label
         self._keep = keep
-
-    def setup(self) -> None:
-        self._seen: list[Documents] | None = []
+        self._seen: list[Documents] | None = []  # None once they were judged
 
     @redacted
     def process(self, batch: Documents) -> Iterator[object]:
