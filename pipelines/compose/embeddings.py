@@ -24,11 +24,9 @@ from quietcorpus.pipelines.compose.tables import listed_vocabulary
 from quietcorpus.pipelines.kinds.embeddings_files import vectors_table
 from quietcorpus.pipelines.spec.embeddings import EmbeddingMethod
 from quietcorpus.pipelines.storage.layout import TABLE, VOCABULARY
-from quietcorpus.transforms.composed.users import SumCooccurrences, SumUserVocabulary
 from quietcorpus.transforms.errors import InputError, redacted
 from quietcorpus.transforms.parts import require_all
 from quietcorpus.transforms.shards import Written
-from quietcorpus.transforms.users.cooccurrence import blocks_of
 
 if TYPE_CHECKING:  # its module needs the extra `embeddings`
     from quietcorpus.pipelines.kinds.embeddings_counted import CountedEmbeddingsKind
@@ -122,6 +120,9 @@ class LearnEmbeddings(ComposedKind):
         )
 
     def expand(self, rows: beam.PCollection) -> Released:
+        # This module imports optional packages.
+        from quietcorpus.transforms.composed.users import SumCooccurrences
+
         found = self._read(rows)
         vocabulary = beam.pvalue.AsSingleton(self._vocabulary(found))
         blocks = found.documents | "cooccurrences" >> SumCooccurrences(
@@ -152,6 +153,9 @@ class LearnEmbeddings(ComposedKind):
         corpus = self._kind.corpus
         if corpus.selection is None:
             return listed_vocabulary(found, corpus.public, corpus.tokenizer)
+        # This module imports optional packages.
+        from quietcorpus.transforms.composed.users import SumUserVocabulary
+
         return found.documents | "vocabulary" >> SumUserVocabulary(
             corpus.users,
             corpus.selection,
@@ -182,6 +186,8 @@ class _Learn(beam.DoFn):
     def process(
         self, _: None, vocabulary: Vocabulary, blocks: Iterable[tuple[int, bytes]]
     ) -> Iterator[_Learned]:
+        from quietcorpus.transforms.users.cooccurrence import blocks_of
+
         found = sorted(blocks)
         require_all(tuple(number for number, _ in found), len(blocks_of(len(vocabulary))))
         counts = np.concatenate([np.frombuffer(own, np.int64) for _, own in found])
