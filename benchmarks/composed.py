@@ -27,11 +27,6 @@ KINDS: dict[str, dict[str, Any]] = {
     "bags": {"kind": "bag-of-words", "precision": 10, "epsilon": 5, "histogram_epsilon": 0.5},
     "words": {"kind": "words", "mechanism": "madlib", "epsilon": 10},
 }
-COLUMNS = {
-    "bags": [("terms", pa.list_(pa.int32())), ("counts", pa.list_(pa.int32()))],
-    "words": [("text", pa.string())],
-    "rows": [("text", pa.string())],
-}
 
 
 def main() -> None:
@@ -70,7 +65,11 @@ def with_ids(texts: pa.Array, documents: int) -> Path:
     path = BUILD / f"ids-{documents}.parquet"
     ids = pa.array(range(documents), pa.int64())
     places = pa.array([n % len(texts) for n in range(documents)])
-    pq.write_table(pa.table({"id": ids, "text": texts.take(places)}), path, row_group_size=8192)
+    pq.write_table(
+        pa.table({"id": ids, "text": texts.take(places).cast(pa.string())}),
+        path,
+        row_group_size=8192,
+    )
     return path
 
 
@@ -98,28 +97,22 @@ def transform(kind: str, block: dict[str, Any], path: str, place: str) -> None:
 
     given = {name: value for name, value in block.items() if name != "kind"}
     make = PrivatizeBags if kind == "bags" else PrivatizeWords
-    _pipeline(path, place, COLUMNS[kind], make("benchmark", **given))
+    _pipeline(path, place, make("benchmark", **given))
 
 
 def rows(_: str, __: dict[str, Any], path: str, place: str) -> None:
     """Read and write them as they are."""
-    _pipeline(path, place, COLUMNS["rows"], None)
+    _pipeline(path, place, None)
 
 
-def _pipeline(path: str, place: str, columns: list[Any], make: Any) -> None:
+def _pipeline(path: str, place: str, make: Any) -> None:
     import apache_beam as beam
     from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
     with beam.Pipeline(runner=FnApiRunner()) as pipeline:
-        read = (
-            pipeline
-            | beam.io.ReadFromParquet(path)
-            | beam.Map(lambda record: beam.Row(id=int(record["id"]), text=str(record["text"])))
-        )
+        read = pipeline | beam.io.ReadFromParquet(path, as_rows=True)
         found = read if make is None else (read | make).rows
-        named = found | "as dict" >> beam.Map(lambda row: dict(row._asdict()))
-        schema = pa.schema([("id", pa.int64() if make is None else pa.string()), *columns])
-        named | beam.io.WriteToParquet(f"{place}/rows", schema, codec="zstd")
+        found | beam.io.WriteToParquet(f"{place}/rows", codec="zstd")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from quietcorpus.pipelines.compose.bags import PrivatizeBags, ReleasedBags
 from quietcorpus.pipelines.compose.base import Released
+from quietcorpus.pipelines.compose.embeddings import LearnEmbeddings
 from quietcorpus.pipelines.compose.histogram import ReleaseHistogram
 from quietcorpus.pipelines.compose.sentences import DrawCandidates
 from quietcorpus.pipelines.compose.vocabulary import SelectVocabulary
@@ -21,6 +22,7 @@ from quietcorpus.pipelines.compose.words import PrivatizeWords
 
 __all__ = [
     "DrawCandidates",
+    "LearnEmbeddings",
     "PrivatizeBags",
     "PrivatizeWords",
     "ReleaseHistogram",

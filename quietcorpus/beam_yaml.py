@@ -17,6 +17,7 @@ from quietcorpus.transforms.errors import InputError
 
 __all__ = [
     "draw_candidates",
+    "learn_embeddings",
     "privatize_bags",
     "privatize_words",
     "release_histogram",
@@ -202,6 +203,65 @@ def draw_candidates(
         text=text,
         id=id,
         keep=keep,
+    )
+
+
+def learn_embeddings(
+    release: str,
+    user: str,
+    users: int,
+    delta: float,
+    vocabulary: Mapping[str, Any],
+    epsilon: Optional[float] = None,
+    budgets: Optional[Mapping[str, Any]] = None,
+    tokens: Optional[int] = None,
+    dimensions: Optional[int] = None,
+    window: Optional[int] = None,
+    few_users: Optional[str] = None,
+    tokenizer: Optional[Mapping[str, Any]] = None,
+    text: str = "text",
+    id: str = "id",
+    error_handling: Optional[ErrorHandlingConfig] = None,
+) -> beam.PTransform:
+    """Learn a vector for every word from users' texts, under user-level differential privacy.
+
+    Out come `word` and `vector`, a row for each word that stands out of the noise.
+
+    Args:
+        release: The id of the release.
+        user: The field that names a row's user. Rows whose user is null or empty do not count.
+        users: About how many users there are, a public number.
+        delta: Well below 1 / users.
+        vocabulary: Either `public`, a path, or `private`, with `epsilon`, `delta` and `words`.
+        epsilon: The budget of every user, in all.
+        budgets: A budget for each group of users, as in a spec. Give exactly one of the two.
+        tokens: How many known words of a user count, at most.
+        dimensions: Of the vectors.
+        window: How many words apart two words of a pair may be.
+        few_users: `accept` releases even if there are too few users for the noise.
+        tokenizer: The rule that finds words, with its `name` and, unless it is the default, a
+            `language`.
+        text: The field of the text.
+        id: The field of the id, which is unique in the input.
+        error_handling: Where to send rows that cannot be read, which otherwise fail the job.
+    """
+    return _Named(
+        transforms.LearnEmbeddings,
+        error_handling,
+        release=release,
+        user=user,
+        users=users,
+        delta=delta,
+        vocabulary=vocabulary,
+        epsilon=epsilon,
+        budgets=budgets,
+        tokens=tokens,
+        dimensions=dimensions,
+        window=window,
+        few_users=few_users,
+        tokenizer=tokenizer,
+        text=text,
+        id=id,
     )
 
 

@@ -4,12 +4,21 @@ Beam finds no types in this module's rows if their annotations are strings.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
 import apache_beam as beam
+import numpy as np
+import pyarrow as pa
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from machine import MASTER_KEY
+
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.pipelines.compose.spec import RowsSpec
+from quietcorpus.transforms.composed.fields import canonical
+from quietcorpus.transforms.composed.sums import coverage
+from quietcorpus.transforms.reading.documents import Documents
 
 
 class Doc(NamedTuple):
@@ -24,6 +33,26 @@ class Doc(NamedTuple):
 def doc(number: int, body: Any, product: Any = "card", secret: str = "zqxsecret") -> dict[str, Any]:
     """Return the fields of a row."""
     return {"number": number, "body": body, "product": product, "secret": secret}
+
+
+def release_key() -> ReleaseKey:
+    """Return the key of the release "test" of such rows."""
+    rows = RowsSpec(release="test", text="body", id="number", keep=())
+    return ReleaseKey.derive(bytes.fromhex(MASTER_KEY), "test", rows.corpus)
+
+
+def as_documents(docs: Sequence[dict[str, Any]]) -> Documents:
+    """Return rows in one batch."""
+    ids = [canonical(row["number"]) for row in docs]
+    texts = pa.array([row["body"] for row in docs], pa.large_string())
+    others = {name: pa.array([row[name] for row in docs]) for name in ("product", "secret")}
+    return Documents("", np.arange(len(docs)), texts, pa.table(others), ids=ids)
+
+
+def bound_key(docs: Sequence[dict[str, Any]]) -> ReleaseKey:
+    """Return the key of sums over these documents, which all come in one batch."""
+    held = coverage(as_documents(docs), "number", release_key())
+    return release_key().bound(held[3:].tobytes())
 
 
 def _as_json(value: Any) -> str:

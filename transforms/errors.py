@@ -101,6 +101,9 @@ def redacted(
         if failure is not None:
             raise failure
 
+    # As `no_annotations` of Beam does, which need not be loaded here: with its option
+    # `runtime_type_check`, Beam looks for the annotated names among the guard's own parameters.
+    guarded._beam_no_annotations = True  # type: ignore[attr-defined]
     return guarded
 
 

@@ -23,11 +23,16 @@ def bucket_of(term: str) -> int:
 
 def bucketed(sums: Mapping[str, int], part: int) -> Iterator[tuple[int, TermSums]]:
     """Yield one part's sums as (bucket, sums) pairs, including buckets without any of its terms."""
+    for number, terms in enumerate(buckets_of(sums)):
+        yield number, (terms, (part,))
+
+
+def buckets_of(sums: Mapping[str, int]) -> list[dict[str, int]]:
+    """Divide sums by term into their buckets."""
     buckets: list[dict[str, int]] = [{} for _ in range(BUCKETS)]
     for term, own in sums.items():
         buckets[bucket_of(term)][term] = own
-    for number, terms in enumerate(buckets):
-        yield number, (terms, (part,))
+    return buckets
 
 
 _Total = tuple[dict[str, int], list[int]]

@@ -14,7 +14,7 @@ from quietcorpus.pipelines.card.weakness import Weakness, of_key
 from quietcorpus.pipelines.compose import card
 from quietcorpus.pipelines.compose.card import ComposedCard
 from quietcorpus.pipelines.compose.rows import Read, read
-from quietcorpus.pipelines.compose.spec import RowsSpec, checked, prepared
+from quietcorpus.pipelines.compose.spec import RowsSpec, check_fields, checked, prepared
 from quietcorpus.pipelines.environment.keys import configured_master_key
 from quietcorpus.transforms.errors import InputError
 
@@ -48,11 +48,12 @@ class RowsArguments(TypedDict):
 
 @contextmanager
 def labelled(label: str) -> Iterator[None]:
-    """Begin the line of an InputError with a transform's name."""
+    """Begin the line of an InputError with a transform's name, in place of a spec's block."""
     try:
         yield
     except InputError as error:
-        raise InputError(f"{label}: {error}") from None
+        said = str(error).removeprefix("mechanism.")
+        raise type(error)(f"{label}: {said}") from None
 
 
 class Composed(beam.PTransform):
@@ -93,9 +94,16 @@ class Composed(beam.PTransform):
     def _card(self) -> ComposedCard:
         raise NotImplementedError
 
+    @property
+    def _also(self) -> Sequence[tuple[str, str]]:
+        """Return the fields that are read besides, each with the argument that names it."""
+        return ()
+
     def _read(self, rows: beam.PCollection) -> Read:
         with labelled(self.name):
-            return read(rows, self._rows, self._key, self.name, errors=self._collects)
+            return read(
+                rows, self._rows, self._key, self.name, errors=self._collects, also=self._also
+            )
 
     def _carded(self, rows: beam.PCollection) -> beam.PCollection[str]:
         """Return the card as an output of its own."""
@@ -111,10 +119,17 @@ class ComposedKind(Composed):
         super().__init__(rows, keep)
         with labelled(self.name):
             self._block, self._kind = prepared(kind, **block)
+            check_fields(self._block, self._rows)
         self._warn(self._kind.weaknesses)
+        for doubt in self._kind.doubts:
+            _LOGGER.warning("%s: %s", self.name, doubt.removeprefix("mechanism."))
 
     def _card(self) -> ComposedCard:
         return self._card_of()
+
+    @property
+    def _also(self) -> Sequence[tuple[str, str]]:
+        return [(key.removeprefix("mechanism."), name) for key, name in self._block.columns]
 
     @property
     def _card_of(self) -> Callable[..., ComposedCard]:

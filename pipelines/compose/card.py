@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from quietcorpus.mechanisms.guarantees import SAME_FILES, Guarantee, Spending
+from quietcorpus.mechanisms.guarantees import SAME_FILES, Guarantee, Spending, UserPrivacy
 from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.card.model import (
     Budget,
@@ -25,6 +25,10 @@ from quietcorpus.pipelines.release.describe import mechanism
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec
 from quietcorpus.transforms.shards import Written
 
+_OF_USERS = (
+    f"{statements.WHETHER}: an input with a row that cannot be read, or with an id twice, makes "
+    "none",
+)
 _SAME_ROWS = "the same rows under the same ids, with the same kept fields"
 NOT_PROMISED = (
     "that only what is meant to comes here: which rows an earlier step drops, joins or changes by "
@@ -36,12 +40,12 @@ NOT_PROMISED = (
     "one draw of a row that changes between two attempts: noise follows from the release, the id "
     "and the input, and an engine that repeats a step may make a row anew where an earlier one "
     "asks a clock, a generator or a service; both versions are then drawn, and whoever sees both "
-    "has two releases of it, and of every row where noise is drawn for a vocabulary or a histogram "
-    "of all rows; give rows that are read from storage as they are",
+    "has two releases of it, and of every row where noise is drawn for a vocabulary, a histogram "
+    "or counts of all rows; give rows that are read from storage as they are",
     "independent noise for another corpus, or another state of this one, under the same release "
     "id: equal ids with equal inputs give equal outputs, by which a reader learns that the inputs "
-    "are equal, and noise for a vocabulary or a histogram of all rows is drawn anew, as is that of "
-    "all bags that rest on it; each state of a corpus, and released rows that come in "
+    "are equal, and noise for a vocabulary, a histogram or counts of all rows is drawn anew, as is "
+    "that of all bags that rest on it; each state of a corpus, and released rows that come in "
     "again, need a release id of their own",
     "that anybody counts the cost: no ledger knows of it, and it adds to that of every other "
     "release of these documents",
@@ -85,8 +89,9 @@ def of_kind(
 ) -> ComposedCard:
     """Return the card of a transform that is a kind of release, and has released these tables."""
     account = kind.account(files)
+    whole = isinstance(account.total, UserPrivacy)
     described = mechanism(block, account).model_dump(mode="json", exclude_none=True)
-    weak = [one.said for one in kind.weaknesses]
+    weak = [one.said for one in (*kind.weaknesses, *kind.shown(files, files))]
     released = rows.keep if block.copies_columns else ()
     return _card(
         rows,
@@ -94,7 +99,7 @@ def of_kind(
         described,
         account.total,
         account.spendings,
-        [*weak, *_of_rows(rows, released), *_of_account(account)],
+        [*weak, *(_OF_USERS if whole else _of_rows(rows, released)), *_of_account(account)],
         kind.artefacts,
         released,
         papers_figure=account.papers_figure,
@@ -131,7 +136,7 @@ def _card(
         *not_protected,
         "anything against an adversary who holds the master key, or breaks AES-256 or BLAKE2b",
     ]
-    guarantee = statements.guarantee(total, limits, artefacts)
+    guarantee = statements.guarantee(total, limits, artefacts, counted=False)
     return ComposedCard(
         release=rows.release,
         transform=transform,
@@ -170,5 +175,5 @@ def _of_rows(rows: RowsSpec, keep: Sequence[str]) -> list[str]:
 
 
 def _of_account(account: Account) -> list[str]:
-    """Return a kind's own limits, without those of files, in whose order rows are shuffled."""
-    return [line for line in account.not_protected if not line.startswith(statements.ROW_PLACES)]
+    """Return a kind's own limits, without those of a release of files."""
+    return [line for line in account.not_protected if not line.startswith(statements.OF_FILES)]

@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import apache_beam as beam
+import numpy as np
+from apache_beam.options.pipeline_options import TypeOptions
+from apache_beam.runners.direct.direct_runner import (
+    BundleBasedDirectRunner,
+    SwitchingDirectRunner,
+)
 from apache_beam.transforms.window import GlobalWindows
 from apache_beam.typehints.row_type import RowTypeConstraint
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.compose.spec import RowsSpec
-from quietcorpus.pipelines.release.kept_columns import refuse_copies
+from quietcorpus.pipelines.release.kept_columns import SAMPLE, doubts, refuse_copies
 from quietcorpus.transforms.composed.fields import Fields
 from quietcorpus.transforms.composed.reading import COPIES, ERRORS, ReadRows
-from quietcorpus.transforms.composed.release import AsRows, ReleaseDocuments
+from quietcorpus.transforms.composed.release import (
+    COVERED,
+    AsBatches,
+    AsRows,
+    ReleaseDocuments,
+    arrow_schema,
+)
+from quietcorpus.transforms.composed.sums import require_covered
 from quietcorpus.transforms.errors import InputError, redacted
 from quietcorpus.transforms.privatizers.rows import Parameters
 from quietcorpus.transforms.reading.copies import Copies
 from quietcorpus.transforms.reading.documents import Documents
 from quietcorpus.transforms.reading.identifiers import TAG, Covered, RefuseRepeated
+
+_LOGGER = logging.getLogger("quietcorpus")
 
 
 class Read(NamedTuple):
@@ -47,14 +63,15 @@ def read(
     label: str,
     *,
     errors: bool,
+    also: Sequence[tuple[str, str]] = (),
 ) -> Read:
-    """Add the reading of rows to a graph.
+    """Add the reading of rows to a graph; `also` has further fields to read, each with its key.
 
     Raises InputError for rows without a schema, fields that are not there or of another type, and
     for input that does not end or is divided into windows.
     """
     _require_bounded(rows)
-    fields = Fields.of(rows.element_type, spec.text, spec.id, spec.keep)
+    fields = Fields.of(rows.element_type, spec.text, spec.id, spec.keep, also)
     found = rows | "read" >> beam.ParDo(ReadRows(fields, key, label, errors=errors)).with_outputs(
         TAG, COPIES, ERRORS, main="documents"
     )
@@ -69,6 +86,8 @@ def read(
         | "copies of the text" >> beam.CombineGlobally(_total).without_defaults()
         | "refuse copies" >> beam.ParDo(_RefuseCopies(label))
     )
+    if spec.keep:
+        found.documents | "look at kept fields" >> beam.ParDo(_DoubtKept(label, spec.keep))
     checks = (identified, copies) | "checks" >> beam.Flatten()
     refused = found[ERRORS] | "errors" >> beam.Map(_same).with_output_types(fields.error_type())
     return Read(fields, found.documents, beam.pvalue.AsIter(checks), identified, refused)
@@ -81,17 +100,37 @@ def release(
     *side: beam.PCollection,
 ) -> beam.PCollection:
     """Add the release of documents to a graph; `side` holds what comes before them, if anything."""
-    tables = found.documents | "release" >> beam.ParDo(
+    released = found.documents | "release" >> beam.ParDo(
         ReleaseDocuments(found.fields, parameters, key), *map(beam.pvalue.AsSingleton, side)
+    ).with_outputs(COVERED, main="tables")
+    once = (
+        released[COVERED]
+        | "released documents" >> beam.CombineGlobally(_added)
+        | "each once" >> beam.ParDo(_RequireOnce(), beam.pvalue.AsIter(found.identified))
     )
-    return tables | "rows" >> as_rows(
-        found, found.fields.row_type(parameters.fields), found.fields.times
+    checks = (found.checks.pvalue, once) | "all checks" >> beam.Flatten()
+    return released.tables | "rows" >> as_rows(
+        found._replace(checks=beam.pvalue.AsIter(checks)),
+        found.fields.row_type(parameters.fields),
+        found.fields.times,
     )
 
 
 def as_rows(found: Read, row_type: RowTypeConstraint, times: Sequence[str] = ()) -> beam.ParDo:
     """Return the step from tables to rows, once the whole input has passed its checks."""
-    return beam.ParDo(AsRows(times), found.checks).with_output_types(row_type)
+    schema = None if _takes_single_rows(found.documents.pipeline) else arrow_schema(row_type)
+    step = AsRows(times) if schema is None else AsBatches(row_type, schema)
+    return beam.ParDo(step, found.checks).with_output_types(row_type)
+
+
+def _takes_single_rows(pipeline: beam.Pipeline) -> bool:
+    """Return whether batches of rows may not be understood.
+
+    Beam's check of types in a run takes them for rows. Its older local engine fails, and its
+    `DirectRunner` may choose that one.
+    """
+    checked = bool(pipeline.options.view_as(TypeOptions).runtime_type_check)
+    return checked or isinstance(pipeline.runner, BundleBasedDirectRunner | SwitchingDirectRunner)
 
 
 def _require_bounded(rows: beam.PCollection) -> None:
@@ -106,6 +145,47 @@ def _require_bounded(rows: beam.PCollection) -> None:
             "the input is divided into windows, or has a trigger: a document could be released "
             "once in each, and its cost would add up; give all of it at once, in the global window"
         )
+
+
+def _added(parts: Iterable[Covered]) -> Covered:
+    return sum(parts, start=np.zeros(3, np.uint64))
+
+
+class _RequireOnce(beam.DoFn):
+    """A DoFn that fails unless every document has been released exactly once."""
+
+    @redacted
+    def process(self, held: Covered, identified: Iterable[Covered]) -> Iterator[Covered]:
+        require_covered(held, identified)
+        yield held
+
+
+class _DoubtKept(beam.DoFn):
+    """A DoFn that warns of kept fields that look like what is rarely meant for everyone.
+
+    It looks at the first documents that come to a worker, and names a field, never a value.
+    """
+
+    def __init__(self, label: str, keep: Sequence[str]) -> None:
+        self._label = label
+        self._keep = keep
+        self._seen: list[Documents] | None = []  # None once they were judged
+
+    @redacted
+    def process(self, batch: Documents) -> Iterator[object]:
+        if self._seen is not None:
+            self._seen.append(batch)
+            if sum(len(one.rows) for one in self._seen) >= SAMPLE:
+                self._judge()
+        yield from ()
+
+    def finish_bundle(self) -> None:
+        self._judge()
+
+    def _judge(self) -> None:
+        for doubt in doubts(self._seen or (), self._keep, f"{self._label}: keep"):
+            _LOGGER.warning("%s", doubt)
+        self._seen = None
 
 
 def _total(copies: Sequence[Copies]) -> Copies:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, TypeVar
 
 import pydantic
 from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from quietcorpus.mechanisms.encoding import Value, encode
 from quietcorpus.mechanisms.keystream import ReleaseKey
@@ -85,8 +86,12 @@ def checked(model: type[Block], **given: Any) -> Block:
 def prepared(kind: str, **given: Any) -> tuple[MechanismSpec, Kind]:
     """Check a kind's arguments and find its artefacts; raises InputError as a release does."""
     block = checked(block_of(kind), kind=kind, **given)
+    return block, registry.part(kind, "resolve")(block, 1)
+
+
+def check_fields(block: MechanismSpec, rows: RowsSpec) -> None:
+    """Raise InputError for fields that a kind cannot use."""
     try:
-        found: Kind = registry.part(kind, "resolve")(block, 1)
-    except InputError as error:
-        raise InputError(str(error).removeprefix("mechanism.")) from None
-    return block, found
+        block.check_columns(rows.text, rows.keep)
+    except PydanticCustomError as error:
+        raise InputError(f"{(error.context or {})['key']}: {error.message()}") from None

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from apache_beam.typehints.row_type import RowTypeConstraint
 
+from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.histogram import Counts
 from quietcorpus.pipelines.compose.base import ComposedKind
@@ -19,6 +20,7 @@ from quietcorpus.pipelines.kinds.bags import BagOfWordsKind
 from quietcorpus.pipelines.kinds.histogram import HistogramKind
 from quietcorpus.pipelines.kinds.limited_precision import VocabularyStep
 from quietcorpus.pipelines.storage.layout import VOCABULARY
+from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.composed.sums import SumVocabulary
 from quietcorpus.transforms.errors import InputError, redacted
 from quietcorpus.transforms.shards import Written
@@ -34,8 +36,7 @@ def vocabulary_of(
 ) -> beam.PCollection[Vocabulary]:
     """Add a vocabulary to a graph: a public list, or one that is selected from the rows."""
     if step.selection is None:
-        listed = found.documents.pipeline | "public vocabulary" >> beam.Create([step.public])
-        return listed | "load" >> beam.Map(load, step.tokenizer)
+        return listed_vocabulary(found, step.public, step.tokenizer)
     return found.documents | "vocabulary" >> SumVocabulary(
         step.selection,
         found.fields.id,
@@ -44,6 +45,14 @@ def vocabulary_of(
         f"{label}: vocabulary.private",
         step.tokenizer,
     )
+
+
+def listed_vocabulary(
+    found: Read, public: FileSource | None, tokenizer: Tokenizer
+) -> beam.PCollection[Vocabulary]:
+    """Add a public list to a graph."""
+    listed = found.documents.pipeline | "public vocabulary" >> beam.Create([public])
+    return listed | "load" >> beam.Map(load, tokenizer)
 
 
 def no_weights(pipeline: beam.Pipeline) -> beam.PCollection[None]:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 import apache_beam as beam
 import numpy as np
+import numpy.typing as npt
 
 from quietcorpus.mechanisms.cooccurrence import cells_of
 from quietcorpus.mechanisms.factorisation import factorise
@@ -82,13 +83,17 @@ class CountedEmbeddingsKind(UserLevelKind):
         parts = versions_of("dp-accounting", "python-flint"), self.corpus.tokenizer.software
         return "; ".join(filter(None, parts))
 
+    @property
+    def counting(self) -> Cooccurrences:
+        """Return the parameters of the counts and of their noise."""
+        most, window = tuple(self.norms.most.values()), self.corpus.spec.window
+        return Cooccurrences(window, most, self.norms.mechanism, self.corpus.users)
+
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
         """Add the job to a pipeline, without the factorisation, which is the launcher's."""
-        most, window = tuple(self.norms.most.values()), self.corpus.spec.window
-        counting = Cooccurrences(window, most, self.norms.mechanism, self.corpus.users)
         words, gathered = self.corpus.gathered(pipeline, job)
         files = gathered["shares"] | "cooccurrences" >> ReleaseCooccurrences(
-            counting, words, self.corpus.shards, job.key, job.staging
+            self.counting, words, self.corpus.shards, job.key, job.staging
         )
         self.corpus.write(pipeline, job, words, gathered, files)
 
@@ -98,6 +103,15 @@ class CountedEmbeddingsKind(UserLevelKind):
         words = words_in(files, key)
         blocks = sorted((f for f in files if f.path.startswith(f"{FOLDER}/")), key=lambda f: f.path)
         counts = np.concatenate([staged_table(f, key)["count"].to_numpy() for f in blocks])
+        return self.write_vectors(job, *self.learned(words, counts))
+
+    def learned(
+        self, words: Sequence[str], counts: npt.NDArray[np.int64]
+    ) -> tuple[list[str], npt.NDArray[np.float32]]:
+        """Factorise the noisy counts; return the words that they support, and their vectors.
+
+        Raises NoisyOutcome if that leaves no two words.
+        """
         if len(counts) != cells_of(len(words)):
             raise StageError("the engine lost or doubled a block of counts; run again")
         deviation = float(self.norms.mechanism.deviation)
@@ -114,7 +128,7 @@ class CountedEmbeddingsKind(UserLevelKind):
                 f"mechanism.dimensions: {dimensions} are too few for any two words; give more"
             )
         listed = [word for word, own in zip(words, kept, strict=True) if own]
-        return self.write_vectors(job, listed, found.vectors[kept])
+        return listed, found.vectors[kept]
 
     @property
     def spendings(self) -> list[Spending[UserPrivacy]]:

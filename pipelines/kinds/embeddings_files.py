@@ -39,8 +39,7 @@ def write_embeddings(
     Raises NoisyOutcome if no index can be made from them.
     """
     rows = len(words)
-    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
-    table = pa.table({"word": pa.array(words, pa.string()), "vector": column})
+    table = vectors_table(words, vectors)
     terms = vocabulary_table(Vocabulary(words, tokenizer), None)
     binary = as_binary(words, vectors)
     written = [
@@ -58,6 +57,12 @@ def write_embeddings(
         ),
     ]
     return sorted(written, key=lambda file: file.path)
+
+
+def vectors_table(words: Sequence[str], vectors: npt.NDArray[np.float32]) -> pa.Table:
+    """Build the table of `vectors.parquet`."""
+    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
+    return pa.table({"word": pa.array(words, pa.string()), "vector": column})
 
 
 def _index(

@@ -140,9 +140,9 @@ class UserCorpus(BudgetedUsers):
     def not_protected(self) -> list[str]:
         """Return what a reader may learn."""
         return [
-            "the number of documents and of unreadable records, which this card states",
+            f"{statements.NUMBERS}, which this card states",
             *OF_NAMES,
-            "whether there is a release: a corpus without a word of the vocabulary, with too many "
+            f"{statements.WHETHER}: a corpus without a word of the vocabulary, with too many "
             "unreadable records, or with an identifier twice, makes none",
             "anything from whoever runs the release and sees the text",
             *self.of_budgets,

@@ -17,7 +17,9 @@ from quietcorpus.transforms.reading.copies import Copies, strings
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Plan
 from quietcorpus.transforms.reading.sources import read
 
-_SPLITS, _DOCUMENTS = 8, 2048  # the most that are read
+_SPLITS = 8  # the most that are read
+SAMPLE = 2048
+"""The number of documents that are looked at."""
 _FEW = 20  # one value in so many is too many
 _LEAST_VALUES, _SENTENCE_WORDS = 10, 5
 _ADDRESS = re.compile(r"[^\s@]@[^\s@]+\.[^\s@]")
@@ -30,15 +32,20 @@ def check(corpus: Corpus, plan: Plan) -> list[str]:
     """
     batches = list(_sample(corpus, plan)) if corpus.keep else []
     refuse_copies(sum((Copies.of(batch, corpus.keep) for batch in batches), start=Copies()))
-    doubts = []
-    for name in corpus.keep:
+    return list(doubts(batches, corpus.keep))
+
+
+def doubts(
+    batches: Sequence[Documents], keep: Sequence[str], key: str = "input.keep"
+) -> Iterator[str]:
+    """Yield what kept columns look like that is rarely meant for everyone, with the remedy."""
+    for name in keep:
         values = [value for batch in batches for value in strings(batch.columns[name])]
         if like := looks_like(values):
-            doubts.append(
-                f"input.keep: {name!r} looks like {' and '.join(like)}, and will be released as "
+            yield (
+                f"{key}: {name!r} looks like {' and '.join(like)}, and will be released as "
                 "it is; drop it, unless everyone may read it"
             )
-    return doubts
 
 
 def refuse_copies(copies: Copies, key: str = "input.keep") -> None:
@@ -55,7 +62,7 @@ def _sample(corpus: Corpus, plan: Plan) -> Iterator[Documents]:
     """Yield the first documents of a few splits, evenly spread over the corpus."""
     chosen = plan.splits[:: -(-len(plan.splits) // _SPLITS)]
     for split in chosen:
-        wanted = _DOCUMENTS // len(chosen)
+        wanted = SAMPLE // len(chosen)
         for batch in read(split, corpus):
             yield from itertools.islice(batch.parts(wanted), 1)
             wanted -= len(batch.rows)

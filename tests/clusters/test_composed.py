@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from embedding_releases import common_words
 from machine import MASTER_KEY, OTHER_KEY, ROOT
 
 if TYPE_CHECKING:
@@ -52,6 +53,32 @@ with beam.Pipeline(options=PipelineOptions(options)) as pipeline:
 """
 """A pipeline in which sums over the rows come before the rows."""
 
+EMBEDDINGS = """
+import json, sys
+import apache_beam as beam
+from apache_beam.options.pipeline_options import PipelineOptions
+from quietcorpus.beam import LearnEmbeddings
+
+source, words, released, *options = sys.argv[1:]
+learn = LearnEmbeddings(
+    "embeddings",
+    user="complaint_id",
+    users=300,
+    epsilon=60,
+    delta=2e-5,
+    vocabulary={"public": words},
+    dimensions=8,
+    few_users="accept",
+    text="narrative",
+    id="complaint_id",
+)
+with beam.Pipeline(options=PipelineOptions(options)) as pipeline:
+    made = pipeline | beam.io.ReadFromParquet(source, as_rows=True) | learn
+    lines = made.rows | beam.Map(lambda row: json.dumps(row._asdict()))
+    lines | beam.io.WriteToText(f"{released}/rows")
+"""
+"""A pipeline in which users' parts come before sums."""
+
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory, lee_texts: list[str]) -> Path:
@@ -89,10 +116,10 @@ def released(corpus: Path, index: Path, *options: str, **environment: str) -> Ro
     return sorted(json.dumps(row, sort_keys=True) for row in rows)
 
 
-def bags(corpus: Path, index: Path, *options: str, **environment: str) -> Rows:
-    """Run the pipeline of bags, and return its rows, vocabulary and map."""
-    script = corpus / "bags.py"
-    script.write_text(BAGS)
+def lines_of(source: str, corpus: Path, index: Path, *options: str, **environment: str) -> Rows:
+    """Run a pipeline, and return the lines that it writes, sorted."""
+    script = corpus / "own.py"
+    script.write_text(source)
     output = run(script, corpus, index, *options, environment=environment)
     files = output.glob("rows-*")
     return sorted(line for path in files for line in path.read_text().splitlines())
@@ -116,6 +143,16 @@ def test_processes_and_order_do_not_show(
     order = random.sample(range(len(whole)), len(whole))
     pq.write_table(whole.take(pa.array(order)), tmp_path / "shuffled.parquet")
     assert released(tmp_path, word_index, LOCAL) == reference
+
+
+def test_embeddings_do_not_show_the_processes(corpus: Path, lee_texts: list[str]) -> None:
+    # Kills: a part of a user, a sum or noise that depends on who computes it.
+    words = corpus / "words.txt"
+    words.write_text("\n".join(common_words(lee_texts)) + "\n")
+    expected = lines_of(EMBEDDINGS, corpus, words, LOCAL)
+    assert len(expected) > 50
+    several = ("--direct_num_workers=2", "--direct_running_mode=multi_processing")
+    assert lines_of(EMBEDDINGS, corpus, words, LOCAL, *several) == expected
 
 
 def test_another_key_does_not_conform(corpus: Path, word_index: Path, reference: Rows) -> None:
@@ -145,6 +182,6 @@ def test_a_cluster_conforms(
 @pytest.mark.parametrize("cluster", ["flink"], indirect=True)
 def test_sums_come_before_rows(cluster: Cluster, corpus: Path, word_index: Path) -> None:
     # Bags have the larger graph, for which Flink has less room than Spark.
-    expected = bags(corpus, word_index, LOCAL)
+    expected = lines_of(BAGS, corpus, word_index, LOCAL)
     assert len(expected) > 2000
-    assert bags(corpus, word_index, *on(cluster)) == expected
+    assert lines_of(BAGS, corpus, word_index, *on(cluster)) == expected

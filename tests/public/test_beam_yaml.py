@@ -92,6 +92,46 @@ providers: [{{include: {PROVIDERS}}}]
     assert message in str(raised.value).replace("\n", " ")
 
 
+def test_a_tokenizer_and_users_are_given_as_mappings(tmp_path: Path) -> None:
+    # Kills: lines that Beam YAML adds to a mapping and a spec's block refuses, in `tokenizer`,
+    # `budgets` and `vocabulary`; and a rule that gets lost on its way.
+    (tmp_path / "words.txt").write_text("eau\nl\nfeu\n")
+    texts = ["l'eau", "l'eau et l'eau", "le feu", "l'eau"]
+    rows = [
+        {"id": f"c{number}", "text": text, "who": f"u{number}", "tier": "usual"}
+        for number, text in enumerate(texts * 30)
+    ]
+    rule = "tokenizer: {name: icu-words-v1, language: fr}, vocabulary: {public: words.txt}"
+    learned = (
+        "user: who, users: 120, delta: 1.0e-5, dimensions: 2, few_users: accept, "
+        "budgets: {column: tier, epsilon: {usual: 50}}"
+    )
+    pipeline = f"""
+pipeline:
+  transforms:
+    - {{type: Create, config: {{elements: {json.dumps(rows)}}}}}
+    - type: ReleaseHistogram
+      input: Create
+      config: {{release: r, precision: 1, epsilon: 50, {rule}}}
+    - type: LearnEmbeddings
+      input: Create
+      config: {{release: r, {learned}, {rule}}}
+    - type: WriteToParquet
+      name: terms
+      input: ReleaseHistogram.output
+      config: {{path: found/terms}}
+    - type: WriteToParquet
+      name: words
+      input: LearnEmbeddings.output
+      config: {{path: found/words}}
+providers: [{{include: {PROVIDERS}}}]
+"""
+    beam_yaml.run([f"--yaml_pipeline={pipeline}", "--runner=FnApiRunner"])
+    weights = {row["term"]: row["weight"] for row in parquet("found", "terms")}
+    assert weights == {"eau": 120, "l": 120, "feu": 30}
+    assert {row["word"] for row in parquet("found", "words")} == {"eau", "l"}
+
+
 def test_errors_have_a_name_of_their_own() -> None:
     # Kills: errors that take the place of the card, which nobody would then see.
     for handling, message in (

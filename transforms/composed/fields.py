@@ -73,6 +73,8 @@ _FORMS: Mapping[type, Form] = {
     Timestamp: _TIME,
 }
 _IDS = (_STRING, _BYTES, _INTEGER)
+_NAMES = (*_IDS, _NUMBER)
+"""The forms of fields that name a user or a group of them, in which there may be numbers."""
 
 
 @dataclass(frozen=True)
@@ -83,17 +85,26 @@ class Fields:
         text: the field of the text.
         id: the field of the unique id.
         keep: the fields that are copied as they are.
-        types: the types of the id and the kept fields in the input's schema.
+        types: the types of the id, the kept fields and the others in the input's schema.
+        also: the other fields that a mechanism reads; they are not released.
     """
 
     text: str
     id: str
     keep: tuple[str, ...]
     types: Mapping[str, Any]
+    also: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, element_type: Any, text: str, id: str, keep: Sequence[str]) -> Fields:
-        """Find the fields in a collection's schema.
+    def of(
+        cls,
+        element_type: Any,
+        text: str,
+        id: str,
+        keep: Sequence[str],
+        also: Sequence[tuple[str, str]] = (),
+    ) -> Fields:
+        """Find the fields in a collection's schema; `also` has those besides, each with its key.
 
         Raises InputError if there is no schema, or a field is not there or of another type.
         """
@@ -104,7 +115,8 @@ class Fields:
                 "the input's rows have no schema; give rows whose fields have types, such as named "
                 "tuples, or `beam.Row(id=str(...), text=str(...))`"
             ) from None
-        for key, name in (("text", text), ("id", id), *(("keep", name) for name in keep)):
+        named = (("text", text), ("id", id), *(("keep", name) for name in keep), *also)
+        for key, name in named:
             if name not in found:
                 raise InputError(
                     f"{key}: the input has no field {name!r}; it has {', '.join(map(repr, found))}"
@@ -119,7 +131,16 @@ class Fields:
                 tuple(_FORMS.values()),
                 "a string, bytes, a number, true or false, or a timestamp",
             )
-        return cls(text, id, tuple(keep), {name: found[name] for name in (id, *keep)})
+        for key, name in also:
+            _require(key, name, found[name], _NAMES, "a string, bytes, or a number")
+        others = tuple(name for _, name in also)
+        types = {name: found[name] for name in (id, *keep, *others)}
+        return cls(text, id, tuple(keep), types, others)
+
+    @property
+    def columns(self) -> list[str]:
+        """Return the fields besides the text that a batch has as columns."""
+        return list(dict.fromkeys((*self.keep, *self.also)))
 
     def forms(self) -> dict[str, Form]:
         """Return the forms of all fields that are read, by name."""

@@ -49,7 +49,7 @@ class ReadRows(beam.DoFn):
     def _clear(self) -> None:
         self._ids: list[bytes] = []
         self._texts: list[str] = []
-        self._kept: dict[str, list[Any]] = {name: [] for name in self._fields.keep}
+        self._columns: dict[str, list[Any]] = {name: [] for name in self._fields.columns}
         self._size = 0
 
     @redacted
@@ -61,7 +61,7 @@ class ReadRows(beam.DoFn):
         text = given[self._fields.text]
         self._texts.append(text)
         self._ids.append(canonical(given[self._fields.id]))
-        for name, values in self._kept.items():
+        for name, values in self._columns.items():
             values.append(given[name])
         self._size += sum(len(one) for one in given.values() if isinstance(one, str | bytes))
         if len(self._texts) == BATCH_DOCUMENTS or self._size >= BATCH_BYTES:
@@ -97,7 +97,7 @@ class ReadRows(beam.DoFn):
         """Yield the batch that was gathered, and begin another one."""
         columns = {
             name: pa.array(map(_plain, values), self._forms[name].arrow)
-            for name, values in self._kept.items()
+            for name, values in self._columns.items()
         }
         documents = Documents(
             "",

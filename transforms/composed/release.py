@@ -7,6 +7,10 @@ from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
+from apache_beam.pvalue import TaggedOutput
+from apache_beam.typehints.arrow_type_compatibility import arrow_schema_from_beam_schema
+from apache_beam.typehints.row_type import RowTypeConstraint
+from apache_beam.typehints.schemas import typing_to_runner_api
 from apache_beam.utils.timestamp import Timestamp
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
@@ -15,18 +19,23 @@ from quietcorpus.transforms.errors import redacted
 from quietcorpus.transforms.metrics import Progress
 from quietcorpus.transforms.privatizers.rows import ORDER, Parameters, Privatizer
 from quietcorpus.transforms.reading.documents import Documents
+from quietcorpus.transforms.reading.identifiers import covered
+
+COVERED = "covered"
 
 
 class ReleaseDocuments(beam.DoFn):
     """A DoFn from batches of documents to tables of their released columns and kept fields.
 
-    A row is a function of its document, its id and the key, whatever batch they come in.
+    A row is a function of its document, its id and the key, whatever batch they come in. The tagged
+    output `COVERED` tells which documents have been released.
     """
 
     def __init__(
         self, fields: Fields, parameters: Parameters, key: Callable[[], ReleaseKey]
     ) -> None:
         self._released = fields.released()
+        self._id = fields.id
         self._parameters = parameters
         self._key = key
         self._progress = Progress("release")
@@ -36,7 +45,7 @@ class ReleaseDocuments(beam.DoFn):
         self._release_key = self._key()
 
     @redacted
-    def process(self, batch: Documents, side: Any = None) -> Iterator[pa.Table]:
+    def process(self, batch: Documents, side: Any = None) -> Iterator[object]:
         privatizer = self._privatizer(side)
         parts = []
         for documents in batch.parts(privatizer.documents_at_once):
@@ -48,6 +57,10 @@ class ReleaseDocuments(beam.DoFn):
         kept = {name: batch.columns[field] for name, field in self._released.items()}
         own = {name: rows[name] for name in rows.column_names if name != "id"}
         yield pa.table(fresh | kept | own).combine_chunks()
+        assert batch.ids is not None
+        stream = self._release_key.identifying(self._id)
+        digests = stream.addresses("", [0] * len(batch.ids), batch.ids)
+        yield TaggedOutput(COVERED, covered(digests))
 
     def _privatizer(self, side: Any) -> Privatizer:
         """Return the privatizer, whose tables are made once for a worker, not once for a batch."""
@@ -76,6 +89,42 @@ class AsRows(beam.DoFn):
                 ]
         for values in zip(*columns, strict=True):
             yield beam.Row(**dict(zip(names, values, strict=True)))
+
+
+class AsBatches(AsRows):
+    """A DoFn from tables to rows, many in one batch as far as those who take them can take it.
+
+    Beam's sink of Parquet takes tables; anyone else gets a row at a time.
+    """
+
+    def __init__(self, row_type: RowTypeConstraint, schema: pa.Schema) -> None:
+        """Configure for rows of a type, which Arrow has by this schema."""
+        super().__init__()
+        self._row_type = row_type
+        self._schema = schema
+
+    def infer_output_type(self, _: Any) -> RowTypeConstraint:
+        """Return the type of a row."""
+        return self._row_type
+
+    def get_output_batch_type(self, _: Any) -> Any:
+        """Return the type of a batch; Beam cannot read annotations that are strings."""
+        return pa.Table
+
+    @beam.DoFn.yields_batches  # type: ignore[untyped-decorator]
+    @redacted
+    def process(self, table: pa.Table, checks: Iterable[object] = ()) -> Iterator[pa.Table]:
+        list(checks)  # some engines compute a side input only where it is read
+        columns = [table[field.name].cast(field.type) for field in self._schema]
+        yield pa.table(columns, schema=self._schema)
+
+
+def arrow_schema(row_type: RowTypeConstraint) -> pa.Schema | None:
+    """Return the schema that Beam gives to a table of such rows; None if it knows none."""
+    try:
+        return arrow_schema_from_beam_schema(typing_to_runner_api(row_type).row_type.schema)
+    except (NotImplementedError, TypeError, ValueError):  # such as timestamps
+        return None
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:

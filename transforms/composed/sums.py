@@ -9,7 +9,7 @@ document is in the sum exactly once.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import apache_beam as beam
@@ -19,6 +19,7 @@ from apache_beam.transforms.window import GlobalWindows
 
 from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.histogram import Counts, Histogram, ThresholdedVocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.errors import redacted
@@ -26,10 +27,11 @@ from quietcorpus.transforms.histogram import count_terms, release_histogram
 from quietcorpus.transforms.metrics import Progress
 from quietcorpus.transforms.parts import doubled, require_all
 from quietcorpus.transforms.reading.documents import Documents
-from quietcorpus.transforms.reading.identifiers import Covered, covered
-from quietcorpus.transforms.term_sums import BUCKETS, bucket_of
+from quietcorpus.transforms.reading.identifiers import Covered
+from quietcorpus.transforms.term_sums import BUCKETS, buckets_of
 from quietcorpus.transforms.vocabulary import (
     KeySource,
+    Selection,
     count_documents,
     number_terms,
     select_terms,
@@ -47,8 +49,11 @@ Part = tuple[Sum, Coverage]
 """An exact sum over some documents, and which they are."""
 
 
-def coverage(documents: Documents, column: str, key: ReleaseKey) -> Coverage:
-    """Return what a batch adds to the coverage of a sum; `column` is the field of the ids."""
+def coverages(documents: Documents, column: str, key: ReleaseKey) -> Coverage:
+    """Return what each document of a batch adds to the coverage of a sum, uint64 (n, 5).
+
+    `column` is the field of the ids.
+    """
     assert documents.ids is not None
     size = len(documents.ids)
     ids = key.identifying(column).addresses("", [0] * size, documents.ids)
@@ -61,7 +66,12 @@ def coverage(documents: Documents, column: str, key: ReleaseKey) -> Coverage:
         for own, (a, b) in zip(documents.ids, itertools.pairwise(ends), strict=True)
     )
     digests = key.stage("rows", 1).addresses("", [0] * size, contents)
-    found: Coverage = np.concatenate([covered(ids), digests.sum(axis=0, dtype=np.uint64)])
+    return np.column_stack([np.ones(size, np.uint64), ids, digests])
+
+
+def coverage(documents: Documents, column: str, key: ReleaseKey) -> Coverage:
+    """Return what a batch adds to the coverage of a sum."""
+    found: Coverage = coverages(documents, column, key).sum(axis=0, dtype=np.uint64)
     return found
 
 
@@ -161,12 +171,16 @@ class _CountDocuments(_Bundles, beam.DoFn):
         yield from ()
 
     def _parts(self) -> Iterator[Any]:
-        buckets: list[dict[str, int]] = [{} for _ in range(BUCKETS)]
-        for term, count in self._sum.items():
-            buckets[bucket_of(term)][term] = count
-        for number, sums in enumerate(buckets):
-            yield number, (sums, self._coverage)
+        yield from by_bucket(self._sum, self._coverage)
         self._sum = None
+
+
+def by_bucket(
+    sums: Mapping[str, int], held: Coverage
+) -> Iterator[tuple[int, Part[dict[str, int]]]]:
+    """Divide sums by term into all buckets, each of which then covers the same documents."""
+    for number, own in enumerate(buckets_of(sums)):
+        yield number, (own, held)
 
 
 class SumHistogram(beam.PTransform):
@@ -234,14 +248,35 @@ class SumVocabulary(beam.PTransform):
         """Configure as `SumHistogram`; `named` begins the error for an empty selection."""
         super().__init__()
         self._count = _CountDocuments(column, key, tokenizer)
-        self._select = _Select(selection, key, tokenizer)
+        self._threshold = ThresholdParts(selection, key, identified, named, tokenizer)
+
+    def expand(self, documents: beam.PCollection[Documents]) -> beam.PCollection[Vocabulary]:
+        return documents | "document frequencies" >> beam.ParDo(self._count) | self._threshold
+
+
+class ThresholdParts(beam.PTransform):
+    """A PTransform from (bucket, part) pairs to one `Vocabulary`; parts are of sums by term."""
+
+    def __init__(
+        self,
+        selection: Selection,
+        key: KeySource,
+        identified: beam.PCollection[Covered],
+        named: str,
+        tokenizer: Tokenizer,
+        **parameters: Value,
+    ) -> None:
+        """Configure as `SumVocabulary`, for sums that depend on `parameters`."""
+        super().__init__()
+        self._select = _Select(selection, key, tokenizer, parameters)
         self._number = _Number(selection.threshold, named, tokenizer)
         self._identified = identified
 
-    def expand(self, documents: beam.PCollection[Documents]) -> beam.PCollection[Vocabulary]:
+    def expand(
+        self, parts: beam.PCollection[tuple[int, Part[dict[str, int]]]]
+    ) -> beam.PCollection[Vocabulary]:
         return (
-            documents
-            | "document frequencies" >> beam.ParDo(self._count)
+            parts
             | "over the corpus" >> beam.CombinePerKey(AddParts())
             | "threshold" >> beam.ParDo(self._select, beam.pvalue.AsIter(self._identified))
             | "gather" >> beam.CombineGlobally(beam.combiners.ToListCombineFn())
@@ -253,11 +288,16 @@ class _Select(beam.DoFn):
     """A DoFn that selects a bucket's released terms, once every document is in it."""
 
     def __init__(
-        self, selection: ThresholdedVocabulary, key: KeySource, tokenizer: Tokenizer
+        self,
+        selection: Selection,
+        key: KeySource,
+        tokenizer: Tokenizer,
+        parameters: Mapping[str, Value],
     ) -> None:
         self._selection = selection
         self._key = key
         self._tokenizer = tokenizer
+        self._parameters = parameters
 
     def start_bundle(self) -> None:
         self._release_key = self._key()
@@ -269,7 +309,7 @@ class _Select(beam.DoFn):
         number, (sums, held) = bucket
         require_covered(held, identified)
         key = self._release_key.bound(held[_CONTENT].tobytes())
-        stream = selection_stream(self._selection, key, {}, self._tokenizer)
+        stream = selection_stream(self._selection, key, self._parameters, self._tokenizer)
         yield number, select_terms(self._selection, sums, stream)
 
 

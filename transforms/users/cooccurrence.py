@@ -21,7 +21,7 @@ from quietcorpus.transforms.shards import Written, write_tables
 from quietcorpus.transforms.users.by_shard import each_once
 from quietcorpus.transforms.users.sparse_sums import Packed, Sums, pack, summed, unpack
 from quietcorpus.transforms.users.training_shards import shard_of
-from quietcorpus.transforms.users.users import Share, Users, words_of
+from quietcorpus.transforms.users.users import BoundedUsers, Share, words_of
 from quietcorpus.transforms.vocabulary import KeySource
 
 FOLDER = "cooccurrences"
@@ -49,7 +49,7 @@ class Cooccurrences:
     window: int
     most: tuple[int, ...]
     mechanism: ClippedSum
-    users: Users
+    users: BoundedUsers
 
     @property
     def stage_parameters(self) -> dict[str, Value]:
@@ -72,6 +72,58 @@ class Cooccurrences:
         bits = dither(stream, address, cells.shape, lane=0)
         whole = clipped(values, bits, self.most[share[0]])
         return cells[whole != 0], whole[whole != 0].astype(np.int64)
+
+    def summed(self, users: Iterable[tuple[bytes, Share]], size: int, key: ReleaseKey) -> Sums:
+        """Sum the clipped counts of different users, over `size` words."""
+        parts: list[Sums] = []
+        held, most = 0, _CELLS_HELD
+        for user, share in users:
+            parts.append(self.clipped(user, share, size, key))
+            held += len(parts[-1][0])
+            if held > most:
+                parts = [summed(parts)]
+                held = len(parts[0][0])
+                most = max(_CELLS_HELD, 2 * held)  # or every further user would cause another sort
+        return summed(parts)
+
+    def noisy(
+        self, number: int, packed: Packed, vocabulary: Vocabulary, key: ReleaseKey
+    ) -> npt.NDArray[np.int64]:
+        """Add noise to a block's sums; return the counts of all its cells, in order."""
+        cells, counted = unpack(packed)
+        first = number * _CELLS_A_BLOCK
+        size = min(_CELLS_A_BLOCK, cells_of(len(vocabulary)) - first)
+        sums = np.zeros((1, size), dtype=np.int64)
+        sums[0, cells - first] = counted
+        stream = key.stage(
+            "cooccurrences",
+            1,
+            **self.stage_parameters,
+            vocabulary=vocabulary.digest,
+            tokenizer=vocabulary.tokenizer.law,
+        )
+        address = stream.addresses("block", [number], [b"".join(packed)])
+        found: npt.NDArray[np.int64] = self.mechanism.release(sums, stream, address)[0]
+        return found
+
+
+def blocks_of(words: int) -> range:
+    """Return the numbers of the blocks that the pairs of so many words are divided into."""
+    return range(-(-cells_of(words) // _CELLS_A_BLOCK))
+
+
+def by_block(sums: Sums) -> Iterator[tuple[int, Packed]]:
+    """Divide sums into the blocks of their cells, those without any left out."""
+    cells, counted = sums
+    blocks = cells // _CELLS_A_BLOCK
+    for number in np.unique(blocks):
+        own = blocks == number
+        yield int(number), pack((cells[own], counted[own]))
+
+
+def added(parts: Iterable[Packed]) -> Packed:
+    """Add up the sums of a block."""
+    return pack(summed(map(unpack, parts)))
 
 
 class ReleaseCooccurrences(beam.PTransform):
@@ -120,13 +172,13 @@ def refuse_large(words: int, refusal: type[InputError] = InputError) -> None:
     if words > MOST_WORDS:
         raise refusal(
             f"mechanism.vocabulary: {words} words have too many pairs; give at most {MOST_WORDS}, "
-            "or take method: sgd"
+            "or train with `method: sgd` of a release"
         )
 
 
 def _empty_blocks(_: None, vocabulary: Vocabulary) -> Iterator[tuple[int, _Partial]]:
     refuse_large(len(vocabulary), NoisyOutcome)  # a public list was checked beforehand
-    for number in range(-(-cells_of(len(vocabulary)) // _CELLS_A_BLOCK)):
+    for number in blocks_of(len(vocabulary)):
         yield number, ((b"", b""), ())
 
 
@@ -141,26 +193,14 @@ class _CountPairs(beam.DoFn):
     def process(
         self, shard: tuple[int, Iterable[tuple[bytes, Share]]], vocabulary: Vocabulary
     ) -> Iterator[tuple[int, _Partial]]:
-        key = self._key()
-        parts: list[Sums] = []
-        held, most = 0, _CELLS_HELD
-        for user, share in each_once(shard[1]):
-            parts.append(self._counting.clipped(user, share, len(vocabulary), key))
-            held += len(parts[-1][0])
-            if held > most:
-                parts = [summed(parts)]
-                held = len(parts[0][0])
-                most = max(_CELLS_HELD, 2 * held)  # or every further user would cause another sort
-        cells, sums = summed(parts)
-        blocks = cells // _CELLS_A_BLOCK
-        for number in np.unique(blocks):
-            own = blocks == number
-            yield int(number), (pack((cells[own], sums[own])), (shard[0],))
+        cells = self._counting.summed(each_once(shard[1]), len(vocabulary), self._key())
+        for number, own in by_block(cells):
+            yield number, (own, (shard[0],))
 
 
 def _added(parts: Iterable[_Partial]) -> _Partial:
     listed = list(parts)
-    return pack(summed(unpack(sums) for sums, _ in listed)), joined(own for _, own in listed)
+    return added(sums for sums, _ in listed), joined(own for _, own in listed)
 
 
 class _AddNoise(beam.DoFn):
@@ -174,21 +214,8 @@ class _AddNoise(beam.DoFn):
     @redacted
     def process(self, block: tuple[int, _Partial], vocabulary: Vocabulary) -> Iterator[Written]:
         number, (packed, _) = block
-        cells, counted = unpack(packed)
-        first = number * _CELLS_A_BLOCK
-        size = min(_CELLS_A_BLOCK, cells_of(len(vocabulary)) - first)
-        sums = np.zeros((1, size), dtype=np.int64)
-        sums[0, cells - first] = counted
         key = self._key()
-        stream = key.stage(
-            "cooccurrences",
-            1,
-            **self._counting.stage_parameters,
-            vocabulary=vocabulary.digest,
-            tokenizer=vocabulary.tokenizer.law,
-        )
-        address = stream.addresses("block", [number], [b"".join(packed)])
-        noisy = self._counting.mechanism.release(sums, stream, address)[0]
+        noisy = self._counting.noisy(number, packed, vocabulary, key)
         table = pa.table([pa.array(noisy)], schema=_SCHEMA)
         path = f"{FOLDER}/block-{number:05d}.parquet"
         yield write_tables([table], _SCHEMA, path, self._staging, key)

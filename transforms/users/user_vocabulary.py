@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 import apache_beam as beam
 import numpy as np
@@ -14,11 +14,11 @@ from apache_beam.pvalue import TaggedOutput
 
 from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.vocabulary import distinct_tokens
-from quietcorpus.mechanisms.keystream import Keystream
+from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
 from quietcorpus.transforms.errors import redacted
 from quietcorpus.transforms.metrics import Progress
-from quietcorpus.transforms.reading.documents import Corpus, Split
+from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
 from quietcorpus.transforms.reading.sources import read
 from quietcorpus.transforms.shards import TALLIES, Tally
 from quietcorpus.transforms.term_sums import TermSums, bucketed
@@ -29,7 +29,7 @@ from quietcorpus.transforms.vocabulary import KeySource, Threshold
 
 _WORDS_HELD = 1 << 20
 
-_Words = tuple[int, dict[str, int]]
+Words = tuple[int, dict[str, int]]
 """The number of a user's group, and the user's words, each with its priority."""
 
 
@@ -96,38 +96,59 @@ class _ReadWords(beam.DoFn):
     @redacted
     def process(self, split: Split) -> Iterator[object]:
         key = self._key()
-        stream = key.stage(
-            "words of users", 1, **self._users.stage_parameters, tokenizer=self._tokenizer.law
-        )
-        found: dict[bytes, set[str]] = defaultdict(set)
-        groups: dict[bytes, int] = {}
-        held = 0
+        found = UserWords(self._users, self._bound, key, self._tokenizer)
         for documents in read(split, self._corpus):
-            tokens = tokens_of(documents.texts, self._tokenizer)
-            self._progress.count(documents, len(tokens.starts))
-            numbers = self._users.numbers(documents)
-            words = _by_text(*distinct_tokens(tokens))
-            for user, number, own in zip(
-                self._users.digests(documents, key), numbers, words, strict=True
-            ):
-                if user is not None:
-                    found[user].update(own)
-                    groups[user] = min(groups.get(user, number), number)
-                    held += len(own) + 1
-            if held > _WORDS_HELD:
-                yield from self._prioritised(found, groups, stream)
-                found.clear()
-                groups.clear()
-                held = 0
-        yield from self._prioritised(found, groups, stream)
+            self._progress.count(documents, found.add(documents))
+            if found.held > _WORDS_HELD:
+                yield from found.taken()
+        yield from found.taken()
         yield TaggedOutput(TALLIES, Tally.of_pass("vocabulary", split))
 
-    def _prioritised(
-        self, found: Mapping[bytes, set[str]], groups: Mapping[bytes, int], stream: Keystream
-    ) -> Iterator[tuple[bytes, _Words]]:
-        for user, words in found.items():
-            all_words = _priorities(user, sorted(words), stream)
-            yield user, self._bound.compact((groups[user], all_words))
+
+class UserWords:
+    """The words of users in some documents, with their priorities.
+
+    Attributes:
+        held: about how many they are.
+    """
+
+    def __init__(
+        self, users: Users, bound: BoundWords, key: ReleaseKey, tokenizer: Tokenizer
+    ) -> None:
+        self._users = users
+        self._bound = bound
+        self._key = key
+        self._tokenizer = tokenizer
+        self._stream = key.stage(
+            "words of users", 1, **users.stage_parameters, tokenizer=tokenizer.law
+        )
+        self._clear()
+
+    def _clear(self) -> None:
+        self._found: dict[bytes, set[str]] = defaultdict(set)
+        self._groups: dict[bytes, int] = {}
+        self.held = 0
+
+    def add(self, documents: Documents) -> int:
+        """Add the words of a batch; return the number of tokens."""
+        tokens = tokens_of(documents.texts, self._tokenizer)
+        numbers = self._users.numbers(documents)
+        words = _by_text(*distinct_tokens(tokens))
+        for user, number, own in zip(
+            self._users.digests(documents, self._key), numbers, words, strict=True
+        ):
+            if user is not None:
+                self._found[user].update(own)
+                self._groups[user] = min(self._groups.get(user, number), number)
+                self.held += len(own) + 1
+        return len(tokens.starts)
+
+    def taken(self) -> Iterator[tuple[bytes, Words]]:
+        """Yield each user and the first of the user's words, and begin anew."""
+        for user, words in self._found.items():
+            all_words = _priorities(user, sorted(words), self._stream)
+            yield user, self._bound.compact((self._groups[user], all_words))
+        self._clear()
 
 
 def _by_text(
@@ -150,25 +171,25 @@ class BoundWords(beam.CombineFn):
     def __init__(self, words: int) -> None:
         self._words = words
 
-    def create_accumulator(self) -> _Words:
+    def create_accumulator(self) -> Words:
         return 1 << 30, {}
 
-    def add_input(self, share: _Words, more: _Words) -> _Words:
+    def add_input(self, share: Words, more: Words) -> Words:
         share[1].update(more[1])
         joined = min(share[0], more[0]), share[1]
         return self.compact(joined) if len(joined[1]) > 2 * self._words else joined
 
-    def merge_accumulators(self, shares: Iterable[_Words]) -> _Words:
+    def merge_accumulators(self, shares: Iterable[Words]) -> Words:
         merged = self.create_accumulator()
         for share in shares:
             merged = self.compact(self.add_input(merged, share))
         return merged
 
-    def compact(self, share: _Words) -> _Words:
+    def compact(self, share: Words) -> Words:
         first = sorted(share[1].items(), key=lambda word: (word[1], word[0]))
         return share[0], dict(first[: self._words])
 
-    def extract_output(self, share: _Words) -> _Words:
+    def extract_output(self, share: Words) -> Words:
         return self.compact(share)
 
 
@@ -180,13 +201,19 @@ class _Weigh(beam.DoFn):
 
     @redacted
     def process(
-        self, shard: tuple[int, Iterable[tuple[bytes, _Words] | None]]
+        self, shard: tuple[int, Iterable[tuple[bytes, Words] | None]]
     ) -> Iterator[tuple[int, TermSums]]:
         number, users = shard
-        weights: dict[str, int] = defaultdict(int)
-        for _, (group, words) in each_once(users):
-            if group != NO_BUDGET and words:
-                weight = self._selection.weight(len(words))
-                for word in words:
-                    weights[word] += weight
-        yield from bucketed(weights, number)
+        words = (own for _, own in each_once(users))
+        yield from bucketed(weights_of(words, self._selection), number)
+
+
+def weights_of(users: Iterable[Words], selection: UserVocabulary) -> dict[str, int]:
+    """Sum the weights of the words of different users."""
+    weights: dict[str, int] = defaultdict(int)
+    for group, words in users:
+        if group != NO_BUDGET and words:
+            weight = selection.weight(len(words))
+            for word in words:
+                weights[word] += weight
+    return weights

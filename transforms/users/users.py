@@ -7,11 +7,13 @@ the user's documents lie. Users are told apart by keyed digests: their names nev
 from __future__ import annotations
 
 import bisect
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import NamedTuple
 
 import apache_beam as beam
 import numpy as np
@@ -20,7 +22,7 @@ import pyarrow as pa
 
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.encoding import Value
-from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
+from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.errors import redacted
 from quietcorpus.transforms.metrics import Progress
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
@@ -147,7 +149,7 @@ class GatherUsers(beam.PTransform):
         shares = (
             read_shares.shares
             | "bound" >> beam.CombinePerKey(BoundShare(self._users.tokens))
-            | "with a budget" >> beam.Filter(_has_budget)
+            | "with a budget" >> beam.Filter(lambda user: counts(user[1]))
         )
         return {"shares": shares, TALLIES: read_shares[TALLIES], TAG: read_shares[TAG]}
 
@@ -167,30 +169,19 @@ class _ReadShares(beam.DoFn):
     @redacted
     def process(self, split: Split, vocabulary: Vocabulary) -> Iterator[object]:
         key = self._key()
-        stream = key.stage(
-            "texts of users",
-            1,
-            **self._users.stage_parameters,
-            vocabulary=vocabulary.digest,
-            tokenizer=vocabulary.tokenizer.law,
-        )
         seen = Seen(Identifiers(self._corpus.id, key, split.number), Tally.of_pass("users", split))
         bound = BoundShare(self._users.tokens)
         shares: dict[bytes, Share] = defaultdict(bound.create_accumulator)
         held = 0
         for documents in read(split, self._corpus):
-            tokens = tokens_of(documents.texts, vocabulary.tokenizer)
-            offsets, terms = vocabulary.look_up(tokens)
-            self._progress.count(documents, len(tokens.starts))
+            found = shares_of(documents, self._users, vocabulary, key)
+            self._progress.count(documents, found.tokens)
             seen.add(documents)
-            seen.add_words(len(tokens.starts), len(terms))
-            users = self._users.digests(documents, key)
-            texts = self._texts(offsets, terms, users, stream)
-            numbers = self._users.numbers(documents)
-            for user, number, text in zip(users, numbers, texts, strict=True):
+            seen.add_words(found.tokens, found.known)
+            for user, share in found.shares:
                 if user is not None:
-                    shares[user] = bound.add_input(shares[user], (number, [text]))
-                    held += len(text[1]) + _BYTES_OF_A_TEXT
+                    shares[user] = bound.add_input(shares[user], share)
+                    held += len(share[1][0][1]) + _BYTES_OF_A_TEXT
             if held > _BYTES_HELD:
                 yield from shares.items()
                 shares.clear()
@@ -199,21 +190,48 @@ class _ReadShares(beam.DoFn):
         yield from shares.items()
         yield from seen.outputs()
 
-    def _texts(
-        self,
-        offsets: npt.NDArray[np.int64],
-        terms: npt.NDArray[np.int32],
-        users: list[bytes | None],
-        stream: Keystream,
-    ) -> list[Text]:
-        """Return the batch's documents, each cut to the most that a user contributes."""
-        raw = [
-            terms[a : min(b, a + self._users.tokens)].astype("<i4").tobytes()
-            for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
-        ]
-        owned = ((user or b"") + own for user, own in zip(users, raw, strict=True))
-        priorities = stream.addresses("", [0] * len(raw), owned)[:, 0] >> np.uint64(1)
-        return list(zip(priorities.tolist(), raw, strict=True))
+
+class SharesOf(NamedTuple):
+    """What the documents of a batch are of their users' texts.
+
+    Attributes:
+        shares: each document's user, or None, and the document as a share.
+        tokens: the number of words.
+        known: the number of words that the vocabulary has.
+    """
+
+    shares: list[tuple[bytes | None, Share]]
+    tokens: int
+    known: int
+
+
+def shares_of(
+    documents: Documents, users: BoundedUsers, vocabulary: Vocabulary, key: ReleaseKey
+) -> SharesOf:
+    """Read a batch; each document is cut to the most that a user contributes."""
+    stream = key.stage(
+        "texts of users",
+        1,
+        **users.stage_parameters,
+        vocabulary=vocabulary.digest,
+        tokenizer=vocabulary.tokenizer.law,
+    )
+    tokens = tokens_of(documents.texts, vocabulary.tokenizer)
+    offsets, terms = vocabulary.look_up(tokens)
+    digests = users.digests(documents, key)
+    raw = [
+        terms[a : min(b, a + users.tokens)].astype("<i4").tobytes()
+        for a, b in itertools.pairwise(offsets.tolist())
+    ]
+    owned = ((user or b"") + own for user, own in zip(digests, raw, strict=True))
+    priorities = stream.addresses("", [0] * len(raw), owned)[:, 0] >> np.uint64(1)
+    shares = [
+        (number, [text])
+        for number, text in zip(
+            users.numbers(documents), zip(priorities.tolist(), raw, strict=True), strict=True
+        )
+    ]
+    return SharesOf(list(zip(digests, shares, strict=True)), len(tokens.starts), len(terms))
 
 
 class BoundShare(beam.CombineFn):
@@ -267,8 +285,9 @@ class BoundShare(beam.CombineFn):
         return kept
 
 
-def _has_budget(user: tuple[bytes, Share]) -> bool:
-    return user[1][0] != NO_BUDGET and bool(user[1][1])
+def counts(share: Share) -> bool:
+    """Return whether a user contributes anything: known words, and a budget for them."""
+    return share[0] != NO_BUDGET and bool(share[1])
 
 
 def words_of(share: Share) -> list[npt.NDArray[np.int32]]:

@@ -9,26 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from composed import doc, run
-from machine import MASTER_KEY
+from composed import as_documents, bound_key, doc, release_key, run
 
 from quietcorpus.beam import PrivatizeBags, ReleaseHistogram, SelectVocabulary
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.bag_of_words import Accounting
 from quietcorpus.mechanisms.histogram import Histogram, ThresholdedVocabulary
-from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.compose.spec import RowsSpec
 from quietcorpus.transforms.codebook import Codebook
 from quietcorpus.transforms.composed import sums
-from quietcorpus.transforms.composed.fields import canonical
 from quietcorpus.transforms.composed.sums import coverage, require_covered
 from quietcorpus.transforms.errors import InputError, StageError
 from quietcorpus.transforms.histogram import count_terms, release_histogram
 from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters, BagPrivatizer
-from quietcorpus.transforms.reading.documents import Documents
 from quietcorpus.transforms.vocabulary import (
     count_documents,
     select_terms,
@@ -46,23 +40,6 @@ def docs(lee_texts: list[str]) -> list[dict[str, Any]]:
     rows = [doc(number, text, f"p{number % 3}") for number, text in enumerate(lee_texts[:120])]
     random.shuffle(rows)
     return rows
-
-
-def release_key() -> ReleaseKey:
-    rows = RowsSpec(release="test", text="body", id="number", keep=())
-    return ReleaseKey.derive(bytes.fromhex(MASTER_KEY), "test", rows.corpus)
-
-
-def as_documents(docs: list[dict[str, Any]]) -> Documents:
-    ids = [canonical(row["number"]) for row in docs]
-    texts = pa.array([row["body"] for row in docs], pa.large_string())
-    return Documents("", np.arange(len(docs)), texts, pa.table({}), ids=ids)
-
-
-def bound_key(docs: list[dict[str, Any]]) -> ReleaseKey:
-    """Return the key of sums over these documents, which all come in one batch."""
-    held = coverage(as_documents(docs), "number", release_key())
-    return release_key().bound(held[3:].tobytes())
 
 
 def selected(docs: list[dict[str, Any]]) -> Vocabulary:

@@ -11,7 +11,7 @@ from apache_beam.pipeline import AppliedPTransform, PipelineVisitor
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from composed import Doc, written
 
-from quietcorpus.beam import PrivatizeBags, ReleaseHistogram, SelectVocabulary
+from quietcorpus.beam import LearnEmbeddings, PrivatizeBags, ReleaseHistogram, SelectVocabulary
 from quietcorpus.transforms.composed.release import AsRows
 
 PRIVATE = {"private": {"epsilon": 1, "delta": 1e-4}}
@@ -37,7 +37,9 @@ class _Waiting(PipelineVisitor):
             self.found.append(node)
 
 
-@pytest.mark.parametrize(("name", "tables"), [("bags", 3), ("histogram", 1), ("vocabulary", 1)])
+@pytest.mark.parametrize(
+    ("name", "tables"), [("bags", 3), ("histogram", 1), ("vocabulary", 1), ("embeddings", 1)]
+)
 def test_rows_wait_for_every_check(name: str, tables: int) -> None:
     # Kills: rows that wait for one check alone, which no run shows where the engine happens to make
     # the other one first.
@@ -47,6 +49,16 @@ def test_rows_wait_for_every_check(name: str, tables: int) -> None:
         ),
         "histogram": lambda: ReleaseHistogram("t", **GIVEN, vocabulary=PRIVATE),
         "vocabulary": lambda: SelectVocabulary("t", **GIVEN, delta=1e-4),
+        "embeddings": lambda: LearnEmbeddings(
+            "t",
+            user="product",
+            users=10**6,
+            epsilon=4,
+            delta=1e-7,
+            vocabulary={"private": {"epsilon": 1, "delta": 1e-8, "words": 9}},
+            text="body",
+            id="number",
+        ),
     }[name]
     pipeline = beam.Pipeline()
     pipeline | beam.Create([Doc(1, "a", "b", "c")]) | "used" >> make()

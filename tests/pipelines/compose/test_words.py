@@ -14,6 +14,7 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pytest
+from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.direct.direct_runner import BundleBasedDirectRunner
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.window import FixedWindows
@@ -130,6 +131,53 @@ def test_neither_order_nor_bundles_nor_retries_show(
     retried = run(tmp_path / "retried", docs, words_of(), BundleBasedDirectRunner())
     assert (tmp_path / "failed").exists()
     assert once["rows"] == retried["rows"]
+
+
+@pytest.mark.parametrize("times", [0, 2])
+def test_documents_that_an_engine_loses_or_doubles_fail_the_job(
+    tmp_path: Path,
+    words_of: Make,
+    docs: list[dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+    times: int,
+) -> None:
+    # Kills: a document that is released twice, or not at all, since nothing compares what was
+    # released with what was read.
+    class Faulty(ReleaseDocuments):
+        def process(self, batch: Documents, side: Any = None) -> Iterator[Any]:
+            yield from [*super().process(batch, side)] * times
+
+    monkeypatch.setattr(graph, "ReleaseDocuments", Faulty)
+    with pytest.raises(Exception, match="the engine doubled a part of the corpus, or lost one"):
+        run(tmp_path, docs, words_of())
+    assert not (tmp_path / SEEN).exists()
+
+
+def test_kept_fields_are_doubted(
+    tmp_path: Path, words_of: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Kills: addresses and names that are kept by mistake, of which nobody is told; a warning that
+    # quotes one.
+    rows = [doc(n, "the report", f"zqx{n}@mail.org") for n in range(40)]
+    run(tmp_path, rows, words_of(epsilon=0.1))
+    (said,) = {one.getMessage() for one in caplog.records if one.name == "quietcorpus"}
+    assert said.startswith("PrivatizeWords: keep: 'product' looks like e-mail addresses, and will ")
+    assert "zqx" not in said
+
+
+def _keep(row: Any, path: str) -> None:
+    with Path(path).open("a") as file:
+        file.write(json.dumps(row._asdict()) + "\n")
+
+
+def test_the_check_of_types_in_a_run_passes(tmp_path: Path, words_of: Make) -> None:
+    # Kills: annotations by which Beam looks for arguments that a guarded step does not have, and
+    # batches that it takes for rows. Beam's own sinks do not pass.
+    options = PipelineOptions(["--runtime_type_check"])
+    with beam.Pipeline(runner=FnApiRunner(), options=options) as pipeline:
+        rows = pipeline | beam.Create([Doc(n, "the report", "b", "c") for n in range(9)])
+        (rows | words_of()).rows | "write" >> beam.Map(_keep, str(tmp_path / "rows"))
+    assert len((tmp_path / "rows").read_text().splitlines()) == 9
 
 
 def test_another_release_or_field_has_noise_of_its_own(word_index: Path) -> None:
@@ -368,7 +416,7 @@ def test_the_card_says_what_no_pipeline_promises(words_of: Make) -> None:
         "order of rows",
         "attempts",
         "those of this transform are exact",
-        "of every row where noise is drawn for a vocabulary or a histogram",
+        "of every row where noise is drawn for a vocabulary, a histogram or counts",
         "released rows that come in again, need a release id of their own",
         "no ledger",
     )
