@@ -248,6 +248,7 @@ utility-public: $(VENV)/.bench
 	$(BIN)/python benchmarks/utility_public.py --data $(BENCH_DATA) --folder build/utility-public
 	$(BIN)/python benchmarks/utility_public_users.py --data $(BENCH_DATA) --folder build/utility-public
 	$(BIN)/python benchmarks/utility_public_smooth.py --data $(BENCH_DATA) --folder build/utility-public
+	$(BIN)/python benchmarks/utility_public_rounds.py --data $(BENCH_DATA) --folder build/utility-public
 
 utility-languages: $(VENV)/.bench
 	$(BIN)/python benchmarks/utility_languages.py --data $(BENCH_DATA) --folder build/utility-languages

@@ -23,8 +23,12 @@ from tampering import edit_card, refused, rewrite
 import quietcorpus as qc
 from quietcorpus.indexes.pool import open_pool
 from quietcorpus.mechanisms.clipped_sum import STEPS
+from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.vote_estimates import smoothed
+from quietcorpus.pipelines.kinds import public_texts_votes
+from quietcorpus.pipelines.kinds.public_texts_votes import PublicTextsKind
 from quietcorpus.pipelines.spec.loading import load_spec
+from quietcorpus.pipelines.spec.public_texts import PublicTextsSpec
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -100,6 +104,17 @@ def test_estimates_are_made_of_what_is_public(released: Workspace, carrying: Pat
         assert set(drawn) <= {number for _, number in places}
     topics = ["law", "space"]
     assert share_of(rows, topics if len(labels) == 1 else ["law"], labels[0]) > 0.9
+
+
+def test_texts_that_are_alike_stand_out_together(public_texts: Texts, carrying: Path) -> None:
+    # Each has four fifths of what stands out alone. Kills: rows by the votes.
+    block = public_texts(pool=str(carrying), **SMOOTH)["mechanism"]
+    voting = PublicTextsKind.resolve(PublicTextsSpec.model_validate(block)).voting
+    noisy = np.full(voting.shape, voting.votes.least * 4 // 5)
+    (path, _, (texts,)), _ = public_texts_votes.tables(voting, None, ReleaseKey.fresh, noisy)
+    assert path == "texts.parquet"
+    assert texts["id"].to_pylist() == list(range(voting.texts))
+    assert texts["weight"].to_pylist() == pytest.approx([1.0] * voting.texts)
 
 
 def test_the_card_tells_of_it(released: Workspace) -> None:
