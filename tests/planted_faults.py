@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import correct_audits
 import numpy as np
 import pyarrow as pa
 from correct_audits import (
@@ -173,7 +174,7 @@ def half_user_noise(patch: Patch) -> None:
     wrong = replace(real)
     noise = ClippedSum(real.noise.noise_multiplier / 2)
     wrong.__dict__.update(noise=noise, threshold=real.threshold)
-    patch.setitem(globals(), "user_choice", lambda: wrong)
+    patch.setattr(correct_audits, "user_choice", lambda: wrong)
 
 
 def copy_all(patch: Patch) -> None:
@@ -287,7 +288,7 @@ def one_dimension(patch: Patch) -> None:
 def squared_norm(patch: Patch) -> None:
     """sigma C^2 for sigma C, as in the public code of dpUGC: less noise where C < 1."""
     wrong = Training(training().settings, ClippedSum(SIGMA * CLIP), 10.0, 0.05)
-    patch.setitem(globals(), "training", lambda: wrong)
+    patch.setattr(correct_audits, "training", lambda: wrong)
 
 
 def unclipped(patch: Patch) -> None:

@@ -6,146 +6,35 @@ Where the store does not matter, a file system that is quicker to reach takes it
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
-import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from apache_beam.io.filesystems import FileSystems
-from apache_beam.io.localfilesystem import LocalFileSystem
-from apache_beam.options.pipeline_options import PipelineOptions
+from fetched_indexes import FILES, Elsewhere, assert_same, digest_of, names_in, opened, refusal
 from s3_proxy import PATIENCE_SECONDS, Proxy
 from s3_server import S3Server
 
-from quietcorpus.indexes.folder import ArtefactError
 from quietcorpus.indexes.word_index import WordIndex, open_index, save
 from quietcorpus.indexes.word_index_manifest import Part
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.artefacts import folders
 from quietcorpus.transforms.artefacts.word_index import IndexSource
-from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters, parts_read
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
-
-FILES = ["codes.npy", "order.npy", "vectors.npy", "words.npy"]
-
-
-class Elsewhere(LocalFileSystem):
-    """Files of this machine under a scheme, so that they are fetched like any others."""
-
-    opened: ClassVar[Counter[str]] = Counter()
-    slow: ClassVar[float] = 0.0
-
-    @classmethod
-    def scheme(cls) -> str:
-        return "elsewhere"
-
-    def open(self, path: str, *args: Any, **kwargs: Any) -> Any:
-        path = path.removeprefix("elsewhere:/")
-        self.opened[path.rsplit("/", 1)[1]] += 1
-        time.sleep(self.slow)
-        return super().open(path, *args, **kwargs)
-
-
-@pytest.fixture
-def proxy(s3: S3Server) -> Iterator[Proxy]:
-    server = Proxy(s3.endpoint)
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    yield server
-    server.go.set()
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-@pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The folder of fetched indexes, for a user whose home and temporary folders are empty."""
-    for name in ("home", "tmp"):  # a workspace has made them already
-        (tmp_path / name).mkdir(exist_ok=True)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
-    for name in (folders.CACHE, "XDG_CACHE_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(tempfile, "tempdir", None)
-    monkeypatch.setattr(Elsewhere, "opened", Counter())
-    FileSystems.set_options(PipelineOptions([]))
-    yield tmp_path / "home" / ".cache" / "quietcorpus"
-    folders._opened.cache_clear()
-
-
-@pytest.fixture
-def environment(
-    cache: Path, proxy: Proxy, s3: S3Server, monkeypatch: pytest.MonkeyPatch
-) -> dict[str, str]:
-    """The variables of a process that may use the store; this one has them too."""
-    variables = s3.environment | {"AWS_ENDPOINT_URL_S3": proxy.url}
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    return dict(os.environ)
-
-
-@pytest.fixture
-def remote(workspace: Workspace, environment: dict[str, str]) -> Workspace:
-    """A workspace whose commands may use the store."""
-    workspace.environment |= {k: v for k, v in environment.items() if k.startswith("AWS_")}
-    return workspace
-
-
-@pytest.fixture
-def stored(environment: dict[str, str], s3: S3Server, word_index: Path) -> IndexSource:
-    """The index, in the store."""
-    prefix = f"indexes/{uuid.uuid4().hex}"
-    for path in word_index.iterdir():
-        s3.client().upload_file(str(path), "corpus", f"{prefix}/{path.name}")
-    return IndexSource("mechanism.index", f"s3://corpus/{prefix}", digest_of(word_index))
-
-
-@pytest.fixture
-def source(cache: Path, word_index: Path) -> IndexSource:
-    """The index, elsewhere."""
-    return IndexSource("mechanism.index", f"elsewhere:/{word_index}", digest_of(word_index))
-
-
-def digest_of(folder: Path) -> str:
-    return hashlib.sha256((folder / "manifest.json").read_bytes()).hexdigest()
-
-
-def opened(source: IndexSource, *parts: Part) -> WordIndex:
-    """Open the index as a process does that has not opened it yet."""
-    folders._opened.cache_clear()
-    return source.open(*parts)
-
-
-def assert_same(index: WordIndex, folder: Path) -> None:
-    expected = open_index(str(folder))
-    assert (index.vectors == expected.vectors).all()
-    assert (index.codes == expected.codes).all()
-    assert index.vocabulary.terms == expected.vocabulary.terms
-    assert index.manifest == expected.manifest
-
-
-def names_in(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
 
 
 OPEN = """
@@ -414,145 +303,6 @@ def test_an_index_of_codes_serves_one_mechanism(
     assert Elsewhere.opened == Counter(READ["codes"]) + Counter(["manifest.json"])
 
 
-def test_a_home_that_cannot_be_written_to(
-    source: IndexSource, word_index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").write_text("")
-    for home in ("/proc", str(tmp_path / "file")):  # neither is the superuser's to write to
-        monkeypatch.setenv("HOME", home)
-        assert_same(opened(source), word_index)
-    places = list((tmp_path / "tmp").iterdir())
-    assert places == [tmp_path / "tmp" / f"quietcorpus-{os.getuid()}"]
-    assert places[0].stat().st_mode & 0o777 == 0o700
-
-
-def test_a_user_without_a_home(
-    source: IndexSource, word_index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Containers often run under a number that no list of users knows.
-    monkeypatch.delenv("HOME")
-    number = os.getuid()
-    monkeypatch.setattr("pwd.getpwuid", lambda _: {}["nobody"])
-    assert_same(opened(source), word_index)
-    assert names_in(tmp_path / "tmp") == [f"quietcorpus-{number}"]
-
-
-def refusal(source: IndexSource, *parts: Part) -> str:
-    with pytest.raises(InputError) as raised:
-        opened(source, *parts)
-    message = str(raised.value)
-    assert "\n" not in message
-    assert raised.value.__cause__ is None
-    start = f"mechanism.index: {source.uri} "
-    assert message.startswith(start)
-    return message.removeprefix(start)
-
-
-def test_a_folder_of_somebody_elses_is_not_used(
-    source: IndexSource,
-    word_index: Path,
-    cache: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    # Whoever owns it could exchange a file between its verification and its use. What is whole in
-    # it is not used either.
-    shutil.copytree(word_index, cache / source.digest)
-    monkeypatch.setattr(os, "getuid", lambda: os.geteuid() + 4711)
-    theirs = tmp_path / "tmp" / f"quietcorpus-{os.getuid()}"
-    theirs.mkdir()
-    assert refusal(source).startswith("cannot be kept anywhere; set $QUIETCORPUS_CACHE to a fol")
-    assert not list(theirs.iterdir())
-    assert not Elsewhere.opened
-    monkeypatch.setenv(folders.CACHE, str(theirs))
-    assert refusal(source).startswith("cannot be kept anywhere")
-
-
-@pytest.mark.parametrize("trap", ["link", "writable"])
-def test_a_folder_that_others_can_change_is_not_used(
-    source: IndexSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trap: str
-) -> None:
-    # In a shared temporary folder, anybody can put a link to a folder of ours, or find ours open.
-    monkeypatch.setenv("HOME", "/proc")
-    place = tmp_path / "tmp" / f"quietcorpus-{os.getuid()}"
-    ours = tmp_path / "ours"
-    ours.mkdir()
-    if trap == "link":
-        place.symlink_to(ours)
-    else:
-        place.mkdir()
-        place.chmod(0o777)
-    assert refusal(source).startswith("cannot be kept anywhere")
-    assert not list(ours.iterdir())
-
-
-def test_nowhere_to_keep_it(source: IndexSource, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(folders.CACHE, "/proc/none")
-    assert refusal(source).startswith("cannot be kept anywhere; set $QUIETCORPUS_CACHE to a fol")
-
-
-@pytest.mark.parametrize("path", ["../../../../../../../../etc/passwd", "/etc/passwd", "x.npy"])
-def test_a_manifest_that_names_other_files(
-    source: IndexSource, word_index: Path, cache: Path, tmp_path: Path, path: str
-) -> None:
-    # Kills: fetching what it says to where it says.
-    wrong = shutil.copytree(word_index, tmp_path / "wrong")
-    manifest = json.loads((wrong / "manifest.json").read_text())
-    files = [manifest["files"][0] | {"path": path}, *manifest["files"]]
-    (wrong / "manifest.json").write_text(json.dumps(manifest | {"files": files}))
-    named = IndexSource(source.key, f"elsewhere:/{wrong}", digest_of(wrong))
-    assert "does not list each of words.npy, order.npy, codes.npy once" in refusal(named)
-    assert Elsewhere.opened == Counter(["manifest.json"])
-    assert names_in(cache) == [f"{named.digest}.lock"]
-
-
-@pytest.mark.parametrize("path", ["../outside", "/outside", "inner/outside", "..", "", "\0"])
-def test_no_artefact_writes_beside_its_copy(cache: Path, tmp_path: Path, path: str) -> None:
-    # Kills: leaving it to each kind of artefact to say which names its files may have.
-    (tmp_path / "manifest.json").write_text("{}")
-    uri, digest = f"elsewhere:/{tmp_path}", digest_of(tmp_path)
-    listing = SimpleNamespace(files=[{"path": path, "sha256": ""}])
-    with pytest.raises(ArtefactError, match=r"lists files by other than plain names; build it"):
-        folders.local(uri, digest, lambda *_: listing)
-    assert Elsewhere.opened == Counter(["manifest.json"])
-    assert names_in(cache) == [f"{digest}.lock"]
-
-
-def test_what_is_not_in_the_store(
-    stored: IndexSource, word_index: Path, s3: S3Server, cache: Path
-) -> None:
-    prefix = stored.uri.removeprefix("s3://corpus/")
-    store = s3.client()
-
-    def put(name: str, content: bytes) -> None:
-        store.put_object(Bucket="corpus", Key=f"{prefix}/{name}", Body=content)
-
-    put("codes.npy", b"x")
-    assert refusal(stored).startswith("is damaged: codes.npy is not the file that manifest.json")
-    store.delete_object(Bucket="corpus", Key=f"{prefix}/codes.npy")
-    assert refusal(stored).startswith("cannot be fetched; check the path, the credentials, and ")
-    put("manifest.json", (word_index / "manifest.json").read_bytes() + b" ")
-    assert refusal(stored) == "has changed since the release began"
-    store.delete_object(Bucket="corpus", Key=f"{prefix}/manifest.json")
-    assert refusal(stored).startswith("cannot be fetched")
-    # Nothing of all that is kept.
-    assert names_in(cache) == [f"{stored.digest}.lock"]
-    for uri in (stored.uri, "s3://absent/index", "foo://bucket/index", str(cache)):
-        with pytest.raises(
-            InputError, match=r"^mechanism\.index: .* is not an index: it has no man"
-        ):
-            IndexSource.resolve("mechanism.index", uri)
-
-
-def test_credentials_that_do_not_open_it(
-    stored: IndexSource, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong" * 8)
-    message = refusal(stored)
-    assert message.startswith("cannot be fetched; check the path, the credentials")
-    assert "wrong" not in message
-
-
 @pytest.mark.slow
 def test_an_index_in_the_store_from_end_to_end(
     remote: Workspace,
@@ -593,19 +343,3 @@ def test_an_index_in_the_store_from_end_to_end(
     assert [a["uri"] for a in remote.card(far)["artefacts"]] == [uri]
     # The launcher has looked at the manifest, and somebody has fetched it, for all three.
     assert not proxy.fetched() - Counter([*FILES, "manifest.json", "manifest.json"])
-
-
-def test_an_index_that_cannot_be_stored_leaves_nothing(
-    remote: Workspace, proxy: Proxy, s3: S3Server
-) -> None:
-    (remote.folder / "v.txt").write_text("alpha 1 2\nbeta 2 1\n")
-
-    def message(output: str) -> str:
-        arguments = ("v.txt", "--output", output, "--provenance", "public")
-        return remote.error_of(remote.run("index", "build", *arguments))
-
-    assert message("s3://absent/index").startswith("--output: s3://absent")
-    prefix = f"failed/{uuid.uuid4().hex}"
-    proxy.refused = re.compile(f"PUT /corpus/{prefix}/words.npy")
-    assert message(f"s3://corpus/{prefix}").startswith(f"--output: s3://corpus/{prefix}")
-    assert s3.keys(prefix) == []
