@@ -26,6 +26,7 @@ from quietcorpus.calibration import (
     calibrate_bags,
     calibrate_sentences,
     calibrate_words,
+    compare_indexes,
     search_report,
 )
 from quietcorpus.evidence import audit, evaluate
@@ -60,6 +61,7 @@ __all__ = [
     "calibrate_bags",
     "calibrate_sentences",
     "calibrate_words",
+    "compare_indexes",
     "dry_run",
     "evaluate",
     "ledger",

@@ -35,8 +35,8 @@ _ZIPPABLE: dict[str, Callable[[IO[bytes]], Rows]] = {
     ".bin": read_binary,
 }
 _FORMATS = (
-    ".txt, .vec (text), .bin (word2vec's binary or fastText's model; all with or without .gz), .kv, "
-    ".npz, .npy, .faiss"
+    ".txt, .vec (text), .bin (word2vec's binary or fastText's model; all with or without .gz), "
+    ".kv, .npz, .npy, .faiss"
 )
 
 

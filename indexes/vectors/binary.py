@@ -1,7 +1,7 @@
 """Word vectors from a `.bin`: word2vec's binary format, or a model of fastText's.
 
-A file of word2vec has a header, and for every word its bytes, a space and float32 values, with a line end after
-each (the original tool) or without one (gensim).
+A file of word2vec has a header, and for every word its bytes, a space and float32 values, with a
+line end after each (the original tool) or without one (gensim).
 """
 
 from __future__ import annotations

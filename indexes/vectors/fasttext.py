@@ -1,7 +1,7 @@
 """Word vectors from fastText's own `.bin`: a model, whose words and parts of words have rows.
 
-A word's vector is the mean of its own row and the rows of its n-grams, which share a fixed number of
-buckets by their hash (Bojanowski, Grave, Joulin and Mikolov, TACL 2017). The parts of a file:
+A word's vector is the mean of its own row and the rows of its n-grams, which share a fixed number
+of buckets by their hash (Bojanowski, Grave, Joulin and Mikolov, TACL 2017). The parts of a file:
 
     magic, version     int32
     settings           12 of int32, of which the dimension is the first, and a float64
