@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -15,22 +15,37 @@ import pyarrow as pa
 
 from quietcorpus.evaluation.attacks.membership import Membership
 from quietcorpus.evaluation.attacks.user_membership import Pairs, Scores, UserAttack, fits
+from quietcorpus.evaluation.classification import out_of_fold, scores
 from quietcorpus.evaluation.embeddings import map_char, map_word, nearest, similarity
 from quietcorpus.evaluation.features import counted
-from quietcorpus.evaluation.results import Observation, membership_found
+from quietcorpus.evaluation.intervals import over_draws
+from quietcorpus.evaluation.regression import MODELS, correlation, rmse
+from quietcorpus.evaluation.regression import out_of_fold as regressed
+from quietcorpus.evaluation.results import CONFIDENCE, Observation, membership_found
+from quietcorpus.indexes.embeddings import read_vectors
+from quietcorpus.indexes.vectors import VectorsError
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.word_pairs import balanced_weights
 from quietcorpus.pipelines.engine.engine import Engine
-from quietcorpus.pipelines.evaluate.corpus import Sample
+from quietcorpus.pipelines.evaluate.corpus import Sample, Strings
 from quietcorpus.pipelines.evaluate.draws import Draw
 from quietcorpus.pipelines.evaluate.in_memory import held
-from quietcorpus.pipelines.evaluate.study import Studied, Study, cross_validated, tokenizer_of_card
+from quietcorpus.pipelines.evaluate.study import (
+    FOLDS,
+    LEAST_OF_CLASS,
+    Studied,
+    Study,
+    classified,
+    labelled,
+    tokenizer_of_card,
+)
 from quietcorpus.pipelines.release.release import release
 from quietcorpus.pipelines.spec.embeddings import EmbeddingMethod, WordEmbeddingsSpec
 from quietcorpus.pipelines.spec.spec import InputSpec, Spec
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage.layout import TABLE
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.artefacts.files import FileSource
+from quietcorpus.transforms.errors import InputError, client_errors
 
 _WORDS, _NEAREST = 1000, 10
 _WINDOW = 5
@@ -60,6 +75,7 @@ class WordEmbeddingsStudy(Study):
     )
     of_documents = False
     of_authors = False  # a user may have a single document
+    of_vectors = True
 
     def __init__(self, studied: Studied) -> None:
         self._sample = sample = studied.sample
@@ -75,6 +91,8 @@ class WordEmbeddingsStudy(Study):
         self._queries = frequent.astype(np.int64)
         self._texts = [terms[a:b] for a, b in zip(offsets, offsets[1:], strict=False)]
         self._gold: dict[int, Vectors] = {}
+        self._numbered = None if sample.targets is None else _numbered(sample.targets)
+        self._public = _public(studied.public_vectors, self._words)
         self._users = _documents_of(sample)
         self._pairs = [self._pairs_of(documents) for documents in self._users]
         self.notes = [
@@ -91,6 +109,13 @@ class WordEmbeddingsStudy(Study):
             "those under attack took part. `method: sgd` takes too long to be trained so often: "
             "`quietcorpus audit` bounds what taking part can change.",
         ]
+        if self._public is not None:
+            self.notes.append(
+                "Public vectors are used alone, and beside the release's and those of word2vec: a "
+                "word's two vectors are joined, each kind scaled to a mean length of one. A gain "
+                "is on the very documents and folds; its interval in one draw is over documents, "
+                "whose predictions share their models."
+            )
 
     def redraw(self, spec: Spec) -> Draw:
         """Return the vectors of a fresh release, which is then deleted."""
@@ -99,14 +124,20 @@ class WordEmbeddingsStudy(Study):
 
     def references(self, number: int) -> Iterator[Observation]:
         """Yield the measures of vectors learnt from the text as it is, from another seed."""
-        yield from self._scored(self._trained(2 * number + 1), "original", number)
+        learnt = self._trained(2 * number + 1)
+        yield from self._scored(learnt, "original", number)
+        if self._public is not None:
+            yield from self._scored(self._public, "public", number)
+            yield from self._beside(learnt, "original", number)
         if self._attackable:
             found = self._attack(self._learnt_of, number).on_target()
             yield _membership("original", found)
 
     def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
         """Yield the measures of a draw."""
-        yield from self._scored(self._placed(draw), "release", number)
+        released = self._placed(draw)
+        yield from self._scored(released, "release", number)
+        yield from self._beside(released, "release", number)
         if self._attackable and _is_quick(draw.law):
             with suppress(_TooFew):
                 attack = self._attack(lambda users: self._released_of(users, draw.law), number)
@@ -168,9 +199,55 @@ class WordEmbeddingsStudy(Study):
         for name in _JUDGED:
             score, _ = similarity(vectors, known, _judged(name))
             yield Observation("word-similarity", subject, score, name.split(".")[0])
+        yield from self._learnt_from(self._counts @ vectors, subject, number)
+
+    def _beside(self, vectors: Vectors, subject: str, number: int) -> Iterator[Observation]:
+        """Yield the measures of vectors beside the public ones, if there are any."""
+        if self._public is None:
+            return
+        both = np.hstack([_scaled(self._public), _scaled(vectors)])
+        yield from self._scored(both, f"public-{subject}", number)
         if self._sample.labels is not None:
-            means = self._counts @ vectors
-            yield from cross_validated(self._sample.labels, means, subject, number)
+            alone = self._right(self._counts @ self._public, number)
+            gains = self._right(self._counts @ both, number).astype(float) - alone
+            low, high = over_draws(gains, CONFIDENCE)
+            found = float(gains.mean()), "", low, high, len(gains)
+            yield Observation("gain", f"public-{subject}", *found)
+
+    def _learnt_from(self, features: Vectors, subject: str, number: int) -> Iterator[Observation]:
+        """Yield what classifiers and regressions on documents' features make of labels, targets."""
+        if self._sample.labels is not None:
+            _, classes = labelled(self._sample.labels)
+            yield from classified(scores(classes, self._predicted(features, number)), subject)
+        if self._numbered is not None:
+            rows, numbers = self._numbered
+            for model in MODELS:
+                found = regressed(features[rows], numbers, FOLDS, number, model)
+                for name, measure in (("rmse", rmse), ("correlation", correlation)):
+                    value, low, high = measure(numbers, found, CONFIDENCE)
+                    tried = f"by {model}", low, high, len(numbers)
+                    yield Observation(name, subject, value, *tried)
+
+    def _predicted(self, features: Vectors, number: int) -> Numbers:
+        assert self._sample.labels is not None
+        rows, classes = labelled(self._sample.labels)
+        return out_of_fold(features[rows], classes, FOLDS, number)
+
+    def _right(self, features: Vectors, number: int) -> npt.NDArray[np.bool_]:
+        assert self._sample.labels is not None
+        return self._predicted(features, number) == labelled(self._sample.labels)[1]
+
+    def neighbours(self, word: str) -> dict[str, list[str]]:
+        if word not in self._numbers:
+            raise InputError(f"neighbours_of: the release has no word {word!r}")
+        kinds = {"release": self._placed(self.own), "original": self._trained(0)}
+        if self._public is not None:
+            kinds["public"] = self._public
+        of = np.array([self._numbers[word]])
+        return {
+            subject: [self._words[near] for near in nearest(vectors, of, _NEAREST)[0] if near >= 0]
+            for subject, vectors in kinds.items()
+        }
 
     def _trained(self, seed: int) -> Vectors:
         """Return word2vec's vectors of the sample; equal seeds give equal vectors."""
@@ -189,6 +266,39 @@ class WordEmbeddingsStudy(Study):
             if word in found:
                 vectors[place] = found[word]
         return vectors
+
+
+def _public(path: str | None, words: Sequence[str]) -> Vectors | None:
+    """Read public vectors of words, of length one; zero where there is none."""
+    if path is None:
+        return None
+    source = FileSource.resolve("public_vectors", path)
+    with client_errors(f"public_vectors: {path}", "cannot be read; check the path"):
+        try:
+            return read_vectors(source.lines(), words)
+        except VectorsError as error:
+            raise InputError(f"public_vectors: {path} {error}") from None
+
+
+def _scaled(vectors: Vectors) -> Vectors:
+    """Return vectors with a mean length of one."""
+    return vectors / np.float32(max(1e-9, float(np.linalg.norm(vectors, axis=1).mean())))
+
+
+def _numbered(targets: Strings) -> tuple[Numbers, npt.NDArray[np.float64]]:
+    """Return the documents that have a target, and these numbers; raise InputError for others."""
+    rows = np.flatnonzero([target is not None for target in targets])
+    try:
+        numbers = targets[rows].astype(np.float64)
+    except ValueError:
+        raise InputError("target: the column holds values that are not numbers") from None
+    finite = np.isfinite(numbers)
+    if finite.sum() < LEAST_OF_CLASS or not np.ptp(numbers[finite]) > 0:
+        raise InputError(
+            f"target: the column has fewer than {LEAST_OF_CLASS} numbers in the sample, or all are "
+            "equal; name another column, or leave it out"
+        )
+    return rows[finite], numbers[finite]
 
 
 def _membership(subject: str, found: Membership) -> Observation:

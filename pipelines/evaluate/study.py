@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -64,6 +64,10 @@ class Studied(Protocol):
         """Return the columns of the corpus."""
 
     @property
+    def public_vectors(self) -> str | None:
+        """Return the file of public word vectors to compare with, if there is one."""
+
+    @property
     def described(self) -> Spec:
         """Return the checked spec; raises InputError if there is none."""
 
@@ -75,6 +79,7 @@ class Study(Protocol):
         swept: the keys of the mechanism's block that a redraw follows.
         of_documents: whether the release has a row for each document, which attacks need.
         of_authors: whether named users must include authors of many documents.
+        of_vectors: whether the release is of word vectors, with which others can be compared.
         notes: the methods, and the limits of the measures.
         own: the release itself, for a kind that has no rows of documents.
     """
@@ -83,6 +88,7 @@ class Study(Protocol):
     swept: ClassVar[frozenset[str]]
     of_documents: ClassVar[bool] = True
     of_authors: ClassVar[bool] = True
+    of_vectors: ClassVar[bool] = False
     notes: list[str]
 
     def __init__(self, studied: Studied) -> None:
@@ -97,6 +103,13 @@ class Study(Protocol):
 
     def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
         """Yield the measures of a draw."""
+
+    def neighbours(self, word: str) -> Mapping[str, Sequence[str]]:
+        """Return the words nearest to one, by subject, if the release is of word vectors.
+
+        Raises InputError for a word that the release lacks.
+        """
+        raise NotImplementedError
 
 
 def tokenizer_of_card(mechanism: Mechanism) -> Tokenizer:
