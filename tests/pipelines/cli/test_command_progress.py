@@ -130,7 +130,7 @@ def test_every_announced_step_is_told(
         assert titles(barred) == steps
     assert "\r" not in logged
     assert SECRET not in logged + barred
-    assert ("this will take about" in logged) == name.endswith(("words", "report"))
+    assert ("this will take about" in logged) == name.endswith(("words", "report", "compare"))
 
 
 def test_quiet_is_quiet(
