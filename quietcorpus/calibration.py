@@ -126,7 +126,6 @@ def compare_indexes(
     draws: int = 1000,
     eta: Number = "0.05",
     seed: int = 1,
-    engine: Literal["local", "ray"] = "local",
     workers: int | None = None,
     progress: bool = False,
 ) -> dict[str, Any]:
@@ -141,8 +140,7 @@ def compare_indexes(
         draws: the number of draws for each embedding, word and epsilon.
         eta: the share of a word's outputs that S_w may leave out: S_w holds 1 - eta of them.
         seed: equal seeds give equal numbers.
-        engine: threads, or Ray.
-        workers: the number of threads or processes here; None for one per processor.
+        workers: the number of threads; None for one per processor.
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
 
     Returns:
@@ -151,7 +149,6 @@ def compare_indexes(
     Raises:
         InputError: anything that a person can mend.
     """
-    one_of("engine", engine, ("local", "ray"))
     flags(progress=progress)
     whole(words=words, workers=workers)
     whole(1, 1_000_000, draws=draws)
@@ -168,7 +165,6 @@ def compare_indexes(
         other,
         absolute(output),
         settings,
-        backend=engine,
         workers=workers,
         progress=progress,
     )

@@ -25,7 +25,7 @@ from quietcorpus.pipelines.calibrate.comparison_report import (
 )
 from quietcorpus.pipelines.calibrate.word_blocks import runner, timed, told
 from quietcorpus.pipelines.calibrate.words import NEIGHBOURS_OF, RANKS
-from quietcorpus.pipelines.engine.parallel import Backend, processors
+from quietcorpus.pipelines.engine.parallel import processors
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.pipelines.terminal.progress import Steps
@@ -41,7 +41,6 @@ def compare(
     output: str,
     settings: ComparisonSettings,
     *,
-    backend: Backend = "local",
     workers: int | None = None,
     progress: bool = False,
 ) -> dict[str, Any]:
@@ -55,9 +54,9 @@ def compare(
         output: an absolute path of a folder or an object-store URI, still empty. The files are
             `comparison.json`, `comparison.parquet` (a row for each embedding, epsilon and word),
             `comparison.png` and `.svg`, and `histograms.png` and `.svg`; they do not depend on
-            `backend` and `workers`.
+            `workers`.
         settings: the epsilons, and how much is measured.
-        backend, workers: see `quietcorpus.pipelines.calibrate.word_blocks.runner`.
+        workers: the number of threads; None for one per processor.
         progress: whether to show a bar.
 
     Returns:
@@ -71,7 +70,7 @@ def compare(
     Output(output).require_writable()
     with Output(output).folder(last=RESULT) as folder:
         try:
-            both = _measured((first, second), rows, settings, backend, workers, progress)
+            both = _measured((first, second), rows, settings, workers, progress)
         except ValueError as error:  # from the pure layers, about numbers alone
             raise InputError(f"compare: {error}") from None
         content = comparison_report.content(settings, both, len(terms))
@@ -110,7 +109,6 @@ def _measured(
     indexes: tuple[WordIndex, WordIndex],
     rows: tuple[np.ndarray, np.ndarray],
     settings: ComparisonSettings,
-    backend: Backend,
     workers: int | None,
     progress: bool,
 ) -> tuple[Compared, Compared]:
@@ -130,7 +128,7 @@ def _measured(
     work = count * len(epsilons)
     steps.expect(a_draw * settings.draws * work / (workers or processors()), "a few draws")
     measured = []
-    with runner(backend, workers) as run:
+    with runner("local", workers) as run:
         for number, simulated in enumerate(simulators):
             name = comparison_report.NAMES[number]
             with steps.step(f"measuring words of {name}", work, "words") as display:

@@ -12,7 +12,6 @@ from quietcorpus.pipelines.cli.command import command
 from quietcorpus.pipelines.cli.options import (
     Numbers,
     draws_option,
-    engine_option,
     eta_option,
     new_place_option,
     quiet_option,
@@ -40,7 +39,6 @@ from quietcorpus.pipelines.cli.options import (
 @draws_option
 @eta_option
 @seed_option("all draws")
-@engine_option
 @workers_option
 @quiet_option
 def calibrate_compare(first: str, second: str, output: str, **given: Any) -> Iterator[str]:

@@ -27,7 +27,7 @@ workers_option = click.option(
     type=click.IntRange(1),
     help="The number of threads or processes here; by default, one per processor.",
 )
-"""The option of how much `engine_option` uses here."""
+"""The option of commands whose work runs on threads here, or on those of a cluster."""
 
 new_place_option = click.option(
     "--output",

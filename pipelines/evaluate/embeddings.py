@@ -80,7 +80,7 @@ class WordEmbeddingsStudy(Study):
     def __init__(self, studied: Studied) -> None:
         self._sample = sample = studied.sample
         spec = None if studied.spec is None else studied.described
-        self.own = replace(_vectors(studied.release), law=spec)
+        self.own: Draw = replace(_vectors(studied.release), law=spec)
         self._words: list[str] = self.own.rows["word"].to_pylist()
         self._numbers = {word: number for number, word in enumerate(self._words)}
         tokenizer = tokenizer_of_card(studied.card.mechanism)
@@ -217,8 +217,8 @@ class WordEmbeddingsStudy(Study):
     def _learnt_from(self, features: Vectors, subject: str, number: int) -> Iterator[Observation]:
         """Yield what classifiers and regressions on documents' features make of labels, targets."""
         if self._sample.labels is not None:
-            _, classes = labelled(self._sample.labels)
-            yield from classified(scores(classes, self._predicted(features, number)), subject)
+            predicted = self._predicted(features, number)
+            yield from classified(scores(self._classes, predicted), subject)
         if self._numbered is not None:
             rows, numbers = self._numbered
             for model in MODELS:
@@ -233,9 +233,14 @@ class WordEmbeddingsStudy(Study):
         rows, classes = labelled(self._sample.labels)
         return out_of_fold(features[rows], classes, FOLDS, number)
 
-    def _right(self, features: Vectors, number: int) -> npt.NDArray[np.bool_]:
+    @property
+    def _classes(self) -> Numbers:
         assert self._sample.labels is not None
-        return self._predicted(features, number) == labelled(self._sample.labels)[1]
+        return labelled(self._sample.labels)[1]
+
+    def _right(self, features: Vectors, number: int) -> npt.NDArray[np.bool_]:
+        right: npt.NDArray[np.bool_] = self._predicted(features, number) == self._classes
+        return right
 
     def neighbours(self, word: str) -> dict[str, list[str]]:
         if word not in self._numbers:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
             "0 is not above zero",
         ),
         (
-            lambda: qc.compare_indexes("a", "b", "c", epsilons=[1], engine="spark"),
-            "engine: 'spark' is not known",
+            lambda: qc.compare_indexes("a", "b", "c", epsilons=[1], draws=0),
+            "draws: 0 is not above zero",
         ),
         (lambda: qc.calibrate_bags(epsilons=["x"]), "'x' is not a number"),
         (lambda: qc.calibrate_bags(epsilons=[1], bins=[0]), "bins: 0 is not above zero"),
