@@ -174,6 +174,29 @@ MEASURES: dict[str, Measure] = {
         "lower",
         least=-1.0,
     ),
+    "gain": Measure(
+        "utility",
+        "Classifier: gain over public vectors alone",
+        "Share of labels that are right with both vectors beside each other, less that with the "
+        "public vectors alone, document by document. Below zero, the private vectors harm.",
+        "higher",
+        least=-1.0,
+    ),
+    "rmse": Measure(
+        "utility",
+        "Regression: RMSE",
+        "Root of the mean squared error of the target column, as a regression on documents' "
+        "vectors predicts it for documents that it did not learn from, by five folds.",
+        "lower",
+        most=math.inf,
+    ),
+    "correlation": Measure(
+        "utility",
+        "Regression: correlation",
+        "Pearson's correlation of the same predictions with the target column.",
+        "higher",
+        least=-1.0,
+    ),
     "words-accuracy": Measure(
         "utility",
         "Classifier by words: accuracy",

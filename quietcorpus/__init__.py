@@ -27,6 +27,7 @@ from quietcorpus.calibration import (
     calibrate_public_texts,
     calibrate_sentences,
     calibrate_words,
+    compare_indexes,
     search_report,
 )
 from quietcorpus.evidence import audit, check_provenance, evaluate
@@ -63,6 +64,7 @@ __all__ = [
     "calibrate_sentences",
     "calibrate_words",
     "check_provenance",
+    "compare_indexes",
     "dry_run",
     "evaluate",
     "ledger",

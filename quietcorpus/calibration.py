@@ -131,6 +131,61 @@ def calibrate_words(
 
 
 @process_restored()
+def compare_indexes(
+    first: Place,
+    second: Place,
+    output: Place,
+    *,
+    epsilons: Sequence[Number],
+    words: int | None = 10_000,
+    draws: int = 1000,
+    eta: Number = "0.05",
+    seed: int = 1,
+    workers: int | None = None,
+    progress: bool = False,
+) -> dict[str, Any]:
+    """Measure the effect of Madlib on the words that two indexes share, in each of them.
+
+    Args:
+        first: a word index with vectors, A.
+        second: one of other vectors, B.
+        output: an empty place for the results.
+        epsilons: the grid of values for both, each per unit of distance.
+        words: the number of common words to measure; None for all.
+        draws: the number of draws for each embedding, word and epsilon.
+        eta: the share of a word's outputs that S_w may leave out: S_w holds 1 - eta of them.
+        seed: equal seeds give equal numbers.
+        workers: the number of threads; None for one per processor.
+        progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
+
+    Returns:
+        The content of `comparison.json`.
+
+    Raises:
+        InputError: anything that a person can mend.
+    """
+    flags(progress=progress)
+    whole(words=words, workers=workers)
+    whole(1, 1_000_000, draws=draws)
+    whole(0, seed=seed)
+    from quietcorpus.pipelines.calibrate import comparison as job
+    from quietcorpus.pipelines.calibrate.comparison_report import ComparisonSettings
+    from quietcorpus.transforms.artefacts.word_index import IndexSource
+
+    settings = ComparisonSettings(exact_numbers(epsilons), words, draws, exact(eta), seed)
+    one = IndexSource.resolve("first", absolute(first)).open("vectors")
+    other = IndexSource.resolve("second", absolute(second)).open("vectors")
+    return job.compare(
+        one,
+        other,
+        absolute(output),
+        settings,
+        workers=workers,
+        progress=progress,
+    )
+
+
+@process_restored()
 def calibrate_bags(
     source: Place | None = None,
     *,

@@ -114,6 +114,9 @@ def evaluate(
     id: str | None = None,
     label: str | None = None,
     user: str | None = None,
+    target: str | None = None,
+    public_vectors: Place | None = None,
+    neighbours_of: Sequence[str] | None = None,
     documents: int = 5_000,
     draws: int | None = None,
     sweep: Mapping[str, Sequence[object]] | None = None,
@@ -138,6 +141,10 @@ def evaluate(
         id: the corpus's column of ids; by default the spec's, if there is one.
         label: the corpus's column of classes, for classifiers to learn.
         user: the corpus's column of authors, for attacks to infer.
+        target: the corpus's column of numbers, for regressions on word vectors.
+        public_vectors: public word vectors (GloVe's or word2vec's text), which are used alone, and
+            beside a release's own and beside vectors that are learnt without privacy.
+        neighbours_of: words of a release of word vectors whose nearest ones are told.
         documents: the largest number of documents to sample.
         draws: the number of draws of every setting; the release is one draw of its own setting. By
             default 3 with a spec, and 1 without.
@@ -162,6 +169,8 @@ def evaluate(
     whole(50, documents=documents)
     whole(draws=draws, workers=workers)
     whole(0, seed=seed)
+    if isinstance(neighbours_of, str):
+        raise InputError("neighbours_of: give a list of words")
     from quietcorpus.pipelines.evaluate import evaluate as job
     from quietcorpus.pipelines.evaluate.comparison import Comparison
     from quietcorpus.pipelines.evaluate.sweep import grid, named
@@ -179,6 +188,9 @@ def evaluate(
         documents=documents,
         seed=seed,
         compared=compared,
+        target=target,
+        public_vectors=None if public_vectors is None else absolute(public_vectors),
+        neighbours_of=tuple(neighbours_of or ()),
     )
     effort = job.Effort.of(
         comparison,

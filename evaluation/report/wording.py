@@ -21,6 +21,9 @@ _SUBJECTS = {
     "exact": "votes without noise",
     "pool": "the pool as it is",
     "guarantee": "what the guarantee allows",
+    "public": "public vectors",
+    "public-release": "public and released vectors",
+    "public-original": "public and original vectors",
 }
 _BETTER = {
     ("utility", "higher"): "Higher is better.",

@@ -1,4 +1,4 @@
-"""Word vectors, from the files that word2vec, GloVe, gensim, NumPy and FAISS write."""
+"""Word vectors, from the files that word2vec, GloVe, fastText, gensim, NumPy and FAISS write."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ _ZIPPABLE: dict[str, Callable[[IO[bytes]], Rows]] = {
     ".bin": read_binary,
 }
 _FORMATS = (
-    ".txt, .vec (text), .bin (word2vec's binary; all with or without .gz), .kv, .npz, .npy, .faiss"
+    ".txt, .vec (text), .bin (word2vec's binary or fastText's model; all with or without .gz), "
+    ".kv, .npz, .npy, .faiss"
 )
 
 

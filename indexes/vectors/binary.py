@@ -1,7 +1,7 @@
-"""Word vectors from word2vec's binary format.
+"""Word vectors from a `.bin`: word2vec's binary format, or a model of fastText's.
 
-A file has a header, and for every word its bytes, a space and float32 values, with a line end after
-each (the original tool) or without one (gensim).
+A file of word2vec has a header, and for every word its bytes, a space and float32 values, with a
+line end after each (the original tool) or without one (gensim).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import IO
 
 import numpy as np
 
+from quietcorpus.indexes.vectors.fasttext import MAGIC, read_fasttext
 from quietcorpus.indexes.vectors.rows import Rows, VectorsError, decoded, quoted
 from quietcorpus.indexes.vectors.text import header
 
@@ -21,11 +22,15 @@ _LONGEST_HEADER = 64
 
 def read_binary(stream: IO[bytes]) -> Rows:
     """Read all rows of a file; raise VectorsError if it is damaged or its header lies."""
-    size = header(stream.readline(_LONGEST_HEADER))
+    begin = stream.read(len(MAGIC))
+    if begin == MAGIC:
+        return read_fasttext(stream)
+    rest = b"" if begin.endswith(b"\n") else stream.readline(_LONGEST_HEADER)
+    size = header(begin + rest)
     if size is None:
         raise VectorsError(
-            "does not begin with word2vec's header, the numbers of words and of dimensions; give "
-            "word2vec's binary format (fastText's .bin is another one: take its .vec)"
+            "begins neither with word2vec's header, the numbers of words and of dimensions, nor as "
+            "a model of fastText's; give one of these two binary formats"
         )
     count, width = size
     words: list[str] = []

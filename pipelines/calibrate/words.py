@@ -46,8 +46,8 @@ from quietcorpus.transforms.installed import require_installed
 from quietcorpus.transforms.privatizers.words import WordMechanism
 
 RESULT, ROWS = "calibration.json", "calibration.parquet"
-_RANKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
-_NEIGHBOURS_OF = 1000
+RANKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+NEIGHBOURS_OF = 1000
 _VALIDATED_WORDS = 1000
 
 
@@ -196,8 +196,8 @@ def read_search(key: str, given: str) -> Searching:
 
 
 def _neighbours(index: WordIndex, settings: WordSettings, measured: Measured) -> dict[str, Any]:
-    ranks = [rank for rank in _RANKS if rank < index.manifest.words]
-    words = measured.words[:_NEIGHBOURS_OF]
+    ranks = [rank for rank in RANKS if rank < index.manifest.words]
+    words = measured.words[:NEIGHBOURS_OF]
     if settings.mechanism is WordMechanism.MADLIB:
         distances = euclidean_neighbours(index.vectors, words, ranks)
     else:

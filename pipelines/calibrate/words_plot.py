@@ -23,7 +23,7 @@ def pictures(content: dict[str, Any]) -> dict[str, bytes]:
     return render("calibration", lambda figure: _draw(figure, content))
 
 
-def render(name: str, draw: Callable[[Figure], None]) -> dict[str, bytes]:
+def render(name: str, draw: Callable[[Figure], None], height: float = 4.8) -> dict[str, bytes]:
     """Return a wide picture as PNG and SVG, by file name; equal drawings give equal bytes."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -31,7 +31,7 @@ def render(name: str, draw: Callable[[Figure], None]) -> dict[str, bytes]:
 
     settings: dict[Any, Any] = {"svg.hashsalt": "quietcorpus", "font.size": 9, "axes.titlesize": 10}
     with mpl.rc_context(settings):
-        figure = Figure(figsize=(12, 4.8), layout=ConstrainedLayoutEngine(w_pad=0.12))
+        figure = Figure(figsize=(12, height), layout=ConstrainedLayoutEngine(w_pad=0.12))
         draw(figure)
         drawn = {}
         for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
@@ -65,7 +65,7 @@ def tidy(axes: Axes) -> None:
 def _unchanged(axes: Axes, content: dict[str, Any]) -> None:
     rows = content["by_epsilon"]
     quantiles = [row["unchanged"]["quantiles"] for row in rows]
-    _bands(axes, [row["epsilon"] for row in rows], quantiles, BLUE)
+    bands(axes, [row["epsilon"] for row in rows], quantiles, BLUE)
     axes.set(ylim=(-0.02, 1.02), ylabel="$N_w$: share of draws that give the word itself")
     axes.set_title("How often a word comes back unchanged")
 
@@ -73,7 +73,7 @@ def _unchanged(axes: Axes, content: dict[str, Any]) -> None:
 def _set_sizes(axes: Axes, content: dict[str, Any]) -> None:
     rows, parameters = content["by_epsilon"], content["parameters"]
     quantiles = [row["set_size"]["quantiles"] for row in rows]
-    _bands(axes, [row["epsilon"] for row in rows], quantiles, ORANGE)
+    bands(axes, [row["epsilon"] for row in rows], quantiles, ORANGE)
     axes.axhline(
         parameters["held"],
         color=BLACK,
@@ -90,7 +90,7 @@ def _set_sizes(axes: Axes, content: dict[str, Any]) -> None:
 
 def _neighbours(axes: Axes, content: dict[str, Any]) -> None:
     neighbours = content["neighbours"]
-    _bands(axes, neighbours["ranks"], neighbours["quantiles"], GREEN)
+    bands(axes, neighbours["ranks"], neighbours["quantiles"], GREEN)
     mean = content["mean_distance"]
     axes.axhline(mean, color=BLACK, linestyle=":", linewidth=1, label="mean of all pairs")
     axes.set_xscale("log")
@@ -100,10 +100,14 @@ def _neighbours(axes: Axes, content: dict[str, Any]) -> None:
     axes.set_title("How far a word's k-th neighbour is")
 
 
-def _bands(axes: Axes, x: Sequence[float], quantiles: Sequence[Any], colour: str) -> None:
-    """Draw the median, the quartiles, and the middle 90 % of words."""
+def bands(
+    axes: Axes, x: Sequence[float], quantiles: Sequence[Any], colour: str, prefix: str = ""
+) -> None:
+    """Draw the median, the quartiles, and the middle 90 % of words; labels begin with `prefix`."""
     values = np.array(quantiles)
-    axes.plot(x, values[:, 2], color=colour, marker="o", markersize=3.5, label="median word")
+    axes.plot(
+        x, values[:, 2], color=colour, marker="o", markersize=3.5, label=f"{prefix}median word"
+    )
     for low, high, alpha, share in ((1, 3, 0.4, 50), (0, 4, 0.18, 90)):
         axes.fill_between(
             x,
@@ -112,16 +116,20 @@ def _bands(axes: Axes, x: Sequence[float], quantiles: Sequence[Any], colour: str
             color=colour,
             alpha=alpha,
             linewidth=0,
-            label=f"middle {share} % of words",
+            label=f"{prefix}middle {share} % of words",
         )
 
 
-def _epsilon_axis(axes: Axes, content: dict[str, Any]) -> None:
-    """Scale the axis, linear unless the grid is wide, and mark the solution."""
-    epsilons = [row["epsilon"] for row in content["by_epsilon"]]
+def scale(axes: Axes, epsilons: Sequence[float]) -> None:
+    """Scale the axis of epsilons, linear unless their grid is wide."""
     if max(epsilons) > _WIDE * min(epsilons):
         axes.set_xscale("log")
         plain(axes.xaxis)
+
+
+def _epsilon_axis(axes: Axes, content: dict[str, Any]) -> None:
+    """Scale and name the axis, and mark the solution."""
+    scale(axes, [row["epsilon"] for row in content["by_epsilon"]])
     axes.set_xlabel(f"$\\varepsilon$ per {content['unit']}")
     if content["solution"] is not None:
         solved = content["solution"]["epsilon"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -80,15 +80,7 @@ def content(
     return {
         "schema_version": 1,
         "title": _title(manifest, settings, measured),
-        "index": {
-            "words": manifest.words,
-            "dimensions": manifest.dimensions,
-            "bits": manifest.bits,
-            "provenance": manifest.provenance,
-            "source": dict(manifest.source),
-            "builder": manifest.builder,
-            "files": {file["path"]: file["sha256"] for file in manifest.files},
-        },
+        "index": described(manifest),
         "mechanism": mechanism.value,
         "metric": _METRICS[mechanism],
         "unit": _UNITS[mechanism],
@@ -170,9 +162,9 @@ def _row(
             "by_mean": float(matched(epsilon, settings.mechanism, other, "mean", manifest)),
             "by_maximum": float(matched(epsilon, settings.mechanism, other, "maximum", manifest)),
         },
-        "unchanged": _summary(measured.unchanged_share[e], measured.blocks),
-        "set_size": _summary(measured.set_size[e], measured.blocks),
-        "distinct": _summary(measured.distinct[e], measured.blocks),
+        "unchanged": summary(measured.unchanged_share[e], measured.blocks),
+        "set_size": summary(measured.set_size[e], measured.blocks),
+        "distinct": summary(measured.distinct[e], measured.blocks),
         "min_entropy": {"quantiles": quantiles(measured.min_entropy[e])},
         "max_entropy": {"quantiles": quantiles(measured.max_entropy[e])},
     }
@@ -184,7 +176,21 @@ def quantiles(values: npt.NDArray[np.number]) -> list[float | None]:
     return [float(value) if math.isfinite(value) else None for value in found]
 
 
-def _summary(values: npt.NDArray[np.number], blocks: npt.NDArray[np.int64]) -> dict[str, Any]:
+def described(manifest: IndexManifest) -> dict[str, Any]:
+    """Return what tells an index from others."""
+    return {
+        "words": manifest.words,
+        "dimensions": manifest.dimensions,
+        "bits": manifest.bits,
+        "provenance": manifest.provenance,
+        "source": dict(manifest.source),
+        "builder": manifest.builder,
+        "files": {file["path"]: file["sha256"] for file in manifest.files},
+    }
+
+
+def summary(values: npt.NDArray[np.number], blocks: npt.NDArray[np.int64]) -> dict[str, Any]:
+    """Summarise a value of words: its mean, with an interval (None for one block), quantiles."""
     low, high = mean_over_blocks(values.astype(np.float64), blocks, _CONFIDENCE)
     return {
         "mean": float(values.mean()),
@@ -264,16 +270,17 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
             f"{row['matched']['by_mean']:>7.3g} {row['matched']['by_maximum']:>7.3g}"
         )
     yield ""
-    yield from _neighbour_lines(found)
+    neighbours = found["neighbours"]
+    yield from neighbour_lines(neighbours["ranks"], neighbours["quantiles"])
     yield from _solution_lines(found)
     yield from _document_lines(found)
 
 
-def _neighbour_lines(found: dict[str, Any]) -> Iterator[str]:
-    neighbours = found["neighbours"]
-    yield "k-th neighbour " + "".join(f"{rank:>8,}" for rank in neighbours["ranks"])
+def neighbour_lines(ranks: Sequence[int], by_rank: Sequence[Sequence[float]]) -> Iterator[str]:
+    """Yield the table of distances to k-th neighbours, from their quantiles at each rank."""
+    yield "k-th neighbour " + "".join(f"{rank:>8,}" for rank in ranks)
     for name, place in (("5 %", 0), ("median", 2), ("95 %", 4)):
-        values = (f"{row[place]:>8.4g}" for row in neighbours["quantiles"])
+        values = (f"{row[place]:>8.4g}" for row in by_rank)
         yield f"{name:>14} " + "".join(values)
 
 

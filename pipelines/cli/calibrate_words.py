@@ -12,22 +12,15 @@ from quietcorpus.pipelines.cli.command import command
 from quietcorpus.pipelines.cli.options import (
     Number,
     Numbers,
+    draws_option,
     engine_option,
+    eta_option,
     new_place_option,
     quiet_option,
     seed_option,
+    words_option,
+    workers_option,
 )
-
-
-class _Words(click.ParamType):
-    """A whole number above zero, or `all`, which is None."""
-
-    name = "number|all"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | None:
-        return None if value == "all" else int(click.IntRange(1).convert(value, param, ctx))
 
 
 @command(
@@ -49,31 +42,13 @@ class _Words(click.ParamType):
     help="The grid of values, such as 6,8,10,14,20, each per unit of distance.",
 )
 @new_place_option
-@click.option(
-    "--words",
-    default=10_000,
-    show_default=True,
-    type=_Words(),
-    help="The number of words to measure.",
-)
-@click.option(
-    "--draws",
-    default=1000,
-    show_default=True,
-    type=click.IntRange(1, 1_000_000),
-    help="The number of draws for each word and epsilon.",
-)
+@words_option
+@draws_option
 @click.option(
     "--weights",
     help="Parquet of term and weight, by which words are drawn; public, such as a release's.",
 )
-@click.option(
-    "--eta",
-    default="0.05",
-    show_default=True,
-    type=Number(),
-    help="The share of a word's outputs that S_w may leave out: S_w holds 1 - eta of them.",
-)
+@eta_option
 @click.option("--unchanged-at-most", type=Number(), help="Solve for epsilon: N_w is at most this.")
 @click.option(
     "--set-size-at-least", type=click.IntRange(2), help="Solve for epsilon: S_w is at least this."
@@ -110,11 +85,7 @@ class _Words(click.ParamType):
 )
 @seed_option("all draws")
 @engine_option
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    help="The number of threads or processes here; by default, one per processor.",
-)
+@workers_option
 @quiet_option
 def calibrate_words(index: str, output: str, **given: Any) -> Iterator[str]:
     """Measure what a mechanism does to the words of INDEX, before anything is released.

@@ -16,6 +16,20 @@ from quietcorpus.pipelines.cli.options import quiet_option, seed_option
 _MARKS = {"well": "✓", "caution": "!", "harm": "✗"}
 
 
+class _Words(click.ParamType):
+    """A list of words, separated by commas."""
+
+    name = "words"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        words = tuple(word.strip() for word in value.split(","))
+        if not all(words):
+            self.fail(f"{value!r} has an empty word", param, ctx)
+        return words
+
+
 @command(
     short_help="Measure the utility and the leakage of a release.",
     note="; no report was written, and what was measured is kept",
@@ -32,6 +46,18 @@ _MARKS = {"well": "✓", "caution": "!", "harm": "✗"}
 @click.option("--id", help="The corpus's column of ids; by default the spec's, if there is one.")
 @click.option("--label", help="The corpus's column of classes, for classifiers to learn.")
 @click.option("--user", help="The corpus's column of authors, for attacks to infer.")
+@click.option("--target", help="The corpus's column of numbers, for regressions on word vectors.")
+@click.option(
+    "--public-vectors",
+    metavar="PATH",
+    help="Public word vectors (GloVe's or word2vec's text), to use beside a release's own.",
+)
+@click.option(
+    "--neighbours-of",
+    type=_Words(),
+    metavar="WORD,WORD",
+    help="Words of a release of word vectors whose nearest ones to print.",
+)
 @click.option(
     "--documents",
     default=5_000,
@@ -121,6 +147,9 @@ def lines(content: dict[str, Any]) -> Iterator[str]:
             whole.setdefault(line, []).append(f"{figure['subject']} {told}")
     for line, parts in whole.items():
         yield f"  {line}: {', '.join(parts)}"
+    for word, found in content["neighbours"].items():
+        yield f"nearest   to {word}"
+        yield from (f"  {subject}: {', '.join(near)}" for subject, near in found.items())
     if content["audits"]:
         verdicts = Counter(one["verdict"] for one in content["audits"]["audits"])
         said = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())

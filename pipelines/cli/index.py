@@ -64,12 +64,12 @@ def index() -> None:
 def build(source: str, output: str, **given: Any) -> Iterator[str]:
     """Make a word index from the vectors at SOURCE.
 
-    SOURCE is word2vec text or binary (.vec, .txt, .bin, also with .gz), GloVe text, gensim
-    KeyedVectors (.kv), NumPy's .npz (arrays `words` and `vectors`) or .npy, or FAISS's .faiss (Flat
-    or IVF,Flat by Euclidean distance), on this machine or in an object store. The words of .npy and
-    .faiss are in --words, else in a .txt of the same name and folder. The lists of IVF,Flat serve
-    the engine faiss-ivf. Words that the tokeniser never
-    yields (capitals, digits, punctuation, phrases) are left out.
+    SOURCE is word2vec text or binary (.vec, .txt, .bin, also with .gz), GloVe text, fastText's .vec
+    or model (.bin), gensim KeyedVectors (.kv), NumPy's .npz (arrays `words` and `vectors`) or .npy,
+    or FAISS's .faiss (Flat or IVF,Flat by Euclidean distance), on this machine or in an object
+    store. The words of .npy and .faiss are in --words, else in a .txt of the same name and folder.
+    The lists of IVF,Flat serve the engine faiss-ivf. Words that the tokeniser never yields
+    (capitals, digits, punctuation, phrases) are left out.
     """
     qc.build_index(source, output, **given)
     yield f"index         {output}"

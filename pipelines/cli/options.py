@@ -22,6 +22,13 @@ engine_option = click.option(
 )
 """The option of commands whose work runs on threads or on a Ray cluster."""
 
+workers_option = click.option(
+    "--workers",
+    type=click.IntRange(1),
+    help="The number of threads or processes here; by default, one per processor.",
+)
+"""The option of commands whose work runs on threads here, or on those of a cluster."""
+
 new_place_option = click.option(
     "--output",
     required=True,
@@ -122,3 +129,42 @@ class Numbers(Number):
         return tuple(
             sorted({super(Numbers, self).convert(part, param, ctx) for part in value.split(",")})
         )
+
+
+class _Words(click.ParamType):
+    """A whole number above zero, or `all`, which is None."""
+
+    name = "number|all"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | None:
+        return None if value == "all" else int(click.IntRange(1).convert(value, param, ctx))
+
+
+words_option = click.option(
+    "--words",
+    default=10_000,
+    show_default=True,
+    type=_Words(),
+    help="The number of words to measure.",
+)
+"""The option of calibrations that measure words."""
+
+draws_option = click.option(
+    "--draws",
+    default=1000,
+    show_default=True,
+    type=click.IntRange(1, 1_000_000),
+    help="The number of draws for each word and epsilon.",
+)
+"""The option of calibrations that draw outputs of words."""
+
+eta_option = click.option(
+    "--eta",
+    default="0.05",
+    show_default=True,
+    type=Number(),
+    help="The share of a word's outputs that S_w may leave out: S_w holds 1 - eta of them.",
+)
+"""The option of calibrations that measure S_w."""

@@ -49,6 +49,8 @@ class Comparison:
         documents: the largest number of documents to sample.
         seed: the seed of the sample.
         compared: the variants of the mechanism that settings name.
+        public_vectors: a file of public word vectors, to compare a release of vectors with.
+        neighbours_of: words whose nearest ones are told.
     """
 
     release: str
@@ -58,6 +60,8 @@ class Comparison:
     documents: int
     seed: int
     compared: Compared = field(default_factory=dict)
+    public_vectors: str | None = None
+    neighbours_of: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -73,6 +77,9 @@ class Comparison:
         documents: int,
         seed: int,
         compared: Compared,
+        target: str | None = None,
+        public_vectors: str | None = None,
+        neighbours_of: tuple[str, ...] = (),
     ) -> Comparison:
         """Build a comparison whose columns default to the spec's.
 
@@ -86,11 +93,30 @@ class Comparison:
             label,
             user or getattr(described and described.mechanism, "user", None),
             tuple(described.mechanism.columns) if described else (),
+            target,
         )
-        made = cls(release, against, spec, columns, documents, seed, compared)
+        made = cls(
+            release,
+            against,
+            spec,
+            columns,
+            documents,
+            seed,
+            compared,
+            public_vectors,
+            neighbours_of,
+        )
         kind = made.card.mechanism.kind
         if registry.part(kind, "study") is None:
             raise InputError(f"release: nothing measures a release of the kind {kind}")
+        alone = {
+            "target": target,
+            "public_vectors": public_vectors,
+            "neighbours_of": neighbours_of,
+        }
+        for key, value in alone.items() if not made.measures.of_vectors else ():
+            if value:
+                raise InputError(f"{key}: serves releases of word vectors, and this is of {kind}")
         if id_ is not None and id_ not in made.card.kept:
             kept = ", ".join(map(repr, made.card.kept)) or "none"
             raise InputError(f"id: the release keeps no column {id_!r} (it keeps {kept})")

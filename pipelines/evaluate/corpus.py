@@ -28,6 +28,7 @@ class Columns:
     Attributes:
         text, id, label, user: by their purpose.
         read: those that the mechanism reads besides the text, each with the spec's key.
+        target: the numbers that a regression learns.
     """
 
     text: str = "text"
@@ -35,10 +36,16 @@ class Columns:
     label: str | None = None
     user: str | None = None
     read: tuple[tuple[str, str], ...] = ()
+    target: str | None = None
 
     def corpus(self, pattern: str) -> Corpus:
         """Return the corpus to read, with these columns."""
-        named = (("id", self.id), ("label", self.label), ("user", self.user))
+        named = (
+            ("id", self.id),
+            ("label", self.label),
+            ("user", self.user),
+            ("target", self.target),
+        )
         also = tuple((key, name) for key, name in named if name is not None)
         return Corpus(pattern, self.text, also=also + self.read)
 
@@ -51,7 +58,7 @@ class Sample:
         documents: the texts, numbered from zero, with the columns that the mechanism reads.
         of: the number of documents in the corpus.
         source: the corpus.
-        ids, labels, users: (n,) each; None without such a column.
+        ids, labels, users, targets: (n,) each; None without such a column.
     """
 
     documents: Documents
@@ -60,6 +67,7 @@ class Sample:
     ids: Strings | None
     labels: Strings | None
     users: Strings | None
+    targets: Strings | None = None
 
     def __len__(self) -> int:
         return len(self.documents.rows)
@@ -106,7 +114,8 @@ def sample(pattern: str, columns: Columns, most: int, seed: int) -> Sample:
 
     of = next(number)
     source = columns.corpus(pattern)
-    return Sample(documents, of, source, *map(column, (columns.id, columns.label, columns.user)))
+    named = columns.id, columns.label, columns.user, columns.target
+    return Sample(documents, of, source, *map(column, named))
 
 
 def strings(values: Iterable[str | None]) -> Strings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -16,22 +16,38 @@ import pyarrow as pa
 
 from quietcorpus.evaluation.attacks.membership import Membership
 from quietcorpus.evaluation.attacks.user_membership import Pairs, Scores, UserAttack, fits
+from quietcorpus.evaluation.classification import out_of_fold, scores
 from quietcorpus.evaluation.embeddings import map_char, map_word, nearest, similarity
 from quietcorpus.evaluation.features import counted
-from quietcorpus.evaluation.results import Observation, membership_found
+from quietcorpus.evaluation.intervals import over_draws
+from quietcorpus.evaluation.regression import MODELS, correlation, rmse
+from quietcorpus.evaluation.regression import out_of_fold as regressed
+from quietcorpus.evaluation.results import CONFIDENCE, Observation, membership_found
+from quietcorpus.indexes.embeddings import read_vectors
+from quietcorpus.indexes.vectors import VectorsError
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.word_pairs import balanced_weights
 from quietcorpus.pipelines.engine.engine import Engine
-from quietcorpus.pipelines.evaluate.corpus import Sample
+from quietcorpus.pipelines.evaluate.corpus import Sample, Strings
 from quietcorpus.pipelines.evaluate.draws import Draw
 from quietcorpus.pipelines.evaluate.in_memory import held
-from quietcorpus.pipelines.evaluate.study import Studied, Study, folded, judged, tokenizer_of_card
+from quietcorpus.pipelines.evaluate.study import (
+    FOLDS,
+    LEAST_OF_CLASS,
+    Studied,
+    Study,
+    folded,
+    judged,
+    labelled,
+    tokenizer_of_card,
+)
 from quietcorpus.pipelines.release.release import release
 from quietcorpus.pipelines.spec.embeddings import EmbeddingMethod, WordEmbeddingsSpec
 from quietcorpus.pipelines.spec.spec import InputSpec, Spec
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage.layout import TABLE
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.artefacts.files import FileSource
+from quietcorpus.transforms.errors import InputError, client_errors
 
 _WORDS, _NEAREST = 1000, 10
 _WINDOW = 5
@@ -61,11 +77,12 @@ class WordEmbeddingsStudy(Study):
     )
     of_documents = False
     of_authors = False  # a user may have a single document
+    of_vectors = True
 
     def __init__(self, studied: Studied) -> None:
         self._sample = sample = studied.sample
         spec = None if studied.spec is None else studied.described
-        self.own = replace(_vectors(studied.release), law=spec)
+        self.own: Draw = replace(_vectors(studied.release), law=spec)
         self._words: list[str] = self.own.rows["word"].to_pylist()
         self._numbers = {word: number for number, word in enumerate(self._words)}
         tokenizer = tokenizer_of_card(studied.card.mechanism)
@@ -76,7 +93,11 @@ class WordEmbeddingsStudy(Study):
         self._queries = frequent.astype(np.int64)
         self._texts = [terms[a:b] for a, b in zip(offsets, offsets[1:], strict=False)]
         self._gold: dict[int, Vectors] = {}
-        self._folded = cache(lambda number: self._predicted(self._trained(2 * number + 1), number))
+        self._numbered = None if sample.targets is None else _numbered(sample.targets)
+        self._public = _public(studied.public_vectors, self._words)
+        self._folded = cache(
+            lambda number: self._predicted(self._counts @ self._trained(2 * number + 1), number)
+        )
         self._users = _documents_of(sample)
         self._pairs = [self._pairs_of(documents) for documents in self._users]
         self.notes = [
@@ -93,6 +114,13 @@ class WordEmbeddingsStudy(Study):
             "those under attack took part. `method: sgd` takes too long to be trained so often: "
             "`quietcorpus audit` bounds what taking part can change.",
         ]
+        if self._public is not None:
+            self.notes.append(
+                "Public vectors are used alone, and beside the release's and those of word2vec: a "
+                "word's two vectors are joined, each kind scaled to a mean length of one. A gain "
+                "is on the very documents and folds; its interval in one draw is over documents, "
+                "whose predictions share their models."
+            )
 
     def redraw(self, spec: Spec) -> Draw:
         """Return the vectors of a fresh release, which is then deleted."""
@@ -101,14 +129,20 @@ class WordEmbeddingsStudy(Study):
 
     def references(self, number: int) -> Iterator[Observation]:
         """Yield the measures of vectors learnt from the text as it is, from another seed."""
-        yield from self._scored(self._trained(2 * number + 1), "original", number)
+        learnt = self._trained(2 * number + 1)
+        yield from self._scored(learnt, "original", number)
+        if self._public is not None:
+            yield from self._scored(self._public, "public", number)
+            yield from self._beside(learnt, "original", number)
         if self._attackable:
             found = self._attack(self._learnt_of, number).on_target()
             yield _membership("original", found)
 
     def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
         """Yield the measures of a draw."""
-        yield from self._scored(self._placed(draw), "release", number)
+        released = self._placed(draw)
+        yield from self._scored(released, "release", number)
+        yield from self._beside(released, "release", number)
         if self._attackable and _is_quick(draw.law):
             with suppress(_TooFew):
                 attack = self._attack(lambda users: self._released_of(users, draw.law), number)
@@ -170,16 +204,62 @@ class WordEmbeddingsStudy(Study):
         for name in _JUDGED:
             score, _ = similarity(vectors, known, _judged(name))
             yield Observation("word-similarity", subject, score, name.split(".")[0])
-        if self._sample.labels is not None:
-            own = subject == "original"
-            clean = self._folded(number)
-            predicted = clean if own else self._predicted(vectors, number)
-            yield from judged(self._sample.labels, predicted, subject, None if own else clean)
+        yield from self._learnt_from(self._counts @ vectors, subject, number)
 
-    def _predicted(self, vectors: Vectors, number: int) -> Numbers:
-        """Predict the classes of labelled documents by their sums of words' vectors."""
+    def _beside(self, vectors: Vectors, subject: str, number: int) -> Iterator[Observation]:
+        """Yield the measures of vectors beside the public ones, if there are any."""
+        if self._public is None:
+            return
+        both = np.hstack([_scaled(self._public), _scaled(vectors)])
+        yield from self._scored(both, f"public-{subject}", number)
+        if self._sample.labels is not None:
+            alone = self._right(self._counts @ self._public, number)
+            gains = self._right(self._counts @ both, number).astype(float) - alone
+            low, high = over_draws(gains, CONFIDENCE)
+            found = float(gains.mean()), "", low, high, len(gains)
+            yield Observation("gain", f"public-{subject}", *found)
+
+    def _learnt_from(self, features: Vectors, subject: str, number: int) -> Iterator[Observation]:
+        """Yield what classifiers and regressions on documents' features make of labels, targets."""
+        if self._sample.labels is not None:
+            clean = self._folded(number)
+            predicted = clean if subject == "original" else self._predicted(features, number)
+            than = clean if subject == "release" else None
+            yield from judged(self._sample.labels, predicted, subject, than)
+        if self._numbered is not None:
+            rows, numbers = self._numbered
+            for model in MODELS:
+                found = regressed(features[rows], numbers, FOLDS, number, model)
+                for name, measure in (("rmse", rmse), ("correlation", correlation)):
+                    value, low, high = measure(numbers, found, CONFIDENCE)
+                    tried = f"by {model}", low, high, len(numbers)
+                    yield Observation(name, subject, value, *tried)
+
+    def _predicted(self, features: Vectors, number: int) -> Numbers:
+        """Predict the classes of labelled documents by sums of words' vectors."""
         assert self._sample.labels is not None
-        return folded(self._sample.labels, self._counts @ vectors, number)
+        return folded(self._sample.labels, features, number)
+
+    @property
+    def _classes(self) -> Numbers:
+        assert self._sample.labels is not None
+        return labelled(self._sample.labels)[1]
+
+    def _right(self, features: Vectors, number: int) -> npt.NDArray[np.bool_]:
+        right: npt.NDArray[np.bool_] = self._predicted(features, number) == self._classes
+        return right
+
+    def neighbours(self, word: str) -> dict[str, list[str]]:
+        if word not in self._numbers:
+            raise InputError(f"neighbours_of: the release has no word {word!r}")
+        kinds = {"release": self._placed(self.own), "original": self._trained(0)}
+        if self._public is not None:
+            kinds["public"] = self._public
+        of = np.array([self._numbers[word]])
+        return {
+            subject: [self._words[near] for near in nearest(vectors, of, _NEAREST)[0] if near >= 0]
+            for subject, vectors in kinds.items()
+        }
 
     def _trained(self, seed: int) -> Vectors:
         """Return word2vec's vectors of the sample; equal seeds give equal vectors."""
@@ -198,6 +278,39 @@ class WordEmbeddingsStudy(Study):
             if word in found:
                 vectors[place] = found[word]
         return vectors
+
+
+def _public(path: str | None, words: Sequence[str]) -> Vectors | None:
+    """Read public vectors of words, of length one; zero where there is none."""
+    if path is None:
+        return None
+    source = FileSource.resolve("public_vectors", path)
+    with client_errors(f"public_vectors: {path}", "cannot be read; check the path"):
+        try:
+            return read_vectors(source.lines(), words)
+        except VectorsError as error:
+            raise InputError(f"public_vectors: {path} {error}") from None
+
+
+def _scaled(vectors: Vectors) -> Vectors:
+    """Return vectors with a mean length of one."""
+    return vectors / np.float32(max(1e-9, float(np.linalg.norm(vectors, axis=1).mean())))
+
+
+def _numbered(targets: Strings) -> tuple[Numbers, npt.NDArray[np.float64]]:
+    """Return the documents that have a target, and these numbers; raise InputError for others."""
+    rows = np.flatnonzero([target is not None for target in targets])
+    try:
+        numbers = targets[rows].astype(np.float64)
+    except ValueError:
+        raise InputError("target: the column holds values that are not numbers") from None
+    finite = np.isfinite(numbers)
+    if finite.sum() < LEAST_OF_CLASS or not np.ptp(numbers[finite]) > 0:
+        raise InputError(
+            f"target: the column has fewer than {LEAST_OF_CLASS} numbers in the sample, or all are "
+            "equal; name another column, or leave it out"
+        )
+    return rows[finite], numbers[finite]
 
 
 def _membership(subject: str, found: Membership) -> Observation:

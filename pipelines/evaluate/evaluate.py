@@ -32,6 +32,7 @@ from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import places
 from quietcorpus.pipelines.storage.places import inside
 from quietcorpus.pipelines.terminal.progress import Steps
+from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.installed import require_installed
 from quietcorpus.transforms.reading.sources import plan
@@ -119,6 +120,7 @@ def evaluate(comparison: Comparison, output: str, effort: Effort) -> dict[str, A
     steps = Steps(3 + (effort.audit and comparison.spec is not None), bar=effort.progress)
     with steps.step("reading the release and the corpus"):
         comparison.check(effort.settings)
+        neighbours = {word: comparison.study.neighbours(word) for word in comparison.neighbours_of}
     tasks = _tasks(comparison, effort)
     if places.is_local(output):
         try:
@@ -136,7 +138,7 @@ def evaluate(comparison: Comparison, output: str, effort: Effort) -> dict[str, A
     measured.sort(key=lambda one: order[one.setting, one.draw])
     audits = _audited(comparison, steps) if effort.audit else None
     with steps.step("writing the report"):
-        content = _content(comparison, measured, audits)
+        content = {**_content(comparison, measured, audits), "neighbours": neighbours}
         _write(content, measured, output)
         if effort.topics:
             storage.write_whole(f"{output}/{TOPICS}", _json(list(comparison.paired_topics())))
@@ -211,6 +213,8 @@ def _identity(comparison: Comparison) -> str:
     if comparison.spec is not None:
         with open(comparison.spec, "rb") as stream:
             parts.append(hashlib.sha256(stream.read()).hexdigest())
+    if comparison.public_vectors is not None:
+        parts.append(FileSource.resolve("public_vectors", comparison.public_vectors).digest)
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Protocol
@@ -69,6 +69,10 @@ class Studied(Protocol):
         """Return the columns of the corpus."""
 
     @property
+    def public_vectors(self) -> str | None:
+        """Return the file of public word vectors to compare with, if there is one."""
+
+    @property
     def described(self) -> Spec:
         """Return the checked spec; raises InputError if there is none."""
 
@@ -81,6 +85,7 @@ class Study(Protocol):
         of_documents: whether the release has a row for each document, which attacks need.
         of_authors: whether named users must include authors of many documents.
         has_topics: whether a draw has topics.
+        of_vectors: whether the release is of word vectors, with which others can be compared.
         notes: the methods, and the limits of the measures.
         own: the release itself, for a kind that has no rows of documents.
     """
@@ -90,6 +95,7 @@ class Study(Protocol):
     of_documents: ClassVar[bool] = True
     of_authors: ClassVar[bool] = True
     has_topics: ClassVar[bool] = False
+    of_vectors: ClassVar[bool] = False
     notes: list[str]
 
     def __init__(self, studied: Studied) -> None:
@@ -108,6 +114,13 @@ class Study(Protocol):
     def topics(self, draw: Draw) -> list[dict[str, Any]]:
         """Pair the topics of a draw with those of the original, if it has topics."""
         return []
+
+    def neighbours(self, word: str) -> Mapping[str, Sequence[str]]:
+        """Return the words nearest to one, by subject, if the release is of word vectors.
+
+        Raises InputError for a word that the release lacks.
+        """
+        raise NotImplementedError
 
 
 def tokenizer_of_card(mechanism: Mechanism) -> Tokenizer:

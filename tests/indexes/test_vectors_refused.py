@@ -58,9 +58,9 @@ def test_refused_text(lines: bytes, message: str) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "does not begin with word2vec's header"),
-        (b"\xba\x16O/\x0c\x00", "does not begin with word2vec's header"),
-        (b"the 2\n" + BINARY, "does not begin with word2vec's header"),
+        (b"", "begins neither with word2vec's header"),
+        (b"\xba\x16O/\x0c\x00", "is not whole: the file is cut short"),
+        (b"the 2\n" + BINARY, "begins neither with word2vec's header"),
         (BINARY.replace(b"2 2", b"3 2"), "row 3 of 3 is not whole: the file is cut short or its"),
         (BINARY.replace(b"2 2", b"1 2"), "holds more than the 1 vectors of 2 values"),
         (BINARY.replace(b"2 2", b"2 3"), "row 2 of 2 is not whole"),

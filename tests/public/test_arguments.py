@@ -27,6 +27,10 @@ if TYPE_CHECKING:
             lambda: qc.calibrate_words("i", "o", mechanism="brr", epsilons=[0]),
             "0 is not above zero",
         ),
+        (
+            lambda: qc.compare_indexes("a", "b", "c", epsilons=[1], draws=0),
+            "draws: 0 is not above zero",
+        ),
         (lambda: qc.calibrate_bags(epsilons=["x"]), "'x' is not a number"),
         (lambda: qc.calibrate_bags(epsilons=[1], bins=[0]), "bins: 0 is not above zero"),
         (lambda: qc.calibrate_bags(epsilons=[1], runs=1), "runs: 1 is below 2"),
@@ -62,6 +66,7 @@ def test_bad_input_is_one_line(here: Workspace, call: Any, message: str) -> None
         lambda progress: qc.calibrate_words(
             "a", "b", mechanism="brr", epsilons=[1], progress=progress
         ),
+        lambda progress: qc.compare_indexes("a", "b", "c", epsilons=[1], progress=progress),
         lambda progress: qc.calibrate_bags(epsilons=[1], progress=progress),
         lambda progress: qc.build_candidates("a", "b", provenance="public", progress=progress),
         lambda progress: qc.build_index("a", "b", provenance="public", progress=progress),

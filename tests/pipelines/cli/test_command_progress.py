@@ -38,6 +38,8 @@ COMMANDS = {
     "--draws 8",
     "calibrate words": "calibrate words index --mechanism brr --epsilons 1 --words 64 --draws 50 "
     "--unchanged-at-most 0.9 --share 0.5 --output",
+    "calibrate compare": "calibrate compare index other --epsilons 1 --words 64 --draws 50 "
+    "--output",
 }
 """What makes an output gets a new one."""
 
@@ -62,6 +64,9 @@ def made(tmp_path_factory: pytest.TempPathFactory, new_workspace: type[Workspace
     (workspace.folder / "v.txt").write_text(f"{len(WORDS)} 8\n" + "\n".join(rows) + "\n")
     build = ("index", "build", "v.txt", "--provenance", "public", "--output", "index")
     assert workspace.run(*build, "--search", "ivf:lists=4").returncode == 0
+    (workspace.folder / "w.txt").write_text("\n".join(rows[10:]) + "\n")
+    build = ("index", "build", "w.txt", "--provenance", "public", "--output", "other")
+    assert workspace.run(*build).returncode == 0
     (workspace.folder / "texts.jsonl").write_text("\n".join(f'{{"text": "{t}"}}' for t in texts))
     return workspace
 
@@ -125,7 +130,7 @@ def test_every_announced_step_is_told(
         assert titles(barred) == steps
     assert "\r" not in logged
     assert SECRET not in logged + barred
-    assert ("this will take about" in logged) == name.endswith(("words", "report"))
+    assert ("this will take about" in logged) == name.endswith(("words", "report", "compare"))
 
 
 def test_quiet_is_quiet(

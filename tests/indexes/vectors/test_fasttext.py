@@ -1,0 +1,112 @@
+"""fastText's own `.bin`, as gensim writes it, and every way in which such a file can be damaged."""
+
+from __future__ import annotations
+
+import io
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gensim.models import FastText
+from gensim.models.fasttext import save_facebook_model
+
+from quietcorpus.indexes.vectors import VectorsError, WordVectors, read
+
+SENTENCES = [["the", "café", "中文字", "a", "éé", "naïve", "🙂🙂", "longerword"], ["of", "the"]] * 9
+
+
+def saved(path: Path, shortest: int, longest: int, buckets: int = 50) -> tuple[FastText, bytes]:
+    model = FastText(
+        SENTENCES,
+        vector_size=5,
+        min_count=1,
+        workers=1,
+        min_n=shortest,
+        max_n=longest,
+        bucket=buckets,
+    )
+    save_facebook_model(model, str(path))
+    return model, path.read_bytes()
+
+
+def load(content: bytes) -> WordVectors:
+    return read("x.bin", lambda _: io.BytesIO(content))
+
+
+@pytest.mark.parametrize("range_", [(3, 6), (1, 2), (2, 2), (5, 30), (1, 1)])
+def test_vectors_are_those_that_gensim_composes(range_: tuple[int, int], tmp_path: Path) -> None:
+    # Kills: n-grams of bytes, bytes without their sign in the hash, no angle brackets, an n-gram
+    # of a bracket alone, sums without the word's row, sums that are no means.
+    model, content = saved(tmp_path / "x.bin", *range_)
+    found = load(content)
+    assert found.words == model.wv.index_to_key
+    expected = np.array([model.wv[word] for word in found.words])
+    np.testing.assert_allclose(found.values, expected, atol=1e-7)
+    assert not np.allclose(found.values, model.wv.vectors_vocab, atol=1e-7)
+
+
+def test_without_parts_of_words_a_vector_is_its_row(tmp_path: Path) -> None:
+    model, content = saved(tmp_path / "x.bin", 3, 0)
+    np.testing.assert_allclose(load(content).values, model.wv.vectors_vocab)
+
+
+def test_the_end_of_a_sentence_has_no_parts(tmp_path: Path) -> None:
+    # Kills: n-grams of "</s>", which fastText does not count.
+    model, content = saved(tmp_path / "x.bin", 3, 6)
+    renamed = content.replace(b"of\0", b"</s>\0", 1)
+    at = model.wv.index_to_key.index("of")
+    found = load(renamed)
+    assert found.words[at] == "</s>"
+    np.testing.assert_allclose(found.values[at], model.wv.vectors_vocab[at])
+
+
+def test_every_cut_is_refused(tmp_path: Path) -> None:
+    # Kills: a short read taken for a small matrix, words of a file that ends among them.
+    model, content = saved(tmp_path / "x.bin", 3, 6, buckets=4)
+    end = content.index(struct.pack("<2q", len(model.wv) + 4, 5)) + 16 + 4 * 5 * (len(model.wv) + 4)
+    assert load(content[:end]).words == model.wv.index_to_key
+    for size in range(end):
+        with pytest.raises(VectorsError) as error:
+            load(content[:size])
+        assert "\n" not in str(error.value)
+
+
+DIMENSION, SIZES = 8, 8 + 12 * 4 + 8
+
+
+@pytest.mark.parametrize(
+    ("at", "form", "value", "message"),
+    [
+        (4, "<i", 13, "is of version 13 of fastText's .bin; save it again as .vec"),
+        (DIMENSION, "<i", 4, "is not whole: .*its matrix is 59 x 5"),
+        (DIMENSION, "<i", 0, "is not whole: .*its sizes cannot be"),
+        (SIZES + 4, "<i", 0, "is not whole: .*its sizes cannot be"),
+        (SIZES + 8, "<i", -1, "is not whole: .*its sizes cannot be"),
+        (SIZES + 20, "<q", 0, "is a quantised model, of which vectors are lost"),
+    ],
+)
+def test_numbers_that_lie(at: int, form: str, value: int, message: str, tmp_path: Path) -> None:
+    _, content = saved(tmp_path / "x.bin", 3, 6)
+    lies = content[:at] + struct.pack(form, value) + content[at + struct.calcsize(form) :]
+    with pytest.raises(VectorsError, match=message):
+        load(lies)
+
+
+def test_a_quantised_matrix_is_refused(tmp_path: Path) -> None:
+    model, content = saved(tmp_path / "x.bin", 3, 6)
+    at = content.index(struct.pack("<2q", len(model.wv) + 50, 5)) - 1
+    assert content[at] == 0
+    with pytest.raises(VectorsError, match="is a quantised model"):
+        load(content[:at] + b"\1" + content[at + 1 :])
+
+
+def test_a_matrix_that_lies_allocates_nothing(tmp_path: Path) -> None:
+    # Kills: an array of the size that the file says, before it is read.
+    model, content = saved(tmp_path / "x.bin", 3, 6)
+    whole = struct.pack("<2q", len(model.wv) + 50, 5)
+    buckets = struct.pack("<3i", 2_000_000_000, 3, 6)
+    lies = content.replace(struct.pack("<3i", 50, 3, 6), buckets)
+    lies = lies.replace(whole, struct.pack("<2q", len(model.wv) + 2_000_000_000, 5))
+    with pytest.raises(VectorsError, match="is not whole: the file is cut short"):
+        load(lies)
