@@ -33,8 +33,6 @@ from quietcorpus.indexes import folder
 from quietcorpus.indexes.folder import MANIFEST, ArtefactError
 from quietcorpus.indexes.recoder import LARGEST, WIDTHS, Recoder
 from quietcorpus.indexes.sentences import NAME
-from quietcorpus.mechanisms.euclidean_noise import LARGEST_DIMENSIONS
-from quietcorpus.mechanisms.projected_mean import DIRECTION_UNIT
 
 PLAIN, NAMED, VERSION = 1, 2, 3
 """The versions of the format: before directions, without names of the documents or with them; and
@@ -52,6 +50,9 @@ LARGEST_NUMBER = 1_000
 """The largest number of projections: sums over them stay far below 2^31."""
 LARGEST_PROJECTION = 1 << 13
 """The largest coordinate of a projection, in steps of its grid."""
+MOST_DIRECTIONS = 24
+LARGEST_DIRECTION = 1 << 11
+"""The largest coordinate of a principal direction, in steps of its grid."""
 
 
 @dataclass(frozen=True)
@@ -315,7 +316,7 @@ def _fits(found: Candidates) -> bool:
     number = 1 if found.radii is None else np.size(found.radii)
     if found.directions is not None and found.radii is not None:
         kinds += [(found.directions, "<f8", (number, sentence)), (found.radii, "<f8", (number,))]
-        whole.append((found.directions, DIRECTION_UNIT))
+        whole.append((found.directions, LARGEST_DIRECTION))
     for before, after, weights, bias in pairs:
         kinds += [(weights, "<f4", (before, after)), (bias, "<f4", (after,))]
     return (
@@ -330,6 +331,6 @@ def _fits(found: Candidates) -> bool:
             for array, most in whole
         )
         and bool((found.box[1] > 0).all())
-        and 1 <= number <= LARGEST_DIMENSIONS
+        and 1 <= number <= MOST_DIRECTIONS
         and (found.radii is None or bool((found.radii > 0).all()))
     )

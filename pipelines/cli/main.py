@@ -6,8 +6,8 @@ import click
 
 from quietcorpus.pipelines.cli.audit import audit
 from quietcorpus.pipelines.cli.calibrate_bags import calibrate_bags
-from quietcorpus.pipelines.cli.calibrate_public_texts import calibrate_public_texts
 from quietcorpus.pipelines.cli.calibrate_compare import calibrate_compare
+from quietcorpus.pipelines.cli.calibrate_public_texts import calibrate_public_texts
 from quietcorpus.pipelines.cli.calibrate_sentences import calibrate_sentences
 from quietcorpus.pipelines.cli.calibrate_words import calibrate_words
 from quietcorpus.pipelines.cli.evaluate import evaluate

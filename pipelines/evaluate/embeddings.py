@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from quietcorpus.evaluation.attacks.membership import Membership
 from quietcorpus.evaluation.attacks.user_membership import Pairs, Scores, UserAttack, fits
-from quietcorpus.evaluation.classification import out_of_fold, scores
 from quietcorpus.evaluation.embeddings import map_char, map_word, nearest, similarity
 from quietcorpus.evaluation.features import counted
 from quietcorpus.evaluation.intervals import over_draws

@@ -14,6 +14,7 @@ from hypothesis import find, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hn
 
+from quietcorpus.indexes.candidates import LARGEST_DIRECTION, MOST_DIRECTIONS
 from quietcorpus.mechanisms import projected_mean
 from quietcorpus.mechanisms.euclidean_noise import LARGEST_DIMENSIONS, EuclideanNoise
 from quietcorpus.mechanisms.guarantees import SentencePrivacy
@@ -243,3 +244,5 @@ def test_the_least_epsilon(directions: int) -> None:
 def test_units_agree() -> None:
     """Kills: a shift that is not of the units."""
     assert projected_mean._SENTENCE_UNIT * DIRECTION_UNIT == STEPS << projected_mean._SHIFT
+    # The format of candidates allows what the mechanism can use.
+    assert (MOST_DIRECTIONS, LARGEST_DIRECTION) == (LARGEST_DIMENSIONS, DIRECTION_UNIT)
