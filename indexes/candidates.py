@@ -10,8 +10,8 @@ projections.npy   float64 (p, h), whole numbers: directions that every release s
 recoded.npy       float64 (m, h), whole numbers: each candidate's mean recoded sentence
 directions.npy    from version 3 on: float64 (e, d), whole numbers: the candidates' principal
                   directions, from the first
-radii.npy         from version 3 on: float64 (e,): how far most public sentences lie from the centre
-                  along the first 1, 2, ... e of them
+radii.npy         from version 3 on: float64 (e,): the median length of public sentences, less the
+                  centre, along the first 1, 2, ... e of them
 documents.parquet not in version 1, and always in version 2: `candidate`, int32, from 0 to m - 1,
                   and what names the public document: its `id`, kept columns, and the `text` where
                   it was kept
@@ -51,8 +51,10 @@ LARGEST_NUMBER = 1_000
 LARGEST_PROJECTION = 1 << 13
 """The largest coordinate of a projection, in steps of its grid."""
 MOST_DIRECTIONS = 24
+LEAST_RADIUS = 1e-6
 LARGEST_DIRECTION = 1 << 11
-"""The largest coordinate of a principal direction, in steps of its grid."""
+"""The largest coordinate of a principal direction, and about its length, in steps of its grid."""
+_ROUNDED = 1.1  # the most that a direction is longer than that
 
 
 @dataclass(frozen=True)
@@ -299,6 +301,10 @@ def _array(path: str) -> npt.NDArray[Any]:
     return found
 
 
+def _longest(directions: npt.NDArray[np.float64]) -> float:
+    return float(np.sqrt((directions**2).sum(axis=1).max(initial=0)))
+
+
 def _fits(found: Candidates) -> bool:
     """Return whether the arrays have their shapes and kinds, and are exact where they must be."""
     manifest = found.manifest
@@ -332,5 +338,6 @@ def _fits(found: Candidates) -> bool:
         )
         and bool((found.box[1] > 0).all())
         and 1 <= number <= MOST_DIRECTIONS
-        and (found.radii is None or bool((found.radii > 0).all()))
+        and (found.radii is None or bool((found.radii >= LEAST_RADIUS).all()))
+        and (found.directions is None or _longest(found.directions) <= _ROUNDED * LARGEST_DIRECTION)
     )

@@ -31,6 +31,8 @@ DIRECTION_UNIT = 1 << 11
 _SENTENCE_UNIT = 1 << 10  # steps of the grid in the ball's radius, before a sentence is projected
 _LARGEST = 1 << 20  # of a coordinate on that grid: sums of products stay exact in float64
 _ROOT_UNIT = 1_000
+_LONGEST = 1.1 * DIRECTION_UNIT  # so that a sentence's squares stay far below 2^63
+_LEAST_RADIUS = 1e-30  # so that a sentence's place in the ball is finite
 _SHIFT = 15  # DIRECTION_UNIT * _SENTENCE_UNIT / STEPS, as a power of two
 
 
@@ -91,7 +93,7 @@ class Ball:
         radius: of the ball, in embeddings' units.
 
     Raises ValueError for shapes that differ, for numbers that are not finite, and for directions
-    that are not whole numbers or too long.
+    that are not whole numbers or longer than their unit.
     """
 
     centre: npt.NDArray[np.float64]
@@ -101,13 +103,15 @@ class Ball:
     def __post_init__(self) -> None:
         if self.directions.ndim != 2 or self.centre.shape != self.directions.shape[1:]:
             raise ValueError("the centre and the directions differ in their number of dimensions")
-        if not (np.isfinite(self.centre).all() and np.isfinite(self.radius) and self.radius > 0):
+        if not (np.isfinite(self.centre).all() and _LEAST_RADIUS <= self.radius < np.inf):
             raise ValueError("the ball has a centre that is not finite, or no positive radius")
         whole = np.array_equal(self.directions, np.rint(self.directions))
         if not whole or np.abs(self.directions).max(initial=0) > DIRECTION_UNIT:
             raise ValueError("a direction is not of whole numbers up to its unit")
         if self.directions.shape[1] * _LARGEST * DIRECTION_UNIT >= 2**53:
             raise ValueError("embeddings have too many dimensions for exact projections")
+        if np.sqrt((self.directions**2).sum(axis=1).max(initial=0)) > _LONGEST:
+            raise ValueError("a direction is longer than its unit")
 
     def sums(
         self, sentences: npt.NDArray[np.float32], offsets: npt.NDArray[np.int64]

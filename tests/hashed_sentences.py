@@ -37,6 +37,7 @@ from quietcorpus.transforms.reading.documents import Documents
 ALPHA = 1e-6
 SIZE, DIMENSIONS, PROJECTIONS, USED = 8, 12, 25, 20
 DIRECTIONS, AXES = 5, 3
+_SHORT = DIRECTION_UNIT  # of a direction, at most
 SHARP = Fraction(10**6)
 DRAWS = 4096
 
@@ -99,7 +100,7 @@ def some_candidates(dimensions: int = DIMENSIONS) -> Candidates:
         recoder.recode(embeddings),
         recoder,
         pa.table({TEXT: pa.array([f"text {number}" for number in range(SIZE)], pa.large_string())}),
-        np.rint(generator.uniform(-1, 1, size=(DIRECTIONS, dimensions)) * DIRECTION_UNIT),
+        np.rint(generator.uniform(-1, 1, size=(DIRECTIONS, dimensions)) * _SHORT / dimensions**0.5),
         generator.uniform(0.5, 1.5, size=DIRECTIONS),
     )
 

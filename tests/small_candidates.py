@@ -80,7 +80,7 @@ def some_candidates(**changes: Any) -> Candidates:
         whole(LARGEST, SIZE, WIDTHS[-1]),
         some_recoder(),
         None,
-        whole(DIRECTION_UNIT, AXES, DIMENSIONS),
+        whole(DIRECTION_UNIT // 3, AXES, DIMENSIONS),
         generator.random(AXES) + 0.5,
     )
     return replace(made, **changes)

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from quietcorpus.evaluation.depth import DepthQuality, depth_quality
 from quietcorpus.indexes.candidates import (
     LARGEST_PROJECTION,
+    LEAST_RADIUS,
     TEXT,
     Candidates,
     CandidatesManifest,
@@ -51,8 +52,7 @@ _CHUNK = 512  # sentences that a worker gets at a time
 _CHUNK_HERE = 128  # sentences that this process encodes at a time
 _BOX = 0.125, 0.875
 _COSINES = 0.5, 0.99
-_RADIUS = 0.5  # the share of public sentences that lie in the ball
-_LEAST_RADIUS = 1e-6  # where public sentences do not differ
+_RADIUS = 0.5  # the share of public sentences that are not cut to the ball
 _PAIRS = 2_000  # public sentences whose cosines with all candidates are measured
 _STARTS = 4  # of k-means
 _PROJECTION_SPREAD = 1 << 10
@@ -332,7 +332,7 @@ def _ball(
     centre: npt.NDArray[np.float64],
     documents: npt.NDArray[np.float64],
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Find the documents' principal directions, and radii that hold most public sentences.
+    """Find the documents' principal directions, and sentences' median lengths along them.
 
     Returns directions in whole numbers, float64 (e, d), and a radius for every number of them.
     """
@@ -341,7 +341,7 @@ def _ball(
     axes = np.linalg.svd(own, full_matrices=False)[2][:number]
     directions = np.rint(axes * DIRECTION_UNIT)
     squares = np.cumsum((((embeddings - centre) @ directions.T) / DIRECTION_UNIT) ** 2, axis=1)
-    return directions, np.maximum(_LEAST_RADIUS, np.sqrt(np.quantile(squares, _RADIUS, axis=0)))
+    return directions, np.maximum(LEAST_RADIUS, np.sqrt(np.quantile(squares, _RADIUS, axis=0)))
 
 
 def _raw_quality(

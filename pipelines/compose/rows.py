@@ -179,8 +179,10 @@ class _DoubtKept(beam.DoFn):
                 self._judge()
         yield from ()
 
-    def finish_bundle(self) -> None:
+    @redacted
+    def finish_bundle(self) -> Iterator[object]:
         self._judge()
+        yield from ()
 
     def _judge(self) -> None:
         for doubt in doubts(self._seen or (), self._keep, f"{self._label}: keep"):

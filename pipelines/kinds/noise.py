@@ -123,7 +123,7 @@ def of_projected_mean(epsilon: Fraction, directions: int) -> str:
     off = 2 * directions / (float(epsilon) * _SENTENCES)
     return (
         f"the mean of a document of {_SENTENCES} sentences is off by about {_number(off)} times "
-        "the distance from the centre within which half of public sentences lie"
+        "the length, along the directions, that half of public sentences exceed and are cut to"
     )
 
 

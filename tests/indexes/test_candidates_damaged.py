@@ -110,6 +110,7 @@ SPOILT: dict[str, Callable[[], dict[str, Any]]] = {
     "no directions": lambda: {"directions": np.zeros((0, DIMENSIONS)), "radii": np.ones(0)},
     "a direction that is not whole": lambda: spoilt("directions", 0.5),
     "a direction too large": lambda: spoilt("directions", DIRECTION_UNIT + 1),
+    "a direction too long": lambda: {"directions": np.full((AXES, DIMENSIONS), DIRECTION_UNIT / 2)},
     "NaN direction": lambda: spoilt("directions", np.nan),
     "no radius": lambda: spoilt("radii", 0, (AXES - 1,)),
     "an infinite radius": lambda: spoilt("radii", np.inf, (0,)),

@@ -41,7 +41,7 @@ def stream_and_addresses(count: int) -> tuple[Keystream, Addresses]:
 def balls(draw: st.DrawFn) -> Ball:
     """Any directions of whole numbers, orthogonal or not: the guarantee needs no more."""
     dimensions, directions = draw(st.integers(1, 5)), draw(st.integers(1, 4))
-    whole = st.integers(-DIRECTION_UNIT, DIRECTION_UNIT).map(float)
+    whole = st.integers(-DIRECTION_UNIT // 3, DIRECTION_UNIT // 3).map(float)
     return Ball(
         draw(hn.arrays(np.float64, dimensions, elements=st.floats(-1, 1))),
         draw(hn.arrays(np.float64, (directions, dimensions), elements=whole)),
@@ -116,6 +116,14 @@ def test_what_a_sentence_adds_depends_on_it_alone_and_is_short(
     np.testing.assert_array_equal(
         ball.sums(sentences, offsets[end:]), ball.sums(sentences, offsets)[end:]
     )
+
+
+def test_the_farthest_sentence_in_the_most_dimensions_is_drawn_in() -> None:
+    """Kills: squares that do not fit, and so a sentence that no ball holds."""
+    directions = np.full((LARGEST_DIMENSIONS, 1 << 16), DIRECTION_UNIT / (1 << 8))
+    far = np.full((1, 1 << 16), 1e30, np.float32)
+    found = Ball(np.zeros(1 << 16), directions, 1e-30).sums(far, np.array([0, 1]))
+    assert 0 < int((found**2).sum()) <= STEPS**2
 
 
 def test_control_a_ball_that_does_not_clip_is_caught() -> None:
@@ -206,6 +214,8 @@ def test_what_is_not_finite_is_refused(value: float) -> None:
         (2, np.zeros(2), 1.0, "number of dimensions"),
         (2, np.zeros((1, 2)), 0.0, "no positive radius"),
         (2, np.zeros((1, 2)), np.inf, "no positive radius"),
+        (2, np.zeros((1, 2)), 5e-324, "no positive radius"),
+        (4, np.full((1, 4), DIRECTION_UNIT / 1.0), 1.0, "a direction is longer than its unit"),
         (2, np.full((1, 2), 0.5), 1.0, "not of whole numbers"),
         (2, np.full((1, 2), DIRECTION_UNIT + 1.0), 1.0, "up to its unit"),
         (1 << 22, np.zeros((1, 1 << 22)), 1.0, "too many dimensions"),
