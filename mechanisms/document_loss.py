@@ -46,6 +46,9 @@ from quietcorpus.mechanisms.guarantees import ceiling, round_down, round_up
 from quietcorpus.mechanisms.word_loss import Floats, upper_masses
 
 LARGEST_DELTA = Fraction(1, 10)
+LEAST_DELTA = Fraction(1, 10**12)
+"""Of documents whose epsilon is solved for: noise comes from uniforms of 64 bits, which say nothing
+of rarer events."""
 LARGEST_WORDS = 10_000
 """Of one document: for longer ones the arrays that are worth composing would be too long."""
 

@@ -17,7 +17,7 @@ from scipy.special import ndtr
 from quietcorpus.mechanisms.accounting import Schedule, loss_distribution
 from quietcorpus.mechanisms.concentrated import rho_of, rounded_up
 from quietcorpus.mechanisms.filters import Concentrated
-from quietcorpus.mechanisms.guarantees import round_down
+from quietcorpus.mechanisms.guarantees import round_down, round_up
 
 _POINTS = 20_000
 _ROUNDS = 50
@@ -56,7 +56,7 @@ def dominating(
         return None
     grid = np.linspace(0, top, _POINTS)
     most = np.asarray(found.distribution.get_delta_for_epsilon(grid[:-1]))
-    excess = (most - chance) / (1 - chance)
+    excess = (most - chance) / (1 - round_up(delta))
 
     def covers(apart: float) -> bool:
         return bool((excess <= _curve(apart, grid[1:])).all())

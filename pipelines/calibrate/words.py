@@ -31,7 +31,7 @@ from quietcorpus.indexes.search import (
 )
 from quietcorpus.indexes.vocabulary import Words
 from quietcorpus.indexes.word_index import WordIndex
-from quietcorpus.mechanisms.document_loss import LARGEST_DELTA, LARGEST_WORDS
+from quietcorpus.mechanisms.document_loss import LARGEST_DELTA, LARGEST_WORDS, LEAST_DELTA
 from quietcorpus.pipelines.calibrate import words_plot, words_report
 from quietcorpus.pipelines.calibrate.word_blocks import runner, timed, told
 from quietcorpus.pipelines.calibrate.words_report import WordSettings
@@ -168,10 +168,10 @@ def document_budget(
         raise InputError(
             "document_epsilon: give document_epsilon, document_delta and document_words together"
         )
-    if not 0 < delta < LARGEST_DELTA:
+    if not LEAST_DELTA <= delta < LARGEST_DELTA:
         raise InputError(
-            f"document_delta: {float(delta):g} is not allowed; give a number above 0 and below "
-            f"{float(LARGEST_DELTA):g}"
+            f"document_delta: {float(delta):g} is not allowed; give {float(LEAST_DELTA):g} or "
+            f"more, and less than {float(LARGEST_DELTA):g}"
         )
     if words > LARGEST_WORDS:
         raise InputError(f"document_words: {words:,} is not allowed; at most {LARGEST_WORDS:,}")

@@ -197,11 +197,12 @@ def _documents(losses: DocumentLosses, *, shared: bool) -> str:
     ]
     return (
         "The losses of a document's words add, but their worst case hardly ever happens. For two "
-        "neighbours that differ in any words of one document, the release is (epsilon, "
-        f"delta)-differentially private with delta = {losses.delta:.6g} and the "
-        "third column's epsilon, whatever the words are. The fourth column is an illustration: "
-        "it holds if no word is replaced by one beyond the mean distance. How many words a "
-        "document has is not hidden.\n\n"
+        "neighbours that differ in any words of one document, each replaced by another of the "
+        "vocabulary, the release is (epsilon, delta)-differentially private, for noise of real "
+        f"numbers, with delta = {losses.delta:.6g} and the third column's epsilon. The fourth "
+        "column is an illustration: it holds if no word is replaced by one beyond the mean "
+        "distance. How many words a document has is not hidden, nor are the places of words that "
+        "the vocabulary lacks.\n\n"
         f"| released words of the document{'' if shared else ', at most'} | worst case, with "
         "delta = 0 | epsilon | epsilon, up to the mean distance |\n"
         f"|---|---|---|---|\n{''.join(rows)}\n"

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from quietcorpus.mechanisms.concentrated import gaussian_epsilon
 from quietcorpus.mechanisms.filters import Composition
-from quietcorpus.mechanisms.guarantees import floor, round_up
+from quietcorpus.mechanisms.guarantees import ceiling, floor
 from quietcorpus.pipelines.card.parameters import parameters, total_cost
 from quietcorpus.pipelines.kinds.prepare import prepare
 from quietcorpus.pipelines.ledger.book import Ledger
@@ -95,7 +95,14 @@ def _each(cap: Cap, cost: Cost, releases: int) -> dict[str, Any]:
     if cost.noise is None:
         return numbers(Charge(_largest_epsilon(cap, rho))) | {"rho": str(rho)}
     found = numbers(Charge(gaussian_epsilon(rho, delta), delta)) | {"rho": str(rho)}
-    return found | {"noise_multiplier": round_up(Fraction(1 / math.sqrt(2 * rho)))}
+    # Rounded up: a multiplier that is too small by its last digit leaves the last one no room.
+    return found | {"noise_multiplier": float(ceiling(_multiplier(rho)))}
+
+
+def _multiplier(rho: Fraction) -> Fraction:
+    """Return a noise multiplier of at most this rho: 1 / sqrt(2 rho), rounded up."""
+    square = Fraction(_PRECISION**2) / (2 * rho)
+    return Fraction(math.isqrt(math.ceil(square)) + 1, _PRECISION)
 
 
 def _largest_epsilon(cap: Cap, rho: Fraction) -> Fraction:
@@ -139,7 +146,7 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
                     one["composition"] + (" (this ledger)" if one["own"] else ""),
                     shown(each, down=True)
                     + rho
-                    + (f", noise multiplier {noise:.4g}" if noise else ""),
+                    + (f", noise multiplier {noise:g}" if noise else ""),
                     shown(one["together"]),
                     str(one["room"]),
                 )

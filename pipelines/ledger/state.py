@@ -124,7 +124,7 @@ class State:
         """Return the epsilon and delta that an account has come to.
 
         A filter's theorem needs that its cap was never passed. Where it was (see `add`), the sum of
-        all that releases cost as they are is returned: it holds without any cap.
+        all that releases cost as they are is returned; no (epsilon, delta) is promised any more.
         """
         cap, used = self.caps[account], self.used(account)
         if cap.rule is None or not used.passes(cap.most):

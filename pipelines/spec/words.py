@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from quietcorpus.indexes.folder import MANIFEST
-from quietcorpus.mechanisms.document_loss import LARGEST_DELTA, LARGEST_WORDS
+from quietcorpus.mechanisms.document_loss import LARGEST_DELTA, LARGEST_WORDS, LEAST_DELTA
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec
 from quietcorpus.pipelines.spec.search import SearchSpec, unless_given
 from quietcorpus.pipelines.spec.tokenizers import TokenizerSpec
@@ -52,9 +52,11 @@ class MatchedEpsilon(Strict):
     matching: Annotated[Matching, Field(description="the other mechanism and its epsilon")]
 
 
-def _below_a_tenth(delta: Fraction) -> Fraction:
+def _of_documents(delta: Fraction) -> Fraction:
     if delta >= LARGEST_DELTA:
         raise of_value(f"is not allowed; give a number below {float(LARGEST_DELTA):g}")
+    if delta < LEAST_DELTA:
+        raise of_value(f"is not allowed; give {float(LEAST_DELTA):g} or more")
     return delta
 
 
@@ -66,7 +68,7 @@ class DocumentEpsilon(Strict):
     ]
     delta: Annotated[
         Delta,
-        AfterValidator(_below_a_tenth),
+        AfterValidator(_of_documents),
         Field(description="the chance that epsilon may not hold"),
     ]
     words: Annotated[
