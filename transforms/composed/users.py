@@ -96,8 +96,8 @@ class _ByUser(beam.PTransform):
         )
 
 
-class _Reads(beam.DoFn):
-    """The base of a DoFn from a batch to (digest, (part, documents)) pairs."""
+class _Reads:
+    """The common part of DoFns from a batch to (digest, (part, documents)) pairs."""
 
     stage: str
 
@@ -121,7 +121,7 @@ class _Reads(beam.DoFn):
         return found
 
 
-class _ReadShares(_Reads):
+class _ReadShares(_Reads, beam.DoFn):
     """The DoFn for texts."""
 
     stage = "gathering"
@@ -142,7 +142,7 @@ class _ReadShares(_Reads):
             yield user, (shares[user], held)
 
 
-class _ReadWords(_Reads):
+class _ReadWords(_Reads, beam.DoFn):
     """The DoFn for the words of a vocabulary."""
 
     stage = "vocabulary"

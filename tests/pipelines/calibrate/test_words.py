@@ -415,7 +415,11 @@ def test_the_command(workspace: Workspace, tmp_path: Path) -> None:
         (("--epsilons", "1", "--weights", "missing.parquet"), "--weights: missing.parquet"),
         (("--epsilons", "1", "--eta", "1.5"), "eta is 3/2"),
         (("--epsilons", "1", "--document-epsilon", "9"), "--document-epsilon: give document_epsi"),
-        ((*DOCUMENT, "--document-delta", "0.1"), "--document-delta: 0.1 is not allowed; give a "),
+        (
+            (*DOCUMENT, "--document-delta", "0.1"),
+            "--document-delta: 0.1 is not allowed; give 1e-12 or ",
+        ),
+        ((*DOCUMENT, "--document-delta", "1e-13"), "--document-delta: 1e-13 is not allowed; give "),
         ((*DOCUMENT, "--document-words", "10001"), "--document-words: 10,001 is not allowed; at "),
         ((*DOCUMENT, "--document-epsilon", "0"), "--document-epsilon"),
     ],
