@@ -108,19 +108,25 @@ def release(
         | "released documents" >> beam.CombineGlobally(_added)
         | "each once" >> beam.ParDo(_RequireOnce(), beam.pvalue.AsIter(found.identified))
     )
-    checks = (found.checks.pvalue, once) | "all checks" >> beam.Flatten()
+    # Not flattened with the other checks: Spark fails on a Flatten of what another one gives.
     return released.tables | "rows" >> as_rows(
-        found._replace(checks=beam.pvalue.AsIter(checks)),
+        found,
         found.fields.row_type(parameters.fields),
         found.fields.times,
+        beam.pvalue.AsIter(once),
     )
 
 
-def as_rows(found: Read, row_type: RowTypeConstraint, times: Sequence[str] = ()) -> beam.ParDo:
-    """Return the step from tables to rows, once the whole input has passed its checks."""
+def as_rows(
+    found: Read, row_type: RowTypeConstraint, times: Sequence[str] = (), *once: beam.pvalue.AsIter
+) -> beam.ParDo:
+    """Return the step from tables to rows, once the whole input has passed its checks.
+
+    `once` is one more check, of what was released.
+    """
     schema = None if _takes_single_rows(found.documents.pipeline) else arrow_schema(row_type)
     step = AsRows(times) if schema is None else AsBatches(row_type, schema)
-    return beam.ParDo(step, found.checks).with_output_types(row_type)
+    return beam.ParDo(step, found.checks, *once).with_output_types(row_type)
 
 
 def _takes_single_rows(pipeline: beam.Pipeline) -> bool:

@@ -102,7 +102,8 @@ def test_attacks_find_what_is_there_and_nothing_in_noise(evaluated: Workspace) -
     }
     for way in ("sentences", "rare words"):
         assert facts[way, "original"] > 0.9
-        assert facts[way, "original"] >= facts[way, "release"]
+        # Hardly any noise is left at this epsilon: a row or two may be found by chance.
+        assert facts[way, "original"] >= facts[way, "release"] - 0.05
         assert facts[way, "noise"] * 2 * DOCUMENTS <= most
     for subject in ("release", "noise", "original"):
         assert 0 <= own["membership", subject] <= 1

@@ -71,15 +71,21 @@ class ReleaseDocuments(beam.DoFn):
 
 
 class AsRows(beam.DoFn):
-    """A DoFn from tables to rows, which waits for `checks`: the whole input has passed them."""
+    """A DoFn from tables to rows, which waits for checks that the whole input has passed.
+
+    Those of `once`, if there are any, are of what was released.
+    """
 
     def __init__(self, times: Iterable[str] = ()) -> None:
         """Configure for tables in which the columns `times` hold microseconds."""
         self._times = frozenset(times)
 
     @redacted
-    def process(self, table: pa.Table, checks: Iterable[object] = ()) -> Iterator[beam.Row]:
-        list(checks)  # some engines compute a side input only where it is read
+    def process(
+        self, table: pa.Table, checks: Iterable[object] = (), once: Iterable[object] = ()
+    ) -> Iterator[beam.Row]:
+        for each in (checks, once):
+            list(each)  # some engines compute a side input only where it is read
         names = table.column_names
         columns = [_values(table[name]) for name in names]
         for place, name in enumerate(names):
@@ -113,8 +119,11 @@ class AsBatches(AsRows):
 
     @beam.DoFn.yields_batches  # type: ignore[untyped-decorator]
     @redacted
-    def process(self, table: pa.Table, checks: Iterable[object] = ()) -> Iterator[pa.Table]:
-        list(checks)  # some engines compute a side input only where it is read
+    def process(
+        self, table: pa.Table, checks: Iterable[object] = (), once: Iterable[object] = ()
+    ) -> Iterator[pa.Table]:
+        for each in (checks, once):
+            list(each)  # some engines compute a side input only where it is read
         columns = [table[field.name].cast(field.type) for field in self._schema]
         yield pa.table(columns, schema=self._schema)
 
