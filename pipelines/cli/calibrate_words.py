@@ -10,6 +10,7 @@ import click
 import quietcorpus as qc
 from quietcorpus.pipelines.cli.command import command
 from quietcorpus.pipelines.cli.options import (
+    DeltaNumber,
     Number,
     Numbers,
     draws_option,
@@ -77,7 +78,7 @@ from quietcorpus.pipelines.cli.options import (
     type=Number(),
     help="Solve for the epsilon of a word that keeps whole documents to this one.",
 )
-@click.option("--document-delta", type=Number(), help="The delta of --document-epsilon.")
+@click.option("--document-delta", type=DeltaNumber(), help="The delta of --document-epsilon.")
 @click.option(
     "--document-words",
     type=click.IntRange(1),
