@@ -184,6 +184,11 @@ def _is_possible(content: dict[str, Any]) -> bool:
             and isinstance(content["guarantee"], dict | None)
             and all(isinstance(file["sha256"], str) for file in content["files"])
             and all(distance > 0 for distance in distances)
+            # Codes differ in no more bits than they have.
+            and all(
+                Fraction(str(content["distances"][HAMMING][name])) <= content["bits"]
+                for name in ("mean", "maximum", "largest_met")
+            )
         )
     except (KeyError, TypeError, ValueError, ZeroDivisionError):
         return False

@@ -48,7 +48,7 @@ from quietcorpus.pipelines.cli.options import (
     "--encoder",
     default="all-MiniLM-L6-v2",
     show_default=True,
-    help="That of pools that carry none: a folder, or the name, of a sentence-transformers model.",
+    help="The encoder of pools that carry none: the folder or the name of a model.",
 )
 @click.option(
     "--documents",
