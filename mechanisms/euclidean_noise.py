@@ -13,12 +13,11 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-import flint
 import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.compiled import compiled
-from quietcorpus.mechanisms.exact import ExactSampler, Law
+from quietcorpus.mechanisms.exact import ExactSampler, Law, exp_bounds
 from quietcorpus.mechanisms.geometric import TwoSidedGeometric
 from quietcorpus.mechanisms.keystream import Addresses, Keystream
 
@@ -138,23 +137,25 @@ class EuclideanNoise:
 
         `squares` is ||z||_2^2 and `total` ||z||_1. Returns None where the bits do not decide.
         """
-        with flint.ctx.workprec(bits + _GUARD_BITS):
-            chance = self.log_chance(squares, total).exp()
-            low, high = (flint.arb(uniform + more) / flint.arb(2) ** bits for more in (0, 1))
-            if high <= chance:
-                return True
-            return False if low >= chance else None
+        if not total:  # its chance is 1, which no bounds reach
+            return True
+        precision = bits + _GUARD_BITS
+        least, most = self.loss(squares, total, precision)
+        if (uniform + 1) << _GUARD_BITS <= exp_bounds(most, precision)[0]:
+            return True
+        return False if uniform << _GUARD_BITS >= exp_bounds(least, precision)[1] else None
 
-    def log_chance(self, squares: int, total: int) -> flint.arb:
-        """Return a ball around a ||z||_1 - rate ||z||_2, a candidate's log-chance to be accepted.
+    def loss(self, squares: int, total: int, bits: int) -> tuple[Fraction, Fraction]:
+        """Return bounds on rate ||z||_2 - a ||z||_1, the negative logarithm of a chance.
 
-        Its width is of the precision that the caller set. `squares` is ||z||_2^2, `total` ||z||_1.
+        `squares` is ||z||_2^2 and `total` ||z||_1; the bounds are rate * 2^-bits apart, at most.
         """
-        own, whole = (
-            flint.arb(flint.fmpq(rate.numerator, rate.denominator))
-            for rate in (self.coordinate_rate, self.rate)
+        root = math.isqrt(squares << 2 * bits)
+        least, most = (
+            self.rate * Fraction(end, 1 << bits) - self.coordinate_rate * total
+            for end in (root, root + 1)
         )
-        return own * total - whole * flint.arb(squares).sqrt()
+        return max(Fraction(0), least), most
 
 
 def check_dimensions(dimensions: int) -> None:

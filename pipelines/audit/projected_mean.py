@@ -6,7 +6,6 @@ import itertools
 import math
 from functools import partial
 
-import flint
 import numpy as np
 import numpy.typing as npt
 
@@ -114,7 +113,6 @@ def _log_weight(
 ) -> tuple[float, float]:
     """Return bounds on the logarithm of an outcome's probability, up to the law's constant."""
     squares, total = int((values**2).sum()), int(np.abs(values).sum())
-    with flint.ctx.workprec(_BITS):
-        chance = float(noise.log_chance(squares, total).mid())
+    least, most = noise.loss(squares, total, _BITS)
     low, high = (sum(masses[int(value)][side] for value in values) for side in (0, 1))
-    return low + chance, high + chance
+    return low - float(most), high - float(least)

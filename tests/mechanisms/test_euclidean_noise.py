@@ -27,6 +27,11 @@ NOISE = {dimensions: EuclideanNoise(RATE, dimensions) for dimensions in (1, 2, 5
 dimensions = st.sampled_from(list(NOISE))
 
 
+def _exact(value: mpmath.mpf) -> Fraction:
+    sign, mantissa, exponent, _ = value._mpf_
+    return Fraction(int(mantissa) * (-1) ** sign) * Fraction(2) ** exponent
+
+
 def stream_and_addresses(count: int) -> tuple[Keystream, Addresses]:
     stream = ReleaseKey(os.urandom(32)).stage("test", 1)
     return stream, stream.addresses("s", range(count), [b"text"] * count)
@@ -50,13 +55,13 @@ def test_the_chance_is_one_at_most_and_is_the_definition(d: int) -> None:
     generator = np.random.default_rng()
     for value in generator.integers(-40, 40, size=(50, d)):
         squares, total = int((value**2).sum()), int(np.abs(value).sum())
-        found = noise.log_chance(squares, total)
+        least, most = noise.loss(squares, total, 128)
         with mpmath.workprec(200):
             expected = mpmath.mpf(noise.coordinate_rate.numerator) * total
             expected /= noise.coordinate_rate.denominator
             expected -= mpmath.sqrt(squares) / 10
-        assert abs(float(found.mid()) - float(expected)) < 1e-12
-        assert found.lower() <= 0
+            assert least - Fraction(1, 1 << 100) <= _exact(-expected) <= most
+        assert 0 <= least <= most < least + Fraction(1, 1 << 100)
 
 
 @given(d=dimensions, uniform=st.integers(0, (1 << 64) - 1), data=st.data())

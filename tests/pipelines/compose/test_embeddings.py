@@ -294,8 +294,8 @@ def dense(sums: Sums) -> np.ndarray:
 
 
 def unclipped(values: Any, *_: Any) -> Any:
-    """Round a user's counts without any bound on their norm."""
-    return np.rint(np.asarray(values) * STEPS).astype(np.int64)
+    """Round twice a user's counts, without any bound on their norm."""
+    return np.rint(2 * np.asarray(values) * STEPS).astype(np.int64)
 
 
 @pytest.mark.parametrize("fault", [False, True], ids=["sound", "users unclipped"])
