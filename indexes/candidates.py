@@ -221,21 +221,24 @@ class Candidates:
 
 
 def save(path: str, candidates: Candidates) -> CandidatesManifest:
-    """Write candidates with directions into an empty folder; return the manifest with its files."""
-    assert candidates.directions is not None
-    assert candidates.radii is not None
-    for name in (*_ARRAYS, *_DIRECTED):
+    """Write candidates into an empty folder; return the manifest with its files.
+
+    Those without directions, as earlier versions made them, have those versions' format.
+    """
+    directed = candidates.directions is not None
+    named = candidates.documents is not None
+    for name in (*_ARRAYS, *(_DIRECTED if directed else ())):
         np.save(f"{path}/{name}.npy", getattr(candidates, name))
     recoder = candidates.recoder
     layers = range(len(WIDTHS))
     stored: dict[str, Any] = {f"weights{i}": recoder.weights[i] for i in layers}
     stored |= {f"biases{i}": recoder.biases[i] for i in layers}
     np.savez(f"{path}/{_RECODER}", **stored)
-    files = *FILES, *DIRECTED
-    if candidates.documents is not None:
+    if named:
         pq.write_table(candidates.documents, f"{path}/{DOCUMENTS}")
-        files = *files, DOCUMENTS
-    complete = replace(candidates.manifest, files=folder.described(path, files), version=VERSION)
+    files = *FILES, *(DIRECTED if directed else ()), *([DOCUMENTS] if named else ())
+    version = VERSION if directed else NAMED if named else PLAIN
+    complete = replace(candidates.manifest, files=folder.described(path, files), version=version)
     with open(f"{path}/{MANIFEST}", "w", encoding="utf-8") as stream:
         stream.write(complete.to_json())
     return complete
