@@ -65,11 +65,14 @@ def test_rows_wait_for_every_check(name: str, tables: int) -> None:
     waiting = _Waiting()
     pipeline.visit(waiting)
     assert len(waiting.found) == tables
+    released = 0
     for node in waiting.found:
-        (checks,) = node.side_inputs
+        checks, *once = node.side_inputs
         labels = " ".join(upstream(checks.pvalue))
         assert "used/unique ids/" in labels
         assert "used/refuse copies" in labels
+        released += sum("used/each once" in " ".join(upstream(one.pvalue)) for one in once)
+    assert released == (name == "bags")  # rows of documents, which are compared with those read
 
 
 def test_transforms_share_an_input(tmp_path: Path) -> None:
