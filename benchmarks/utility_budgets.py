@@ -1,4 +1,4 @@
-"""What budgets of users' own buy in word embeddings by co-occurrence: a claim of dpUGC's.
+"""The gain from users' own budgets in word embeddings by co-occurrence: a claim of dpUGC's.
 
 Vu, Tran and Jiang (CICLing 2019) let users have budgets of their own. No corpus here has 40,000
 authors, so the users are generated: each has a text of 40 words, from one of 20 topics with

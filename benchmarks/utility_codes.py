@@ -1,4 +1,4 @@
-"""What shorter codes cost: the accuracy of a classifier that learns from BRR text, by index.
+"""The cost of shorter codes: the accuracy of a classifier that learns from BRR text, by index.
 
 As utility_words.py, for BRR alone, with indexes that differ in the length of their codes. The
 first is released at the mean loss of Madlib's epsilons; the others at the epsilon at which as many

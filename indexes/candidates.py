@@ -51,7 +51,7 @@ LARGEST_NUMBER = 1_000
 LARGEST_PROJECTION = 1 << 13
 """The largest coordinate of a projection, in steps of its grid."""
 MOST_DIRECTIONS = 24
-LEAST_RADIUS = 1e-6
+LEAST_RADIUS = 1e-6  # what public sentences that do not differ have
 LARGEST_DIRECTION = 1 << 11
 """The largest coordinate of a principal direction, and about its length, in steps of its grid."""
 _ROUNDED = 1.1  # the most that a direction is longer than that

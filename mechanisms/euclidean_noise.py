@@ -29,7 +29,6 @@ _RATE_BITS = 64
 _MULTIPLE = 8  # of what an exact sampler starts at
 _MOST_AT_ONCE = 512  # candidates of a draw
 _GUARD_BITS = 64
-_NONE = -1
 
 
 class EuclideanNoise:

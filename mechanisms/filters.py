@@ -41,7 +41,7 @@ from typing import Literal
 from quietcorpus.mechanisms.concentrated import Curve, gaussian_epsilon, largest_rho, zcdp_epsilon
 
 Composition = Literal["basic", "zcdp", "gaussian"]
-"""How the costs of an account's releases add up: as they are, or under a filter."""
+"""The way in which an account's costs add up: as they are, or under a filter."""
 
 _PI_ABOVE = Fraction(355, 113)
 

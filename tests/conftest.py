@@ -1,4 +1,4 @@
-"""What tests of all folders share: workspaces, servers, and what takes long to make, made once."""
+"""Fixtures of all folders: workspaces, servers, and what takes long to make, made once."""
 
 from __future__ import annotations
 

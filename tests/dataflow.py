@@ -1,4 +1,4 @@
-"""What tests of Dataflow share: where it is deployed from, and programs without an account."""
+"""Helpers for tests of Dataflow: where it is deployed from, and programs without an account."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of accounting share: rates and noises to draw, and events as the library has them."""
+"""Helpers for tests of accounting: rates and noises to draw, and events as the library has them."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class ComparisonSettings:
 
 @dataclass(frozen=True)
 class Compared:
-    """What was measured of an embedding on the common words.
+    """The measurements of an embedding on the common words.
 
     Attributes:
         manifest: the description of its index.

@@ -24,7 +24,7 @@ class TriedVotes(NamedTuple):
 
 
 class VotesOutcome(NamedTuple):
-    """What is released at one epsilon, in every run: float64 (tried, runs) each.
+    """The results of releases at one epsilon, in every run: float64 (tried, runs) each.
 
     Without noise `smooth` changes nothing, and its numbers are NaN.
 

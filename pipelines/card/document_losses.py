@@ -1,4 +1,4 @@
-"""What whole documents of words are protected by, on the card: epsilons at one delta, by length."""
+"""The protection of whole documents of words, on the card: epsilons at one delta, by length."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DocumentEpsilon = Callable[[Fraction, Fraction, int, Fraction], Fraction]
 
 
 class DocumentLoss(Part):
-    """What documents of one length are protected by, if any of their words are replaced."""
+    """The protection of documents of one length, if any of their words are replaced."""
 
     words: int = Field(
         ge=1,
@@ -61,7 +61,7 @@ def document_epsilon(dimensions: int | None) -> DocumentEpsilon:
 
 @dataclass(frozen=True)
 class DocumentBudget:
-    """What documents of at most `words` released words shall be protected by."""
+    """The protection that documents of at most `words` released words shall have."""
 
     epsilon: Fraction
     delta: Fraction

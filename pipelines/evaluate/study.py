@@ -42,7 +42,7 @@ MOST_AUTHORS, LEAST_OF_AUTHOR = 50, 10
 LEAST_OF_CLASS = 4 * FOLDS
 _LEAST_OF_GROUP = 30
 FACTS = (1, 3, 5)
-"""How many sentences or rare words of a document an attacker knows."""
+"""The numbers of sentences or rare words of a document that an attacker knows."""
 
 
 class Studied(Protocol):

@@ -1,4 +1,4 @@
-"""What is said to be public: the texts of a spec's artefacts, and files that are named beside."""
+"""The public sources: the texts of a spec's artefacts, and files that are named beside."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def sentence_release(
 
 @pytest.fixture
 def gcp() -> None:
-    """What Beam needs for Dataflow is installed, or the test is skipped."""
+    """Skip a test where the packages that Beam needs for Dataflow are missing."""
     try:
         found = importlib.util.find_spec("google.cloud.dataflow")
     except ImportError:

@@ -60,7 +60,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 def place(ball: Ball, sentence: np.ndarray) -> list[int]:
-    """What a sentence adds: by definition, in whole numbers, but for the first rounding."""
+    """Return what a sentence adds, by definition: whole numbers, but for the first rounding."""
     whole = np.rint((sentence.astype(np.float64) - ball.centre) * (2**10 / ball.radius))
     grid = [int(min(max(value, -(2.0**20)), 2.0**20)) for value in whole]
     steps = []

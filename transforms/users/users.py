@@ -192,7 +192,7 @@ class _ReadShares(beam.DoFn):
 
 
 class SharesOf(NamedTuple):
-    """What the documents of a batch are of their users' texts.
+    """The share that a batch's documents have of their users' texts.
 
     Attributes:
         shares: each document's user, or None, and the document as a share.

@@ -1,4 +1,4 @@
-"""What partitions, their ids and their refusals are charged, by hand."""
+"""The charges of partitions, their ids and their refusals, by hand."""
 
 from __future__ import annotations
 

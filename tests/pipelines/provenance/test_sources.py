@@ -1,4 +1,4 @@
-"""What is said to be public: artefacts that hold texts, and those that hold none."""
+"""The sources that are said to be public: artefacts that hold texts, and those that hold none."""
 
 from __future__ import annotations
 
