@@ -84,6 +84,12 @@ def columns() -> set[str]:
     return {column for parts in _KINDS.values() for column in parts.columns}
 
 
+def place(kind: str, name: str) -> str:
+    """Return the place of a part of a kind, as `module:name`."""
+    found: str = getattr(_KINDS[kind], name)
+    return found
+
+
 def part(kind: str, name: str) -> Any:
     """Import a part of a kind, by its name in `KindParts`; None if the kind has no such part."""
     place = getattr(_KINDS[kind], name)

@@ -32,7 +32,15 @@ from quietcorpus.calibration import (
 )
 from quietcorpus.evidence import audit, check_provenance, evaluate
 from quietcorpus.proposal import propose_spec
-from quietcorpus.releases import dry_run, load, reconstruct, release, release_claim, verify
+from quietcorpus.releases import (
+    dry_run,
+    export_card,
+    load,
+    reconstruct,
+    release,
+    release_claim,
+    verify,
+)
 from quietcorpus.transforms.errors import CapReached, InputError, StageError, Unavailable
 
 if TYPE_CHECKING:
@@ -67,6 +75,7 @@ __all__ = [
     "compare_indexes",
     "dry_run",
     "evaluate",
+    "export_card",
     "ledger",
     "load",
     "propose_spec",

@@ -216,6 +216,40 @@ def load(release: Place, *, words: bool = False) -> LoadedRelease:
 
 
 @process_restored()
+def export_card(
+    release: Place,
+    form: Literal["registry", "croissant", "sp800-226", "datasheet"],
+    *,
+    curator: str | None = None,
+    curator_type: Literal["Government", "Industry", "Nonprofit"] | None = None,
+    use: str | None = None,
+    region: str | None = None,
+) -> str:
+    """Return the card of a release in a form that others take; only release.json is read.
+
+    Args:
+        release: the release's place.
+        form: `registry`, a record for the registry of deployments of differential privacy (YAML);
+            `croissant`, metadata that loaders read (JSON-LD, version 1.1); `sp800-226`, the
+            components of NIST's guidelines (Markdown); `datasheet` (Markdown).
+        curator: who publishes the release, which no card says; needed for `registry`.
+        curator_type: the type of that party; needed for `registry`.
+        use: what the release is meant for; needed for `registry`.
+        region: which region the documents are of, or whose law applies; needed for `registry`.
+
+    Raises:
+        InputError: there is no card, it does not agree with itself, or something is missing.
+    """
+    from quietcorpus.pipelines.exports.forms import FORMS, export
+    from quietcorpus.pipelines.exports.publisher import CURATOR_TYPES, Publisher
+
+    one_of("form", form, tuple(FORMS))
+    if curator_type is not None:
+        one_of("curator_type", curator_type, CURATOR_TYPES)
+    return export(fspath(release), form, Publisher(curator, curator_type, use, region))
+
+
+@process_restored()
 def reconstruct(
     release: Place,
     output: Place,

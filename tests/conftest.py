@@ -140,6 +140,20 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
 
 
 @pytest.fixture(scope="session")
+def golden(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a release of each of `golden_releases`, as `out-NAME`; nobody may change it."""
+
+    def make(folder: Path) -> None:
+        from golden_releases import KINDS, fixed, publish
+
+        with fixed(folder):
+            for name in KINDS:
+                publish(name)
+
+    return made_once(tmp_path_factory, "golden", make)
+
+
+@pytest.fixture(scope="session")
 def word_index(
     tmp_path_factory: pytest.TempPathFactory, new_workspace: Callable[[Path], Workspace]
 ) -> Path:

@@ -15,7 +15,7 @@ import numpy as np
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.indexes.vectors import VectorsError, read
 from quietcorpus.indexes.word_index_manifest import FILES
-from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
+from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Product, Promise
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.noise import Course, check_cost, courses_of_norms
 from quietcorpus.pipelines.card.parameters import Part, UserParameters
@@ -39,6 +39,10 @@ _FILES = {
             "cost is added to theirs"
         ),
     ),
+}
+_PROOFS = {
+    "sgd": ("user_training", "sampled_users", "gaussian", "accounting"),
+    "cooccurrence": ("cooccurrence", "clipped_sum", "gaussian"),
 }
 
 
@@ -80,6 +84,16 @@ class WordEmbeddingsMechanism(Mechanism):
     def promise(self) -> Promise:
         """Return the form of user-level privacy."""
         return Promise(UserParameters)
+
+    @property
+    def product(self) -> Product:
+        """Return what sort of thing the release is."""
+        return "model"
+
+    @property
+    def proofs(self) -> tuple[str, ...]:
+        """Return the modules with the proofs of its noise."""
+        return _PROOFS[self.method]
 
     @property
     def files(self) -> Mapping[str, FileFormat]:

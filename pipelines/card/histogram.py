@@ -9,6 +9,7 @@ from quietcorpus.pipelines.card.limited_precision import (
     StatedEpsilon,
     check_stages,
 )
+from quietcorpus.pipelines.card.mechanism import Product
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.storage import layout
 
@@ -18,6 +19,11 @@ class HistogramMechanism(LimitedPrecisionMechanism):
 
     kind: Literal["histogram"]
     vocabulary_size: int
+
+    @property
+    def product(self) -> Product:
+        """Return what sort of thing the release is."""
+        return "statistics"
 
 
 def check(output: str, card: Card) -> None:

@@ -31,6 +31,11 @@ class LimitedPrecisionMechanism(Mechanism):
         return Promise(LimitedPrecisionParameters)
 
     @property
+    def proofs(self) -> tuple[str, ...]:
+        """Return the modules with the proofs of its noise."""
+        return ("bag_of_words", "histogram", "geometric")
+
+    @property
     def files(self) -> Mapping[str, FileFormat]:
         """Return the format of the vocabulary, with its counts."""
         return {layout.VOCABULARY: VOCABULARY_FORMAT}

@@ -7,7 +7,7 @@ Each kind has a class, which also describes the files of its releases. The regis
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from pydantic import BeforeValidator, GetJsonSchemaHandler, SerializeAsAny
 from pydantic_core import CoreSchema, PydanticCustomError
@@ -17,6 +17,9 @@ from quietcorpus.pipelines.card.parameters import Parameters, Part
 
 UNKNOWN_KIND = "unknown_kind"
 """The type of the error for a card whose kind is not registered."""
+
+
+Product: TypeAlias = Literal["dataset", "statistics", "model"]
 
 
 class Promise(NamedTuple):
@@ -62,6 +65,16 @@ class Mechanism(Part):
     def notes(self) -> list[str]:
         """Return what the README says of the mechanism besides its parameters."""
         return []
+
+    @property
+    def product(self) -> Product:
+        """Return what sort of thing the release is."""
+        return "dataset"
+
+    @property
+    def proofs(self) -> tuple[str, ...]:
+        """Return the modules of `mechanisms/` that hold what is proved; none if it is not known."""
+        return ()
 
     @property
     def required(self) -> tuple[str, ...]:

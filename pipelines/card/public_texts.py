@@ -53,6 +53,11 @@ class PublicTextsMechanism(Mechanism):
         return Promise(UserParameters if self.user else DocumentParameters)
 
     @property
+    def proofs(self) -> tuple[str, ...]:
+        """Return the modules with the proofs of its noise."""
+        return ("votes", "clipped_sum", "gaussian")
+
+    @property
     def files(self) -> Mapping[str, FileFormat]:
         """Return the formats of the texts and of the votes."""
         label, by, own = (

@@ -21,6 +21,12 @@ _PROMISES = {
     "truncation": Promise(SentenceParameters),
     "madlib": Promise(MetricParameters, Madlib.metric),
 }
+_PROOFS = {
+    "deep-candidate": ("deep_candidate", "exponential"),
+    "projected-mean": ("projected_mean",),
+    "truncation": ("truncation", "geometric"),
+    "madlib": ("madlib",),
+}
 
 
 class SentencesMechanism(Mechanism):
@@ -55,6 +61,11 @@ class SentencesMechanism(Mechanism):
     def promise(self) -> Promise | None:
         """Return the form of sentence-level privacy, or of metric privacy for `madlib`."""
         return _PROMISES.get(self.mechanism)
+
+    @property
+    def proofs(self) -> tuple[str, ...]:
+        """Return the modules with the proofs of its noise."""
+        return _PROOFS.get(self.mechanism, ())
 
     @property
     def files(self) -> Mapping[str, FileFormat]:

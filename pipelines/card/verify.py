@@ -12,7 +12,7 @@ from apache_beam.io.filesystem import BeamIOError
 
 from quietcorpus.mechanisms.guarantees import Spending, compose
 from quietcorpus.pipelines import registry
-from quietcorpus.pipelines.card.mechanism import UNKNOWN_KIND, Promise
+from quietcorpus.pipelines.card.mechanism import UNKNOWN_KIND, FileFormat, Promise
 from quietcorpus.pipelines.card.model import Card, File
 from quietcorpus.pipelines.card.parameters import disagree, is_rounded, parameters
 from quietcorpus.pipelines.card.statements import guarantee, inherited
@@ -48,13 +48,17 @@ def verify(path: str, *, progress: bool = False) -> Card:
 def read_listed(output: str, file: File) -> bytes:
     """Return the content of a file that a card lists; raises InputError if its digest differs."""
     uri = f"{output}/{file.path}"
-    if posixpath.normpath(file.path) != file.path or file.path.startswith(("/", "..")):
-        raise InputError(f"{output}/{layout.CARD}: files: {file.path} is not a plain path")
+    _check_path(output, file.path)
     with client_errors(f"{uri}:", "missing or unreadable, though release.json lists it"):
         content = storage.read_bytes(uri)
     if hashlib.sha256(content).hexdigest() != file.sha256:
         raise InputError(f"{uri}: not the file that release.json describes (sha256 differs)")
     return content
+
+
+def _check_path(output: str, path: str) -> None:
+    if posixpath.normpath(path) != path or path.startswith(("/", "..")):
+        raise InputError(f"{output}/{layout.CARD}: files: {path} is not a plain path")
 
 
 def read_card(output: str) -> Card:
@@ -73,6 +77,14 @@ def read_card(output: str) -> Card:
         if first["type"] == UNKNOWN_KIND:
             raise InputError(f"{uri}: mechanism.kind: {first['msg']}") from None
         raise InputError(f"{uri}: not a release card of version 1: {first_line(error)}") from None
+
+
+def check_card(output: str, card: Card) -> None:
+    """Check what a card says by itself, without its files; raises InputError."""
+    for file in card.files:
+        _check_path(output, file.path)
+        _format_of(f"{output}/{file.path}", file.path, card)
+    _check_sum(output, card)
 
 
 def _check_sum(output: str, card: Card) -> None:
@@ -140,10 +152,7 @@ def _check_readme(uri: str, card: Card) -> None:
 
 
 def _check_format(uri: str, path: str, rows: int, content: bytes, card: Card) -> None:
-    name = "data" if path.startswith("data/") else path
-    expected = card.mechanism.files.get(name)
-    if expected is None:
-        raise InputError(f"{uri}: no such file belongs to a release")
+    name, expected = _format_of(uri, path, card)
     if expected.columns is None:
         return
     try:
@@ -157,6 +166,15 @@ def _check_format(uri: str, path: str, rows: int, content: bytes, card: Card) ->
     if wrong:
         names = ", ".join(sorted(wrong))
         raise InputError(f"{uri}: columns that release.json does not account for: {names}")
+
+
+def _format_of(uri: str, path: str, card: Card) -> tuple[str, FileFormat]:
+    """Return the name under which the mechanism describes a file, and the format."""
+    name = "data" if path.startswith("data/") else path
+    expected = card.mechanism.files.get(name)
+    if expected is None:
+        raise InputError(f"{uri}: no such file belongs to a release")
+    return name, expected
 
 
 def _refuse_strangers(output: str, card: Card) -> None:

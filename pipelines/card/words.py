@@ -59,6 +59,11 @@ class WordsMechanism(Mechanism):
         return Promise(MetricParameters, metric) if metric else None
 
     @property
+    def proofs(self) -> tuple[str, ...]:
+        """Return the modules with the proofs of its noise."""
+        return (self.mechanism,) if self.mechanism in METRICS else ()
+
+    @property
     def notes(self) -> list[str]:
         """Return what an approximate search means, and what documents keep to."""
         return [*notes_on(self.search), *_notes_on_documents(self.document_epsilon)]

@@ -10,6 +10,7 @@ from quietcorpus.pipelines.cli.calibrate_compare import calibrate_compare
 from quietcorpus.pipelines.cli.calibrate_public_texts import calibrate_public_texts
 from quietcorpus.pipelines.cli.calibrate_sentences import calibrate_sentences
 from quietcorpus.pipelines.cli.calibrate_words import calibrate_words
+from quietcorpus.pipelines.cli.card import card
 from quietcorpus.pipelines.cli.evaluate import evaluate
 from quietcorpus.pipelines.cli.index import index
 from quietcorpus.pipelines.cli.init import init
@@ -68,6 +69,7 @@ main.add_command(init)
 main.add_command(release)
 main.add_command(release_claim)
 main.add_command(verify)
+main.add_command(card)
 main.add_command(reconstruct)
 main.add_command(privatize)
 main.add_command(index)
