@@ -43,6 +43,17 @@ def show(place: Place) -> dict[str, Any]:
 
 
 @process_restored()
+def page(place: Place) -> str:
+    """Return a ledger as a self-contained HTML page: what is left, spent by which release, when.
+
+    Equal records give equal pages.
+    """
+    from quietcorpus.pipelines.ledger.page import render
+
+    return render(_opened(place))
+
+
+@process_restored()
 def history(place: Place) -> list[dict[str, Any]]:
     """Return every record of a ledger, in order."""
     from quietcorpus.pipelines.ledger.tables import history as events

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from quietcorpus.evaluation.pages import rendered
 from quietcorpus.evaluation.report import wording
 from quietcorpus.evaluation.report.curves import curve, swept_key
 from quietcorpus.evaluation.report.figures import MeasureFigures, by_measure
@@ -62,17 +63,10 @@ def render(content: dict[str, Any]) -> str:
     as a dash and the reason. The page refers to `evaluation.json` and `evaluation.parquet` in its
     folder.
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("quietcorpus.evaluation.report", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     measured = by_measure(content)
-    page: str = environment.get_template("report.html.j2").render(
+    return rendered(
+        "quietcorpus.evaluation.report",
+        "report.html.j2",
         content=content,
         wording=wording,
         glances={
@@ -85,7 +79,6 @@ def render(content: dict[str, Any]) -> str:
         sweeps=_sweeps(measured),
         settings=_settings(measured),
     )
-    return page
 
 
 def _of(part: str, measured: list[MeasureFigures]) -> list[MeasureFigures]:

@@ -54,9 +54,24 @@ def init(place: str, caps: str) -> Iterator[str]:
 @_command("show", "Show the accounts: used, left, and by which releases.")
 @click.argument("place")
 @_JSON
-def show(place: str, as_json: bool) -> Iterator[str]:
-    """Show what each account of the ledger at PLACE has used and has left."""
-    yield from _accounts(api.show(place), as_json=as_json)
+@click.option("--html", "as_html", is_flag=True, help="Print a page to be opened in a browser.")
+def show(place: str, as_json: bool, as_html: bool) -> Iterator[str]:
+    """Show what each account of the ledger at PLACE has used and has left.
+
+    With --html, print a page that loads nothing and runs no script: what is left, what was spent by
+    which release, and when.
+
+    \b
+      quietcorpus ledger show s3://ledger/complaints --html > ledger.html
+    """
+    if not as_html:
+        yield from _accounts(api.show(place), as_json=as_json)
+        return
+    if as_json:
+        from quietcorpus.transforms.errors import InputError
+
+        raise InputError("--html: is another form than --json; leave one of them out")
+    yield api.page(place).rstrip("\n")
 
 
 @_command("history", "List every record, in order.")

@@ -37,8 +37,8 @@ def render(card: Card, publisher: Publisher) -> str:
     """Return the record; raises InputError if something of the publisher's is missing."""
     yaml = YAML(typ="safe")
     yaml.version = (1, 1)  # which PyYAML reads, and where 1e-06 and `no` would be other values
-    yaml.default_flow_style = False  # type: ignore[assignment]
-    yaml.sort_base_mapping_type_on_output = False
+    yaml.default_flow_style = False
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
     yaml.width = 100
     stream = io.StringIO()
     yaml.dump(record(card, publisher), stream)

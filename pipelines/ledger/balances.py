@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from pydantic import Field
 
 from quietcorpus.mechanisms.guarantees import round_down, round_up
@@ -50,7 +52,7 @@ def balances(place: str, release: str) -> list[Balance]:
             cap=_down(cap.target),
             used=_up(used),
             left=_down(left),
-            share=_share(cap.most, state.used(number)),
+            share=round_up(share_of(cap.most, state.used(number))),
             charged=_up(cap.stated(charged)) if charged else None,
         )
         found.append(balance)
@@ -70,11 +72,11 @@ def left_of(most: Charge, used: Charge) -> Charge:
     )
 
 
-def _share(most: Charge, used: Charge) -> float:
+def share_of(most: Charge, used: Charge) -> Fraction:
     """Return the largest share of what the cap is on: epsilon or rho, and delta."""
     parts = ("epsilon", "rho", "delta")
     pairs = ((getattr(used, name), getattr(most, name)) for name in parts)
-    return round_up(max(one / other for one, other in pairs if other))
+    return max(one / other for one, other in pairs if other)
 
 
 def _up(charge: Charge) -> Amount:

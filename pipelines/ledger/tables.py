@@ -158,8 +158,7 @@ def account_lines(content: dict[str, Any]) -> Iterator[str]:
             )
     for one in content["accounts"]:
         if one["composition"] != "basic":
-            sums = (f"{name} {_sums(one[key])}" for name, key in _SUMS)
-            yield f"filter    {one['account']}: {one['composition']}, {', '.join(sums)}"
+            yield f"filter    {one['account']}: {one['composition']}, {', '.join(sums(one))}"
     for one in content["open"]:
         yield (
             f"reserved  {one['release']} (record {one['record']}, {one['created'][:16]}): not "
@@ -214,7 +213,12 @@ def shown(found: dict[str, Any], *, down: bool = False) -> str:
     return f"epsilon {rounded(epsilon)}" + (f", delta {rounded(delta)}" if delta else "")
 
 
-def _sums(one: dict[str, str]) -> str:
-    """Format a sum under a filter: what is used of its cap, and what is left."""
+def sums(account: dict[str, Any]) -> Iterator[str]:
+    """Yield the sums of an account under a filter: what is used of their caps, and what is left."""
+    for name, key in _SUMS:
+        yield f"{name} {_sum(account[key])}"
+
+
+def _sum(one: dict[str, str]) -> str:
     used, cap, left = (Fraction(one[key]) for key in ("used", "cap", "left"))
     return f"{ceiling(used)} of {floor(cap)} ({floor(left)} left)"

@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from tests.conftest import Workspace
 
 FOLDERS = ("evaluation", "indexes", "mechanisms", "pipelines", "quietcorpus", "transforms")
-REPORT = "evaluation/report"
-DATA = {f"{REPORT}/report.css", f"{REPORT}/report.html.j2", "quietcorpus/py.typed"}
+DATA = {
+    *("evaluation/pages/head.html.j2", "evaluation/pages/page.css", "quietcorpus/py.typed"),
+    *("evaluation/report/report.html.j2", "pipelines/ledger/page.html.j2"),
+}
 BUILD = {"LICENSE", "README.md", "pyproject.toml", "setup.py"}
 METADATA = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE", "top_level.txt"}
 COMMIT = "quietcorpus/COMMIT"

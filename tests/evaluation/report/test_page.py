@@ -8,11 +8,11 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import cache
-from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 import report_content as made
+from html_pages import Page
 from machine import ROOT
 
 from quietcorpus.evaluation.report import render
@@ -27,40 +27,6 @@ CONTENTS: list[Content] = [
     made.hostile,
     made.bare,
 ]
-
-
-class Page(HTMLParser):
-    """The elements of a page, its words, and the rows of its tables by caption."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.tables: dict[str, list[list[str]]] = {}
-        self.words = self._caption = ""
-        self._cell: str | None = None
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        if tag in {"td", "th", "caption"}:
-            self._cell = ""
-        elif tag == "tr":
-            self.tables.setdefault(self._caption, []).append([])
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == "caption":
-            self._caption, self._cell = self._cell or "", None
-        elif tag in {"td", "th"} and self._cell is not None:
-            self.tables[self._caption][-1].append(self._cell.strip())
-            self._cell = None
-
-    def handle_data(self, data: str) -> None:
-        self.words += data
-        if self._cell is not None:
-            self._cell += data
-
-    def of(self, tag: str) -> list[dict[str, str | None]]:
-        return [attributes for name, attributes in self.tags if name == tag]
 
 
 @cache
