@@ -126,7 +126,7 @@ def digests_of(output: Path) -> dict[str, str]:
     return {
         str(path.relative_to(output)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in output.rglob("*")
-        if path.is_file() and path.name not in ("release.json", "README.md")
+        if path.is_file() and path.name not in ("release.json", "README.md", "page.html")
     }
 
 

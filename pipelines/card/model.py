@@ -194,6 +194,9 @@ class Card(Part):
     )
     files: list[File]
     readme_sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="of README.md")
+    page_sha256: str | None = Field(
+        None, pattern=r"^[0-9a-f]{64}$", description="of page.html; absent on older cards"
+    )
     software: dict[str, str]
 
     @property

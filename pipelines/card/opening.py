@@ -69,22 +69,29 @@ def main_table(mechanism: Mechanism) -> str:
 
 def opening(mechanism: Mechanism) -> str:
     """Return how to open the main table; "" if it is no Parquet. Term numbers become words."""
-    path, main = next(iter(mechanism.files.items()))
-    if main.columns is None:
+    found = blocks(mechanism)
+    if not found:
         return ""
-    joined = "terms" in main.columns
-    places = {"place": path, "pattern": main_table(mechanism), "vocabulary": layout.VOCABULARY}
     said = (
         "In the folder of this release; `quietcorpus.load` also checks the files against the card:"
     )
+    (_, own), *others = found
+    shown = (f"{tool}:\n\n{_block(lines)}" for tool, lines in others)
+    return "\n".join([f"{said}\n\n{_block(own)}", *shown])
+
+
+def blocks(mechanism: Mechanism) -> list[tuple[str, str]]:
+    """Return tools, ours first, with lines that open the main table; none if it is no Parquet."""
+    path, main = next(iter(mechanism.files.items()))
+    if main.columns is None:
+        return []
+    joined = "terms" in main.columns
+    places = {"place": path, "pattern": main_table(mechanism), "vocabulary": layout.VOCABULARY}
     own = 'import quietcorpus as qc\n\nrows = qc.load("."{}).rows\n'.format(
         ", words=True" if joined else ""
     )
-    blocks = [f"{said}\n\n{_block(own)}"]
-    for tool, lines in _OPEN.items():
-        text = lines + (_JOIN[tool] if joined else "")
-        blocks.append(f"{tool}:\n\n{_block(text.format(**places))}")
-    return "\n".join(blocks)
+    texts = ((tool, lines + (_JOIN[tool] if joined else "")) for tool, lines in _OPEN.items())
+    return [("quietcorpus", own), *((tool, text.format(**places)) for tool, text in texts)]
 
 
 def _block(lines: str) -> str:

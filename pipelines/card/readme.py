@@ -31,7 +31,6 @@ from quietcorpus.pipelines.card.statements import named
 
 def render(card: Card) -> str:
     """Return the text of a release's README."""
-    mechanism = card.mechanism.model_dump(mode="json", exclude_none=True)
     total = card.guarantee.parameters
     parts = [
         _front_matter(card),
@@ -62,7 +61,7 @@ def render(card: Card) -> str:
         _contents(card),
         *_opening(card),
         "## How it was made\n",
-        _table([(key, _shown(value)) for key, value in mechanism.items()]),
+        _table(mechanism(card)),
     ]
     parts += [f"{note}\n" for note in card.mechanism.notes]
     if card.artefacts:
@@ -108,12 +107,23 @@ def _front_matter(card: Card) -> str:
     )
 
 
-def _contents(card: Card) -> str:
+def mechanism(card: Card) -> list[tuple[str, str]]:
+    """Return the keys of the card's mechanism, and their values as text."""
+    block = card.mechanism.model_dump(mode="json", exclude_none=True)
+    return [(key, _shown(value)) for key, value in block.items()]
+
+
+def contents(card: Card) -> list[tuple[str, str]]:
+    """Return the files of the release, those of a folder as one, and what they hold."""
     names = dict.fromkeys(file.path.split("/")[0] for file in card.files)
     said = {path.split("/")[0]: file.meaning for path, file in card.mechanism.files.items()}
     if "data" in said:
         said["data"] = f"one row a document: `id`, the kept columns, {said['data']}"
-    lines = [f"- `{name}`: {said[name]}\n" for name in names]
+    return [(name, said[name]) for name in names]
+
+
+def _contents(card: Card) -> str:
+    lines = [f"- `{name}`: {meaning}\n" for name, meaning in contents(card)]
     if card.columns:
         lines.append(f"- copied as they are: {named(card.columns, card.id_column, '`')}\n")
     return "".join(lines)

@@ -38,7 +38,8 @@ def verify(path: str, *, progress: bool = False) -> Card:
             display.advance()
     _check_sum(output, card)
     _check_completeness(output, card)
-    _check_readme(f"{output}/{layout.README}", card)
+    for name, digest in _pages(card).items():
+        _check_page(f"{output}/{name}", digest)
     _refuse_strangers(output, card)
     if check := registry.part(card.mechanism.kind, "check"):
         check(output, card)
@@ -144,10 +145,16 @@ def _check_completeness(output: str, card: Card) -> None:
         raise InputError(f"{uri}: counts: {stated} documents, but {rows} rows")
 
 
-def _check_readme(uri: str, card: Card) -> None:
+def _pages(card: Card) -> dict[str, str]:
+    """Return the digests of what is for people; older releases have a README alone."""
+    found = {layout.README: card.readme_sha256, layout.PAGE: card.page_sha256}
+    return {name: digest for name, digest in found.items() if digest is not None}
+
+
+def _check_page(uri: str, digest: str) -> None:
     with client_errors(f"{uri}:", "missing or unreadable"):
         content = storage.read_bytes(uri)
-    if hashlib.sha256(content).hexdigest() != card.readme_sha256:
+    if hashlib.sha256(content).hexdigest() != digest:
         raise InputError(f"{uri}: not the file that release.json describes (sha256 differs)")
 
 
@@ -178,7 +185,7 @@ def _format_of(uri: str, path: str, card: Card) -> tuple[str, FileFormat]:
 
 
 def _refuse_strangers(output: str, card: Card) -> None:
-    expected = {f"{output}/{name}" for name in (layout.README, layout.CARD)}
+    expected = {f"{output}/{name}" for name in (*_pages(card), layout.CARD)}
     expected |= {f"{output}/{file.path}" for file in card.files}
     with client_errors(output, "cannot be listed; check the path and the permissions"):
         there = storage.listed(f"{output}/**")

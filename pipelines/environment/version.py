@@ -13,7 +13,7 @@ from quietcorpus.pipelines.environment.commit import commit_of
 
 _PACKAGES = ("evaluation", "indexes", "mechanisms", "pipelines", "transforms")
 _LIBRARIES = ("cryptography", "numba", "numpy", "pyarrow", "scipy")
-_DEPENDENCIES = ("apache-beam", *_LIBRARIES)
+_DEPENDENCIES = ("apache-beam", "jinja2", *_LIBRARIES)
 
 
 def quietcorpus_version() -> str:
@@ -57,7 +57,8 @@ def environment_digest() -> str:
     modules = {
         f"{package}/{module.relative_to(folder).as_posix()}": module.read_bytes()
         for package, folder in folders.items()
-        for module in folder.rglob("*.py")
+        for pattern in ("*.py", "*.j2", "*.css")  # a release's page is made of templates
+        for module in folder.rglob(pattern)
     }
     digest = hashlib.sha256(repr(sorted(software().items())).encode())
     for path, content in sorted(modules.items()):

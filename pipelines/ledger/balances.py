@@ -76,7 +76,8 @@ def share_of(most: Charge, used: Charge) -> Fraction:
     """Return the largest share of what the cap is on: epsilon or rho, and delta."""
     parts = ("epsilon", "rho", "delta")
     pairs = ((getattr(used, name), getattr(most, name)) for name in parts)
-    return max(one / other for one, other in pairs if other)
+    share: Fraction = max(one / other for one, other in pairs if other)
+    return share
 
 
 def _up(charge: Charge) -> Amount:

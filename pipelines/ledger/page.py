@@ -116,5 +116,5 @@ def _path(times: list[datetime], shares: list[Fraction]) -> str:
     parts = [f"M0 {HEIGHT}"]
     for time, share in zip(times, shares, strict=True):
         along = (time - begin).total_seconds() / whole if whole else 1.0
-        parts.append(f"H{along * WIDTH:.1f} V{float(HEIGHT * (1 - min(share, 1))):.1f}")
+        parts.append(f"H{along * WIDTH:.1f} V{float(HEIGHT * (1 - min(share, Fraction(1)))):.1f}")
     return " ".join([*parts, f"H{WIDTH}"])

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.mechanisms.factors import Prior
-from quietcorpus.pipelines.card import readme
+from quietcorpus.pipelines.card import page
 from quietcorpus.pipelines.card.model import Card, File, Reconstruction
 from quietcorpus.pipelines.engine.parallel import Backend
 from quietcorpus.pipelines.environment.version import (
@@ -27,14 +27,13 @@ from quietcorpus.pipelines.reconstruct.fit import STEPS_TO_FIT, Fitted, SavedFac
 from quietcorpus.pipelines.reconstruct.noisy_release import NoisyRelease
 from quietcorpus.pipelines.reconstruct.part import FilePart
 from quietcorpus.pipelines.reconstruct.workers import Workers, workers
-from quietcorpus.pipelines.storage import layout
 from quietcorpus.pipelines.storage.claims import Run
 from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.pipelines.storage.places import inside
 from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.artefacts.folders import scratch
 from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.shards import Written
+from quietcorpus.transforms.shards import Written, staged_content
 
 _KEPT = "factors.npz"
 
@@ -94,10 +93,9 @@ def reconstruct(
                 display.advance(written.rows)
         with steps.step("publishing"):
             card = _card(source, files, staged.created, found)
-            text = readme.render(card)
-            digest = hashlib.sha256(text.encode()).hexdigest()
-            card = card.model_copy(update={"readme_sha256": digest})
-            staged.publish(files, {layout.README: text, layout.CARD: card.to_json()}, on_publishing)
+            rows = page.first_rows(card.mechanism, files, lambda file: staged_content(file, None))
+            card, texts = page.texts(card, rows)
+            staged.publish(files, texts, on_publishing)
         for _ in crew.each(FilePart.clear):
             pass
         shutil.rmtree(folder, ignore_errors=True)

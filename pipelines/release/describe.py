@@ -63,6 +63,7 @@ def describe(
         id_column=kept(spec).get("id"),
         files=[card.File(path=f.path, sha256=f.sha256, rows=f.rows) for f in files],
         readme_sha256="0" * 64,  # until the README is rendered, from the rest of this card
+        page_sha256=None,  # likewise
         software=software(),
     )
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.card import readme
+from quietcorpus.pipelines.card import page
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.weakness import Weakness, of_key
 from quietcorpus.pipelines.engine.engine import Engine
@@ -33,7 +32,7 @@ from quietcorpus.pipelines.release.tallies import (
 )
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage import layout, places
+from quietcorpus.pipelines.storage import places
 from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.pipelines.storage.publishing import Staging
 from quietcorpus.pipelines.storage.staging import shards_written
@@ -43,7 +42,7 @@ from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError
 from quietcorpus.transforms.parts import doubled
 from quietcorpus.transforms.reading.documents import Plan
 from quietcorpus.transforms.reading.sources import plan
-from quietcorpus.transforms.shards import Written, make_shards
+from quietcorpus.transforms.shards import Written, make_shards, staged_content
 
 _LOGGER = logging.getLogger("quietcorpus.release")
 
@@ -217,14 +216,14 @@ def _publish(
         created, counted = (held.created, held.on_the_card) if held else (place.created, None)
         weak = [one.said for one in (*weaknesses, *shown)]
         made = describe(spec, kind, files, tally, created, counted, weak)
-        text = readme.render(made)
-        made = made.model_copy(update={"readme_sha256": hashlib.sha256(text.encode()).hexdigest()})
+        rows = page.first_rows(made.mechanism, files, lambda file: staged_content(file, key))
+        made, texts = page.texts(made, rows)
         check_unchanged(job)
         if held:
             held.commit(made, identifiers(job, tally, key) if job.identifiers else None)
         # After the commit: these warnings reveal something of the noisy outcome, or of the texts.
         _heed(shown, kind.noticed(tally), strict=False)
-        place.publish(files, {layout.README: text, layout.CARD: made.to_json()}, on_publishing)
+        place.publish(files, texts, on_publishing)
         return made
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 CARD = "release.json"
 README = "README.md"
+PAGE = "page.html"
 VOCABULARY = "vocabulary.parquet"
 COMPRESSION = "compression.parquet"
 # Public texts, the votes for all of a pool's, and a corpus that is drawn by the texts' weights.

@@ -76,7 +76,7 @@ def repeatable(output: Path) -> dict[str, Any]:
     files: dict[str, Any] = content(output)
     del files["README.md"]
     card = json.loads(files.pop("release.json"))
-    del card["created"], card["readme_sha256"]
+    del card["created"], card["readme_sha256"], card["page_sha256"]
     return files | {"card": card}
 
 

@@ -86,7 +86,7 @@ def test_the_files(release: Released, lee_texts: list[str]) -> None:
     output = workspace.output
     assert {file["path"] for file in workspace.card()["files"]} == FILES
     found = {str(path.relative_to(output)) for path in output.rglob("*") if path.is_file()}
-    assert found == FILES | {"release.json", "README.md"}
+    assert found == FILES | {"release.json", "README.md", "page.html"}
     words = list(vectors_of(output))
     assert {file["rows"] for file in workspace.card()["files"]} == {len(words)}
     terms = pq.read_table(output / "vocabulary.parquet")

@@ -58,6 +58,7 @@ def test_a_release_from_bucket_to_bucket(remote: Workspace, s3: S3Server, worker
             "README.md",
             "compression.parquet",
             "data/part-00000-of-00001.parquet",
+            "page.html",
             "release.json",
             "vocabulary.parquet",
         )

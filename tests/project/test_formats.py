@@ -58,7 +58,7 @@ def test_candidates_and_pools() -> None:
     assert pool.texts[2].as_py() == "a football match"
 
 
-@pytest.mark.parametrize("name", ["card-v1", "card-v1-late"])
+@pytest.mark.parametrize("name", ["card-v1", "card-v1-late", "card-v1-page"])
 def test_cards(name: str) -> None:
     card = quietcorpus.verify(str(FORMATS / name))
     assert card.guarantee.parameters.epsilon == 5

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 FOLDERS = ("evaluation", "indexes", "mechanisms", "pipelines", "quietcorpus", "transforms")
 DATA = {
     *("evaluation/pages/head.html.j2", "evaluation/pages/page.css", "quietcorpus/py.typed"),
-    *("evaluation/report/report.html.j2", "pipelines/ledger/page.html.j2"),
+    *("evaluation/report/report.html.j2", "pipelines/card/page.html.j2"),
+    "pipelines/ledger/page.html.j2",
 }
 BUILD = {"LICENSE", "README.md", "pyproject.toml", "setup.py"}
 METADATA = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE", "top_level.txt"}

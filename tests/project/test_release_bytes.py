@@ -38,6 +38,7 @@ from quietcorpus.pipelines.kinds.prepare import prepare
 
 TABLE = Path(__file__).with_name("release_bytes.json")
 LAWS = Path(__file__).with_name("stage_laws.json")
+OF_THE_CARD = ("release.json", "README.md", "page.html")
 WITHOUT_NOISE = {("shards", 1), ("claim", 1)}
 """Stages of all kinds, by which documents are spread over files, and runs told apart."""
 LIBRARIES = ("cryptography", "numba", "numpy", "pyarrow", "scipy", "sentencex")
@@ -46,7 +47,7 @@ PINNED: dict[str, tuple[str, ...]] = {"word-embeddings": ("vocabulary.parquet",)
 
 
 class Made(NamedTuple):
-    """A release: the SHA-256 of its files but the card's two, and what it was drawn from.
+    """A release: the SHA-256 of its files but the card's three, and what it was drawn from.
 
     Attributes:
         digests: by the path.
@@ -77,7 +78,7 @@ def made(name: str) -> Made:
     digests = {
         path: hashlib.sha256(file.read_bytes()).hexdigest()
         for path, file in sorted(files.items())
-        if path in PINNED.get(name, files) and path not in ("release.json", "README.md")
+        if path in PINNED.get(name, files) and path not in OF_THE_CARD
     }
     return Made(digests, stages, prepare(loaded).laws)
 

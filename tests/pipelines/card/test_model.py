@@ -172,6 +172,7 @@ def test_a_histogram_is_its_own_data(workspace: Workspace) -> None:
     assert content["configs"][0]["data_files"][0]["path"] == "vocabulary.parquet"
     assert sorted(path.name for path in workspace.output.iterdir()) == [
         "README.md",
+        "page.html",
         "release.json",
         "vocabulary.parquet",
     ]

@@ -121,6 +121,12 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
         lambda r: edit_card(r, lambda card: card["files"][0].update(path="../out/" + DATA)),
         "is not a plain path",
     ),
+    "edited page": (lambda r: flip(r, "page.html"), "page.html: "),
+    "missing page": (lambda r: (r / "page.html").unlink(), "page.html: missing"),
+    "a page that the card does not list": (
+        lambda r: edit_card(r, lambda card: card.pop("page_sha256")),
+        "page.html: not part of the release",
+    ),
     "edited README": (lambda r: flip(r, "README.md"), "README.md: "),
     "missing README": (lambda r: (r / "README.md").unlink(), "README.md: "),
     "smaller epsilon in the guarantee": (

@@ -1,0 +1,131 @@
+"""The card for people who open it in a browser: `page.html`, with a few released rows."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from quietcorpus.evaluation.pages import rendered
+from quietcorpus.pipelines.card import readme
+from quietcorpus.pipelines.card.example import example
+from quietcorpus.pipelines.card.mechanism import Mechanism
+from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.odds import in_words
+from quietcorpus.pipelines.card.opening import blocks
+from quietcorpus.pipelines.card.parameters import costs, total_cost
+from quietcorpus.pipelines.card.statements import named
+from quietcorpus.pipelines.storage import layout
+from quietcorpus.transforms.shards import Written
+
+ROWS = 5
+LARGEST = 64 << 20
+"""In bytes: rows are shown of no larger file, which this process would have to hold."""
+_CHARACTERS, _ITEMS = 200, 12
+_NOT_SHOWN = "(not shown)"
+
+
+def texts(card: Card, rows: pa.Table | None) -> tuple[Card, dict[str, str]]:
+    """Return a card with the digests of README and page, and the three texts of a release.
+
+    `rows` are those that `first_rows` gives; the page shows none where it is None.
+    """
+    read, page = readme.render(card), render(card, rows)
+    digests = {"readme_sha256": _digest(read), "page_sha256": _digest(page)}
+    card = card.model_copy(update=digests)
+    return card, {layout.README: read, layout.PAGE: page, layout.CARD: card.to_json()}
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def render(card: Card, rows: pa.Table | None) -> str:
+    """Return the page; equal cards and rows give equal pages."""
+    total, counted = card.budget.total.guarantee, card.counts is not None
+    return rendered(
+        __name__.rpartition(".")[0],
+        "page.html.j2",
+        card=card,
+        cost=total_cost(card.budget.total),
+        example=example(total, card.meaning),
+        odds=in_words(total, card.meaning, counted=counted),
+        stages=[(stage.stage, costs(stage.parameters)) for stage in card.budget.stages],
+        contents=readme.contents(card),
+        mechanism=readme.mechanism(card),
+        columns=[] if rows is None else [(field.name, field.type) for field in rows.schema],
+        rows=[] if rows is None else list(zip(*map(cells, rows.columns), strict=True)),
+        copied=named(card.columns, card.id_column),
+        opening=[(tool.replace("`", ""), lines) for tool, lines in blocks(card.mechanism)],
+    )
+
+
+def first_rows(
+    mechanism: Mechanism,
+    files: Sequence[Written],
+    content: Callable[[Written], Iterable[bytes]],
+) -> pa.Table | None:
+    """Return the first rows of a release's main table, from its file of the fewest rows.
+
+    None if the table is not Parquet, if it has no row, or if that file is larger than `LARGEST`.
+    The choice depends on what is released alone, so every run of a release makes it alike.
+    """
+    path, main = next(iter(mechanism.files.items()))
+    own = [one for one in files if one.rows and f"{one.path}/".startswith(f"{path}/")]
+    if main.columns is None or not own:
+        return None
+    whole = io.BytesIO()
+    for chunk in content(min(own, key=lambda one: (one.rows, one.path))):
+        whole.write(chunk)
+        if whole.tell() > LARGEST:
+            return None
+    file = pq.ParquetFile(pa.BufferReader(whole.getvalue()))
+    batch = next(file.iter_batches(ROWS, use_threads=False))
+    return pa.Table.from_batches([batch])
+
+
+def cells(column: pa.ChunkedArray) -> list[str]:
+    """Return a released column's values as text, by Arrow alone, whatever else is installed.
+
+    A copied column may hold anything. It must neither fail a release nor have its value in an
+    error, so what Arrow cannot write as text is not shown.
+    """
+    kind = column.type
+    listed = pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind)
+    try:
+        plain = _is_plain(kind.value_type if listed else kind)
+        values = (column if plain else column.cast(pa.string())).to_pylist()
+    except (pa.ArrowException, ValueError):
+        return [_NOT_SHOWN] * len(column)
+    return list(map(shown, values))
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    """Return whether Python has the values of a type as they are."""
+    types = pa.types
+    numbers = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+    return numbers or types.is_string(kind) or types.is_large_string(kind)
+
+
+def shown(value: str | float | list[Any] | None) -> str:
+    """Return a released value as text, cut where it is long."""
+    match value:
+        case None:
+            return "—"
+        case float():
+            return f"{value:.4g}"
+        case list():
+            return ", ".join(_items(value))
+        case _:
+            text = str(value)
+            return text if len(text) <= _CHARACTERS else f"{text[:_CHARACTERS]}…"
+
+
+def _items(value: list[Any]) -> Iterator[str]:
+    yield from map(shown, value[:_ITEMS])
+    if len(value) > _ITEMS:
+        yield f"… ({len(value):,} in all)"
