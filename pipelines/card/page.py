@@ -108,7 +108,7 @@ def _is_plain(kind: pa.DataType) -> bool:
     """Return whether Python has the values of a type as they are."""
     types = pa.types
     numbers = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
-    return numbers or types.is_string(kind) or types.is_large_string(kind)
+    return bool(numbers or types.is_string(kind) or types.is_large_string(kind))
 
 
 def shown(value: str | float | list[Any] | None) -> str:
