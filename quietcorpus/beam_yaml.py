@@ -6,7 +6,7 @@ Beam YAML shows these signatures and docstrings; it cannot read annotations that
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 import apache_beam as beam
 from apache_beam.yaml.yaml_errors import ErrorHandlingConfig
@@ -57,7 +57,7 @@ def privatize_words(
     index: str,
     mechanism: str,
     epsilon: Optional[float] = None,
-    document_epsilon: Optional[Union[float, Mapping[str, Any]]] = None,
+    document_epsilon: Optional[float | Mapping[str, Any]] = None,
     out_of_vocabulary: str = "drop",
     search: Optional[Mapping[str, Any]] = None,
     tokenizer: Optional[Mapping[str, Any]] = None,

@@ -152,10 +152,9 @@ class ReadBatches(ReadRows):
 
         A field that is not there is null. Values are copied, since a slice keeps what it is of.
         """
-        given = {name: rows[name] for name in self._forms if name in rows.schema.names}
-        own = pa.table(given).take(np.arange(len(rows))) if given else rows
+        found = rows.schema.names
         return {
-            name: own[name].combine_chunks() if name in given else pa.nulls(len(rows))
+            name: rows[name].combine_chunks() if name in found else pa.nulls(len(rows))
             for name in self._forms
         }
 
