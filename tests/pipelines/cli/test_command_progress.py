@@ -154,7 +154,10 @@ def titles(said: str) -> list[tuple[int, int, str]]:
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.slow) if name in ENCODED else name for name in COMMANDS],
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name in (*ENCODED, *APART)))
+        for name in COMMANDS
+    ],
 )
 def test_every_announced_step_is_told(
     made: Workspace,
