@@ -51,6 +51,14 @@ def read_manifest(folder: str, noun: str, digest: str | None = None) -> bytes:
     return content
 
 
+def absent(text: str | bytes, keys: Collection[str]) -> set[str]:
+    """Return those of some keys that a manifest may lack, and lacks."""
+    try:
+        return set(keys) - set(json.loads(text))
+    except (ValueError, TypeError):
+        return set(keys)
+
+
 def parse(
     text: str | bytes,
     format_name: str,

@@ -27,6 +27,7 @@ import pyarrow as pa
 from quietcorpus.indexes import folder, lsa
 from quietcorpus.indexes.faiss_library import faiss
 from quietcorpus.indexes.folder import MANIFEST, ArtefactError
+from quietcorpus.indexes.languages import LANGUAGES
 from quietcorpus.indexes.lsa import Lsa
 from quietcorpus.indexes.tokenizers import Tokenizer, TokenizerError
 
@@ -61,6 +62,7 @@ class PoolManifest:
         builder: the software that made the pool.
         files: path, bytes and sha256 of each.
         version: the version of this format.
+        language: of the texts, if it is known and no part of the encoder's tokeniser; or None.
     """
 
     provenance: Literal["public", "private"]
@@ -73,10 +75,14 @@ class PoolManifest:
     builder: str
     files: tuple[Mapping[str, Any], ...] = ()
     version: int = VERSION
+    language: str | None = None
 
     def to_json(self) -> str:
         """Return the text of `manifest.json`."""
-        return json.dumps({"format": FORMAT, **asdict(self)}, indent=2) + "\n"
+        content = {"format": FORMAT, **asdict(self)}
+        if self.language is None:
+            del content["language"]
+        return json.dumps(content, indent=2) + "\n"
 
     def lines(self) -> list[str]:
         """Describe the pool in lines for people."""
@@ -87,6 +93,7 @@ class PoolManifest:
             f"{empty:,} empty, {equal:,} equal to another{joined}",
             f"encoder       {self.encoder['name']}, {self.encoder['dimensions']} dimensions, "
             f"sha256 {self.encoder['sha256'][:12]}",
+            *([f"language      {LANGUAGES[self.language]}"] if self.language else []),
         ]
 
     @property
@@ -102,7 +109,7 @@ class PoolManifest:
     @classmethod
     def from_json(cls, text: str | bytes) -> PoolManifest:
         """Parse a manifest; raise ArtefactError if it is damaged, newer, or without provenance."""
-        keys = {field.name for field in fields(cls)}
+        keys = {field.name for field in fields(cls)} - folder.absent(text, ["language"])
         content = folder.parse(text, FORMAT, (VERSION,), keys, noun="a pool", source="texts")
         folder.check_listed(content["files"], FILES + lsa.FILES, optional=lsa.FILES)
         folder.check_possible(content, "pool has", _is_possible)
@@ -115,6 +122,7 @@ def _is_possible(content: Mapping[str, Any]) -> bool:
         folder.is_encoded(content, "texts")
         and content["texts"] <= MOST_TEXTS
         and len(content["files"]) == files
+        and content.get("language", "en") in LANGUAGES
     )
 
 

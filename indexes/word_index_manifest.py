@@ -11,10 +11,12 @@ from typing import Any, Literal
 from quietcorpus.indexes.folder import (
     MANIFEST,
     ArtefactError,
+    absent,
     check_listed,
     parse,
     read_manifest,
 )
+from quietcorpus.indexes.languages import LANGUAGES
 from quietcorpus.indexes.tokenizers import Record, Tokenizer, TokenizerError
 
 VERSION = 2
@@ -30,6 +32,8 @@ WORDS = {1: ("words.arrow", "slots.npy"), VERSION: ("words.npy", "order.npy")}
 FILES = (*WORDS[1], *FILE_OF.values())
 """The files of format 1."""
 _OPTIONAL = {1: (), VERSION: (FILE_OF["vectors"], SEARCH)}
+_NOT_ALWAYS = "search", "language"
+"""The keys that a manifest lacks where there is nothing to say."""
 _KEYS_OF_SEARCH = {"lists", "seed", "vectors"}
 
 
@@ -51,6 +55,7 @@ class IndexManifest:
         version: the version of this format.
         search: of `search.faiss`, the number of lists, the seed of their training (null if they
             were imported) and the sha256 of the vectors in them; None if there are no lists.
+        language: of the words, if it is known and no part of the tokeniser; None otherwise.
     """
 
     provenance: Literal["public", "private"]
@@ -67,18 +72,18 @@ class IndexManifest:
     files: tuple[Mapping[str, Any], ...] = ()
     version: int = VERSION
     search: Mapping[str, Any] | None = None
+    language: str | None = None
 
     def to_json(self) -> str:
         """Return the text of `manifest.json`."""
         content = {"format": FORMAT, **asdict(self)}
-        if self.search is None:
-            del content["search"]
-        return json.dumps(content, indent=2) + "\n"
+        given = {k: v for k, v in content.items() if k not in _NOT_ALWAYS or v is not None}
+        return json.dumps(given, indent=2) + "\n"
 
     @classmethod
     def from_json(cls, text: str | bytes) -> IndexManifest:
         """Parse a manifest; raise ArtefactError unless it describes an index that can be used."""
-        keys = [field.name for field in fields(cls) if field.name not in _optional_keys(text)]
+        keys = [field.name for field in fields(cls) if field.name not in absent(text, _NOT_ALWAYS)]
         content = parse(text, FORMAT, tuple(WORDS), keys, noun="an index", source="vectors")
         try:
             Tokenizer.of_record(content["tokenizer"])
@@ -100,6 +105,11 @@ class IndexManifest:
     def read(cls, folder: str, digest: str | None = None) -> IndexManifest:
         """Read a manifest; raise ArtefactError if it is missing, unusable or not of `digest`."""
         return cls.from_json(read_manifest(folder, "an index", digest))
+
+    @property
+    def spoken(self) -> str | None:
+        """Return the language of the words, by its code; None if the index does not say."""
+        return self.language or Tokenizer.of_record(self.tokenizer).language
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -125,14 +135,6 @@ class IndexManifest:
                 )
         names = (*WORDS[self.version], *(_FILES[part] for part in parts))
         return tuple(file for file in self.files if file["path"] in names)
-
-
-def _optional_keys(text: str | bytes) -> tuple[str, ...]:
-    """Return the keys that a manifest lacks because its index has no lists."""
-    try:
-        return () if "search" in json.loads(text) else ("search",)
-    except (ValueError, TypeError):
-        return ("search",)
 
 
 def digest_of(files: Collection[Mapping[str, Any]], name: str) -> str | None:
@@ -180,6 +182,7 @@ def _is_possible(content: dict[str, Any]) -> bool:
             and content["bits"] % 64 == 0
             and type(content["seed"]) is int
             and isinstance(content["builder"], str)
+            and content.get("language", "en") in LANGUAGES
             and all(isinstance(content[name], dict) for name in _MAPPINGS)
             and isinstance(content["guarantee"], dict | None)
             and all(isinstance(file["sha256"], str) for file in content["files"])

@@ -78,6 +78,18 @@ def between_0_and_1(**given: float) -> None:
             raise InputError(f"{name}: {value!r} is not between 0 and 1")
 
 
+def tokenizer_and_language(tokenizer: str, language: str | None) -> tuple[Tokenizer, str | None]:
+    """Return an artefact's tokeniser, and its language where that is no part of the rule."""
+    from quietcorpus.indexes.languages import LANGUAGES
+    from quietcorpus.indexes.tokenizer import NAME
+
+    if tokenizer != NAME or language is None:
+        return named_tokenizer(tokenizer, language), None
+    if language not in LANGUAGES:
+        raise InputError(f"language: {language!r} is not known; give one of {', '.join(LANGUAGES)}")
+    return named_tokenizer(tokenizer, None), language
+
+
 def named_tokenizer(tokenizer: str, language: str | None) -> Tokenizer:
     """Return the tokeniser of a name and a language; raise InputError if it is not to be had."""
     from quietcorpus.indexes.languages import LANGUAGES

@@ -10,6 +10,7 @@ from quietcorpus.arguments import (
     flags,
     named_tokenizer,
     one_of,
+    tokenizer_and_language,
     whole,
 )
 from quietcorpus.places import Place, process_restored
@@ -53,7 +54,8 @@ def build_index(
         words: the words of a `.faiss` or `.npy` file, one a line; by default, the `.txt` beside it.
         search: inverted lists for the engine `faiss-ivf`, as in `ivf:lists=4096`.
         tokenizer: the rule by which releases find the words of texts, as in a spec.
-        language: of `icu-words-v1`: the language, as a code.
+        language: the language, as a code. It is part of the rule `icu-words-v1`, and is recorded
+            with any other.
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
 
     Raises:
@@ -66,6 +68,7 @@ def build_index(
         one_of("only", only, ("codes",))
     from quietcorpus.pipelines.artefacts import word_index as job
 
+    rule, spoken = tokenizer_and_language(tokenizer, language)
     return job.build(
         fspath(source),
         fspath(output),
@@ -76,7 +79,8 @@ def build_index(
         only=only,
         words=None if words is None else fspath(words),
         search=search,
-        tokenizer=named_tokenizer(tokenizer, language),
+        tokenizer=rule,
+        language=spoken,
         progress=progress,
     )
 
@@ -204,7 +208,8 @@ def build_pool(
         encoder: a folder, or the name, of a sentence-transformers model, or `lsa`: one by the
             texts' own words, which the pool carries.
         tokenizer: the rule by which `lsa` finds words, as in a spec.
-        language: of `icu-words-v1`: the language, as a code.
+        language: the language, as a code. It is part of the rule `icu-words-v1`, and is recorded
+            with any other.
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
 
     Raises:
@@ -213,12 +218,14 @@ def build_pool(
     flags(progress=progress)
     from quietcorpus.pipelines.artefacts import pool as job
 
+    rule, spoken = tokenizer_and_language(tokenizer, language)
     return job.build(
         fspath(source),
         fspath(output),
         text=text,
         provenance=provenance,
         encoder=encoder,
-        tokenizer=named_tokenizer(tokenizer, language),
+        tokenizer=rule,
+        language=spoken,
         progress=progress,
     )

@@ -57,7 +57,7 @@ def privatize_words(
     index: str,
     mechanism: str,
     epsilon: Optional[float] = None,
-    document_epsilon: Optional[float] = None,
+    document_epsilon: Optional[float | Mapping[str, Any]] = None,
     out_of_vocabulary: str = "drop",
     search: Optional[Mapping[str, Any]] = None,
     tokenizer: Optional[Mapping[str, Any]] = None,
@@ -75,8 +75,9 @@ def privatize_words(
         index: A word index, as `quietcorpus index build` makes it.
         mechanism: `madlib` adds noise to a word's vector, `brr` flips bits of its code.
         epsilon: Of every word, per unit of distance.
-        document_epsilon: Of every row, per unit of distance, shared equally by its words.
-            Give exactly one of the two.
+        document_epsilon: Of every row, per unit of distance, shared equally by its words; or a
+            mapping with `epsilon`, `delta`, `words` and `longer`, which whole rows keep to. Give
+            exactly one of the two.
         out_of_vocabulary: `drop` leaves out a word that the index lacks, `draw` puts a random one.
         search: The engine that finds words; exact unless given.
         tokenizer: The rule that finds words, with its `name` and, unless it is the default, a

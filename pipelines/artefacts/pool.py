@@ -41,6 +41,7 @@ def build(
     encoder: str,
     progress: bool,
     tokenizer: Tokenizer = UNICODE_WORDS,
+    language: str | None = None,
 ) -> PoolManifest:
     """Build a pool of the documents at `source`; raises InputError for what can be mended."""
     source, output = absolute(source), absolute(output)
@@ -85,6 +86,7 @@ def build(
         },
         near=NEAR if model else None,
         builder=f"quietcorpus {quietcorpus_version()}",
+        language=language,
     )
     chosen = pa.array([listed[number] for number in kept], pa.large_string())
     with steps.step("writing"), Output(output).folder(last=MANIFEST) as folder:

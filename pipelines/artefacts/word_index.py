@@ -56,6 +56,7 @@ def build(
     search: str | None = None,
     progress: bool = False,
     tokenizer: Tokenizer = UNICODE_WORDS,
+    language: str | None = None,
 ) -> IndexManifest:
     """Build an index of the vectors at `source`; raises InputError for what a person can mend.
 
@@ -63,7 +64,8 @@ def build(
     under which private vectors were made. With `only="codes"`, the index has no vectors; it has the
     codes and the distances that it would have with them. `words` is the file of a FAISS index's
     words, one a line. `search` asks for inverted lists, as in `ivf:lists=4096`, and `progress` for
-    a bar. Words that the tokeniser never yields are left out.
+    a bar. Words that the tokeniser never yields are left out. `language` is the words' own, if it
+    is no part of the tokeniser.
     """
     source, output = absolute(source), absolute(output)
     promised = _promise(provenance, guarantee)
@@ -103,10 +105,11 @@ def build(
         except ValueError as error:  # its message has no words of the vectors' file
             raise InputError(f"source: {source} {error}") from None
         whole = only is None
+        described = replace(made.manifest, language=language)
         with steps.step("writing"):
             return save(
                 folder,
-                made.manifest if whole else replace(made.manifest, search=None),
+                described if whole else replace(described, search=None),
                 made.vocabulary,
                 made.vectors if whole else None,
                 made.codes,

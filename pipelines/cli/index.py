@@ -58,7 +58,7 @@ def index() -> None:
     metavar="ivf:lists=NUMBER",
     help="Add inverted lists, for releases by the approximate engine faiss-ivf.",
 )
-@tokenizer_options("texts")
+@tokenizer_options("texts", recorded=True)
 @seed_option("the codes' and the lists' training")
 @quiet_option
 def build(source: str, output: str, **given: Any) -> Iterator[str]:
@@ -178,7 +178,7 @@ def build_candidates(source: str, output: str, **given: Any) -> Iterator[str]:
     help="A folder, or the name, of a sentence-transformers model, or lsa: one by the texts' own "
     "words, which the pool carries.",
 )
-@tokenizer_options("texts for the encoder lsa")
+@tokenizer_options("texts for the encoder lsa", recorded=True)
 @quiet_option
 def build_pool(source: str, output: str, **given: Any) -> Iterator[str]:
     """Make a pool of the public texts at SOURCE, for `kind: public-texts`.

@@ -49,8 +49,11 @@ text_option = click.option(
 """The option of commands that read public documents."""
 
 
-def tokenizer_options(of: str) -> _Decorator:
-    """Return the options for the rule by which something's words are found."""
+def tokenizer_options(of: str, *, recorded: bool = False) -> _Decorator:
+    """Return the options for the rule by which something's words are found, and their language.
+
+    An artefact has the language `recorded`, whatever the rule.
+    """
 
     def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
         named = click.option(
@@ -60,7 +63,11 @@ def tokenizer_options(of: str) -> _Decorator:
             type=click.Choice(TOKENIZERS),
             help=f"The rule that finds the words of {of}, as in the spec of a release.",
         )
-        spoken = click.option("--language", help="The language, as a code, for icu-words-v1 alone.")
+        of_language = "The language, as a code; it is recorded, and part of the rule icu-words-v1."
+        spoken = click.option(
+            "--language",
+            help=of_language if recorded else "The language, as a code, for icu-words-v1 alone.",
+        )
         return named(spoken(command))
 
     return decorated

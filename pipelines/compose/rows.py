@@ -20,7 +20,7 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.compose.spec import RowsSpec
 from quietcorpus.pipelines.release.kept_columns import SAMPLE, doubts, refuse_copies
 from quietcorpus.transforms.composed.fields import Fields
-from quietcorpus.transforms.composed.reading import COPIES, ERRORS, ReadRows
+from quietcorpus.transforms.composed.reading import COPIES, ERRORS, ReadBatches, ReadRows
 from quietcorpus.transforms.composed.release import (
     COVERED,
     AsBatches,
@@ -72,9 +72,9 @@ def read(
     """
     _require_bounded(rows)
     fields = Fields.of(rows.element_type, spec.text, spec.id, spec.keep, also)
-    found = rows | "read" >> beam.ParDo(ReadRows(fields, key, label, errors=errors)).with_outputs(
-        TAG, COPIES, ERRORS, main="documents"
-    )
+    single = _takes_single_rows(rows.pipeline) or arrow_schema(rows.element_type) is None
+    reader = (ReadRows if single else ReadBatches)(fields, key, label, errors=errors)
+    found = rows | "read" >> beam.ParDo(reader).with_outputs(TAG, COPIES, ERRORS, main="documents")
     identified = found[TAG] | "unique ids" >> RefuseRepeated(
         spec.id,
         key,

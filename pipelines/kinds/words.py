@@ -11,6 +11,7 @@ from typing import Any
 import apache_beam as beam
 
 from quietcorpus.indexes.faiss_library import faiss
+from quietcorpus.indexes.languages import LANGUAGES
 from quietcorpus.indexes.vocabulary import some_of
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.guarantees import MetricPrivacy, Spending, round_up
@@ -116,10 +117,12 @@ class WordsKind(Kind):
     def noticed(self, tally: Tally) -> Sequence[str]:
         if _FEW * tally.known >= tally.tokens:
             return ()
+        language = self.index.manifest.spoken
+        of = f", whose words are {LANGUAGES[language]}" if language else ""
         return [
             f"mechanism.index: fewer than one in {_FEW} words of the corpus are in "
-            f"{self.spec.index}: is it of the corpus's language? Keep this line where the corpus "
-            "is kept"
+            f"{self.spec.index}{of}: is it of the corpus's language? Keep this line where the "
+            "corpus is kept"
         ]
 
     @property

@@ -54,7 +54,7 @@ with beam.Pipeline(options=PipelineOptions(options)) as pipeline:
 """A pipeline in which sums over the rows come before the rows."""
 
 EMBEDDINGS = """
-import json, sys
+import sys
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 from quietcorpus.beam import LearnEmbeddings
@@ -74,10 +74,9 @@ learn = LearnEmbeddings(
 )
 with beam.Pipeline(options=PipelineOptions(options)) as pipeline:
     made = pipeline | beam.io.ReadFromParquet(source, as_rows=True) | learn
-    lines = made.rows | beam.Map(lambda row: json.dumps(row._asdict()))
-    lines | beam.io.WriteToText(f"{released}/rows")
+    made.rows | beam.io.WriteToParquet(f"{released}/rows")
 """
-"""A pipeline in which users' parts come before sums."""
+"""A pipeline in which users' parts come before sums, and rows come and go in tables."""
 
 
 @pytest.fixture(scope="module")
@@ -110,17 +109,28 @@ def run(
 
 def released(corpus: Path, index: Path, *options: str, **environment: str) -> Rows:
     """Run the example, and return its rows in an order of their own."""
-    output = run(EXAMPLE, corpus, index, *options, environment=environment)
-    files = [pq.ParquetFile(path) for path in output.glob("rows-*.parquet")]
+    return rows_in(run(EXAMPLE, corpus, index, *options, environment=environment))
+
+
+def rows_in(output: Path) -> Rows:
+    """Return the rows of a sink of Parquet, in an order of their own."""
+    files = [pq.ParquetFile(path) for path in output.glob("rows-*")]
     rows = [row for file in files for row in file.read(use_threads=False).to_pylist()]
     return sorted(json.dumps(row, sort_keys=True) for row in rows)
 
 
-def lines_of(source: str, corpus: Path, index: Path, *options: str, **environment: str) -> Rows:
-    """Run a pipeline, and return the lines that it writes, sorted."""
+def run_source(
+    source: str, corpus: Path, index: Path, *options: str, environment: Mapping[str, str]
+) -> Path:
+    """Run a pipeline of this text as `run` does."""
     script = corpus / "own.py"
     script.write_text(source)
-    output = run(script, corpus, index, *options, environment=environment)
+    return run(script, corpus, index, *options, environment=environment)
+
+
+def lines_of(source: str, corpus: Path, index: Path, *options: str, **environment: str) -> Rows:
+    """Run a pipeline, and return the lines that it writes, sorted."""
+    output = run_source(source, corpus, index, *options, environment=environment)
     files = output.glob("rows-*")
     return sorted(line for path in files for line in path.read_text().splitlines())
 
@@ -145,14 +155,39 @@ def test_processes_and_order_do_not_show(
     assert released(tmp_path, word_index, LOCAL) == reference
 
 
-def test_embeddings_do_not_show_the_processes(corpus: Path, lee_texts: list[str]) -> None:
+@pytest.fixture(scope="module")
+def words(corpus: Path, lee_texts: list[str]) -> Path:
+    """A public vocabulary."""
+    path = corpus / "words.txt"
+    path.write_text("\n".join(common_words(lee_texts)) + "\n")
+    return path
+
+
+def learned(corpus: Path, words: Path, *options: str) -> Rows:
+    """Run the pipeline of embeddings, and return its rows."""
+    found = rows_in(run_source(EMBEDDINGS, corpus, words, *options, environment={}))
+    assert len(found) > 50
+    return found
+
+
+@pytest.fixture(scope="module")
+def vectors(corpus: Path, words: Path) -> Rows:
+    """The embeddings that one process learns."""
+    return learned(corpus, words, LOCAL)
+
+
+def test_embeddings_do_not_show_the_processes(corpus: Path, words: Path, vectors: Rows) -> None:
     # Kills: a part of a user, a sum or noise that depends on who computes it.
-    words = corpus / "words.txt"
-    words.write_text("\n".join(common_words(lee_texts)) + "\n")
-    expected = lines_of(EMBEDDINGS, corpus, words, LOCAL)
-    assert len(expected) > 50
     several = ("--direct_num_workers=2", "--direct_running_mode=multi_processing")
-    assert lines_of(EMBEDDINGS, corpus, words, LOCAL, *several) == expected
+    assert learned(corpus, words, LOCAL, *several) == vectors
+
+
+@pytest.mark.parametrize("cluster", ["flink"], indirect=True)
+def test_embeddings_do_not_show_the_cluster(
+    cluster: Cluster, corpus: Path, words: Path, vectors: Rows
+) -> None:
+    # Kills: also, rows in tables that a cluster's workers cannot take or give.
+    assert learned(corpus, words, *on(cluster)) == vectors
 
 
 def test_another_key_does_not_conform(corpus: Path, word_index: Path, reference: Rows) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +109,28 @@ def test_an_index_records_its_tokenizer(folder: Path) -> None:
     assert manifest.tokenizer == Tokenizer.here(ICU_WORDS_NAME, "th").law
 
 
+def test_a_language_is_recorded_with_every_rule(folder: Path) -> None:
+    # Kills: a language that only one rule takes, or that changes the words of another; one that is
+    # not known; a manifest that has a language where none was given.
+    build(folder, "spoken", language="th")
+    build(folder, "silent")
+    spoken, silent = (open_index(str(folder / name)).manifest for name in ("spoken", "silent"))
+    assert (spoken.tokenizer, spoken.spoken) == ("unicode-words-v1", "th")
+    assert silent.spoken is None
+    assert "language" not in json.loads((folder / "silent" / "manifest.json").read_text())
+    assert spoken.files == silent.files
+    assert open_index(str(folder / "index")).manifest.spoken == "th"
+    for make in (qc.build_index, qc.build_pool):
+        with pytest.raises(qc.InputError, match=r"^language: 'xx' is not known; give one of af, "):
+            make(folder / "thai.txt", folder / "none", provenance="public", language="xx")
+    texts = [f"{word} {other} zq{n}" for n, (word, other) in enumerate(product(WORDS, WORDS))]
+    pq.write_table(pa.table({"text": texts}), folder / "public.parquet")
+    given: dict[str, Any] = {"provenance": "public", "encoder": "lsa"}
+    pool = qc.build_pool(folder / "public.parquet", folder / "pool", language="th", **given)
+    assert pool.language == "th"
+    assert "language      Thai" in pool.lines()
+
+
 @pytest.fixture(scope="module")
 def privatizers(folder: Path) -> dict[str, qc.Privatizer]:
     return {
@@ -144,5 +168,8 @@ def test_a_corpus_of_another_language_is_noticed(
     card = qc.release(asked)
     said = [record.getMessage() for record in caplog.records if "one in 3" in record.getMessage()]
     assert len(said) == warned
+    assert all(
+        "index, whose words are Thai: is it of the corpus's language?" in one for one in said
+    )
     assert "one in 3" not in card.to_json()
     assert "zqx" not in "".join(said)

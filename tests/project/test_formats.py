@@ -18,6 +18,7 @@ from machine import ROOT
 import quietcorpus
 from quietcorpus.indexes.candidates import open_candidates
 from quietcorpus.indexes.pool import open_pool
+from quietcorpus.indexes.word_index_manifest import IndexManifest
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.storage.claims import Claim, Run
 from quietcorpus.transforms.artefacts.word_index import IndexSource
@@ -44,6 +45,18 @@ def test_a_word_index_of_another_rule() -> None:
     index = source.open("vectors", "codes")
     assert (index.tokenizer.title, index.tokenizer.icu) == ("icu-words-v1 th", "78.3")
     assert index.vocabulary.spelled(np.arange(3)).to_pylist() == ["กิน", "ข้าว", "北京"]
+
+
+def test_artefacts_of_a_language() -> None:
+    # Kills: a language that is lost, and a reader for which an artefact must have one.
+    for name, language in (("word-index-v2", None), ("word-index-v2-language", "en")):
+        source = IndexSource.resolve("index", str(FORMATS / name))
+        assert source.open("vectors").manifest.spoken == language
+    assert IndexManifest.read(str(FORMATS / "word-index-v2-icu")).spoken == "th"
+    for name, language in (("pool-v1", None), ("pool-v1-language", "en")):
+        manifest = open_pool(str(FORMATS / name)).manifest
+        assert manifest.language == language
+        assert ("language      English" in manifest.lines()) == (language is not None)
 
 
 def test_candidates_and_pools() -> None:

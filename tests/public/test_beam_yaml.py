@@ -132,6 +132,45 @@ providers: [{{include: {PROVIDERS}}}]
     assert {row["word"] for row in parquet("found", "words")} == {"eau", "l"}
 
 
+def test_a_budget_of_whole_documents_is_given_as_a_mapping() -> None:
+    # Kills: a mapping that Beam YAML's type of the argument refuses or loses, or lines that it adds
+    # and the spec refuses; a number that is no longer taken.
+    budget = "{epsilon: 20, delta: 1.0e-6, words: 3, longer: cut}"
+    usual = "release: r, index: index, mechanism: madlib, text: narrative, id: complaint_id"
+    pipeline = f"""
+pipeline:
+  transforms:
+    - {{type: Create, config: {{elements: [{{complaint_id: a, narrative: {TEXT}}}]}}}}
+    - type: PrivatizeWords
+      name: whole
+      input: Create
+      config: {{{usual}, keep: [complaint_id], document_epsilon: {budget}}}
+    - type: PrivatizeWords
+      name: shared
+      input: Create
+      config: {{{usual}, document_epsilon: 50}}
+    - {{type: WriteToParquet, name: rows, input: whole.output, config: {{path: found/rows}}}}
+    - {{type: WriteToText, name: w, input: whole.card, config: {{path: found/whole}}}}
+    - {{type: WriteToText, name: s, input: shared.card, config: {{path: found/shared}}}}
+providers: [{{include: {PROVIDERS}}}]
+"""
+    beam_yaml.run([f"--yaml_pipeline={pipeline}", "--runner=FnApiRunner"])
+    (row,) = parquet("found", "rows")
+    assert len(row["text"].split()) <= 3
+    cards = {
+        name: json.loads(path.read_text())["mechanism"]
+        for name in ("whole", "shared")
+        for path in Path("found").glob(f"{name}*")
+    }
+    given = cards["whole"]["document_epsilon"]
+    assert {name: given[name] for name in ("epsilon", "words", "longer")} == {
+        "epsilon": 20,
+        "words": 3,
+        "longer": "cut",
+    }
+    assert cards["shared"]["document_epsilon"] == 50
+
+
 def test_errors_have_a_name_of_their_own() -> None:
     # Kills: errors that take the place of the card, which nobody would then see.
     for handling, message in (

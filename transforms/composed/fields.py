@@ -51,6 +51,19 @@ class Form(NamedTuple):
                 return f"does not fit into {self.bits} bits"
         return None
 
+    def holds(self, column: pa.Array) -> bool:
+        """Return whether all of a column's values are of this form, but for nulls."""
+        kind = column.type
+        if self.is_like(_INTEGER):
+            return bool(pa.types.is_signed_integer(kind) and kind.bit_width <= self.bits)
+        if kind not in _HELD[self.noun]:
+            return False
+        try:
+            column.validate(full=True)  # strings of a file need not be UTF-8
+        except pa.ArrowInvalid:
+            return False
+        return True
+
     def is_like(self, other: Form) -> bool:
         """Return whether both are of one kind, whole numbers of any size for example."""
         return self.noun == other.noun
@@ -72,6 +85,14 @@ _FORMS: Mapping[type, Form] = {
     **dict.fromkeys((bool, np.bool_), _BOOLEAN),
     Timestamp: _TIME,
 }
+_HELD: Mapping[str, tuple[pa.DataType, ...]] = {
+    _STRING.noun: (pa.string(), pa.large_string()),
+    _BYTES.noun: (pa.binary(), pa.large_binary()),
+    _NUMBER.noun: (pa.float32(), pa.float64()),
+    _BOOLEAN.noun: (pa.bool_(),),
+    _TIME.noun: (),
+}
+"""The types of columns whose values are of a form as they are, by the form's noun."""
 _IDS = (_STRING, _BYTES, _INTEGER)
 _NAMES = (*_IDS, _NUMBER)
 """The forms of fields that name a user or a group of them, in which there may be numbers."""

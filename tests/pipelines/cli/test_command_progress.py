@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import pty
@@ -10,13 +11,15 @@ import struct
 import subprocess
 import termios
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fcntl import ioctl
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from public_candidates import PUBLIC_TEXTS
+from scripts import run_script
 
 from quietcorpus.pipelines.cli import command
 from quietcorpus.pipelines.cli.main import main
@@ -29,19 +32,44 @@ WORDS = [f"{'abcd'[n // 25]}word{'abcdefghijklmnopqrstuvwxy'[n % 25]}" for n in 
 SECRET = "zanzibarquokka"
 COMMANDS = {
     "release": "release spec.yaml",
+    "dry run": "release spec.yaml --dry-run",
     "verify": "verify released/out",
     "audit": "audit spec.yaml --draws 100",
     "reconstruct": "reconstruct released/out --factors 3 --output",
     "index build": "index build v.txt --provenance public --search ivf:lists=4 --output",
     "index build-pool": "index build-pool texts.jsonl --encoder lsa --provenance public --output",
+    "index build-candidates": "index build-candidates public.jsonl --provenance public "
+    "--candidates 40 --clusters 4 --projections 20 --least-sentences 7 --most-sentences 5 --output",
     "index search-report": "index search-report index --epsilons 1 --queries 64 --words 2 "
     "--draws 8",
     "calibrate words": "calibrate words index --mechanism brr --epsilons 1 --words 64 --draws 50 "
     "--unchanged-at-most 0.9 --share 0.5 --output",
     "calibrate compare": "calibrate compare index other --epsilons 1 --words 64 --draws 50 "
     "--output",
+    "calibrate bag-of-words": "calibrate bag-of-words texts.jsonl --vocabulary words.txt "
+    "--epsilons 20 --bins 5,100 --runs 2",
+    "calibrate public-texts": "calibrate public-texts texts.jsonl --pool pool --epsilons 8 "
+    "--delta 1e-6 --nearest 5 --runs 2",
+    "calibrate sentence-embeddings": "calibrate sentence-embeddings candidates others.jsonl "
+    "--epsilons 1 --documents 12",
+    "evaluate": "evaluate released/out --against input/corpus.jsonl --spec spec.yaml --draws 1 "
+    "--documents 60 --output",
 }
 """What makes an output gets a new one."""
+APART = ("calibrate bag-of-words", "evaluate")
+"""Commands that fit topics: where all the others have been loaded, tomotopy may not load."""
+TOLD = """
+import sys
+from quietcorpus.pipelines.cli import command
+from quietcorpus.pipelines.cli.main import main
+from quietcorpus.pipelines.terminal import progress
+progress._QUICK_SECONDS = 0.0
+command._shows_bars = lambda bars=sys.argv.pop(1) == "bars": bars
+main()
+"""
+"""The command in a process of its own, which shows bars or does not."""
+ENCODED = ("index build-candidates", "calibrate sentence-embeddings")
+"""Commands that encode sentences."""
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +95,24 @@ def made(tmp_path_factory: pytest.TempPathFactory, new_workspace: type[Workspace
     (workspace.folder / "w.txt").write_text("\n".join(rows[10:]) + "\n")
     build = ("index", "build", "w.txt", "--provenance", "public", "--output", "other")
     assert workspace.run(*build).returncode == 0
-    (workspace.folder / "texts.jsonl").write_text("\n".join(f'{{"text": "{t}"}}' for t in texts))
+    (workspace.folder / "words.txt").write_text("\n".join(WORDS) + "\n")
+    lines(workspace.folder / "texts.jsonl", texts)
+    build = ("index", "build-pool", "texts.jsonl", "--provenance", "public", "--output", "pool")
+    assert workspace.run(*build, "--encoder", "lsa").returncode == 0
     return workspace
+
+
+def lines(path: Path, texts: Sequence[str]) -> None:
+    """Write texts as JSON Lines."""
+    path.write_text("\n".join(json.dumps({"text": text}) for text in texts))
+
+
+@pytest.fixture(scope="module")
+def encoded(made: Workspace, candidates: Path, lee_texts: list[str]) -> None:
+    """Candidates, the documents that they are of, and others."""
+    (made.folder / "candidates").symlink_to(candidates)
+    lines(made.folder / "public.jsonl", lee_texts[:PUBLIC_TEXTS])
+    lines(made.folder / "others.jsonl", lee_texts[PUBLIC_TEXTS:])
 
 
 @pytest.fixture(autouse=True)
@@ -85,14 +129,18 @@ def own_log(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def run(
     workspace: Workspace, name: str, output: Path, capfd: pytest.CaptureFixture[str], *options: str
 ) -> str:
-    """Run a command in this process; what it writes to standard error."""
+    """Run a command; what it writes to standard error."""
     words = COMMANDS[name].split()
     if words[-1] == "--output":
         words.append(str(output))
-    if name == "release":
+    if words[0] == "release":
         spec = (workspace.folder / "spec.yaml").read_text().replace("released/out", str(output))
         (workspace.folder / "other.yaml").write_text(spec)
-        words = ["release", "other.yaml"]
+        words[1] = "other.yaml"
+    if name in APART:
+        done = run_script(workspace, TOLD, "bars" if command._shows_bars() else "lines", *words)
+        assert done.returncode == 0, done.stderr
+        return done.stderr
     main([*words, *options], standalone_mode=False)
     return capfd.readouterr().err
 
@@ -104,19 +152,29 @@ def titles(said: str) -> list[tuple[int, int, str]]:
     return [step for step in steps if step[2] != "starting"]
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name in (*ENCODED, *APART)))
+        for name in COMMANDS
+    ],
+)
 def test_every_announced_step_is_told(
     made: Workspace,
     name: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
+    request: pytest.FixtureRequest,
 ) -> None:
     # Both in a log and on a terminal. Kills: a step more or fewer than announced, a command that
     # is silent, a bar in a log, what was read in a line.
+    if name in ENCODED:
+        request.getfixturevalue("encoded")
     monkeypatch.chdir(made.folder)
     monkeypatch.setenv("QUIETCORPUS_MASTER_KEY", made.environment["QUIETCORPUS_MASTER_KEY"])
     monkeypatch.setattr(progress, "_QUICK_SECONDS", 0.0)
+    monkeypatch.setattr(command, "_shows_bars", lambda: False)
     logged = run(made, name, tmp_path / "logged", capfd)
     monkeypatch.setattr(command, "_shows_bars", lambda: True)
     barred = run(made, name, tmp_path / "barred", capfd)
@@ -130,7 +188,7 @@ def test_every_announced_step_is_told(
         assert titles(barred) == steps
     assert "\r" not in logged
     assert SECRET not in logged + barred
-    assert ("this will take about" in logged) == name.endswith(("words", "report", "compare"))
+    assert ("this will take about" in logged) == name.startswith(("calibrate", "index search"))
 
 
 def test_quiet_is_quiet(
