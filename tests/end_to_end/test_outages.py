@@ -22,6 +22,7 @@ from quietcorpus.pipelines.ledger.partitions import Partitions
 from quietcorpus.places import process_restored
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.errors import StoreUnavailable
+from quietcorpus.transforms.reports import Requests
 
 if TYPE_CHECKING:
     from s3_server import S3Server
@@ -222,7 +223,7 @@ def test_a_store_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         ("127.0.0.1", 0)
     ) as silent:  # connections wait, and nobody takes them
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{silent.getsockname()[1]}")
-        asked = patience.repeated_requests()
+        asked = Requests.repeated
         with pytest.raises(qc.Unavailable, match="cannot be used now: it does not answer"):
             qc.verify("s3://corpus/made")
-    assert 1 <= patience.repeated_requests() - asked <= 3
+    assert 1 <= Requests.repeated - asked <= 3
