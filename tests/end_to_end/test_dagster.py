@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from machine import BUILD, ROOT, required
+from machine import BUILD, ROOT, required, wait_until
 from release_days import TEMPLATE, calls, prepare
 
 if TYPE_CHECKING:
@@ -61,25 +61,30 @@ def folder(workspace: Workspace) -> Path:
     return prepare(workspace)
 
 
-def materialised(workspace: Workspace, *days: str) -> tuple[list[list[object]], str]:
-    """Release days; whether each succeeded, with its alerts, and the log."""
+def started(workspace: Workspace, *days: str) -> subprocess.Popen[str]:
+    """Start the release of days in a process of Dagster's."""
     environment = workspace.environment | {
         "QUIETCORPUS_TEMPLATE": str(workspace.folder / "template.yaml"),
         "QUIETCORPUS_START_DATE": "2024-01-01",
         "QUIETCORPUS_OPTIONS": "--workers 1",
         "DAGSTER_DISABLE_TELEMETRY": "true",
     }
-    done = subprocess.run(
+    return subprocess.Popen(
         [PYTHON, "-c", MATERIALISE, str(CODE), *days],
         cwd=workspace.folder,
         env=environment,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=PATIENCE_SECONDS,
-        check=False,
     )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1]), done.stderr
+
+
+def materialised(workspace: Workspace, *days: str) -> tuple[list[list[object]], str]:
+    """Release days; whether each succeeded, with its alerts, and the log."""
+    with started(workspace, *days) as process:
+        told, log = process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode == 0, log
+    return json.loads(told.splitlines()[-1]), log
 
 
 def test_days_until_the_cap(workspace: Workspace, folder: Path) -> None:
@@ -113,3 +118,17 @@ def test_bad_input_is_not_tried_again(workspace: Workspace, folder: Path) -> Non
     (folder / "codes").write_text("1\n" * 4)
     assert materialised(workspace, DAYS[0])[0] == [[False, []]]
     assert len(calls(folder)) == 4
+
+
+def test_a_signal_ends_the_command_too(workspace: Workspace, folder: Path) -> None:
+    # Kills: a run that is terminated, whose command goes on and publishes.
+    (folder / "bin" / "quietcorpus").write_text(
+        "#!/bin/sh\ntrap 'touch ended; kill $!; exit 130' TERM\ntouch begun\nsleep 60 & wait\n"
+    )
+    with started(workspace, DAYS[0]) as process:
+        try:
+            wait_until((folder / "begun").exists, PATIENCE_SECONDS)
+            process.terminate()
+            wait_until((folder / "ended").exists, PATIENCE_SECONDS)
+        finally:
+            process.kill()  # Dagster itself would try again: nobody has cancelled the run
