@@ -151,8 +151,11 @@ class _Report:
         """Write the report, unless that has failed before: a job does not wait for its reports."""
         if self._failed:
             return
-        parts = [[*part, *found.values()] for part, found in self._parts.items()]
-        content = orjson.dumps({"parts": parts, "requests": Requests.repeated})
+        parts = [
+            [stage, *map(_wide, (part, *found.values()))]
+            for (stage, part), found in self._parts.items()
+        ]
+        content = orjson.dumps({"parts": parts, "requests": _wide(Requests.repeated)})
         try:
             sealed = seal(content, self._uri, self._key())
             with FileSystems.create(
@@ -162,6 +165,11 @@ class _Report:
         except Exception:  # the work itself will say what is wrong with the store or the key
             self._failed = True
         self._written = time.monotonic()
+
+
+def _wide(number: int) -> str:
+    """Write a number in a fixed width: who sees the size of a sealed file must not learn digits."""
+    return f"{number:020d}"
 
 
 _reports: dict[str, _Report] = {}
@@ -181,8 +189,9 @@ def _added(reports: list[dict[str, Any]]) -> Work:
     rejected: dict[tuple[str, int], int] = defaultdict(int)
     requests = 0
     for report in reports:
-        requests += report["requests"]
-        for stage, part, times, read, refused in report["parts"]:
+        requests += int(report["requests"])
+        for stage, *numbers in report["parts"]:
+            part, times, read, refused = map(int, numbers)
             begun[stage, part] += times
             documents[stage, part] = max(documents[stage, part], read)
             rejected[stage, part] = max(rejected[stage, part], refused)
