@@ -31,7 +31,9 @@ COMMAND = (
 )
 
 
-@pytest.mark.parametrize("cluster", ["spark", "flink"], indirect=True)
+@pytest.mark.parametrize(
+    "cluster", ["spark", pytest.param("flink", marks=pytest.mark.nightly)], indirect=True
+)
 def test_documents_are_told_while_they_are_read(workspace: Workspace, cluster: Cluster) -> None:
     """Kills: a job of which nobody sees how many documents it has read until it ends; a part that
     is read again, after a worker was lost, and counts twice or is not told; documents or words of
