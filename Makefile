@@ -13,7 +13,7 @@ BENCH_REVIEWS ?= $(BENCH_DATA)/imdb_reviews.parquet
 BENCH_COMMITS ?= $(BENCH_DATA)/commit_messages.parquet
 
 .PHONY: help demo demo-words test test-slow test-nightly test-most check docs links bench utility utility-words clean
-.PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release airflow
+.PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release airflow dagster
 .PHONY: lock sbom azurite vnu chromium kustomize flink-operator clusters faults races soak utility-embeddings utility-public utility-languages reconstruction release-dry
 .PHONY: large-index
 
@@ -167,6 +167,13 @@ build/airflow/.installed: deploy/airflow/requirements.txt
 
 airflow: build/airflow/.installed
 
+build/dagster/.installed: deploy/dagster/requirements.txt
+	$(PYTHON) -m venv --clear build/dagster
+	$(call install,build/dagster) -r $<
+	@touch $@
+
+dagster: build/dagster/.installed
+
 azurite: build/azurite/node_modules
 build/azurite/node_modules:
 	npm install --silent --no-fund --no-audit --prefix build/azurite azurite@3.37.0
@@ -193,7 +200,7 @@ build/flink-operator/flink-kubernetes-operator-api.jar:
 	mvn --quiet --batch-mode dependency:copy -DoutputDirectory=$(abspath $(@D)) -Dmdep.stripVersion=true \
 		-Dartifact=org.apache.flink:flink-kubernetes-operator-api:1.10.0
 
-clusters: spark flink airflow azurite vnu chromium kustomize flink-operator
+clusters: spark flink airflow dagster azurite vnu chromium kustomize flink-operator
 
 # The peer asks for a NumPy of its own, and works without.
 build/peer: $(VENV)/.bench

@@ -212,7 +212,7 @@ def round_up(value: Fraction) -> float:
 
 def round_down(value: Fraction) -> float:
     """Return the nearest float not above `value`, for numbers that noise is scaled by."""
-    return -round_up(-value)
+    return 0.0 - round_up(-value)  # nothing is 0, and not -0, where a person or a machine reads it
 
 
 def ceiling(value: Fraction, digits: int = 6) -> str:

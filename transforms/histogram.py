@@ -16,7 +16,6 @@ from quietcorpus.transforms.metrics import Progress
 from quietcorpus.transforms.parts import require_all
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
 from quietcorpus.transforms.reading.identifiers import TAG, Identifiers
-from quietcorpus.transforms.reading.sources import read
 from quietcorpus.transforms.shards import TALLIES, RejectLog, Seen, Tally
 from quietcorpus.transforms.tokens import tokens_of
 from quietcorpus.transforms.vocabulary import KeySource
@@ -81,7 +80,7 @@ class _CountTerms(beam.DoFn):
         seen = Seen(
             Identifiers(self._unique, self._key(), split.number), Tally.of_pass("histogram", split)
         )
-        for documents in read(split, self._corpus):
+        for documents in self._progress.read(split, self._corpus):
             own, tokens = count_terms(documents, vocabulary)
             counts += own
             self._progress.count(documents, tokens)

@@ -10,7 +10,6 @@ from quietcorpus.transforms.errors import redacted
 from quietcorpus.transforms.metrics import Progress
 from quietcorpus.transforms.reading.documents import Corpus, Split
 from quietcorpus.transforms.reading.identifiers import Identifiers
-from quietcorpus.transforms.reading.sources import read
 from quietcorpus.transforms.shards import Seen, Tally
 from quietcorpus.transforms.vocabulary import KeySource
 
@@ -30,7 +29,7 @@ class IdentifyDocuments(beam.DoFn):
     def process(self, split: Split) -> Iterator[object]:
         identifiers = Identifiers(self._corpus.id, self._key(), split.number)
         seen = Seen(identifiers, Tally.of_pass("identifiers", split))
-        for documents in read(split, self._corpus):
+        for documents in self._progress.read(split, self._corpus):
             self._progress.count(documents, 0)
             seen.add(documents)
         yield from seen.outputs()

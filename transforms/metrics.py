@@ -7,7 +7,9 @@ from contextlib import contextmanager
 
 from apache_beam.metrics import Metrics
 
-from quietcorpus.transforms.reading.documents import Documents
+from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
+from quietcorpus.transforms.reading.sources import read
+from quietcorpus.transforms.reports import reports_to
 
 NAMESPACE = "quietcorpus"
 
@@ -21,10 +23,25 @@ class Progress:
     """The counters of one stage; numbers only, never content."""
 
     def __init__(self, stage: str) -> None:
+        """Take the stage's name; it reports where transforms report that are made now."""
+        self._stage, self._reports, self._part = stage, reports_to.get(), 0
         self._counters = {
             name: Metrics.counter(NAMESPACE, f"{stage}/{name}")
             for name in ("documents", "tokens", "rejected", "bytes")
         }
+
+    def read(self, split: Split, corpus: Corpus) -> Iterator[Documents]:
+        """Read the documents of a split; what is counted meanwhile is of that split."""
+        self._part = split.number
+        if self._reports:
+            self._reports.begin(self._stage, self._part)
+        yield from read(split, corpus)
+        self.end()
+
+    def end(self) -> None:
+        """Report that some work is done, if anybody is told before the job is."""
+        if self._reports:
+            self._reports.end()
 
     def count(self, documents: Documents, tokens: int) -> None:
         """Add one batch."""
@@ -45,6 +62,8 @@ class Progress:
         grown = {self._counters[name].metric_name.name: size for name, size in sizes.items()}
         for watcher in _watchers:
             watcher(grown)
+        if self._reports:
+            self._reports.add(self._stage, self._part, sizes)
 
 
 @contextmanager

@@ -16,7 +16,6 @@ from quietcorpus.transforms.privatizers.rows import ORDER, Parameters, Privatize
 from quietcorpus.transforms.reading.copies import Copies
 from quietcorpus.transforms.reading.documents import Corpus
 from quietcorpus.transforms.reading.identifiers import Identifiers
-from quietcorpus.transforms.reading.sources import read
 from quietcorpus.transforms.shards import RejectLog, Seen, Shard, Tally, data_file, write_tables
 from quietcorpus.transforms.vocabulary import KeySource
 
@@ -61,6 +60,7 @@ class ReleaseShards(beam.DoFn):
             use_dictionary=list(self._corpus.keep),
         )
         self._rejects.write(seen.rejects, f"shard-{shard.number:05d}")
+        self._progress.end()
         yield written
         yield from seen.outputs()
 
@@ -73,7 +73,7 @@ class ReleaseShards(beam.DoFn):
 
     def _rows(self, shard: Shard, privatizer: Privatizer, seen: Seen) -> Iterator[pa.Table]:
         for split in shard.splits:
-            for batch in read(split, self._corpus):
+            for batch in self._progress.read(split, self._corpus):
                 seen.add(batch)
                 seen.add_copies(Copies.of(batch, self._corpus.keep))
                 self._progress.count_rejects(batch)

@@ -24,7 +24,6 @@ from quietcorpus.transforms.metrics import Progress
 from quietcorpus.transforms.parts import require_all
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
 from quietcorpus.transforms.reading.parquet_files import table_in
-from quietcorpus.transforms.reading.sources import read
 from quietcorpus.transforms.shards import TALLIES, Tally
 from quietcorpus.transforms.term_sums import BUCKETS, AddTermSums, TermSums, bucketed
 from quietcorpus.transforms.tokens import tokens_of
@@ -151,7 +150,7 @@ class _CountDocuments(beam.DoFn):
     @redacted
     def process(self, split: Split) -> Iterator[object]:
         totals: Counter[str] = Counter()
-        for documents in read(split, self._corpus):
+        for documents in self._progress.read(split, self._corpus):
             frequencies, tokens = count_documents(documents, self._tokenizer)
             totals.update(frequencies)
             self._progress.count(documents, tokens)

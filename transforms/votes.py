@@ -26,7 +26,6 @@ from quietcorpus.transforms.metrics import Progress
 from quietcorpus.transforms.parts import require_all
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
 from quietcorpus.transforms.reading.identifiers import TAG, Identifiers
-from quietcorpus.transforms.reading.sources import read
 from quietcorpus.transforms.shards import TALLIES, RejectLog, Seen, Tally
 from quietcorpus.transforms.vocabulary import KeySource
 
@@ -189,7 +188,7 @@ class ReadVoters(beam.DoFn):
 
     def _parts(self, split: Split, seen: Seen) -> Iterator[Documents]:
         """Yield the documents, account for them, and write the log of those that are unreadable."""
-        for documents in read(split, self._corpus):
+        for documents in self._progress.read(split, self._corpus):
             for part in documents.parts(AT_ONCE):
                 yield part
                 self._progress.count(part, 0)

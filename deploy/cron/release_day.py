@@ -76,7 +76,7 @@ def main() -> int:
     parser.add_argument("--tries", type=int, default=4)
     parser.add_argument("--pause", type=float, default=300.0, help="seconds before a second try")
     parser.add_argument("options", nargs="*", help="of quietcorpus release, after --")
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()  # a day may stand before the options of the release
     day = given.day or datetime.now(UTC).date() - timedelta(days=1)
     spec, command = rendered(given.template, day), Command()
     for number in range(given.tries):

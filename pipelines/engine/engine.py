@@ -100,6 +100,11 @@ class Engine:
         """Return whether the pipeline runs on this machine, by the local engine."""
         return (clusters.runner_name(self._options) or _LOCAL_RUNNERS[0]) in _LOCAL_RUNNERS
 
+    @property
+    def apart(self) -> bool:
+        """Return whether the work is done in other processes than this one."""
+        return self.workers > 1 or not self.local
+
     def run(
         self,
         build: Callable[[beam.Pipeline], None],

@@ -6,11 +6,11 @@ import logging
 import os
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from quietcorpus.transforms.outages import outage
+from quietcorpus.transforms.reports import Requests
 from quietcorpus.transforms.temporary import Temporary
 
 _LOGGER = logging.getLogger("quietcorpus.storage")
@@ -23,7 +23,6 @@ _FIRST_FAILURE = "quietcorpus_first_failure"
 _SILENT_ATTEMPTS = 2
 _SECONDS_BETWEEN_LINES = 5.0
 _told: list[float] = []  # when a line was last written
-_counted: Counter[str] = Counter()
 
 
 def be_patient() -> None:
@@ -101,7 +100,7 @@ def _tell_botos_pauses() -> Callable[[], None]:
             first = context.setdefault(_FIRST_FAILURE, time.monotonic())
             if time.monotonic() - first > LONGEST_SECONDS:
                 return None
-        _counted["requests"] += bool(pause)
+        Requests.repeated += bool(pause)
         # The first answer of a store that throttles is nothing to tell of.
         if pause and (failure or given["attempts"] > _SILENT_ATTEMPTS):
             _tell(failure, answer[0].status_code if answer else None, pause)
@@ -138,11 +137,6 @@ def _mend_beams_errors() -> Callable[[], None]:
     return undo
 
 
-def repeated_requests() -> int:
-    """Return how often this process has asked a store again, by boto or by Beam."""
-    return _counted["requests"]
-
-
 def _tell(failure: BaseException | None, status: int | None, pause: float) -> None:
     """Log a failure, unless another one was told of just before."""
     now = time.monotonic()
@@ -162,7 +156,7 @@ def _pauses(usual: Iterator[float], begun: float) -> Iterator[float]:
             return
         shorter = min(pause, _LONGEST_PAUSE_SECONDS) if of_s3 else pause
         if failure is not None:
-            _counted["requests"] += 1
+            Requests.repeated += 1
             _tell(failure, None, shorter)
         yield shorter
 

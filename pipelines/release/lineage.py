@@ -80,6 +80,9 @@ class Lineage:
         self._spec = spec
         self._emit(RunState.START, spec, _outputs(spec), BudgetFacet.of(spec))
 
+    def reserved(self, accounts: object) -> None:
+        """Send nothing: the event at the end has the accounts."""
+
     def ended(self, summary: RunSummary, card: Card | None) -> None:
         """Send how the run ended, unless its spec could not be read: it has not begun."""
         from openlineage.client.event_v2 import RunState

@@ -9,11 +9,12 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.ledger.balances import Balance
 from quietcorpus.pipelines.release import lineage, telemetry
 from quietcorpus.pipelines.release.summary import RunSummary
 from quietcorpus.pipelines.spec.spec import Spec
@@ -25,11 +26,18 @@ _LOGGER = logging.getLogger("quietcorpus.release")
 _PATIENCE_SECONDS = 5.0
 
 
+Accounts: TypeAlias = Callable[[], Sequence[Balance]]
+"""A function that reads the accounts of a ledger; it raises what the ledger's place raises."""
+
+
 class Listener(Protocol):
     """One that is told of a run, and may raise anything."""
 
     def began(self, spec: Spec, progress: Numbers) -> None:
         """Hear of a run whose spec was read; `progress` will have its job's latest numbers."""
+
+    def reserved(self, accounts: Accounts) -> None:
+        """Hear that the budget of a release with a ledger is reserved, and ask for its accounts."""
 
     def ended(self, summary: RunSummary, card: Card | None) -> None:
         """Hear how the run ended; one whose spec could not be read has not begun before."""
@@ -63,6 +71,11 @@ class Audience:
         """Tell of a run whose spec was read."""
         for one in self._told:
             one.tell(lambda listener: listener.began(spec, self._progress))
+
+    def reserved(self, accounts: Accounts) -> None:
+        """Tell that the budget is reserved; who wants the accounts reads them in its own thread."""
+        for one in self._told:
+            one.tell(lambda listener: listener.reserved(accounts))
 
     def progressed(self, numbers: Numbers) -> None:
         """Keep the latest numbers of the job, for whoever looks at them."""

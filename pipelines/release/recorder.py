@@ -10,11 +10,11 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import TypeVar
 
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.engine.engine import GraphIsValid
-from quietcorpus.pipelines.environment.patience import repeated_requests
 from quietcorpus.pipelines.ledger.balances import Balance, balances
 from quietcorpus.pipelines.release.listeners import Audience
 from quietcorpus.pipelines.release.summary import Outcome, Reason, RunSummary, Step
@@ -35,6 +35,7 @@ from quietcorpus.transforms.errors import (
     Unavailable,
 )
 from quietcorpus.transforms.outages import outage
+from quietcorpus.transforms.reports import Requests
 
 _LOGGER = logging.getLogger("quietcorpus.release")
 _PATIENCE_SECONDS = 30.0
@@ -62,7 +63,8 @@ class Recorder:
         self._run = uuid.uuid4().hex
         about(run=self._run)
         self._began, self._clock = datetime.now(UTC), time.monotonic()
-        self._repeated = repeated_requests()
+        self._repeated = Requests.repeated
+        self._of_workers: dict[str, int] = {}
         self._audience = Audience()
         self._spec: Spec | None = None
         self._card: Card | None = None
@@ -81,6 +83,9 @@ class Recorder:
         self._end_step()
         self._step, self._step_clock = name, time.monotonic()
         about(stage=name)
+        spec = self._spec
+        if name == "releasing" and spec is not None and spec.ledger is not None:
+            self._audience.reserved(partial(balances, spec.ledger.path, spec.release))
 
     def _end_step(self) -> None:
         if self._step is not None:
@@ -97,6 +102,7 @@ class Recorder:
 
     def progress(self, numbers: Numbers) -> None:
         """Note the state of the job."""
+        self._of_workers.update(numbers)
         self._audience.progressed(numbers)
 
     def publishing(self, on_publishing: Callable[[], None]) -> Callable[[], None]:
@@ -158,7 +164,8 @@ class Recorder:
             steps=self._steps,
             documents=counts.documents if counts else None,
             rejects=counts.rejected if counts else None,
-            retries=repeated_requests() - self._repeated,
+            retries=Requests.repeated - self._repeated + self._of_workers.get("requests", 0),
+            repeated_parts=self._of_workers.get("repeated", 0),
             cost=card.budget.total if card else None,
             ledger=card.ledger if card else None,
             accounts=None if reason in _IN_HASTE else self._accounts(),

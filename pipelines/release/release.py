@@ -30,14 +30,14 @@ from quietcorpus.pipelines.release.tallies import (
     check_unchanged,
     is_unchanged,
 )
+from quietcorpus.pipelines.release.watching import Build, run_watched
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import places
 from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.pipelines.storage.publishing import Staging
-from quietcorpus.pipelines.storage.staging import shards_written
 from quietcorpus.pipelines.terminal.observer import Numbers, Observer
-from quietcorpus.pipelines.terminal.progress import Display, Pace, Steps
+from quietcorpus.pipelines.terminal.progress import Display, Steps
 from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError
 from quietcorpus.transforms.parts import doubled
 from quietcorpus.transforms.reading.documents import Plan
@@ -93,18 +93,12 @@ def release(
         def observed() -> Observer:
             return Observer(planned.documents, steps, on_progress=told)
 
+        def work(job: Job, build: Build, parts: int | None = None) -> None:
+            run_watched(engine, build, observed(), job.staging, source, key, parts)
+
         def make(job: Job) -> None:
-            pace = Pace(len(shards))
-
-            def written() -> str:
-                if not kind.has_documents:
-                    return ""
-                done = shards_written(job.staging)
-                told({"shards": done})
-                said = f"{done} of {len(shards)} shards are written"
-                return ", ".join(filter(None, (said, pace.said(done))))
-
-            engine.run(lambda pipeline: kind.build(pipeline, job), observed(), written)
+            parts = len(shards) if kind.has_documents else None
+            work(job, lambda pipeline: kind.build(pipeline, job), parts)
 
         # A dry run claims nothing, since this very release may be under way; it ends in `run`.
         if engine.dry:
@@ -113,7 +107,7 @@ def release(
             job = job_in(place.staging)
             if held and compares:
                 on_step("comparing ids")
-                held.compare(identify(job, key, lambda build: engine.run(build, observed())))
+                held.compare(identify(job, key, lambda build: work(job, build)))
             try:
                 on_step("releasing")
                 make(job)

@@ -47,7 +47,14 @@ class RunSummary(Part):
     steps: dict[Step, float] = Field(description="seconds of each step that the run came to")
     documents: int | None = Field(None, ge=0, description="of the release")
     rejects: int | None = Field(None, ge=0, description="records that could not be read")
-    retries: int = Field(0, ge=0, description="requests to stores that this process repeated")
+    retries: int = Field(
+        0, ge=0, description="requests to stores that the run repeated, its workers' included"
+    )
+    repeated_parts: int = Field(
+        0,
+        ge=0,
+        description="how often workers read a part of the corpus again, as after a lost machine",
+    )
     cost: Parameters | None = Field(None, description="of the release, in all")
     ledger: LedgerEntry | None = Field(None, description="its entry there")
     accounts: list[Balance] | None = Field(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from quietcorpus.pipelines.environment.version import quietcorpus_version
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.metrics import MeterProvider
 
     from quietcorpus.pipelines.card.model import Card
+    from quietcorpus.pipelines.ledger.balances import Balance
     from quietcorpus.pipelines.release.summary import RunSummary
     from quietcorpus.pipelines.spec.spec import Spec
 
@@ -35,6 +36,9 @@ _PROGRESS = {
     "shards": ("quietcorpus.run.shards.written", "{shard}", "written so far"),
     "workers": ("quietcorpus.run.workers", "{worker}", "of the cluster that are there"),
     "lost": ("quietcorpus.run.workers.lost", "{worker}", "that went away while they were needed"),
+    "rejected": ("quietcorpus.run.rejects.read", "{record}", "unreadable so far, in all passes"),
+    "repeated": ("quietcorpus.run.parts.repeated", "{part}", "of the corpus, read again so far"),
+    "requests": ("quietcorpus.run.workers.retries", "{request}", "that workers repeated so far"),
 }
 """The gauges of a job under way, by the key of its numbers."""
 
@@ -91,12 +95,14 @@ class Telemetry:
         """Take what collects the metrics, and what says whether the last ones arrived."""
         self._provider, self._is_delivered = provider, is_delivered
         self._meter = provider.get_meter("quietcorpus", quietcorpus_version())
+        self._release: dict[str, str] = {}
 
     def began(self, spec: Spec, progress: Numbers) -> None:
         """Offer the numbers of a run under way, each time when the SDK collects them."""
         from opentelemetry.metrics import CallbackOptions, Observation
 
-        release, begun = {"quietcorpus.release": spec.release}, time.monotonic()
+        self._release = release = {"quietcorpus.release": spec.release}
+        begun = time.monotonic()
 
         def elapsed(_: CallbackOptions) -> Iterator[Observation]:
             yield Observation(time.monotonic() - begun, release)
@@ -113,6 +119,11 @@ class Telemetry:
         for key, (name, unit, said) in _PROGRESS.items():
             gauge(name, [latest(key)], unit, said)
 
+    def reserved(self, accounts: Callable[[], Sequence[Balance]]) -> None:
+        """Offer the accounts of the ledger, in which the release is reserved."""
+        for name, unit, value, account in _balances(accounts()):
+            self._gauge(name, unit, value, self._release | account)
+
     def ended(self, summary: RunSummary, _: Card | None) -> None:
         """Send the figures of a summary; raises Unavailable if the collector does not take them."""
         about: dict[str, str] = {"quietcorpus.outcome": summary.outcome}
@@ -121,10 +132,13 @@ class Telemetry:
         if summary.reason is not None:
             about["quietcorpus.reason"] = summary.reason
         for name, unit, value, more in _figures(summary):
-            self._meter.create_gauge(f"quietcorpus.{name}", unit).set(value, about | more)
+            self._gauge(name, unit, value, about | more)
         self._provider.shutdown()
         if not self._is_delivered():
             raise Unavailable("the collector did not take the last metrics")
+
+    def _gauge(self, name: str, unit: str, value: float, attributes: dict[str, str]) -> None:
+        self._meter.create_gauge(f"quietcorpus.{name}", unit).set(value, attributes)
 
 
 def _figures(summary: RunSummary) -> Iterator[tuple[str, str, float, dict[str, str]]]:
@@ -133,11 +147,17 @@ def _figures(summary: RunSummary) -> Iterator[tuple[str, str, float, dict[str, s
     for step, seconds in summary.steps.items():
         yield "run.step.duration", "s", seconds, {"quietcorpus.step": step}
     yield "run.retries", "{request}", summary.retries, {}
+    yield "run.parts.repeated", "{part}", summary.repeated_parts, {}
     if summary.documents is not None:
         yield "run.documents", "{document}", summary.documents, {}
     if summary.rejects is not None:
         yield "run.rejects", "{record}", summary.rejects, {}
-    for one in summary.accounts or ():
+    yield from _balances(summary.accounts or ())
+
+
+def _balances(accounts: Sequence[Balance]) -> Iterator[tuple[str, str, float, dict[str, str]]]:
+    """Yield the figures of accounts, as `_figures` does."""
+    for one in accounts:
         account = {"quietcorpus.account": one.account}
         yield "ledger.epsilon.used", "1", one.used.epsilon, account
         yield "ledger.epsilon.left", "1", one.left.epsilon, account

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from quietcorpus.pipelines.terminal.progress import Display, Steps, within
 
-_STAGES = {
+STAGES = {
     "identifiers": "comparing ids",
     "vocabulary": "choosing the vocabulary",
     "histogram": "counting terms",
@@ -20,12 +20,19 @@ _STAGES = {
 }
 """By the counters of a pass over the corpus: what it does."""
 Numbers: TypeAlias = Mapping[str, int]
-"""The state of a job, as far as it is seen: `documents` that are read, in all passes; `shards` that
-are written; `workers` of a cluster that are there; those that are `lost`."""
+"""The state of a job, as far as it is seen: `documents` that are read and `rejected` records, in
+all passes; `shards` that are written; `workers` of a cluster that are there; those that are `lost`;
+parts of the corpus that are `repeated`, being read again; `requests` that workers repeat."""
 
 
 class Observer:
-    """A display of the passes over a corpus, a step each, by the counters that bundles report."""
+    """A display of the passes over a corpus, a step each, by the counters that bundles report.
+
+    Attributes:
+        documents: the number of documents in the corpus, if known.
+        steps: the steps of the run.
+        on_progress: is told the job's state in numbers.
+    """
 
     def __init__(
         self,
@@ -36,7 +43,7 @@ class Observer:
     ) -> None:
         """Take the number of documents, if known, and who is told of the job's state in numbers."""
         self.on_progress, self.steps = on_progress, steps
-        self._documents = documents
+        self.documents = documents
         self._totals: dict[str, int] = defaultdict(int)
         self._bundles: dict[str, dict[str, int]] = defaultdict(dict)
         self._lock = threading.Lock()
@@ -74,7 +81,7 @@ class Observer:
             self._refresh()
 
     def _begin(self, name: str) -> None:
-        self._display = self.steps.step(name, self._documents, "documents", note=self._tokens)
+        self._display = self.steps.step(name, self.documents, "documents", note=self._tokens)
         self._display.__enter__()
 
     def _end(self, kind: type[BaseException] | None) -> None:
@@ -84,20 +91,20 @@ class Observer:
             display.__exit__(kind)
 
     def _refresh(self) -> None:
-        self.on_progress({"documents": self._sum("documents")})
+        self.on_progress({"documents": self._sum("documents"), "rejected": self._sum("rejected")})
         if self._display is None:
             return
-        seen = [stage for stage in _STAGES if self._totals[f"{stage}/documents"]]
+        seen = [stage for stage in STAGES if self._totals[f"{stage}/documents"]]
         # Passes follow each other: the last one that has begun is under way.
         if not seen:
             return
         if self._stage not in (None, seen[-1]):
             # In other processes, the last counters of a pass may never have been seen.
-            self._documents = self._documents or self._totals[f"{self._stage}/documents"]
+            self.documents = self.documents or self._totals[f"{self._stage}/documents"]
             self._display.__exit__(None)
-            self._begin(_STAGES[seen[-1]])
+            self._begin(STAGES[seen[-1]])
         self._stage = seen[-1]
-        title = self.steps.titled(_STAGES[self._stage])
+        title = self.steps.titled(STAGES[self._stage])
         self._display.show(self._totals[f"{self._stage}/documents"], title=title)
 
     def _tokens(self, _: int) -> str:

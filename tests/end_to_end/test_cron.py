@@ -6,7 +6,6 @@ import json
 import re
 import signal
 import subprocess
-import sys
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,58 +13,27 @@ from typing import TYPE_CHECKING
 
 import pytest
 from machine import ROOT, wait_until
+from release_days import SCRIPT, TEMPLATE, calls, prepare
 from scripts import run_in
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
 GUIDES = ROOT / "docs" / "guides"
-SCRIPT = ROOT / "deploy" / "cron" / "release_day.py"
 DAY, OTHER = "2024-03-01", "2024-03-02"
-TEMPLATE = {
-    "release": "complaints-{{ interval }}",
-    "input.path": "input/corpus.jsonl",
-    "output": "released/{{ interval }}",
-}
 PATIENCE_SECONDS = 120
 
 
 @pytest.fixture
 def folder(workspace: Workspace) -> Path:
     """A workspace with a template, a corpus and the commands that the guide's PATH has."""
-    workspace.json_lines(["hello quiet world", "alpha beta"])
-    workspace.spec(TEMPLATE, "template.yaml")
-    commands = workspace.folder / "bin"
-    commands.mkdir()
-    (commands / "release_day.py").symlink_to(SCRIPT)
-    quietcorpus = commands / "quietcorpus"
-    # A file `codes` has the exit codes of the calls before the first one that is real.
-    quietcorpus.write_text(
-        f"""#!/bin/sh
-echo "$*" >> calls
-if [ -s codes ]; then
-  code=$(head -n 1 codes); sed -i 1d codes; exit $code
-fi
-exec {" ".join(workspace.command())} "$@"
-"""
-    )
-    quietcorpus.chmod(0o755)
-    path = f"{commands}:{Path(sys.executable).parent}:{workspace.environment['PATH']}"
-    workspace.environment["PATH"] = path
-    return workspace.folder
+    return prepare(workspace)
 
 
 def sh(workspace: Workspace, command: str) -> tuple[int, list[str]]:
     """Run a line as cron does; its exit code, and the lines that cron would send."""
     done = run_in(workspace, "sh", "-c", command, seconds=PATIENCE_SECONDS)
     return done.returncode, done.stdout.splitlines()
-
-
-def calls(folder: Path) -> list[str]:
-    """The calls of the command since this was last asked."""
-    found = (folder / "calls").read_text().splitlines()
-    (folder / "calls").unlink()
-    return found
 
 
 def days_ago(count: int) -> str:
@@ -122,6 +90,15 @@ def test_what_may_pass_is_tried_again(
     command = f"release_day.py template.yaml --day {DAY} --pause 0.01"
     assert sh(workspace, command) == (codes[-1], [f"template.yaml, {DAY}: {said}"])
     assert len(calls(folder)) == tries
+
+
+def test_options_come_last(workspace: Workspace, folder: Path) -> None:
+    # Kills: options of the release that are refused where the day is given, too.
+    (folder / "codes").write_text("2\n")
+    command = f"release_day.py template.yaml --day {DAY} --tries 1 -- --workers 8 --strict"
+    assert sh(workspace, command)[0] == 2
+    (call,) = calls(folder)
+    assert call.endswith(" --workers 8 --strict")
 
 
 @pytest.mark.slow

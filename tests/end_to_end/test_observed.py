@@ -92,10 +92,13 @@ def test_a_release_with_a_ledger_until_its_cap(workspace: Workspace, collector: 
     assert points["quietcorpus.run.documents"] == {run: 2}
     assert points["quietcorpus.run.rejects"] == {run: 1}
     assert points["quietcorpus.run.retries"] == {run: 0}
-    assert points["quietcorpus.ledger.epsilon.used"] == {of_account: 4}
-    assert points["quietcorpus.ledger.epsilon.left"] == {of_account: 1}
-    assert points["quietcorpus.ledger.delta.left"] == {of_account: pytest.approx(1e-6)}
-    assert points["quietcorpus.ledger.share"] == {of_account: pytest.approx(0.8)}
+    assert points["quietcorpus.run.parts.repeated"] == {run: 0}
+    # The run's accounts are told once they are reserved, and again at its end.
+    reserved = frozenset({("quietcorpus.release", "test"), ACCOUNT})
+    assert points["quietcorpus.ledger.epsilon.used"] == {reserved: 4, of_account: 4}
+    assert points["quietcorpus.ledger.epsilon.left"] == {reserved: 1, of_account: 1}
+    assert points["quietcorpus.ledger.delta.left"][of_account] == pytest.approx(1e-6)
+    assert points["quietcorpus.ledger.share"][of_account] == pytest.approx(0.8)
     steps = points["quietcorpus.run.step.duration"]
     assert {dict(one)["quietcorpus.step"] for one in steps} == set(told["steps"])
     assert points["quietcorpus.run.documents.read"] == {

@@ -7,12 +7,14 @@ import re
 import socket
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import botocore.config
 import pytest
+from machine import wait_until
 from s3_proxy import Proxy
 from s3_server import BUCKET
 
@@ -22,6 +24,7 @@ from quietcorpus.pipelines.ledger.partitions import Partitions
 from quietcorpus.places import process_restored
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.errors import StoreUnavailable
+from quietcorpus.transforms.reports import Requests
 
 if TYPE_CHECKING:
     from s3_server import S3Server
@@ -222,7 +225,29 @@ def test_a_store_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         ("127.0.0.1", 0)
     ) as silent:  # connections wait, and nobody takes them
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{silent.getsockname()[1]}")
-        asked = patience.repeated_requests()
+        asked = Requests.repeated
         with pytest.raises(qc.Unavailable, match="cannot be used now: it does not answer"):
             qc.verify("s3://corpus/made")
-    assert 1 <= patience.repeated_requests() - asked <= 3
+    assert 1 <= Requests.repeated - asked <= 3
+
+
+@pytest.mark.slow
+def test_requests_that_workers_repeat_are_told(remote: Workspace, proxy: Proxy) -> None:
+    # Kills: a store that throttles other processes than the launcher, of which nobody hears.
+    proxy.refused, proxy.status = re.compile("(PUT|POST) /corpus/.*/data/part"), FAILING
+
+    def relent() -> None:
+        with suppress(AssertionError):
+            wait_until(lambda: any("/data/part" in path for _, path in proxy.seen), 60)
+        proxy.refused = re.compile("(?!)")
+
+    Thread(target=relent, daemon=True).start()
+    spec = str(remote.spec(REMOTE))
+    done = remote.run(
+        *("release", spec, "--workers", "2", "--summary", "summary.json"),
+        environment={"AWS_MAX_ATTEMPTS": "10"},
+    )
+    assert done.returncode == 0, done.stderr
+    retries = json.loads((remote.folder / "summary.json").read_text())["retries"]
+    assert retries >= 1
+    assert f"cost time, and no budget; requests to stores repeated: {retries}" in done.stderr

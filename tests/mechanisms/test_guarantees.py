@@ -116,8 +116,9 @@ def test_printed_numbers_are_short(value: str, shown: str) -> None:
 
 @given(value=st.fractions(0, 10**9))
 def test_round_down_is_the_nearest_float_not_above(value: Fraction) -> None:
-    # Kills: rounding to nearest, which divides noise by more than epsilon.
+    # Kills: rounding to nearest, which divides noise by more than epsilon; a balance of -0.0.
     rounded = round_down(value)
+    assert math.copysign(1, rounded) == 1
     assert 0 <= Fraction(rounded) <= value
     assert Fraction(math.nextafter(rounded, math.inf)) > value
 

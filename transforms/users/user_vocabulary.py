@@ -19,7 +19,6 @@ from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
 from quietcorpus.transforms.errors import redacted
 from quietcorpus.transforms.metrics import Progress
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
-from quietcorpus.transforms.reading.sources import read
 from quietcorpus.transforms.shards import TALLIES, Tally
 from quietcorpus.transforms.term_sums import TermSums, bucketed
 from quietcorpus.transforms.tokens import tokens_of
@@ -97,7 +96,7 @@ class _ReadWords(beam.DoFn):
     def process(self, split: Split) -> Iterator[object]:
         key = self._key()
         found = UserWords(self._users, self._bound, key, self._tokenizer)
-        for documents in read(split, self._corpus):
+        for documents in self._progress.read(split, self._corpus):
             self._progress.count(documents, found.add(documents))
             if found.held > _WORDS_HELD:
                 yield from found.taken()

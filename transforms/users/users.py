@@ -27,7 +27,6 @@ from quietcorpus.transforms.errors import redacted
 from quietcorpus.transforms.metrics import Progress
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
 from quietcorpus.transforms.reading.identifiers import TAG, Identifiers
-from quietcorpus.transforms.reading.sources import read
 from quietcorpus.transforms.reading.spelling import spelled
 from quietcorpus.transforms.shards import TALLIES, RejectLog, Seen, Tally
 from quietcorpus.transforms.tokens import tokens_of
@@ -173,7 +172,7 @@ class _ReadShares(beam.DoFn):
         bound = BoundShare(self._users.tokens)
         shares: dict[bytes, Share] = defaultdict(bound.create_accumulator)
         held = 0
-        for documents in read(split, self._corpus):
+        for documents in self._progress.read(split, self._corpus):
             found = shares_of(documents, self._users, vocabulary, key)
             self._progress.count(documents, found.tokens)
             seen.add(documents)

@@ -12,7 +12,7 @@ import pytest
 
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.release import listeners
-from quietcorpus.pipelines.release.listeners import Audience
+from quietcorpus.pipelines.release.listeners import Accounts, Audience
 from quietcorpus.pipelines.release.summary import RunSummary
 from quietcorpus.pipelines.spec.loading import as_spec
 from quietcorpus.pipelines.spec.spec import Spec
@@ -46,6 +46,9 @@ class Notes:
         self._first()
         self.heard += [spec.release, progress]
 
+    def reserved(self, accounts: Accounts) -> None:
+        self.heard.append(accounts())
+
     def ended(self, summary: RunSummary, _: Card | None) -> None:
         self.heard.append(summary.outcome)
 
@@ -63,6 +66,7 @@ def told(monkeypatch: pytest.MonkeyPatch, **made: Callable[[str], Notes]) -> flo
     audience.progressed({"documents": 1})
     audience.progressed({"workers": 2})
     audience.progressed({"documents": 3})
+    audience.reserved(list)
     audience.ended(SUMMARY, None)
     audience.dismiss()
     return time.monotonic() - begun
@@ -74,7 +78,7 @@ def test_all_is_told_in_order(
     # Kills: a run that ends before it began, or whose numbers are those of one look alone.
     notes = Notes()
     told(monkeypatch, telemetry=lambda _: notes)
-    assert notes.heard == ["weekly", {"documents": 3, "workers": 2}, "failed"]
+    assert notes.heard == ["weekly", {"documents": 3, "workers": 2}, [], "failed"]
     assert caplog.messages == []
 
 
@@ -121,7 +125,7 @@ def test_a_failure_is_told_without_its_text(
         told(monkeypatch, telemetry=lambda _: notes)
         told(monkeypatch, telemetry=lambda _: fail(error))
     assert caplog.messages == [f"telemetry: not all of this run was told: {said}"] * 2
-    assert notes.heard == ["failed"]
+    assert notes.heard == [[], "failed"]
 
 
 def test_nobody_is_told_unless_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,7 @@ from quietcorpus.transforms.errors import (
     StoreUnavailable,
     Unavailable,
 )
+from quietcorpus.transforms.reports import Requests
 
 SECRET = "the patient's name"
 
@@ -118,6 +119,23 @@ def test_the_steps_of_a_run(tmp_path: Path, spec: Spec) -> None:
     assert [*content["steps"]] == ["preparing", "releasing"]
     assert 0.1 <= content["steps"]["preparing"] < 0.2 <= content["steps"]["releasing"]
     assert sum(content["steps"].values()) == pytest.approx(content["seconds"], abs=0.01)
+
+
+def test_what_workers_did_again_is_in_the_summary(tmp_path: Path, spec: Spec) -> None:
+    # Kills: silent retries; those of this process alone; the sum of all looks at a growing number.
+    place = tmp_path / "summary.json"
+    before = Requests.repeated
+    try:
+        with recorded(str(place)) as run:
+            run.describe(spec)
+            run.progress({"repeated": 1, "requests": 2})
+            run.progress({"documents": 9})
+            run.progress({"repeated": 3, "requests": 5})
+            Requests.repeated += 1
+    finally:
+        Requests.repeated = before
+    content = json.loads(place.read_text())
+    assert (content["retries"], content["repeated_parts"]) == (6, 3)
 
 
 def test_a_spec_that_cannot_be_read(tmp_path: Path) -> None:

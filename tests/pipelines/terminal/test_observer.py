@@ -48,4 +48,4 @@ def test_counters_of_no_shown_job_are_counted() -> None:
     told: list[Numbers] = []
     observer = Observer(10, Steps(1, bar=False), on_progress=told.append)
     observer.add({"release/documents": 3})
-    assert told == [{"documents": 3}]
+    assert told == [{"documents": 3, "rejected": 0}]
