@@ -6,6 +6,9 @@
 A tenth of the words have a copy, so that there are ties. The exhaustive engines must find what
 exact search finds, for every query, or the program fails. For approximate search the answers in
 batches of 2,048 and of 100 must be equal.
+
+With --gpu, FAISS on a GPU is compared with exact search and nothing else, on as many processors as
+OPENBLAS_NUM_THREADS and OMP_NUM_THREADS allow. --words adds generated vectors to the real ones.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from generated_vectors import fill
 
 from quietcorpus.evaluation.recall import noisy_queries
 from quietcorpus.indexes.engines import code_search, vector_search
@@ -60,20 +64,39 @@ def compare(
     return truth, base
 
 
+def on_gpu(vectors: np.ndarray, count: int) -> None:
+    """Compare FAISS on a GPU with exact search."""
+    begun = time.perf_counter()
+    gpu = vector_search(Searching(SearchEngine.FAISS_GPU_FLAT), vectors)
+    print(f"opened on the GPU in {time.perf_counter() - begun:.1f} s", flush=True)
+    for epsilon in EPSILONS:
+        queries = noisy_queries(vectors, epsilon, count, np.random.SeedSequence())
+        compare(f"GPU, epsilon {epsilon:g}", vector_search(EXACT, vectors), gpu, queries)
+
+
 def main() -> None:
     parser = ArgumentParser()
     parser.add_argument("--glove", required=True, help="vectors, as GloVe's or word2vec's text")
     parser.add_argument("--queries", type=int, default=100_000)
     parser.add_argument("--lists", type=int, default=512)
+    parser.add_argument("--words", type=int, default=0, help="with generated vectors")
+    parser.add_argument("--gpu", action="store_true")
     given = parser.parse_args()
     path = Path(given.glove)
     opened: Callable[[str], object] = lambda name: (path.parent / name).open("rb")  # noqa: E731
     values = read(path.name, opened).values  # type: ignore[arg-type]
+    if given.words > len(values):
+        made = np.empty((given.words - len(values), values.shape[1]), dtype=np.float32)
+        fill(made, values)
+        values = np.concatenate([values, made])
     vectors = np.concatenate([values, values[::10]])
+    print(f"{len(vectors):,} x {vectors.shape[1]}, {given.queries:,} queries at each noise")
+    if given.gpu:
+        on_gpu(vectors, given.queries)
+        return
     generator = np.random.default_rng()
     codes = generator.integers(0, 2**64, size=(len(values), BITS // 64), dtype=np.uint64)
     codes = np.concatenate([codes, codes[::10]])
-    print(f"{len(vectors):,} x {vectors.shape[1]}, {given.queries:,} queries at each noise")
     for flip in FLIPS:
         flips = generator.random((given.queries, BITS)) < flip
         queries = codes[generator.integers(len(codes), size=given.queries)] ^ np.packbits(
