@@ -24,6 +24,7 @@ from generated_vectors import fill
 
 from quietcorpus.evaluation.recall import noisy_queries
 from quietcorpus.indexes.engines import code_search, vector_search
+from quietcorpus.indexes.euclidean import EuclideanSearch
 from quietcorpus.indexes.inverted_lists import train
 from quietcorpus.indexes.search import (
     EXACT,
@@ -41,21 +42,22 @@ PROBES = (8, 32, 128)
 
 def searched(search: Search, queries: np.ndarray, batch: int = BATCH) -> tuple[np.ndarray, float]:
     """Return the answers in batches, and the queries a second."""
-    search.nearest(queries[:16])
+    search.nearest(queries[:256])
     begun = time.perf_counter()
     parts = [search.nearest(queries[i : i + batch]) for i in range(0, len(queries), batch)]
     return np.concatenate(parts), len(queries) / (time.perf_counter() - begun)
 
 
 def compare(
-    name: str, exact: Search, flat: Search, queries: np.ndarray
+    name: str, exact: Search, other: Search, queries: np.ndarray
 ) -> tuple[np.ndarray, float]:
     """Return exact search's answers and speed; end the program if the other's differ."""
     truth, base = searched(exact, queries)
-    found, speed = searched(flat, queries)
+    found, speed = searched(other, queries)
     different = int((truth != found).sum())
     print(
-        f"{name:<28} exact {base:>8,.0f}/s   FAISS flat {speed:>8,.0f}/s "
+        f"{name:<28} {type(exact).__name__} {base:>8,.0f}/s   "
+        f"{type(other).__name__} {speed:>8,.0f}/s "
         f"({speed / base:.2f} x)   different: {different} of {len(queries):,}",
         flush=True,
     )
@@ -107,6 +109,12 @@ def main() -> None:
     lists = train(vectors, given.lists, seed=1, threads=1)
     for epsilon in EPSILONS:
         queries = noisy_queries(vectors, epsilon, given.queries, np.random.SeedSequence())
+        compare(
+            f"vectors, epsilon {epsilon:g}, float32",
+            EuclideanSearch(vectors),
+            vector_search(EXACT, vectors),
+            queries,
+        )
         flat = vector_search(Searching(SearchEngine.FAISS_FLAT), vectors)
         truth, base = compare(
             f"vectors, epsilon {epsilon:g}", vector_search(EXACT, vectors), flat, queries
