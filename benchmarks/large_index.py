@@ -31,12 +31,12 @@ import numpy.typing as npt
 import pyarrow as pa
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
+from generated_vectors import RANKS, fill
 from words import load, spelled
 
 from quietcorpus.evaluation.intervals import of_share
 from quietcorpus.evaluation.neighbours import euclidean_neighbours
 from quietcorpus.evaluation.recall import noisy_queries
-from quietcorpus.indexes.faiss_library import faiss
 from quietcorpus.indexes.search import EXACT, SearchEngine, Searching
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.artefacts.word_index import IndexSource
@@ -52,8 +52,7 @@ Vectors = npt.NDArray[np.float32]
 
 EPSILONS = (10.0, 20.0)
 PROBES = (8, 32, 128, 512)
-RANKS = (1, 10, 100)
-SAMPLE, AT_ONCE, FIRST = 300, 50_000, 256
+SAMPLE, FIRST = 300, 256
 BUILD = """
 import resource, sys
 from quietcorpus.pipelines.cli.main import main
@@ -65,25 +64,9 @@ finally:
 
 
 def generate(path: Path, real: Vectors, words: int) -> None:
-    """Write generated vectors, `.npy`, and their words.
-
-    Each is a real vector, moved in the direction between two others by the distance between real
-    neighbours of a rank from 1 to 100 (over sqrt(2): two that move apart), at its own norm.
-    """
-    generator = np.random.default_rng(1)
-    squares, _ = faiss(os.cpu_count() or 1).knn(real, real, RANKS[-1] + 1)
-    radii = np.sqrt(np.maximum(squares[:, 1:], 0) / 2)
-    norms = np.linalg.norm(real, axis=1)
+    """Write generated vectors, `.npy`, and their words."""
     made = np.lib.format.open_memmap(path, "w+", np.float32, (words, real.shape[1]))
-    for start in range(0, words, AT_ONCE):
-        count = min(AT_ONCE, words - start)
-        own, one, other = generator.integers(len(real), size=(3, count))
-        other += other == one
-        ranks = np.exp(generator.uniform(0, np.log(RANKS[-1]), count)).astype(int) - 1
-        moves = real[one] - real[other % len(real)]
-        moves *= (radii[own, ranks] / np.linalg.norm(moves, axis=1))[:, None]
-        block = real[own] + moves
-        made[start : start + count] = block * (norms[own] / np.linalg.norm(block, axis=1))[:, None]
+    fill(made, real)
     made.flush()
     path.with_suffix(".txt").write_text("".join(spelled(n) + "\n" for n in range(words)))
 

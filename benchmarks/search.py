@@ -6,6 +6,9 @@
 A tenth of the words have a copy, so that there are ties. The exhaustive engines must find what
 exact search finds, for every query, or the program fails. For approximate search the answers in
 batches of 2,048 and of 100 must be equal.
+
+With --gpu, FAISS on a GPU is compared with exact search and nothing else, on as many processors as
+OPENBLAS_NUM_THREADS and OMP_NUM_THREADS allow. --words adds generated vectors to the real ones.
 """
 
 from __future__ import annotations
@@ -17,9 +20,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from generated_vectors import fill
 
 from quietcorpus.evaluation.recall import noisy_queries
 from quietcorpus.indexes.engines import code_search, vector_search
+from quietcorpus.indexes.euclidean import EuclideanSearch
 from quietcorpus.indexes.inverted_lists import train
 from quietcorpus.indexes.search import (
     EXACT,
@@ -37,21 +42,22 @@ PROBES = (8, 32, 128)
 
 def searched(search: Search, queries: np.ndarray, batch: int = BATCH) -> tuple[np.ndarray, float]:
     """Return the answers in batches, and the queries a second."""
-    search.nearest(queries[:16])
+    search.nearest(queries[:256])
     begun = time.perf_counter()
     parts = [search.nearest(queries[i : i + batch]) for i in range(0, len(queries), batch)]
     return np.concatenate(parts), len(queries) / (time.perf_counter() - begun)
 
 
 def compare(
-    name: str, exact: Search, flat: Search, queries: np.ndarray
+    name: str, exact: Search, other: Search, queries: np.ndarray
 ) -> tuple[np.ndarray, float]:
     """Return exact search's answers and speed; end the program if the other's differ."""
     truth, base = searched(exact, queries)
-    found, speed = searched(flat, queries)
+    found, speed = searched(other, queries)
     different = int((truth != found).sum())
     print(
-        f"{name:<28} exact {base:>8,.0f}/s   FAISS flat {speed:>8,.0f}/s "
+        f"{name:<28} {type(exact).__name__} {base:>8,.0f}/s   "
+        f"{type(other).__name__} {speed:>8,.0f}/s "
         f"({speed / base:.2f} x)   different: {different} of {len(queries):,}",
         flush=True,
     )
@@ -60,20 +66,39 @@ def compare(
     return truth, base
 
 
+def on_gpu(vectors: np.ndarray, count: int) -> None:
+    """Compare FAISS on a GPU with exact search."""
+    begun = time.perf_counter()
+    gpu = vector_search(Searching(SearchEngine.FAISS_GPU_FLAT), vectors)
+    print(f"opened on the GPU in {time.perf_counter() - begun:.1f} s", flush=True)
+    for epsilon in EPSILONS:
+        queries = noisy_queries(vectors, epsilon, count, np.random.SeedSequence())
+        compare(f"GPU, epsilon {epsilon:g}", vector_search(EXACT, vectors), gpu, queries)
+
+
 def main() -> None:
     parser = ArgumentParser()
     parser.add_argument("--glove", required=True, help="vectors, as GloVe's or word2vec's text")
     parser.add_argument("--queries", type=int, default=100_000)
     parser.add_argument("--lists", type=int, default=512)
+    parser.add_argument("--words", type=int, default=0, help="with generated vectors")
+    parser.add_argument("--gpu", action="store_true")
     given = parser.parse_args()
     path = Path(given.glove)
     opened: Callable[[str], object] = lambda name: (path.parent / name).open("rb")  # noqa: E731
     values = read(path.name, opened).values  # type: ignore[arg-type]
+    if given.words > len(values):
+        made = np.empty((given.words - len(values), values.shape[1]), dtype=np.float32)
+        fill(made, values)
+        values = np.concatenate([values, made])
     vectors = np.concatenate([values, values[::10]])
+    print(f"{len(vectors):,} x {vectors.shape[1]}, {given.queries:,} queries at each noise")
+    if given.gpu:
+        on_gpu(vectors, given.queries)
+        return
     generator = np.random.default_rng()
     codes = generator.integers(0, 2**64, size=(len(values), BITS // 64), dtype=np.uint64)
     codes = np.concatenate([codes, codes[::10]])
-    print(f"{len(vectors):,} x {vectors.shape[1]}, {given.queries:,} queries at each noise")
     for flip in FLIPS:
         flips = generator.random((given.queries, BITS)) < flip
         queries = codes[generator.integers(len(codes), size=given.queries)] ^ np.packbits(
@@ -84,6 +109,12 @@ def main() -> None:
     lists = train(vectors, given.lists, seed=1, threads=1)
     for epsilon in EPSILONS:
         queries = noisy_queries(vectors, epsilon, given.queries, np.random.SeedSequence())
+        compare(
+            f"vectors, epsilon {epsilon:g}, float32",
+            EuclideanSearch(vectors),
+            vector_search(EXACT, vectors),
+            queries,
+        )
         flat = vector_search(Searching(SearchEngine.FAISS_FLAT), vectors)
         truth, base = compare(
             f"vectors, epsilon {epsilon:g}", vector_search(EXACT, vectors), flat, queries

@@ -6,9 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.indexes.euclidean import EuclideanSearch
+from quietcorpus.indexes.euclidean_integers import IntegerSearch
 from quietcorpus.indexes.faiss_flat import BinaryFlatSearch, FlatSearch, GpuFlatSearch
 from quietcorpus.indexes.faiss_ivf import ListSearch
 from quietcorpus.indexes.hamming import HammingSearch
+from quietcorpus.indexes.integer_product import is_installed
 from quietcorpus.indexes.inverted_lists import InvertedLists
 from quietcorpus.indexes.search import (
     DEFAULT_PROBES,
@@ -36,7 +38,8 @@ def vector_search(
     """
     match searching.engine:
         case SearchEngine.EXACT:
-            return EuclideanSearch(vectors)
+            # The same words, sooner.
+            return IntegerSearch(vectors) if is_installed() else EuclideanSearch(vectors)
         case SearchEngine.FAISS_FLAT:
             return FlatSearch(vectors)
         case SearchEngine.FAISS_GPU_FLAT:

@@ -19,6 +19,7 @@ from quietcorpus.indexes.euclidean import (
     product,
     score_error,
 )
+from quietcorpus.indexes.euclidean_integers import IntegerSearch
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.madlib import perturb
 
@@ -43,8 +44,10 @@ def plain(vectors: Array, queries: Array) -> Array:
 
 
 def found(vectors: Array, queries: Array) -> Array:
+    """What exact search finds, with a first pass in float32 and in whole numbers."""
     ids = EuclideanSearch(vectors).nearest(queries)
     assert ids.dtype == np.int32
+    np.testing.assert_array_equal(IntegerSearch(vectors).nearest_in_batch(queries), ids)
     return ids
 
 

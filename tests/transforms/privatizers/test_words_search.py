@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -159,6 +160,19 @@ def test_an_index_without_lists_is_refused(index: WordIndex, key: ReleaseKey) ->
     bare = WordIndex(index.manifest, index.vocabulary, index.vectors, index.codes)
     with pytest.raises(InputError, match=r"^mechanism\.search: the index has no inverted lists"):
         privatizer(bare, key, IVF)
+
+
+def test_a_library_that_does_not_load_is_refused(
+    index: WordIndex, key: ReleaseKey, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # As a FAISS for GPUs does without CUDA's libraries. Kills: ImportError alone.
+    (tmp_path / "faiss.py").write_text("raise RuntimeError('cudart is missing')\n")
+    monkeypatch.delitem(sys.modules, "faiss", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(
+        InputError, match=r"^mechanism\.search: faiss does not load: cudart is missing$"
+    ):
+        privatizer(index, key, FLAT)
 
 
 @pytest.mark.parametrize("search", [FLAT, BINARY, IVF], ids=str)

@@ -1,0 +1,74 @@
+"""The default encoder on a GPU and on processors: speed, and how far apart the embeddings are.
+
+    python benchmarks/encoders.py --texts REVIEWS.txt --model FOLDER
+
+`--texts` has a sentence a line. On every device, embeddings must be the same bits alone, and in
+batches in another order: the program fails if they are not.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import ArgumentParser
+from pathlib import Path
+
+import numpy as np
+import torch
+from threadpoolctl import threadpool_limits
+
+from quietcorpus.transforms.artefacts.encoder import Encoder
+from quietcorpus.transforms.artefacts.encoder_model import EncoderModel
+from quietcorpus.transforms.artefacts.onnx_model import OnnxModel
+from quietcorpus.transforms.artefacts.torch_model import TorchModel
+
+ALONE = 200
+AT_ONCE = 4096
+
+
+def embedded(encoder: Encoder, sentences: list[str]) -> np.ndarray:
+    return np.concatenate(
+        [encoder.encode(sentences[i : i + AT_ONCE]) for i in range(0, len(sentences), AT_ONCE)]
+    )
+
+
+def main() -> None:
+    parser = ArgumentParser()
+    parser.add_argument("--texts", required=True)
+    parser.add_argument("--model", required=True, type=Path)
+    parser.add_argument("--on-processors", type=int, default=1000, help="sentences")
+    given = parser.parse_args()
+    sentences = Path(given.texts).read_text(encoding="utf-8").splitlines()
+    few = sentences[: given.on_processors]
+    models: dict[str, EncoderModel] = {"ONNX Runtime, one processor": OnnxModel(given.model)}
+    torched = TorchModel.load(given.model, "float32")
+    models[f"PyTorch {torch.__version__}, {torched.inner.device.type}"] = torched
+    first = np.empty(0)
+    print("| model | sentences | sentences/s | least cosine to the first | largest difference |")
+    print("|---|---|---|---|---|")
+    for name, model in models.items():
+        encoder = Encoder(model, "encoder", given.model.name)
+        some = sentences if "cuda" in name else few
+        with threadpool_limits(1):
+            embedded(encoder, some)  # which also checks that each length's batches are sound
+            begun = time.perf_counter()
+            found = embedded(encoder, some)
+            seconds = time.perf_counter() - begun
+            alone = np.concatenate([encoder.encode([one]) for one in some[:ALONE]])
+        order = np.random.default_rng().permutation(len(some))
+        turned = embedded(encoder, [some[i] for i in order])
+        if not np.array_equal(alone, found[:ALONE]) or not np.array_equal(turned, found[order]):
+            sys.exit(f"{name}: an embedding depends on its neighbours")
+        first = first if len(first) else found
+        cosines = (first * found[: len(first)]).sum(axis=1)
+        cosines /= np.linalg.norm(first, axis=1) * np.linalg.norm(found[: len(first)], axis=1)
+        furthest = np.abs(first - found[: len(first)]).max()
+        print(
+            f"| {name} | {len(some):,} | {len(some) / seconds:,.0f} | {cosines.min():.7f} | "
+            f"{furthest:.1e} |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
