@@ -141,7 +141,7 @@ def test_tables_hold_the_documents_of_their_rows(types: dict[str, pa.DataType]) 
             "the field 'id' does not fit into 64 bits"
         ]),
     ],
-    ids=str,
+    ids=["no text", "null text", "null id", "null flag", "number", "bytes", "16 bits", "64 bits"],
 )  # fmt: skip
 def test_rows_that_cannot_be_read_are_told_from_others(
     changes: dict[str, Any], reasons: list[str]
