@@ -28,6 +28,8 @@ from quietcorpus.transforms.errors import StageError
 from quietcorpus.transforms.sealed import seal, unseal
 
 _EVERY_SECONDS = 10.0
+_FEW_PARTS = 100
+"""With more, a report is written no oftener than that: each time, it holds all of its parts."""
 _FIELDS = ("begun", "documents", "rejected")
 
 
@@ -59,7 +61,7 @@ class Reports:
 
     def end(self) -> None:
         """Report what this process has done so far."""
-        _report_of(self).write(0.0)
+        _report_of(self).tell()
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ class _Report:
         with self._lock:
             found = self._parts[stage, part]
             found.update(begun=found["begun"] + 1, documents=0, rejected=0)
-            self._write()
+        self.tell()
 
     def add(self, stage: str, part: int, sizes: Mapping[str, int]) -> None:
         with self._lock:
@@ -140,6 +142,10 @@ class _Report:
             for name in _FIELDS:
                 found[name] += sizes.get(name, 0)
         self.write(_EVERY_SECONDS)
+
+    def tell(self) -> None:
+        """Write the report now, if that is no more work than a part of the corpus is."""
+        self.write(0.0 if len(self._parts) <= _FEW_PARTS else _EVERY_SECONDS)
 
     def write(self, seconds: float) -> None:
         """Write the report, if the last one is so many seconds old."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import Workspace
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 120
 
 
 @pytest.fixture

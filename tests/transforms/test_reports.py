@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.transforms import reports
+from quietcorpus.transforms import reports, sealed
 from quietcorpus.transforms.metrics import Progress
 from quietcorpus.transforms.reading.documents import Corpus
 from quietcorpus.transforms.reading.sources import plan
@@ -180,3 +180,24 @@ def test_a_pass_reports_if_it_was_made_to(place: Reports, tmp_path: Path) -> Non
         again = Progress("release")
     assert next(again.read(splits[0], corpus))
     assert work(place).repeated == 1
+
+
+def test_a_report_of_many_parts_is_not_written_for_each(
+    place: Reports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kills: bytes written that grow with the square of the parts."""
+    written: list[int] = []
+
+    def counted(content: bytes, uri: str, release: ReleaseKey) -> bytes:
+        written.append(len(content))
+        return sealed.seal(content, uri, release)
+
+    monkeypatch.setattr(reports, "seal", counted)
+    for part in range(1000):
+        place.begin("release", part)
+        place.add("release", part, {"documents": 1})
+        place.end()
+    assert len(written) <= 2 * 100 + 5  # and one for every ten seconds
+    monkeypatch.setattr(reports, "_EVERY_SECONDS", 0.0)
+    place.end()
+    assert work(place).documents == {"release": 1000}
