@@ -102,7 +102,7 @@ def test_approximate_releases_do_not_depend_on_workers_or_failures(
 ) -> None:
     # Kills: an answer that depends on the batch, the process, or what was searched before.
     one = released(several_files, changes("faiss-ivf", "one"))
-    assert released(several_files, changes("faiss-ivf", "two"), "--workers", "2") == one
+    assert released(several_files, changes("faiss-ivf", "two"), "--workers", "4") == one
     assert released(several_files, changes("exact", "exact")) != one
     monkeypatch.chdir(several_files.folder)
     monkeypatch.setenv("QUIETCORPUS_MASTER_KEY", MASTER_KEY)
