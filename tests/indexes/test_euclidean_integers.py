@@ -161,7 +161,7 @@ def test_more_words_than_are_noted_at_once() -> None:
     # All words may be the nearest to every query. Kills: words beyond the room for them; an order
     # of their comparison in which a later copy wins.
     vectors = np.repeat(normal(1, 8), 3000, axis=0)
-    queries = normal(200, 8)
+    queries = normal(200, 8, scale=30)
     assert (IntegerSearch(vectors).nearest(queries) == 0).all()
     vectors[1700] += 2.0**-20 * np.sign(vectors[1700])
     expected = EuclideanSearch(vectors).nearest(queries)
