@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-QUICK_SECONDS = 30
+QUICK_SECONDS = 90
 
 
 def local_spark(**environment: str) -> list[str]:
