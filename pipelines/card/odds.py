@@ -115,14 +115,14 @@ def _of_case(case: str, epsilon: Fraction, delta: Fraction) -> Iterator[str]:
             f"factor of {factor(epsilon)}: from {first} at most, and from {', '.join(others)}."
         )
         return
-    doubled = float(epsilon) + math.log(2)
+    doubled, twice = float(epsilon) + math.log(2), float(2 * delta)
     yield (
         f"Somebody who knows everything else but not {case}, and holds both for equally likely, "
         f"guesses right with a chance of at most {_chance(*_right(epsilon, delta))}."
     )
     yield (
         f"Their odds change by at most a factor of {factor(doubled)} (twice exp(epsilon)), but for "
-        f"outcomes that have a chance of at most {_chance(float(2 * delta), 1.0)} (twice delta)."
+        f"outcomes that have a chance of at most {_chance(twice, -math.log1p(-twice))} (twice delta)."
     )
 
 
@@ -149,24 +149,27 @@ def _before(m: int) -> str:
 
 def _after(m: int, exponent: float | Fraction) -> str:
     """Say the largest chance of what had a chance of one in `m`."""
-    shrunk = (m - 1) * math.exp(-float(exponent))
-    return _chance(1 / (1 + shrunk), shrunk / (1 + shrunk))
+    exponent = float(exponent)
+    shrunk = (m - 1) * math.exp(-exponent)
+    return _chance(1 / (1 + shrunk), exponent - math.log(m - 1) + math.log1p(shrunk))
 
 
 def _right(epsilon: Fraction, delta: Fraction) -> tuple[float, float]:
-    """Return the largest chance of a right guess, and that of a wrong one."""
-    wrong = (1 - float(delta)) / (1 + math.exp(min(float(epsilon), 700)))
-    return 1 - wrong, wrong
+    """Return the largest chance of a right guess, and what `_chance` takes beside it."""
+    shrunk = math.exp(-float(epsilon))
+    lacking = float(epsilon) + math.log1p(shrunk) - math.log1p(-float(delta))
+    return 1 - math.exp(-lacking), lacking
 
 
-def _chance(chance: float, rest: float) -> str:
-    """Write a chance, rounded up; `rest` is what it lacks to one, for those that lack little."""
+def _chance(chance: float, lacking: float) -> str:
+    """Write a chance, rounded up; it lacks exp(-lacking) to one, which may be below any float."""
+    rest = math.exp(-lacking)
     if chance < 0.01:
         return f"1 in {math.floor(1 / chance):,}"
     if rest > 0.01:
         return f"{math.ceil(100 * chance - 1e-9)} in 100"
     if rest < 1e-6:
-        return f"all but 1 in {factor(-math.log(rest) if rest else math.inf)}"
+        return f"all but 1 in {factor(lacking)}"
     return f"all but 1 in {math.ceil(1 / rest):,}"
 
 

@@ -54,6 +54,13 @@ def test_epsilon_alone_moves_odds_by_its_exponential() -> None:
     assert "a factor of 23,000: from 1 in 2 to all but 1 in 22,028 at most" in sentence
 
 
+@pytest.mark.parametrize("delta", [PURE, Fraction(1, 10**6)])
+def test_chances_that_no_float_tells_from_one(delta: Fraction) -> None:
+    # Kills: the chance of a wrong guess, which vanishes, taken for what is said of it.
+    first, *_ = in_words(UserPrivacy(Fraction(10_000), delta))
+    assert "all but 1 in 10^4343" in first
+
+
 @pytest.mark.parametrize("delta", [Fraction(1, 10**6), Fraction(1, 10)])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(1), Fraction(4)])
 def test_delta_is_never_left_out(epsilon: Fraction, delta: Fraction) -> None:
