@@ -74,7 +74,7 @@ def content(output: Path) -> dict[str, bytes]:
 def repeatable(output: Path) -> dict[str, Any]:
     """A release but for the time at which it was made, which two files say."""
     files: dict[str, Any] = content(output)
-    del files["README.md"]
+    del files["README.md"], files["page.html"]
     card = json.loads(files.pop("release.json"))
     del card["created"], card["readme_sha256"], card["page_sha256"]
     return files | {"card": card}
