@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-_LIBRARY = "onnxruntime"
+from quietcorpus.indexes.onnx_runtime import MODULE, onnxruntime
+
 # One node, MatMulInteger of uint8 (m, k) and int8 (k, n): `onnx` itself is not needed.
-MODEL = (
+GRAPH = (
     b'\x08\x08:b\n\x18\n\x01A\n\x01B\x12\x01C"\rMatMulInteger\x12\x01gZ\x15\n\x01A\x12\x10\n\x0e'
     b"\x08\x02\x12\n\n\x03\x12\x01m\n\x03\x12\x01kZ\x15\n\x01B\x12\x10\n\x0e\x08\x03\x12\n\n\x03"
     b"\x12\x01k\n\x03\x12\x01nb\x15\n\x01C\x12\x10\n\x0e\x08\x06\x12\n\n\x03\x12\x01m\n\x03\x12"
@@ -21,7 +22,7 @@ MODEL = (
 
 def is_installed() -> bool:
     """Return whether the library of the product is installed."""
-    return importlib.util.find_spec(_LIBRARY) is not None
+    return importlib.util.find_spec(MODULE) is not None
 
 
 class IntegerProduct:
@@ -55,9 +56,8 @@ class IntegerProduct:
 
 @functools.cache
 def _session() -> Any:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
+    module = onnxruntime()
+    options = module.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1  # a worker for every processor
     options.log_severity_level = 3
-    return onnxruntime.InferenceSession(MODEL, options, providers=["CPUExecutionProvider"])
+    return module.InferenceSession(GRAPH, options, providers=["CPUExecutionProvider"])

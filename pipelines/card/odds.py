@@ -122,7 +122,8 @@ def _of_case(case: str, epsilon: Fraction, delta: Fraction) -> Iterator[str]:
     )
     yield (
         f"Their odds change by at most a factor of {factor(doubled)} (twice exp(epsilon)), but for "
-        f"outcomes that have a chance of at most {_chance(twice, -math.log1p(-twice))} (twice delta)."
+        f"outcomes that have a chance of at most {_chance(twice, -math.log1p(-twice))} (twice "
+        "delta)."
     )
 
 

@@ -16,7 +16,7 @@ from quietcorpus.indexes import euclidean_integers, integer_product
 from quietcorpus.indexes.engines import vector_search
 from quietcorpus.indexes.euclidean import EuclideanSearch
 from quietcorpus.indexes.euclidean_integers import FEWEST_QUERIES, IntegerSearch
-from quietcorpus.indexes.integer_product import MODEL, IntegerProduct
+from quietcorpus.indexes.integer_product import GRAPH, IntegerProduct
 from quietcorpus.indexes.search import EXACT
 
 Array = np.ndarray
@@ -34,7 +34,7 @@ def test_the_model_is_one_product() -> None:
     node = helper.make_node("MatMulInteger", ["A", "B"], ["C"])
     graph = helper.make_graph([node], "g", inputs, [tensor("C", TensorProto.INT32, "m", "n")])
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-    assert made.SerializeToString() == MODEL
+    assert made.SerializeToString() == GRAPH
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (3, 2, 5), (1024, 300, 512), (17, 2048, 129)])

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from quietcorpus.indexes.onnx_runtime import onnxruntime
 from quietcorpus.transforms.artefacts.bert_graph import INPUTS, UnsupportedModel, bert_graph
 from quietcorpus.transforms.artefacts.encoder_model import TOKENS, Row
 
@@ -30,7 +31,6 @@ class OnnxModel:
 
     def __init__(self, folder: Path) -> None:
         """Load a model; raises UnsupportedModel, and any exception for a damaged folder."""
-        import onnxruntime
         from safetensors.numpy import load_file
         from tokenizers import Tokenizer
 
@@ -57,10 +57,11 @@ class OnnxModel:
         }
         if set(self._tokenizer.encode("a").ids) <= special:
             raise ValueError  # its vocabulary is missing, and every word is unknown
-        options = onnxruntime.SessionOptions()
+        module = onnxruntime()
+        options = module.SessionOptions()
         # There is a worker for every processor.
         options.intra_op_num_threads = options.inter_op_num_threads = 1
-        self._session = onnxruntime.InferenceSession(
+        self._session = module.InferenceSession(
             bert_graph(config, load_file(folder / "model.safetensors")),
             options,
             providers=["CPUExecutionProvider"],
