@@ -134,6 +134,7 @@ def test_a_release_from_store_to_store(remote: Workspace, store: Store, workers:
             "README.md",
             "compression.parquet",
             "data/part-00000-of-00001.parquet",
+            "page.html",
             "release.json",
             "vocabulary.parquet",
         )
