@@ -75,7 +75,7 @@ def test_no_listener_learns_the_number_of_documents(
     terms = {"mechanism.vocabulary.public": str(workspace.folder / "vocabulary.txt")}
     bags = INPUT | terms | {"output": "released/bags"}
     workspace.release_here(bags, on_progress=told.append)
-    assert told[-1] == {"documents": len(DOCUMENTS)}
+    assert told[-1] == {"documents": len(DOCUMENTS), "rejected": 0}
 
 
 def test_every_released_text_is_in_the_pool(released: Workspace, pool: Path) -> None:
