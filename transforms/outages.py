@@ -43,6 +43,12 @@ _NOT_SENT = ("credentials", "validation failed", "Invalid")
 _LONGEST_CHAIN = 8
 
 
+class Requests:
+    """The number of requests to stores that this process has repeated."""
+
+    repeated = 0
+
+
 def status_of(error: BaseException) -> int | None:
     """Return the HTTP status in an error of boto, google-cloud-storage or azure, or None."""
     answer = getattr(error, "response", None)

@@ -25,18 +25,13 @@ from apache_beam.io.filesystems import FileSystems
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.errors import StageError
+from quietcorpus.transforms.outages import Requests
 from quietcorpus.transforms.sealed import seal, unseal
 
 _EVERY_SECONDS = 10.0
 _FEW_PARTS = 100
 """With more, a report is written no oftener than that: each time, it holds all of its parts."""
 _FIELDS = ("begun", "documents", "rejected")
-
-
-class Requests:
-    """The number of requests to stores that this process has repeated."""
-
-    repeated = 0
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from quietcorpus.transforms.outages import outage
-from quietcorpus.transforms.reports import Requests
+from quietcorpus.transforms.outages import Requests, outage
 from quietcorpus.transforms.temporary import Temporary
 
 _LOGGER = logging.getLogger("quietcorpus.storage")

@@ -34,8 +34,7 @@ from quietcorpus.transforms.errors import (
     StoreUnavailable,
     Unavailable,
 )
-from quietcorpus.transforms.outages import outage
-from quietcorpus.transforms.reports import Requests
+from quietcorpus.transforms.outages import Requests, outage
 
 _LOGGER = logging.getLogger("quietcorpus.release")
 _PATIENCE_SECONDS = 30.0

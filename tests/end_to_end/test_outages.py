@@ -24,7 +24,7 @@ from quietcorpus.pipelines.ledger.partitions import Partitions
 from quietcorpus.places import process_restored
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.errors import StoreUnavailable
-from quietcorpus.transforms.reports import Requests
+from quietcorpus.transforms.outages import Requests
 
 if TYPE_CHECKING:
     from s3_server import S3Server

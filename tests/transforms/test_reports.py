@@ -14,9 +14,10 @@ import pytest
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms import reports, sealed
 from quietcorpus.transforms.metrics import Progress
+from quietcorpus.transforms.outages import Requests
 from quietcorpus.transforms.reading.documents import Corpus
 from quietcorpus.transforms.reading.sources import plan
-from quietcorpus.transforms.reports import Reader, Reports, Requests, Work, reporting
+from quietcorpus.transforms.reports import Reader, Reports, Work, reporting
 
 KEY = ReleaseKey(os.urandom(32))
 

@@ -28,7 +28,7 @@ from quietcorpus.transforms.errors import (
     StoreUnavailable,
     Unavailable,
 )
-from quietcorpus.transforms.reports import Requests
+from quietcorpus.transforms.outages import Requests
 
 SECRET = "the patient's name"
 

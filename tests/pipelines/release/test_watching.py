@@ -14,7 +14,8 @@ from quietcorpus.pipelines.release.watching import Watch
 from quietcorpus.pipelines.terminal.observer import Numbers, Observer
 from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms import reports
-from quietcorpus.transforms.reports import Reports, Requests
+from quietcorpus.transforms.outages import Requests
+from quietcorpus.transforms.reports import Reports
 
 KEY = ReleaseKey(os.urandom(32))
 
