@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.compiled import compiled, inlined
-from quietcorpus.indexes.euclidean import EuclideanSearch, gamma, lengths, product, score_error
+from quietcorpus.indexes.euclidean import EuclideanSearch, gamma, product, score_error
 from quietcorpus.indexes.integer_product import IntegerProduct
 
 FEWEST_QUERIES = 128
@@ -48,7 +48,6 @@ class IntegerSearch(EuclideanSearch):
         """
         if len(queries) < FEWEST_QUERIES or queries.shape[1] > MOST_DIMENSIONS:
             return super().nearest(queries)
-        lengths(queries)  # refuses what is not finite
         try:
             return np.concatenate(
                 [
@@ -62,16 +61,16 @@ class IntegerSearch(EuclideanSearch):
     def nearest_in_batch(self, queries: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
         """Find the id of the vector nearest to each query, in one batch of any size.
 
-        Raises ImportError if the library of the product does not load.
+        Raises ImportError if the library of the product does not load, and ValueError as `nearest`.
         """
         count, dimensions = queries.shape
-        whole, bounds = _rounded_queries(queries, self._longest)
+        errors = score_error(queries, self._longest)
+        whole, bounds = _rounded_queries(queries, self._longest, errors)
         columns = np.ascontiguousarray(whole.T)
         offsets = _MIDDLE * whole.sum(axis=1, dtype=np.int32)
         block = np.empty((min(_WORDS_AT_ONCE, len(self._vectors)), dimensions), dtype=np.uint8)
         products = np.empty((len(block), count), dtype=np.int32)
         multiplied = IntegerProduct(block, columns, products)
-        errors = score_error(queries, self._longest)
         room = count, _MOST_NOTED
         noted = (
             np.empty(room, dtype=np.int32),
@@ -90,12 +89,13 @@ class IntegerSearch(EuclideanSearch):
 
 
 def _rounded_queries(
-    queries: npt.NDArray[np.float32], longest: float
+    queries: npt.NDArray[np.float32], longest: float, errors: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
     """Return whole numbers, int8 (n, d), and what scores and bounds are made of, float32 (4, n).
 
-    These are the scale, |q'|, |q - q'|, and what all else adds to an error: rounding to float32,
-    the error of the float64 sums that decide in the end, and underflow.
+    `errors` are those of scores in float32, float64 (n,). The parts of a bound are the scale, |q'|,
+    |q - q'|, and what all else adds to an error: rounding to float32, the error of the float64 sums
+    that decide in the end, and underflow.
     """
     scales = (np.abs(queries).max(axis=1) / np.float32(_QUERY)).astype(np.float32)
     scales[scales < _LEAST_SCALE] = 0
@@ -106,7 +106,7 @@ def _rounded_queries(
     missing = np.sqrt(np.square(queries - stand).sum(axis=1)) * _UP
     # A score passes through fewer than ten roundings, of numbers within (|q'| + 2 |y|) 2 |y|.
     rest = gamma(16) * 2 * longest * (rounded + 2 * longest)
-    rest += score_error(queries, longest)
+    rest += errors
     bounds = np.stack([scales, rounded, missing, rest * _UP])
     return whole.astype(np.int8), bounds.astype(np.float32)
 

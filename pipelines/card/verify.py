@@ -177,7 +177,7 @@ def _check_format(uri: str, path: str, rows: int, content: bytes, card: Card) ->
 
 def _format_of(uri: str, path: str, card: Card) -> tuple[str, FileFormat]:
     """Return the name under which the mechanism describes a file, and the format."""
-    name = "data" if path.startswith("data/") else path
+    name = layout.described(path)
     expected = card.mechanism.files.get(name)
     if expected is None:
         raise InputError(f"{uri}: no such file belongs to a release")

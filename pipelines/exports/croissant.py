@@ -14,7 +14,6 @@ from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.exports.publisher import Publisher
 from quietcorpus.pipelines.storage import layout
 
-_DATA = "data"
 _PARQUET = "application/x-parquet"
 _TERMS = "citeAs column extract field fileObject fileProperty fileSet format includes jsonPath key"
 _MORE = "arrayShape containedIn equivalentProperty isArray isLiveDataset md5 parentField path"
@@ -74,7 +73,7 @@ def render(card: Card, publisher: Publisher) -> str:
 def _objects(card: Card) -> Iterator[dict[str, Any]]:
     """Yield every file of the release, with its digest."""
     for file in card.files:
-        columns = card.mechanism.files[_table(file.path)].columns
+        columns = card.mechanism.files[layout.described(file.path)].columns
         yield {
             "@type": "cr:FileObject",
             "@id": file.path,
@@ -87,25 +86,25 @@ def _objects(card: Card) -> Iterator[dict[str, Any]]:
 
 def _sets(card: Card) -> Iterator[dict[str, Any]]:
     """Yield the set of all files with rows of documents, if there are any."""
-    if any(_table(file.path) == _DATA for file in card.files):
+    if any(layout.described(file.path) == layout.DATA for file in card.files):
         yield {
             "@type": "cr:FileSet",
-            "@id": _DATA,
-            "name": _DATA,
+            "@id": layout.DATA,
+            "name": layout.DATA,
             "encodingFormat": _PARQUET,
-            "includes": f"{_DATA}/*.parquet",
+            "includes": f"{layout.DATA}/*.parquet",
         }
 
 
 def _record_sets(card: Card) -> Iterator[dict[str, Any]]:
     """Yield the tables of the release, with their columns."""
-    for path in dict.fromkeys(_table(file.path) for file in card.files):
+    for path in dict.fromkeys(layout.described(file.path) for file in card.files):
         columns, meaning = card.mechanism.files[path].columns, card.mechanism.files[path].meaning
         if columns is None:
             continue
         name = path.removesuffix(".parquet")
-        kept = [one for one in card.columns if one not in columns] if path == _DATA else []
-        copied = set(card.columns if path == _DATA else ())
+        kept = [one for one in card.columns if one not in columns] if path == layout.DATA else []
+        copied = set(card.columns if path == layout.DATA else ())
         yield {
             "@type": "cr:RecordSet",
             "@id": f"table/{name}",
@@ -127,12 +126,7 @@ def _field(path: str, table: str, column: str, copied: set[str]) -> dict[str, An
         "dataType": kind,
         **({"isArray": True, "arrayShape": "-1"} if listed else {}),
         "source": {
-            "fileSet" if path == _DATA else "fileObject": {"@id": path},
+            "fileSet" if path == layout.DATA else "fileObject": {"@id": path},
             "extract": {"column": column},
         },
     }
-
-
-def _table(path: str) -> str:
-    """Return the name under which the mechanism describes a file."""
-    return _DATA if path.startswith(f"{_DATA}/") else path

@@ -1,4 +1,4 @@
-"""What a card cannot know: who publishes the release, where, and what for."""
+"""Facts that no card has: who publishes the release, where, and what for."""
 
 from __future__ import annotations
 

@@ -11,3 +11,10 @@ COMPRESSION = "compression.parquet"
 TEXTS, VOTES, RESAMPLED = "texts.parquet", "votes.parquet", "resampled.parquet"
 # Word embeddings, in their forms.
 TABLE, TEXT, BINARY, INDEX = "vectors.parquet", "vectors.txt", "vectors.bin", "index"
+DATA = "data"
+"""The folder of the rows of documents."""
+
+
+def described(path: str) -> str:
+    """Return the name under which a mechanism describes a file of a release."""
+    return DATA if path.startswith(f"{DATA}/") else path

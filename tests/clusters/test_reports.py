@@ -1,4 +1,4 @@
-"""What the workers of a real cluster report while a job runs: documents, and what is done again."""
+"""Reports of a real cluster's workers while a job runs: documents, and what is done again."""
 
 from __future__ import annotations
 

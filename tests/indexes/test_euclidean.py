@@ -44,7 +44,7 @@ def plain(vectors: Array, queries: Array) -> Array:
 
 
 def found(vectors: Array, queries: Array) -> Array:
-    """What exact search finds, with a first pass in float32 and in whole numbers."""
+    """Search by both first passes, in float32 and in whole numbers, which must agree."""
     ids = EuclideanSearch(vectors).nearest(queries)
     assert ids.dtype == np.int32
     np.testing.assert_array_equal(IntegerSearch(vectors).nearest_in_batch(queries), ids)

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 
 from quietcorpus.indexes import euclidean_integers, integer_product
 from quietcorpus.indexes.engines import vector_search
-from quietcorpus.indexes.euclidean import EuclideanSearch
+from quietcorpus.indexes.euclidean import EuclideanSearch, score_error
 from quietcorpus.indexes.euclidean_integers import FEWEST_QUERIES, IntegerSearch
 from quietcorpus.indexes.integer_product import GRAPH, IntegerProduct
 from quietcorpus.indexes.search import EXACT
@@ -57,7 +57,8 @@ def test_products_of_the_largest_numbers_are_exact(shape: tuple[int, int, int]) 
 def slack(vectors: Array, queries: Array) -> Array:
     """By how much the bounds exceed the true scores, float64 (V, n), and the bounds' own error."""
     search = IntegerSearch(vectors)
-    whole, bounds = euclidean_integers._rounded_queries(queries, search.longest)
+    errors = score_error(queries, search.longest)
+    whole, bounds = euclidean_integers._rounded_queries(queries, search.longest, errors)
     block = np.empty(vectors.shape, np.uint8)
     euclidean_integers._round_words(vectors, search._words, block)
     assert block.min() >= 1

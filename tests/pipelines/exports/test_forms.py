@@ -66,7 +66,7 @@ def errors(found: Mapping[str, Any]) -> list[str]:
 
 
 def ordered(found: Any, schema: Mapping[str, Any]) -> bool:
-    """Whether all keys stand in the schema's order, as the registry's page needs them."""
+    """Return whether all keys stand in the schema's order, as the registry's page needs them."""
     if not isinstance(found, dict) or "properties" not in schema:
         return True
     own = [key for key in schema["properties"] if key in found]
