@@ -12,18 +12,23 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 from machine import BUILD, MASTER_KEY, ROOT, free_ports, required
 
 PATIENCE_SECONDS = 180
+_QUICK_COMMAND = (
+    "from quietcorpus.pipelines.engine import heartbeat; heartbeat._BEAT_SECONDS = 1; "
+    "heartbeat._LOOK_SECONDS = 1; from quietcorpus.pipelines.cli.main import main; main()"
+)
 # What the scripts, Spark and Flink say of a port that another process has.
 _TAKEN = re.compile(r"port \d+ is taken|could not bind on port|on any port in port range")
 
@@ -45,6 +50,45 @@ def below(pid: int, argument: str) -> list[psutil.Process]:
             if argument in process.cmdline():
                 chosen.append(process)
     return chosen
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """A command that runs a job on a cluster, and what it has said so far."""
+
+    process: subprocess.Popen[str]
+    said: list[str] = field(default_factory=list)
+
+    def told(self, pattern: str) -> bool:
+        """Return whether a line of what it said matches."""
+        return any(re.search(pattern, line) for line in [*self.said])
+
+    def wait(self) -> int:
+        """Wait for its end; its exit code."""
+        return self.process.wait(PATIENCE_SECONDS)
+
+
+@contextmanager
+def launched(folder: Path, environment: Mapping[str, str], *arguments: str) -> Iterator[Launcher]:
+    """Start the command with a quick heartbeat, and listen to it; it is killed at the end."""
+    # Beam leaves what it would ship to workers, none of it ours, in the temporary folder.
+    (spool := folder / "spool").mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-P", "-c", _QUICK_COMMAND, *arguments],
+        cwd=folder,
+        env={**environment, "SPARK_LOCAL_IP": "127.0.0.1", "TMPDIR": str(spool)},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        launcher = Launcher(process)
+        reader = threading.Thread(target=lambda: launcher.said.extend(process.stderr or ()))
+        reader.start()
+        try:
+            yield launcher
+        finally:
+            process.kill()
+            reader.join()
+            print("".join(launcher.said))  # pytest shows it if the test fails
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
-import sys
-import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import psutil
 import pytest
 from machine import wait_until
-from running_clusters import PATIENCE_SECONDS, Cluster
+from running_clusters import PATIENCE_SECONDS, Cluster, launched
 
 from quietcorpus.pipelines.engine.flink import TaskManagers
 
@@ -22,12 +19,6 @@ if TYPE_CHECKING:
     from tests.conftest import Workspace
 
 pytestmark = pytest.mark.slow
-
-# The command, whose heartbeat is quick.
-COMMAND = (
-    "from quietcorpus.pipelines.engine import heartbeat; heartbeat._BEAT_SECONDS = 1; "
-    "from quietcorpus.pipelines.cli.main import main; main()"
-)
 
 
 def kill_workers(cluster: Cluster) -> None:
@@ -56,40 +47,19 @@ def test_a_job_whose_workers_are_killed(workspace: Workspace, cluster: Cluster) 
     of Beam's, Spark's or Flink's that other machines reach, and can run code on; a job of which the
     cluster's pages do not say whose it is.
     """
-    # Beam leaves what it would ship to workers, none of it ours, in the temporary folder.
-    (spool := workspace.folder / "spool").mkdir()
-    workspace.environment |= {"SPARK_LOCAL_IP": "127.0.0.1", "TMPDIR": str(spool)}
-    arguments = ("release", str(workspace.spec()), *cluster.options)
     workers = "executors" if cluster.name == "spark" else "task managers"
-    said: list[str] = []
-
-    def told(pattern: str) -> bool:
-        return any(re.search(pattern, line) for line in [*said])
-
-    with subprocess.Popen(
-        [sys.executable, "-P", "-c", COMMAND, *arguments],
-        cwd=workspace.folder,
-        env=workspace.environment,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as launcher:
-        reader = threading.Thread(target=lambda: said.extend(launcher.stderr or ()))
-        reader.start()
-        try:
-            begun = rf"the job runs for .*; .*\d+ of \d+ tasks; 2 {workers}"
-            wait_until(lambda: told(begun), PATIENCE_SECONDS)
-            assert beyond_loopback([*cluster.pids(), launcher.pid]) == []
-            # The release's id; Spark has one of Beam's behind it.
-            assert re.search(r'\btest_[0-9a-f]{8}-|"name":"test"', cluster.pages())
-            kill_workers(cluster)
-            if cluster.name == "spark":  # Flink may end the job before it counts them out
-                wait_until(lambda: told(rf"0 {workers}, 2 lost"), PATIENCE_SECONDS)
-                launcher.terminate()
-                assert launcher.wait(PATIENCE_SECONDS) == 130
-        finally:
-            launcher.kill()
-            reader.join()
-            print("".join(said))  # pytest shows it if the test fails
+    arguments = ("release", str(workspace.spec()), *cluster.options)
+    with launched(workspace.folder, workspace.environment, *arguments) as launcher:
+        begun = rf"the job runs for .*; .*\d+ of \d+ tasks; 2 {workers}"
+        wait_until(lambda: launcher.told(begun), PATIENCE_SECONDS)
+        assert beyond_loopback([*cluster.pids(), launcher.process.pid]) == []
+        # The release's id; Spark has one of Beam's behind it.
+        assert re.search(r'\btest_[0-9a-f]{8}-|"name":"test"', cluster.pages())
+        kill_workers(cluster)
+        if cluster.name == "spark":  # Flink may end the job before it counts them out
+            wait_until(lambda: launcher.told(rf"0 {workers}, 2 lost"), PATIENCE_SECONDS)
+            launcher.process.terminate()
+            assert launcher.wait() == 130
     if cluster.name == "flink":
         managers = TaskManagers(cluster.ui)
         wait_until(lambda: (sight := managers.look()) and sight.live == 0, PATIENCE_SECONDS)

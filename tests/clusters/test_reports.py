@@ -5,16 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 import re
-import subprocess
-import sys
-import threading
 from typing import TYPE_CHECKING
 
 import pytest
 from canaries import forms
 from collector import collecting
 from machine import wait_until
-from running_clusters import PATIENCE_SECONDS, Cluster
+from running_clusters import PATIENCE_SECONDS, Cluster, launched
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -24,11 +21,6 @@ pytestmark = pytest.mark.slow
 DOCUMENTS, ROW_GROUPS = 40_000, 20
 WORDS = 400
 SECRET = "xylocanary"
-# The command, whose heartbeat is quick.
-COMMAND = (
-    "from quietcorpus.pipelines.engine import heartbeat; heartbeat._BEAT_SECONDS = 1; "
-    "heartbeat._LOOK_SECONDS = 1; from quietcorpus.pipelines.cli.main import main; main()"
-)
 
 
 @pytest.mark.parametrize(
@@ -53,49 +45,33 @@ def test_documents_are_told_while_they_are_read(workspace: Workspace, cluster: C
         "mechanism.epsilon": 1,
     }
     arguments = ("release", str(workspace.spec(changes)), "--summary", "summary.json")
-    said: list[str] = []
-
-    def told(pattern: str) -> bool:
-        return any(re.search(pattern, line) for line in [*said])
-
-    # Beam leaves what it would ship to workers, none of it ours, in the temporary folder.
-    (spool := workspace.folder / "spool").mkdir()
     with collecting() as collector:
-        environment = workspace.environment | collector.environment
-        environment |= {
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "TMPDIR": str(spool),
+        environment = {
+            **workspace.environment,
+            **collector.environment,
             "OTEL_METRIC_EXPORT_INTERVAL": "1000",
         }
-        with subprocess.Popen(
-            [sys.executable, "-P", "-c", COMMAND, *arguments, *cluster.options],
-            cwd=workspace.folder,
-            env=environment,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as launcher:
-            reader = threading.Thread(target=lambda: said.extend(launcher.stderr or ()))
-            reader.start()
-            try:
-                seen = rf"releasing documents: [\d,]{{4,}} of {DOCUMENTS:,} documents"
-                wait_until(lambda: told(seen) or launcher.poll() is not None, PATIENCE_SECONDS)
-                assert launcher.poll() is None
-                if cluster.name == "spark":
-                    cluster.executors()[0].kill()
-                assert launcher.wait(PATIENCE_SECONDS) == 0
-            finally:
-                launcher.kill()
-                reader.join()
-                print("".join(said))  # pytest shows it if the test fails
+        with launched(workspace.folder, environment, *arguments, *cluster.options) as launcher:
+            seen = rf"releasing documents: [\d,]{{4,}} of {DOCUMENTS:,} documents"
+            wait_until(
+                lambda: launcher.told(seen) or launcher.process.poll() is not None, PATIENCE_SECONDS
+            )
+            assert launcher.process.poll() is None
+            if cluster.name == "spark":
+                # All of them: one alone may have read its parts already.
+                for executor in cluster.executors():
+                    executor.kill()
+            assert launcher.wait() == 0
         metrics = collector.metrics()
         sent = b"".join(body for _, body in collector.bodies)
-    sent += (workspace.folder / "summary.json").read_bytes() + "".join(said).encode()
+    said = "".join(launcher.said)
+    sent += (workspace.folder / "summary.json").read_bytes() + said.encode()
     assert not [form for form in forms(SECRET) if form in sent]
     summary = json.loads((workspace.folder / "summary.json").read_text())
     again = summary["repeated_parts"]
     assert bool(again) == (cluster.name == "spark"), again
-    assert told(rf"WARNING some work was done twice.*read again: {again}$") == bool(again)
-    done = [int(n.replace(",", "")) for n in re.findall(r"documents: ([\d,]+) of", "".join(said))]
+    assert launcher.told(rf"WARNING some work was done twice.*read again: {again}$") == bool(again)
+    done = [int(n.replace(",", "")) for n in re.findall(r"documents: ([\d,]+) of", said)]
     assert max(done) <= DOCUMENTS  # a part that was read twice counts once
     assert len({n for n in done if 0 < n < DOCUMENTS}) > 1
     run = frozenset({("quietcorpus.release", "test")})
