@@ -15,12 +15,14 @@ from quietcorpus.places import Place, absolute, process_restored
 
 if TYPE_CHECKING:
     from quietcorpus.pipelines.ledger.book import Ledger
-    from quietcorpus.pipelines.ledger.check import CheckedRelease
+    from quietcorpus.pipelines.ledger.check import CheckedLedger
 
 
 @process_restored()
 def init(place: Place, caps: Place | Mapping[str, Any]) -> dict[str, Any]:
-    """Create a ledger with its caps, which cannot change later; return its accounts.
+    """Create a ledger with its caps; return its accounts.
+
+    It is signed if QUIETCORPUS_LEDGER_KEY_FILE names its key. Otherwise its caps are final.
 
     Args:
         place: the place for the ledger.
@@ -62,17 +64,84 @@ def history(place: Place) -> list[dict[str, Any]]:
 
 
 @process_restored()
-def verify(place: Place) -> list[CheckedRelease]:
-    """Check every record, their chain and seals; return how each release's card compares.
+def verify(
+    place: Place, *, public_key: Place | None = None, expected_head: str | None = None
+) -> CheckedLedger:
+    """Check every record, their chain, seals and signatures, and how each release's card compares.
+
+    Args:
+        place: the ledger's place.
+        public_key: a PEM file of a key that must have signed the ledger, besides those that the
+            environment names.
+        expected_head: the `head` that an earlier call returned.
 
     Raises:
-        InputError: a record was changed.
+        InputError: a record was changed or cut off, or the ledger is signed by another key.
     """
-    from quietcorpus.pipelines.ledger.check import findings
+    from quietcorpus.pipelines.ledger.check import checked
+    from quietcorpus.pipelines.ledger.trust import Trust
 
-    opened = _opened(place)
-    opened.check_identifiers()
-    return findings(opened)
+    key = None if public_key is None else fspath(public_key)
+    trust = Trust.configured(key, expected_head)
+    return checked(_answering(place, "list"), trust)
+
+
+@process_restored()
+def sign(place: Place, *, expected_head: str | None = None) -> str:
+    """Sign a ledger that is not signed, as it is, by the key of the environment; return its head.
+
+    From then on, every record must be signed. Verify it first: whatever it holds is signed.
+
+    Args:
+        place: the ledger's place.
+        expected_head: the `head` that `verify` has returned; refused if anything came after it.
+
+    Raises:
+        InputError: it is signed already, or is not as expected, or no key is named.
+    """
+    from quietcorpus.pipelines.ledger.acts import sign as act
+
+    return act(_answering(place, "write"), expected_head)
+
+
+@process_restored()
+def rotate_key(place: Place, new_key: Place) -> str:
+    """Let another key follow a ledger's, which the environment names; return the ledger's head.
+
+    From then on, records are signed by the new key alone, and the old one never returns.
+
+    Args:
+        place: the ledger's place.
+        new_key: a PEM file with the new private key.
+
+    Raises:
+        InputError: the ledger is not signed, or not by the environment's key.
+    """
+    from quietcorpus.pipelines.environment.signing import read_key
+    from quietcorpus.pipelines.ledger.acts import rotate
+
+    return rotate(_answering(place, "write"), read_key("new key", fspath(new_key)))
+
+
+@process_restored()
+def change_caps(place: Place, caps: Place | Mapping[str, Any], reason: str) -> dict[str, Any]:
+    """Change caps of a signed ledger, for what is reserved from then on; return its accounts.
+
+    Args:
+        place: the ledger's place.
+        caps: a YAML file, or its content, as for `init`, with the caps of all accounts.
+        reason: kept in the ledger.
+
+    Raises:
+        InputError: the ledger is not signed, a cap is below what is used, or of a filter.
+    """
+    from quietcorpus.pipelines.ledger.acts import change_caps as act
+    from quietcorpus.pipelines.ledger.caps import as_terms
+    from quietcorpus.pipelines.ledger.tables import accounts
+
+    uri = _answering(place, "write")
+    act(uri, as_terms(caps), reason)
+    return accounts(_opened(place))
 
 
 @process_restored()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,7 +12,16 @@ from quietcorpus import ledger as api
 from quietcorpus.pipelines.cli.command import Work, command
 from quietcorpus.pipelines.terminal.table import aligned
 
+if TYPE_CHECKING:
+    from quietcorpus.pipelines.ledger.check import CheckedLedger
+
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_HEAD = click.option(
+    "--expect-head",
+    "expected_head",
+    metavar="HEAD",
+    help="The head that `quietcorpus ledger verify` has printed.",
+)
 
 
 @click.group(short_help="Count and cap the total cost of a corpus's releases.")
@@ -35,8 +44,9 @@ def _command(name: str, short_help: str, note: str = "") -> Callable[[Work], cli
 def init(place: str, caps: str) -> Iterator[str]:
     """Open a ledger at PLACE, with the corpus and the caps in the YAML file CAPS.
 
-    The caps are final. Keep the ledger inside the trust boundary: whoever can write there can spend
-    the budget.
+    It is signed if QUIETCORPUS_LEDGER_KEY_FILE names its key, so that nobody without it can add or
+    change a record unseen. The caps of a ledger that is not signed are final. Keep the ledger
+    inside the trust boundary.
 
     \b
       corpus: s3://raw/complaints
@@ -87,23 +97,92 @@ def history(place: str, as_json: bool) -> Iterator[str]:
 
 @_command("verify", "Check all records, and that cards agree.")
 @click.argument("place")
+@click.option(
+    "--public-key",
+    metavar="FILE",
+    help="The public key, in PEM, that must have signed the ledger.",
+)
+@_HEAD
 @_JSON
-def verify(place: str, as_json: bool) -> Iterator[str]:
-    """Check all records at PLACE, their chain and seals, and the cards of the releases.
+def verify(
+    place: str, public_key: str | None, expected_head: str | None, as_json: bool
+) -> Iterator[str]:
+    """Check all records at PLACE, their chain, seals and signatures, and the cards of the releases.
 
     The exit code is 2 if a record or a card is wrong, and 1 if a counted release is not at its
     place. If you move a release, leave its release.json there.
+
+    The line `head` tells of all records. Keep it elsewhere, and give it next time: nothing else
+    shows that the last records were cut off.
     """
-    found = api.verify(place)
+    found = api.verify(place, public_key=public_key, expected_head=expected_head)
     from dataclasses import asdict
 
     from quietcorpus.pipelines.ledger.check import refuse
 
-    rows = [("release", "result"), *((one.release, one.says) for one in found)]
-    yield from _json_or(aligned(rows), [asdict(one) for one in found], as_json=as_json)
-    refuse(found)
+    rows = [("release", "result"), *((one.release, one.says) for one in found.releases)]
+    yield from _json_or(aligned(rows), asdict(found), as_json=as_json)
+    refuse(found.releases)
     if not as_json:
         yield "verified  all records are as they were written"
+        yield from _signed_lines(found)
+        yield f"head      {found.head}"
+
+
+def _signed_lines(found: CheckedLedger) -> Iterator[str]:
+    if found.signed_by is None:
+        yield "signed    by nobody: who can write there can rewrite all of it"
+        return
+    notes = {
+        None: "; whose key that is was not checked: give --public-key",
+        "earlier": "; the key that was given is an earlier one: give this one from now on",
+        "in force": "",
+    }
+    yield (
+        f"signed    from record {found.signed_since} on, now by {found.signed_by}"
+        f"{notes[found.trusted]}"
+    )
+
+
+@_command("sign", "Sign a ledger that is not signed.", "; nothing was signed")
+@click.argument("place")
+@_HEAD
+def sign(place: str, expected_head: str | None) -> Iterator[str]:
+    """Sign the ledger at PLACE, as it is, by the key that QUIETCORPUS_LEDGER_KEY_FILE names.
+
+    From then on, every record must be signed. Verify it first, and give the head that was verified:
+    whatever the ledger holds is signed. Software without signatures then refuses the ledger.
+    """
+    head = api.sign(place, expected_head=expected_head)
+    yield f"signed    {place}"
+    yield f"head      {head}"
+
+
+@_command("rotate-key", "Let another key sign from now on.", "; nothing was changed")
+@click.argument("place")
+@click.argument("new_key", type=click.Path())
+def rotate_key(place: str, new_key: str) -> Iterator[str]:
+    """Let the key in the PEM file NEW_KEY follow the one that signs the ledger at PLACE.
+
+    QUIETCORPUS_LEDGER_KEY_FILE names the old key, which signs the new one, and never returns. Then
+    name the new one there, and give its public key to whoever verifies the ledger.
+    """
+    head = api.rotate_key(place, new_key)
+    yield f"rotated   the key of {place}; name the new one in QUIETCORPUS_LEDGER_KEY_FILE"
+    yield f"head      {head}"
+
+
+@_command("change-caps", "Change the caps of a signed ledger.", "; nothing was changed")
+@click.argument("place")
+@click.argument("caps", type=click.Path())
+@click.option("--reason", required=True, help="The reason, which the ledger keeps.")
+def change_caps(place: str, caps: str, reason: str) -> Iterator[str]:
+    """Change caps of the signed ledger at PLACE to those in the YAML file CAPS.
+
+    The file is that of `init`, with all accounts. The new caps apply to what is reserved from now
+    on. No cap may be below what is used, and the cap of an account under a filter never changes.
+    """
+    yield from _accounts(api.change_caps(place, caps, reason), as_json=False)
 
 
 @_command("plan", "Compute what releases would cost together, before any run.")

@@ -42,7 +42,7 @@ def configured_master_key() -> bytes | None:
     (name,) = given
     text = os.environ[name]
     if name == FILE_VARIABLE:
-        text = _content(text)
+        text = private_text(name, text)
     try:
         key = bytes.fromhex(text.strip())
     except ValueError:
@@ -61,20 +61,22 @@ def configured_master_key() -> bytes | None:
     return key
 
 
-def _content(path: str) -> str:
+def private_text(name: str, path: str) -> str:
+    """Return the text of a file with a key, of which `name` tells a person what names it.
+
+    Raises InputError if others than its owner may read or change it, or if it cannot be read.
+    """
     try:
         with open(path, encoding="ascii") as source:
             if open_to_others(os.fstat(source.fileno()), os.geteuid()):
                 raise InputError(
-                    f"{FILE_VARIABLE}: others than its owner may read or change the file that it "
+                    f"{name}: others than its owner may read or change the file that it "
                     "names; `chmod 600` it, or in a pod give the secret's volume "
                     "`defaultMode: 0400` (0440 with an fsGroup)"
                 )
             return source.read()
     except (OSError, UnicodeDecodeError):
-        raise InputError(
-            f"{FILE_VARIABLE}: the file that it names cannot be read as text"
-        ) from None
+        raise InputError(f"{name}: the file that it names cannot be read as text") from None
 
 
 def open_to_others(status: os.stat_result, reader: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quietcorpus.pipelines.card.parameters import parameters
+from quietcorpus.pipelines.environment.signing import LEDGER_KEY, configured_key
 from quietcorpus.pipelines.ledger import refusals
 from quietcorpus.pipelines.ledger.caps import Terms
 from quietcorpus.pipelines.ledger.chain import Chain, Draft
@@ -19,11 +20,12 @@ from quietcorpus.pipelines.ledger.records import (
     Refusal,
     Reservation,
     digest,
-    parse,
     version_of,
 )
 from quietcorpus.pipelines.ledger.request import Request
+from quietcorpus.pipelines.ledger.signatures import Signatures
 from quietcorpus.pipelines.ledger.state import State
+from quietcorpus.pipelines.ledger.trust import Trust
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.pipelines.storage.places import inside, root
@@ -55,43 +57,58 @@ class Ledger:
         """Return the records that are read so far, in order."""
         return self._chain.records
 
+    @property
+    def signatures(self) -> Signatures:
+        """Return the keys by which the records are signed."""
+        return self._chain.signatures
+
+    @property
+    def head(self) -> str:
+        """Return the number and the digest of the last record, with a colon between."""
+        return self._chain.head
+
     @classmethod
-    def open(cls, uri: str) -> Ledger:
-        """Open an existing ledger."""
+    def open(cls, uri: str, trust: Trust | None = None) -> Ledger:
+        """Open an existing ledger; without `trust`, by the keys that the environment names."""
         ledger = cls(uri)
-        ledger._chain.load()
-        if not ledger.records:
-            raise InputError(
-                f"ledger: {uri} holds no ledger; open one with `quietcorpus ledger init`"
-            )
+        ledger._chain.load(trust)
         return ledger
 
     @classmethod
     def init(cls, uri: str, terms: Terms) -> Ledger:
-        """Create a ledger."""
+        """Create a ledger, which is signed if the environment names its key."""
         if inside(uri, root(terms.corpus)) or inside(root(terms.corpus), uri):
             raise InputError(
                 f"ledger: {uri} overlaps with the corpus {terms.corpus}; keep them apart"
             )
+        signing = configured_key(LEDGER_KEY)
+        key = signing.public if signing else None
+        Trust.configured().check_new(uri, key)
         storage.probe("ledger", uri)
         ledger = cls(uri)
-        ledger._chain.load()
+        ledger._chain.read()
         draft = {
-            "schema_version": version_of(terms.caps),
+            "schema_version": version_of(terms.caps, key),
             "record": "opening",
             "corpus": terms.corpus,
             "caps": terms.model_dump()["caps"],
+            "key": key,
         }
 
         def opened(state: State) -> Draft:
             if state.opening is not None:
                 raise InputError(
-                    f"ledger: {uri} holds a ledger already; its caps stand, and cannot be changed"
+                    f"ledger: {uri} holds a ledger already; its caps stand, unless it is signed: "
+                    "see `quietcorpus ledger change-caps`"
                 )
             return draft
 
-        ledger._chain.append(opened)
+        ledger._chain.append(opened, signing)
         return ledger
+
+    def require_key(self) -> None:
+        """Raise InputError unless whoever runs this may write to the ledger, if it is signed."""
+        self._chain.require_key()
 
     def reserve(self, request: Request) -> Reservation:
         """Reserve what a release costs, or return the reservation that the same run has made."""
@@ -118,6 +135,7 @@ class Ledger:
         Like `foresee`, but with the master key, so that it also tells whether this run may go on
         with the reservation of its release. Raises InputError as `reserve` and `check_identity` do.
         """
+        self.require_key()
         found = self.state.of_release(request.release)
         if found is None:
             return self._counted(request)
@@ -128,7 +146,7 @@ class Ledger:
         """Count a release in this object, and return what it would be charged."""
         self._foreseen += 1
         number = len(self.records) + self._foreseen
-        record = parse(self._chain.complete(self._asked(request) | {"number": number}))
+        record = self._chain.complete(self._asked(request) | {"number": number})
         assert isinstance(record, Reservation)
         self.state.add(record)
         return record.charges

@@ -8,21 +8,25 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from quietcorpus.pipelines.environment.signing import LEDGER_KEY, SigningKey, configured_key
 from quietcorpus.pipelines.ledger.journal import Damaged, Journal
 from quietcorpus.pipelines.ledger.records import (
     AnyRecord,
     Unreadable,
     digest,
-    make,
+    drafted,
     new_nonce,
     parse,
 )
+from quietcorpus.pipelines.ledger.signatures import Signatures
 from quietcorpus.pipelines.ledger.state import Impossible, State
+from quietcorpus.pipelines.ledger.trust import Trust
 from quietcorpus.pipelines.storage import places
 from quietcorpus.transforms.errors import InputError, Unavailable
 
 Draft = dict[str, Any]
-"""The fields of a record, without its number, the previous digest, the time and the nonce."""
+"""The fields of a record, without its number, the previous digest, the time, the nonce and the
+signature."""
 
 _ATTEMPTS = 1000
 _LONGEST_PAUSES = (0.05, 1.0)
@@ -41,17 +45,31 @@ class Chain:
         uri: the place.
         state: the state after all records that are read so far.
         records: these records, in order.
+        signatures: the keys by which they are signed.
     """
 
     def __init__(self, uri: str) -> None:
         self.uri = uri
         self.state = State()
         self.records: list[AnyRecord] = []
+        self.signatures = Signatures()
         self._journal = Journal(uri)
         self._longest_pause = _LONGEST_PAUSES[not places.is_local(uri)]
 
-    def load(self) -> None:
-        """Read all records."""
+    def load(self, trust: Trust | None = None) -> None:
+        """Read all records, which must be there and as they are known to be.
+
+        Without `trust`, that is what the environment says of the key.
+        """
+        self.read()
+        if not self.records:
+            raise InputError(
+                f"ledger: {self.uri} holds no ledger; open one with `quietcorpus ledger init`"
+            )
+        (trust or Trust.configured()).check(self.uri, self.signatures, self._journal.contents)
+
+    def read(self) -> None:
+        """Read all records, if there are any, whoever has signed them."""
         try:
             self._journal.load()
             for content in self._journal.contents:
@@ -59,17 +77,31 @@ class Chain:
         except Damaged as error:
             raise self.damage(error) from None
 
-    def append(self, decide: Callable[[State], Any]) -> AnyRecord:
+    @property
+    def head(self) -> str:
+        """Return the number and the SHA-256 of the last record, which tell of all before it."""
+        return f"{len(self.records) - 1}:{digest(self._journal.contents[-1])}"
+
+    def require_key(self) -> None:
+        """Raise InputError unless whoever runs this may write to the ledger, if it is signed."""
+        self.signatures.require(configured_key(LEDGER_KEY), self.uri)
+
+    def append(
+        self, decide: Callable[[State], Any], new_key: SigningKey | None = None
+    ) -> AnyRecord:
         """Append the draft that `decide` returns for the state, or return its existing record.
 
-        If another writer is first, `decide` is called again on the new state.
+        If another writer is first, `decide` is called again on the new state. The record is signed
+        if the ledger is, or if `new_key` is given, which the draft signs on.
         """
+        own = configured_key(LEDGER_KEY)
         try:
             for attempt in range(_ATTEMPTS):
                 decided = decide(self.state)
                 if isinstance(decided, AnyRecord):
                     return decided
-                content = self.complete(decided)
+                record = self.complete(decided)
+                content = self.signatures.sign(record, own, new_key, self.uri).to_bytes()
                 if self._journal.append(content):
                     return self._take(content)
                 pause = min(self._longest_pause, 0.001 * 2 ** min(attempt, 10))
@@ -80,8 +112,8 @@ class Chain:
             raise self.damage(error) from None
         raise Unavailable(f"ledger: {self.uri} changes again and again; run again later")
 
-    def complete(self, draft: Draft) -> bytes:
-        """Return the bytes of the next record."""
+    def complete(self, draft: Draft) -> AnyRecord:
+        """Return the next record, without a signature."""
         now = datetime.now(UTC)
         if self.records:
             last = self.records[-1].created
@@ -98,7 +130,7 @@ class Chain:
             "created": now,
             "nonce": new_nonce(),
         }
-        return make(common | draft)
+        return drafted(common | draft)
 
     def damage(self, error: Damaged) -> InputError:
         """Return the error for a person, of damage that was found."""
@@ -117,6 +149,7 @@ class Chain:
                 raise Impossible("it does not follow the record before it")
             if number and record.created < self.records[-1].created:
                 raise Impossible("it is older than the record before it")
+            self.signatures.admit(record)
             self.state.add(record)
         except (Unreadable, Impossible) as error:
             raise Damaged(f"record {number}: {error}") from None

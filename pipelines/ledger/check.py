@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.parameters import NoiseEntry
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.records import Commit, Reservation, digest
+from quietcorpus.pipelines.ledger.trust import Trust
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.pipelines.storage.places import absolute
@@ -32,6 +34,40 @@ class CheckedRelease:
     says: str
     wrong: bool = False
     missing: bool = False
+
+
+@dataclass(frozen=True)
+class CheckedLedger:
+    """The finding about a ledger whose records are in order.
+
+    Attributes:
+        head: the number and the SHA-256 of the last record, with a colon between: who keeps it
+            elsewhere can see later whether records were cut off.
+        signed_by: the public key in force, hexadecimal; None if the records are not signed.
+        signed_since: the number of the first record that is signed; it signs those before as well.
+        trusted: whether a key that is known from elsewhere is the one in force, or an earlier one;
+            None if none was given.
+        releases: the finding about each release.
+    """
+
+    head: str
+    signed_by: str | None
+    signed_since: int | None
+    trusted: Literal["in force", "earlier"] | None
+    releases: list[CheckedRelease]
+
+
+def checked(uri: str, trust: Trust) -> CheckedLedger:
+    """Check all records of a ledger, what is known of it, and the cards of its releases."""
+    ledger = Ledger.open(uri, trust)
+    ledger.check_identifiers()
+    return CheckedLedger(
+        head=ledger.head,
+        signed_by=ledger.signatures.key,
+        signed_since=next(iter(ledger.signatures.since.values()), None),
+        trusted=trust.of(ledger.signatures),
+        releases=findings(ledger),
+    )
 
 
 def findings(ledger: Ledger) -> list[CheckedRelease]:

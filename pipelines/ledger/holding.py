@@ -94,6 +94,7 @@ def foresee(spec: Spec, kind: Kind) -> None:
     if spec.ledger is None:
         return
     ledger = Ledger.open(spec.ledger.path)
+    ledger.require_key()
     if ledger.state.of_release(spec.release) is None:
         ledger.foresee(request(spec, kind, "0" * 32, ledger.state))
 

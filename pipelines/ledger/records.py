@@ -20,12 +20,16 @@ from quietcorpus.pipelines.ledger.disjoint import Partition, Sort
 from quietcorpus.pipelines.spec.errors import first_line
 from quietcorpus.pipelines.spec.values import Disjoint
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 _DIGEST = r"^[0-9a-f]{64}$"
 _KEYED = r"^[0-9a-f]{32}$"
 _RATIONAL = r"^[0-9]+(/[1-9][0-9]*)?$"
-_LATER = ("disjoint", "identifier", "documents", "noise")
+_SIGNATURE = r"^[0-9a-f]{128}$"
+_PUBLIC_KEY = _DIGEST  # 32 bytes, too
+_LATER = ("disjoint", "identifier", "documents", "noise", "key", "proof", "signature")
 """Fields that older records lack. Newer records omit them where they do not apply."""
+# What precedes signed bytes, so that a signature of one kind is never one of another.
+_OF_RECORD, _OF_KEY = b"quietcorpus ledger record\n", b"quietcorpus ledger key\n"
 _RELEASE = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 
 
@@ -49,31 +53,52 @@ class _Record(_Part):
     previous: str | None = Field(pattern=_DIGEST, description="SHA-256 of the record before")
     created: Annotated[AwareDatetime, AfterValidator(_utc)] = Field(description="UTC, ISO 8601")
     nonce: str = Field(pattern=r"^[0-9a-f]{32}$", description="which makes it its writer's own")
+    signature: str | None = Field(
+        None,
+        pattern=_SIGNATURE,
+        description="Ed25519, by the key in force, of the record without it; every record of a "
+        "signed ledger has one",
+    )
 
     def to_bytes(self) -> bytes:
         """Return the object's content."""
         later = {name for name in _LATER if getattr(self, name, None) is None}
-        return (json.dumps(self.model_dump(mode="json", exclude=later), indent=1) + "\n").encode()
+        found = self.model_dump(mode="json", exclude=later)
+        if self.signature is not None:
+            found["signature"] = found.pop("signature")  # last, after all that it is of
+        return (json.dumps(found, indent=1) + "\n").encode()
+
+    @property
+    def signed_content(self) -> bytes:
+        """Return the bytes that its signature is of."""
+        return _OF_RECORD + self.model_copy(update={"signature": None}).to_bytes()
 
 
 class Opening(_Record):
     """The first record: the corpus whose releases are counted, and the caps on their cost."""
 
-    schema_version: Literal[1, 2] = 1  # type: ignore[assignment]
+    schema_version: Literal[1, 2, 3] = 1  # type: ignore[assignment]
     record: Literal["opening"] = "opening"
     corpus: str = Field(description="the folder or prefix that every release's input lies in")
     caps: list[Cap] = Field(min_length=1)
+    key: str | None = Field(
+        None,
+        pattern=_PUBLIC_KEY,
+        description="the Ed25519 public key by which this record and all that follow are signed",
+    )
 
     @pydantic.model_validator(mode="after")
     def _versioned(self) -> Self:
-        """Check the version: 2 where an account is under a filter, so that older software stops."""
-        if self.schema_version != version_of(self.caps):
-            raise ValueError("schema_version: is not that of its caps")
+        """Check the version: older software stops at a filter, or at signatures."""
+        if self.schema_version != version_of(self.caps, self.key):
+            raise ValueError("schema_version: is not that of its caps and its key")
         return self
 
 
-def version_of(caps: Sequence[Cap]) -> int:
-    """Return the version of an opening with these caps."""
+def version_of(caps: Sequence[Cap], key: str | None) -> int:
+    """Return the version of an opening with these caps, and with this public key if it has one."""
+    if key is not None:
+        return 3
     return 2 if any(cap.rule for cap in caps) else 1
 
 
@@ -221,7 +246,39 @@ class Refusal(_Record):
     )
 
 
-AnyRecord = Opening | Reservation | ComparedIds | Commit | Cancellation | Refusal
+class NewKey(_Record):
+    """The key by which all that follow are signed: a ledger's first one, or the next one.
+
+    A ledger's first one signs this record alone. The next one is named by the one before, which
+    signs it, and signs it as well: whoever trusts the new key alone can trust the whole chain.
+    """
+
+    schema_version: Literal[3] = 3  # type: ignore[assignment]
+    record: Literal["key"] = "key"
+    key: str = Field(pattern=_PUBLIC_KEY, description="the Ed25519 public key")
+    proof: str | None = Field(
+        None,
+        pattern=_SIGNATURE,
+        description="of a key that follows another one: Ed25519, by the new key, of the record "
+        "without it and without the signature",
+    )
+
+    @property
+    def proven_content(self) -> bytes:
+        """Return the bytes that the proof is of, which are those of no signature."""
+        return _OF_KEY + self.model_copy(update={"signature": None, "proof": None}).to_bytes()
+
+
+class NewCaps(_Record):
+    """A change of caps, which applies to what is reserved from here on; only if it is signed."""
+
+    schema_version: Literal[3] = 3  # type: ignore[assignment]
+    record: Literal["caps"] = "caps"
+    caps: list[Cap] = Field(min_length=1, description="of the same accounts, in the same order")
+    reason: str = Field(min_length=1)
+
+
+AnyRecord = Opening | Reservation | ComparedIds | Commit | Cancellation | Refusal | NewKey | NewCaps
 _RECORD: TypeAdapter[AnyRecord] = TypeAdapter(Annotated[AnyRecord, Field(discriminator="record")])
 
 
@@ -268,9 +325,9 @@ def _check_partition(record: Reservation) -> None:
         raise Unreadable("disjoint: is not as its partition, ids and key are")
 
 
-def make(fields: Mapping[str, Any]) -> bytes:
-    """Return the bytes of a record with these fields."""
-    return _RECORD.validate_python(dict(fields)).to_bytes()
+def drafted(fields: Mapping[str, Any]) -> AnyRecord:
+    """Return the record with these fields."""
+    return _RECORD.validate_python(dict(fields))
 
 
 def digest(content: bytes) -> str:

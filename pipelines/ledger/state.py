@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from quietcorpus.mechanisms.guarantees import Guarantee, ceiling, floor
 from quietcorpus.pipelines.ledger.caps import NOTHING, Cap, Charge, Cost, MetricCap, UserCap
+from quietcorpus.pipelines.ledger.changes import check_change
 from quietcorpus.pipelines.ledger.disjoint import Partition, Sort, alone, refuse_mixture
 from quietcorpus.pipelines.ledger.records import (
     AnyRecord,
@@ -15,6 +16,8 @@ from quietcorpus.pipelines.ledger.records import (
     Charged,
     Commit,
     ComparedIds,
+    NewCaps,
+    NewKey,
     Opening,
     Refusal,
     Reservation,
@@ -32,6 +35,7 @@ class State:
 
     Attributes:
         opening: the first record; None before it.
+        caps: the caps in force, one for each account.
         reservations: the reservations by number, without the cancelled ones.
         by_release: the same reservations by release.
         commits: the commits by the number of their reservation.
@@ -45,6 +49,7 @@ class State:
     """
 
     opening: Opening | None = None
+    caps: Sequence[Cap] = ()
     reservations: dict[int, Reservation] = field(default_factory=dict)
     by_release: dict[str, Reservation] = field(default_factory=dict)
     commits: dict[int, Commit] = field(default_factory=dict)
@@ -62,7 +67,11 @@ class State:
             raise Impossible("a ledger begins with its opening, and has one")
         match record:
             case Opening():
-                self.opening = record
+                self.opening, self.caps = record, record.caps
+            case NewKey():
+                pass  # see `Signatures`
+            case NewCaps():
+                self._change_caps(record)
             case Reservation():
                 self._reserve(record)
             case ComparedIds():
@@ -84,10 +93,9 @@ class State:
                 if found.part is not None:
                     self.sorts[found.part.sort] -= 1
 
-    @property
-    def caps(self) -> list[Cap]:
-        """Return the caps, one for each account."""
-        return self.opening.caps if self.opening else []
+    def check_caps(self, caps: Sequence[Cap]) -> None:
+        """Raise InputError for caps that may not replace those in force."""
+        check_change(self.caps, caps, [self.used(account) for account in range(len(self.caps))])
 
     def of_release(self, release: str) -> Reservation | None:
         """Return the reservation of a release, committed or not; None if there is none."""
@@ -227,6 +235,13 @@ class State:
             raise Impossible("its charges are not what its guarantee costs")
         self.reservations[record.number] = self.by_release[record.release] = record
         self.spend(charges, record.part, record.whose)
+
+    def _change_caps(self, record: NewCaps) -> None:
+        try:
+            self.check_caps(record.caps)
+        except InputError as error:
+            raise Impossible(str(error)) from None
+        self.caps = record.caps
 
     def _compare(self, record: ComparedIds) -> None:
         number = record.reservation

@@ -17,6 +17,8 @@ from quietcorpus.pipelines.ledger.records import (
     Cancellation,
     Commit,
     ComparedIds,
+    NewCaps,
+    NewKey,
     Opening,
     Refusal,
     Reservation,
@@ -34,6 +36,7 @@ def accounts(ledger: Ledger) -> dict[str, Any]:
         "ledger": ledger.uri,
         "corpus": ledger.state.opening.corpus,
         "records": len(ledger.records),
+        "signed_by": ledger.signatures.key,
         "partitions": next(map(str, ledger.state.partitioned), None),
         "accounts": [_account(ledger, number) for number in range(len(ledger.state.caps))],
         "open": [
@@ -143,6 +146,8 @@ def account_lines(content: dict[str, Any]) -> Iterator[str]:
     """Yield the lines of a table of the accounts."""
     yield f"ledger    {content['ledger']}, {content['records']} records"
     yield f"corpus    {content['corpus']}"
+    if content["signed_by"]:
+        yield f"signed    by {content['signed_by']}"
     if content["partitions"]:
         yield f"partitions {content['partitions']}"
     rows = [("account", "cap", "used", "left", "releases")]
@@ -179,8 +184,14 @@ def _event(ledger: Ledger, record: AnyRecord) -> dict[str, Any]:
     }
     match record:
         case Opening():
-            caps = "; ".join(f"{cap.title}: {shown(numbers(cap.target))}" for cap in record.caps)
-            return common | {"release": "", "says": f"corpus {record.corpus}; {caps}"}
+            signed = f"; signed by {record.key}" if record.key else ""
+            says = f"corpus {record.corpus}; {_targets(record.caps)}{signed}"
+            return common | {"release": "", "says": says}
+        case NewKey():
+            since = "this record" if record.proof else "here, with all before it,"
+            return common | {"release": "", "says": f"signed from {since} on by {record.key}"}
+        case NewCaps():
+            return common | {"release": "", "says": f"{_targets(record.caps)}; {record.reason}"}
         case Reservation():
             part = f", partition {record.part.name}, {record.part.sort}" if record.part else ""
             return common | {
@@ -198,6 +209,10 @@ def _event(ledger: Ledger, record: AnyRecord) -> dict[str, Any]:
     of = ledger.records[record.reservation]
     assert isinstance(of, Reservation)
     return common | {"release": of.release, "says": says}
+
+
+def _targets(caps: Sequence[Cap]) -> str:
+    return "; ".join(f"{cap.title}: {shown(numbers(cap.target))}" for cap in caps)
 
 
 def history_lines(events: Sequence[dict[str, Any]]) -> Iterator[str]:

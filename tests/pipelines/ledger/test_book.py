@@ -272,7 +272,7 @@ def test_a_ledger_is_opened_once(place: str) -> None:
     folder = Path(place).parent
     Ledger.open(place).reserve(request(place, "a"))
     for caps in (terms(folder / "corpus"), terms(folder / "corpus", 100), terms("/other")):
-        with Refused(place, "holds a ledger already; its caps stand, and cannot be changed"):
+        with Refused(place, "holds a ledger already; its caps stand, unless it is signed: see"):
             Ledger.init(place, caps)
 
 
