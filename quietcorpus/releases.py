@@ -169,11 +169,19 @@ def release_claim(output: Place, reason: str) -> list[str]:
 
 
 @process_restored()
-def verify(release: Place, *, ledger: Place | None = None, progress: bool = False) -> Card:
+def verify(
+    release: Place,
+    *,
+    public_key: Place | None = None,
+    ledger: Place | None = None,
+    progress: bool = False,
+) -> Card:
     """Check every file of a release against its card, and refuse files that it does not list.
 
     Args:
         release: the release's place.
+        public_key: a PEM file of the key by which the card must be signed; without it, a signature
+            is not checked.
         ledger: a ledger that must count the release, as the card states.
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
 
@@ -183,7 +191,8 @@ def verify(release: Place, *, ledger: Place | None = None, progress: bool = Fals
     flags(progress=progress)
     from quietcorpus.pipelines.card.verify import verify as check
 
-    card = check(fspath(release), progress=progress)
+    key = None if public_key is None else fspath(public_key)
+    card = check(fspath(release), public_key=key, progress=progress)
     if ledger is not None:
         from quietcorpus.pipelines.ledger.check import verify_counted
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from quietcorpus.evaluation.pages import rendered
-from quietcorpus.pipelines.card import readme
+from quietcorpus.pipelines.card import readme, signature
 from quietcorpus.pipelines.card.example import example
 from quietcorpus.pipelines.card.mechanism import Mechanism
 from quietcorpus.pipelines.card.model import Card
@@ -19,6 +19,7 @@ from quietcorpus.pipelines.card.odds import in_words
 from quietcorpus.pipelines.card.opening import blocks
 from quietcorpus.pipelines.card.parameters import costs, total_cost
 from quietcorpus.pipelines.card.statements import named
+from quietcorpus.pipelines.environment.signing import SigningKey
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.shards import Written
 
@@ -29,15 +30,18 @@ _CHARACTERS, _ITEMS = 200, 12
 _NOT_SHOWN = "(not shown)"
 
 
-def texts(card: Card, rows: pa.Table | None) -> tuple[Card, dict[str, str]]:
-    """Return a card with the digests of README and page, and the three texts of a release.
+def texts(card: Card, rows: pa.Table | None, key: SigningKey | None) -> tuple[Card, dict[str, str]]:
+    """Return a card with the digests of README and page, and the texts of a release.
 
-    `rows` are those that `first_rows` gives; the page shows none where it is None.
+    `rows` are those that `first_rows` gives; the page shows none where it is None. With a key, one
+    of the texts is the card's signature.
     """
     read, page = readme.render(card), render(card, rows)
     digests = {"readme_sha256": _digest(read), "page_sha256": _digest(page)}
     card = card.model_copy(update=digests)
-    return card, {layout.README: read, layout.PAGE: page, layout.CARD: card.to_json()}
+    content = card.to_json()
+    signed = {layout.SIGNATURE: signature.of(content.encode(), key)} if key else {}
+    return card, {layout.README: read, layout.PAGE: page, **signed, layout.CARD: content}
 
 
 def _digest(text: str) -> str:

@@ -12,6 +12,7 @@ from apache_beam.io.filesystem import BeamIOError
 
 from quietcorpus.mechanisms.guarantees import Spending, compose
 from quietcorpus.pipelines import registry
+from quietcorpus.pipelines.card import signature
 from quietcorpus.pipelines.card.mechanism import UNKNOWN_KIND, FileFormat, Promise
 from quietcorpus.pipelines.card.model import Card, File
 from quietcorpus.pipelines.card.parameters import disagree, is_rounded, parameters
@@ -24,13 +25,16 @@ from quietcorpus.pipelines.terminal.progress import Display
 from quietcorpus.transforms.errors import InputError, blamed, client_errors
 
 
-def verify(path: str, *, progress: bool = False) -> Card:
+def verify(path: str, *, public_key: str | None = None, progress: bool = False) -> Card:
     """Check that a release is as its card says, and return the card; raises InputError if not.
 
-    With `progress`, a bar is shown.
+    With `public_key`, the path of a PEM file, the card must be signed by that key. With `progress`,
+    a bar is shown.
     """
     output = absolute(path)
-    card = read_card(output)
+    content = card_content(output)
+    signature.check(output, content, public_key)
+    card = parse_card(output, content)
     with Display("checking files", len(card.files), "files", bar=progress) as display:
         for file in card.files:
             content = read_listed(output, file)
@@ -64,13 +68,23 @@ def _check_path(output: str, path: str) -> None:
 
 def read_card(output: str) -> Card:
     """Return the card of the release at an output; raises InputError if there is none."""
+    return parse_card(output, card_content(output))
+
+
+def card_content(output: str) -> bytes:
+    """Return the bytes of the card at an output; raises InputError if there is none."""
     uri = f"{output}/{layout.CARD}"
     with client_errors(uri, "cannot be read; check the path and the permissions"):
         try:
-            content = storage.read_bytes(uri)
+            return storage.read_bytes(uri)
         except (OSError, BeamIOError, ValueError) as error:
             problem = f"no release here: {layout.CARD} is missing"
             raise blamed(error, f"{output}:", problem) from None
+
+
+def parse_card(output: str, content: bytes) -> Card:
+    """Parse the card of the release at an output; raises InputError for anything else."""
+    uri = f"{output}/{layout.CARD}"
     try:
         return Card.model_validate_json(content)
     except pydantic.ValidationError as error:
@@ -185,7 +199,7 @@ def _format_of(uri: str, path: str, card: Card) -> tuple[str, FileFormat]:
 
 
 def _refuse_strangers(output: str, card: Card) -> None:
-    expected = {f"{output}/{name}" for name in (*_pages(card), layout.CARD)}
+    expected = {f"{output}/{name}" for name in (*_pages(card), layout.CARD, layout.SIGNATURE)}
     expected |= {f"{output}/{file.path}" for file in card.files}
     with client_errors(output, "cannot be listed; check the path and the permissions"):
         there = storage.listed(f"{output}/**")

@@ -163,16 +163,24 @@ def release_claim(output: str, reason: str) -> Iterator[str]:
 
 @command(short_help="Check a release against its card.")
 @click.argument("path")
+@click.option(
+    "--public-key",
+    metavar="FILE",
+    help="The public key, in PEM, that must have signed the release. Without it, no signature is "
+    "checked.",
+)
 @click.option("--ledger", "place", help="A ledger that must count the release, as the card states.")
 @quiet_option
-def verify(path: str, place: str | None, progress: bool) -> Iterator[str]:
+def verify(path: str, public_key: str | None, place: str | None, progress: bool) -> Iterator[str]:
     """Check the release at PATH (a folder or an object-store URI).
 
     Every file's digest, row count and columns are compared with release.json, and release.json with
     its schema. Files that it does not list are refused. The exit code is 0 if everything matches.
     """
-    card = qc.verify(path, ledger=place, progress=progress)
+    card = qc.verify(path, public_key=public_key, ledger=place, progress=progress)
     yield f"verified  {path}: {len(card.files)} files are as release.json says"
+    if public_key is not None:
+        yield f"signed    by the key in {public_key}"
     yield from _lines(card)
 
 

@@ -17,6 +17,7 @@ from quietcorpus.mechanisms.factors import Prior
 from quietcorpus.pipelines.card import page
 from quietcorpus.pipelines.card.model import Card, File, Reconstruction
 from quietcorpus.pipelines.engine.parallel import Backend
+from quietcorpus.pipelines.environment.signing import RELEASE_KEY, configured_key
 from quietcorpus.pipelines.environment.version import (
     environment_digest,
     quietcorpus_version,
@@ -63,6 +64,7 @@ def reconstruct(
     """
     place = Output(output)
     place.require_free()
+    signing = configured_key(RELEASE_KEY)
     steps = Steps(2 + STEPS_TO_FIT + 1, bar=progress)
     with steps.step("verifying the release"):
         source = NoisyRelease.open(path)
@@ -94,7 +96,7 @@ def reconstruct(
         with steps.step("publishing"):
             card = _card(source, files, staged.created, found)
             rows = page.first_rows(card.mechanism, files, lambda file: staged_content(file, None))
-            card, texts = page.texts(card, rows)
+            card, texts = page.texts(card, rows, signing)
             staged.publish(files, texts, on_publishing)
         for _ in crew.each(FilePart.clear):
             pass

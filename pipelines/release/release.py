@@ -13,6 +13,7 @@ from quietcorpus.pipelines.card.weakness import Weakness, of_key
 from quietcorpus.pipelines.engine.engine import Engine
 from quietcorpus.pipelines.engine.interruption import interruptible
 from quietcorpus.pipelines.environment.keys import WorkerKey, configured_master_key, master_key
+from quietcorpus.pipelines.environment.signing import RELEASE_KEY, SigningKey, configured_key
 from quietcorpus.pipelines.kinds.job import Job
 from quietcorpus.pipelines.kinds.kind import Kind
 from quietcorpus.pipelines.kinds.prepare import prepare
@@ -65,6 +66,7 @@ def release(
     """
     existing.refuse_existing(spec)
     with Display("preparing", bar=progress):
+        signing = configured_key(RELEASE_KEY)
         kind, planned, weaknesses = begun(spec, engine.workers, strict=strict)
         if spec.checkpoints:
             storage.probe("checkpoints", spec.checkpoints)
@@ -112,7 +114,7 @@ def release(
                 on_step("releasing")
                 make(job)
                 on_step("checking")
-                return _publish(job, kind, weaknesses, key, place, held, on_publishing)
+                return _publish(job, kind, weaknesses, key, place, held, signing, on_publishing)
             except Exception as error:
                 failure = error
             # Here, no error is being handled that another one would carry along.
@@ -131,6 +133,7 @@ def begun(spec: Spec, workers: int, *, strict: bool) -> tuple[Kind, Plan, list[W
     Warns of weaknesses, and returns them as well. Raises InputError as `release` does.
     """
     _require_key(spec)
+    configured_key(RELEASE_KEY)
     kind = prepare(spec, workers)
     weaknesses = [*of_key(configured_master_key()), *kind.weaknesses]
     _heed(weaknesses, kind.doubts, strict)
@@ -189,6 +192,7 @@ def _publish(
     key: ReleaseKey,
     place: Staging,
     held: HeldReservation | None,
+    signing: SigningKey | None,
     on_publishing: Callable[[], None],
 ) -> Card:
     """Check what the job wrote, spend its budget, then publish it."""
@@ -211,7 +215,7 @@ def _publish(
         weak = [one.said for one in (*weaknesses, *shown)]
         made = describe(spec, kind, files, tally, created, counted, weak)
         rows = page.first_rows(made.mechanism, files, lambda file: staged_content(file, key))
-        made, texts = page.texts(made, rows)
+        made, texts = page.texts(made, rows, signing)
         check_unchanged(job)
         if held:
             held.commit(made, identifiers(job, tally, key) if job.identifiers else None)

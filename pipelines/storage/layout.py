@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 CARD = "release.json"
+SIGNATURE = "release.json.sig"
 README = "README.md"
 PAGE = "page.html"
 VOCABULARY = "vocabulary.parquet"
