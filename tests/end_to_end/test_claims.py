@@ -7,6 +7,7 @@ import re
 import subprocess
 import threading
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +15,7 @@ from claimed import CLAIM, OUTPUT, PREFIX, moved_to_store
 from machine import OTHER_KEY
 from s3_server import BUCKET
 from scripts import HALF_PUBLISHED, IN_THE_MIDDLE, KILLED, killed
+from signing_keys import KeyFiles
 
 if TYPE_CHECKING:
     from command_client import CommandServer
@@ -26,6 +28,7 @@ pytestmark = pytest.mark.slow
 ROUNDS = 3
 UPLOADING = ("quietcorpus.transforms.shards", "SealedSink", "data/part-")
 TEXTS_WRITTEN = ("quietcorpus.pipelines.storage.stores", "create_exclusively", "out/release.json")
+CARD_ALONE = (*TEXTS_WRITTEN[:2], "out/release.json'")
 PUBLISHED = ("quietcorpus.pipelines.storage.claims", "drop", "claimed")
 
 
@@ -164,6 +167,29 @@ def test_a_run_that_died_while_it_published(
     assert remote.run("release", "spec.yaml").returncode == 0
     assert_released(remote, s3)
     assert {key: s3.read(key) for key in left} == left
+
+
+def test_a_signed_run_that_died_while_it_published(
+    remote: Workspace, s3: S3Server, tmp_path: Path
+) -> None:
+    """Kill it when all but release.json is there, and repeat it with the key and without.
+
+    Kills: a release that appears before its signature; another signature of the same release; a
+    signature that stays with a release that nobody signs.
+    """
+    key = KeyFiles(tmp_path, "key")
+    remote.environment["QUIETCORPUS_SIGNING_KEY_FILE"] = key.private
+    killed(remote, KILLED, *CARD_ALONE)
+    left = contents(s3)
+    assert f"{PREFIX}release.json.sig" in left
+    assert f"{PREFIX}release.json" not in left
+    without = {"QUIETCORPUS_SIGNING_KEY_FILE": None}
+    message = remote.error_of(remote.run("release", "spec.yaml", environment=without))
+    assert f"{OUTPUT}/release.json.sig appeared meanwhile" in message
+    assert remote.run("release", "spec.yaml").returncode == 0
+    assert_released(remote, s3)
+    assert {key: s3.read(key) for key in left} == left
+    assert remote.run("verify", OUTPUT, "--public-key", key.public).returncode == 0
 
 
 def test_a_stranger_among_what_a_crash_left(remote: Workspace, s3: S3Server) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from ledger_races import PROCESSES
 from s3_server import BUCKET, S3Server
+from signing_keys import KeyFiles
 
 pytestmark = pytest.mark.slow
 
@@ -47,6 +48,13 @@ def test_a_folder(tmp_path: Path, options: tuple[str, ...]) -> None:
     for one in rounds(str(tmp_path), 8, *options):
         assert one.get("reserved", 0) + one.get("refused", 0) + one.get("killed", 0) == PROCESSES
         assert one.get("killed", 0) == 0 or "--kill" in options
+
+
+def test_a_signed_ledger(tmp_path: Path) -> None:
+    # Kills: the same, where each writer signs what it writes: of two that sign one number, the
+    # store takes one, and the other signs anew.
+    key = KeyFiles(tmp_path, "key").private
+    rounds(str(tmp_path / "races"), 8, "--filter", "--kill", QUIETCORPUS_LEDGER_KEY_FILE=key)
 
 
 @pytest.mark.nightly
