@@ -204,8 +204,11 @@ def test_a_counted_release_that_is_not_at_its_place(corpus: Workspace) -> None:
     )
     assert "verified" not in done.stdout
     found = json.loads(corpus.run("ledger", "verify", "ledger", "--json").stdout)
-    assert [(one["wrong"], one["missing"]) for one in found] == [(False, True), (False, False)]
-    assert found[1]["says"] == "committed, and its card agrees"
+    assert [(one["wrong"], one["missing"]) for one in found["releases"]] == [
+        (False, True),
+        (False, False),
+    ]
+    assert found["releases"][1]["says"] == "committed, and its card agrees"
     # What was moved by intent is checked where it is, and its card stays where it was.
     assert corpus.run("verify", str(elsewhere), "--ledger", "ledger").returncode == 0
     output.mkdir()
