@@ -2,8 +2,9 @@
 
     python benchmarks/ledger.py [--rounds 1000]
 
-All runs are on a folder, and on the S3 server of the tests. The output is the number of rounds
-without a fault, and the time of a reservation against the length of the ledger.
+All runs are on a folder, and on the S3 server of the tests, and those of signed ledgers on a folder
+alone. The output is the number of rounds without a fault, and the time of a reservation against the
+length of the ledger.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 from ledger_races import request, terms
 from s3_server import BUCKET, S3Server
+from signing_keys import KeyFiles
 
 from quietcorpus.pipelines.ledger.book import Ledger
 
@@ -48,7 +50,7 @@ def places() -> Iterator[dict[str, str]]:
             server.stop()
 
 
-def without_fault(place: str, rounds: int, lanes: int, *options: str) -> str:
+def without_fault(place: str, rounds: int, lanes: int, *options: str, **environment: str) -> str:
     """Report the number of rounds without fault, and the answers that processes got."""
     begun = time.monotonic()
     script = [sys.executable, "-P", ledger_races.__file__]
@@ -57,6 +59,7 @@ def without_fault(place: str, rounds: int, lanes: int, *options: str) -> str:
             [*script, f"{place}-{lane}", str(rounds // lanes), *options],
             stdout=subprocess.PIPE,
             text=True,
+            env=os.environ | environment,
         )
         for lane in range(lanes)
     ]
@@ -74,6 +77,13 @@ def without_fault(place: str, rounds: int, lanes: int, *options: str) -> str:
             return f"a race ended with {race.returncode} after {done} rounds without fault"
     took = time.monotonic() - begun
     return f"{done} rounds without fault in {took:.0f} s; {dict(told)}"
+
+
+def signed_races(place: str, rounds: int) -> str:
+    """Report the same of signed ledgers whose account is under a filter, on a folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        key = KeyFiles(Path(folder), "key").private
+        return without_fault(place, rounds, 1, "--filter", QUIETCORPUS_LEDGER_KEY_FILE=key)
 
 
 def growth(place: str, releases: int) -> str:
@@ -103,6 +113,9 @@ def main() -> None:
             for kind, options in (("unharmed", []), ("killed", ["--kill"])):
                 said = without_fault(f"{place}/{kind}", rounds, LANES[name], *options)
                 print(f"{name}, {kind}: {said}", flush=True)
+            if name == "folder":
+                told = signed_races(f"{place}/signed", rounds)
+                print(f"{name}, signed, under a filter: {told}", flush=True)
             print(f"{name}: {growth(f'{place}/growth', 1000)}", flush=True)
 
 

@@ -54,6 +54,12 @@ def main() -> None:
       QUIETCORPUS_MASTER_KEY       the master key, 64 hexadecimal digits (32 bytes)
       QUIETCORPUS_MASTER_KEY_FILE  or a file that holds it, which nobody else may read
     Without one, a fresh key is drawn, and the run cannot be repeated with the same noise.
+
+    \b
+      QUIETCORPUS_SIGNING_KEY_FILE       the private key, in PEM, that signs releases
+      QUIETCORPUS_LEDGER_KEY_FILE        the private key, in PEM, that signs a ledger's records
+      QUIETCORPUS_LEDGER_PUBLIC_KEY_FILE the public key, in PEM, that must have signed a ledger
+    These are Ed25519, of `openssl genpkey -algorithm ed25519`.
     """
     prefer_avx512()
     forget_grpc()

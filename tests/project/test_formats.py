@@ -2,14 +2,16 @@
 
 Each was written by the code of an earlier commit: the word index of format 1 and the candidates by
 the parent of aa0670d, the pool by 1973c1f, `ledger-v1` and `card-v1` by a482871, the claim of
-version 1 by the parent of 3989777; the index of another rule, `ledger-v2` and the candidates of
-format 3 by the commits that brought them, all others by 7059a70. None of them may be written anew.
+version 1 by the parent of 3989777; the index of another rule, `ledger-v2`, `ledger-v3` and the
+candidates of format 3 by the commits that brought them, as the signature of `card-v1-signed`; all
+others by 7059a70. None of them may be written anew.
 A new form of a format comes beside those that are there.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,12 +22,17 @@ from quietcorpus.indexes.candidates import open_candidates
 from quietcorpus.indexes.pool import open_pool
 from quietcorpus.indexes.word_index_manifest import IndexManifest
 from quietcorpus.pipelines.ledger.book import Ledger
+from quietcorpus.pipelines.ledger.trust import Trust
 from quietcorpus.pipelines.storage.claims import Claim, Run
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 
 FORMATS = ROOT / "tests" / "fixtures" / "formats"
 WORDS = ["alpha", "beta", "delta", "gamma", "hello", "island", "quiet", "world"]
 RUN = "00112233445566778899aabbccddeeff"
+SIGNED_BY = """-----BEGIN PUBLIC KEY-----
+MCowBQYDK2VwAyEAQW6a/2NUTuoSuPJ3BGFryhncu3tGujZNLOklaGg6UtM=
+-----END PUBLIC KEY-----
+"""
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -107,6 +114,23 @@ def test_a_ledger_under_a_filter() -> None:
     used = ledger.state.used(0)
     assert (used.epsilon, used.rho, used.delta) == (0, Fraction(7, 250), Fraction(1, 10**8))
     assert 1 < ledger.state.stated(0).epsilon < Fraction(101, 100)
+
+
+@pytest.mark.parametrize(("name", "since"), [("ledger-v3", 0), ("ledger-v3-signed-later", 3)])
+def test_signed_ledgers(tmp_path: Path, name: str, since: int) -> None:
+    # Kills: a signature of other bytes than it was of; a key, or caps, that later records change.
+    (tmp_path / "key.pem").write_text(SIGNED_BY)
+    trust = Trust.configured(tmp_path / "key.pem")
+    ledger = Ledger.open(str(FORMATS / name), trust)
+    assert list(ledger.signatures.since.values()) == [since, len(ledger.records) - 2]
+    assert ledger.state.caps[0].most.epsilon == 5
+    assert ledger.state.used(0).epsilon == 4
+
+
+def test_a_signed_card(tmp_path: Path) -> None:
+    # Kills: a signature of other bytes than it was of.
+    (tmp_path / "key.pem").write_text(SIGNED_BY)
+    quietcorpus.verify(FORMATS / "card-v1-signed", public_key=tmp_path / "key.pem")
 
 
 @pytest.mark.parametrize("version", [1, 2])
