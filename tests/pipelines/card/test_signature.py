@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 SIGNATURE = "release.json.sig"
 VARIABLE = "QUIETCORPUS_SIGNING_KEY_FILE"
+BINS = {
+    "mechanism.compression": {"method": "frequency", "size": 2},
+    "mechanism.histogram_epsilon": 1,
+    "mechanism.include": ["bins"],
+}
+"""A release that can be reconstructed."""
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +46,7 @@ def signed(
     workspace = new_workspace(tmp_path_factory.mktemp("release"))
     workspace.json_lines([{"text": "quiet world"}] * 40)
     workspace.environment[VARIABLE] = keys[0].private
-    workspace.release()
+    workspace.release(BINS)
     return workspace
 
 
@@ -131,7 +137,7 @@ def test_a_release_is_the_same_whoever_signs_it(
     found = {}
     for name, environment in (("bare", {VARIABLE: None}), ("again", {})):
         output = signed.folder / "made" / name
-        spec = signed.spec({"output": str(output)})
+        spec = signed.spec(BINS | {"output": str(output)})
         done = signed.run("release", str(spec), environment=environment)
         assert done.returncode == 0, done.stderr
         found[name] = {
@@ -165,6 +171,14 @@ def test_a_bad_key_is_told_before_anything_is_read(signed: Workspace, tmp_path: 
         assert done.returncode == 2
         assert f"{VARIABLE}: the file that it names holds no private key in PEM" in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_a_reconstruction_is_signed(signed: Workspace, keys: tuple[KeyFiles, KeyFiles]) -> None:
+    # Kills: a release of ours that comes by another way, and has no signature.
+    command = ("reconstruct", str(signed.output), "--output", "made/better", "--factors", "2")
+    done = signed.run(*command)
+    assert done.returncode == 0, done.stderr
+    qc.verify(signed.folder / "made" / "better", public_key=keys[0].public)
 
 
 def test_the_command_verifies(signed: Workspace, keys: tuple[KeyFiles, KeyFiles]) -> None:
