@@ -14,6 +14,8 @@ from signing_keys import KeyFiles, configured
 from quietcorpus.pipelines.ledger import acts
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.records import digest, drafted
+from quietcorpus.pipelines.ledger.trust import Trust
+from quietcorpus.transforms.errors import InputError
 
 KINDS = ["opening", "reservation", "reservation", "commit", "cancellation", "caps", "key"]
 KINDS += ["reservation"]
@@ -71,3 +73,16 @@ def signed(fields: dict[str, Any], key: KeyFiles | None) -> bytes:
         return record.to_bytes()
     signature = key.key.sign(record.signed_content).hex()
     return record.model_copy(update={"signature": signature}).to_bytes()
+
+
+def found(place: Path, pin: KeyFiles | None = None, head: str | None = None) -> str | None:
+    """What is told of a ledger that is spoiled; None if it opens. Nothing is written."""
+    before, said = sorted(place.iterdir()), None
+    with configured():
+        try:
+            Ledger.open(str(place), Trust.configured(pin and pin.public, head))
+        except InputError as error:
+            said = str(error)
+    assert "\n" not in (said or "")
+    assert sorted(place.iterdir()) == before
+    return said
