@@ -188,8 +188,8 @@ def _event(ledger: Ledger, record: AnyRecord) -> dict[str, Any]:
             says = f"corpus {record.corpus}; {_targets(record.caps)}{signed}"
             return common | {"release": "", "says": says}
         case NewKey():
-            since = "this record" if record.proof else "here, with all before it,"
-            return common | {"release": "", "says": f"signed from {since} on by {record.key}"}
+            before = "in place of the key before" if record.proof else "with all records before"
+            return common | {"release": "", "says": f"signed by {record.key}, {before}"}
         case NewCaps():
             return common | {"release": "", "says": f"{_targets(record.caps)}; {record.reason}"}
         case Reservation():
