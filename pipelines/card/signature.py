@@ -7,12 +7,14 @@ that OpenSSL can check it too. It is not on the card: who signs changes no byte 
 from __future__ import annotations
 
 import base64
+import logging
 
 from quietcorpus.pipelines.environment.signing import SigningKey, is_signed, read_public_key
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.errors import InputError, client_errors
 
+_LOGGER = logging.getLogger("quietcorpus.verify")
 _BYTES = 64
 
 
@@ -33,6 +35,8 @@ def check(output: str, card: bytes, public_key: str | None) -> None:
     uri = f"{output}/{layout.SIGNATURE}"
     found = _read(uri)
     if public is None:
+        if found is not None:
+            _LOGGER.warning("%s is not checked: no public key was given", uri)
         return
     if found is None:
         raise InputError(f"{uri}: missing: the release is not signed, or its signature was removed")

@@ -69,3 +69,10 @@ def test_an_object_store(s3: S3Server, options: tuple[str, ...]) -> None:
     # Kills: the same, where an answer may be lost and a write be told twice.
     kind = "-".join(options).strip("-") or "unharmed"
     rounds(f"s3://{BUCKET}/races-{kind}", 1, *options, **s3.environment)
+
+
+def test_a_signed_ledger_in_an_object_store(tmp_path: Path, s3: S3Server) -> None:
+    # Kills: a signature that differs when a write is repeated whose answer was lost.
+    key = KeyFiles(tmp_path, "key").private
+    signed = s3.environment | {"QUIETCORPUS_LEDGER_KEY_FILE": key}
+    rounds(f"s3://{BUCKET}/races-signed", 1, "--filter", **signed)

@@ -62,10 +62,15 @@ def refused(release: Path, public_key: str | None, said: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_the_publisher_s_key_verifies_it(release: Path, keys: tuple[KeyFiles, KeyFiles]) -> None:
-    # The control of all tests below. Kills: a signature that `verify` takes for a stranger's file.
+def test_the_publisher_s_key_verifies_it(
+    release: Path, keys: tuple[KeyFiles, KeyFiles], caplog: pytest.LogCaptureFixture
+) -> None:
+    # The control of all tests below. Kills: a signature that `verify` takes for a stranger's file,
+    # and one that is passed over without a word.
     qc.verify(release, public_key=keys[0].public)
+    assert caplog.messages == []
     qc.verify(release)
+    assert caplog.messages == [f"{release}/{SIGNATURE} is not checked: no public key was given"]
     refused(release, keys[1].public, f"{SIGNATURE}: not by the key in .*other.pub.pem, or of anot")
 
 
