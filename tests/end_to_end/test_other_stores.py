@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from azure_server import AzureStore, azure_store
 from gcs_server import GoogleStore, google_store
-from machine import WORKERS
 from uploads import UPLOADS
 
 if TYPE_CHECKING:
