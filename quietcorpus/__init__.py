@@ -21,14 +21,19 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from quietcorpus import ledger
-from quietcorpus.artefacts import build_candidates, build_index, build_pool, build_vocabulary
+from quietcorpus.artefacts import (
+    build_candidates,
+    build_index,
+    build_pool,
+    build_vocabulary,
+    search_report,
+)
 from quietcorpus.calibration import (
     calibrate_bags,
     calibrate_public_texts,
     calibrate_sentences,
     calibrate_words,
     compare_indexes,
-    search_report,
 )
 from quietcorpus.evidence import audit, check_provenance, evaluate
 from quietcorpus.proposal import propose_spec

@@ -15,9 +15,11 @@ class CommandServer:
     """Runs commands in forks of a process that is warm."""
 
     def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        server = str(Path(__file__).with_name("command_server.py"))
         self._process = subprocess.Popen(
             # Without this folder on its path: a command has no helpers of tests.
-            [sys.executable, "-P", str(Path(__file__).with_name("command_server.py"))],
+            [sys.executable, "-P", server, self._folder.name],
             # What comes too late for a command: libraries read it as they are loaded. The first is
             # what `forget_grpc` sets; and no command may ask a hub of models.
             env=os.environ | {"GRPC_ENABLE_FORK_SUPPORT": "false", "HF_HUB_OFFLINE": "1"},
@@ -58,3 +60,4 @@ class CommandServer:
         """End the server."""
         with self._process:
             self._process.kill()
+        self._folder.cleanup()

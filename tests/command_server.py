@@ -28,6 +28,8 @@ from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.pipelines.cli.main import main
 from quietcorpus.pipelines.environment.version import environment_digest
 
+_HERE = Path(__file__).parent
+"""Helpers are loaded by their place: a command has none of tests on its path."""
 _TIMEOUT_SECONDS = 600
 _LOADED_LATE = (
     "dp_accounting.pld.privacy_loss_distribution",
@@ -40,7 +42,7 @@ _LOADED_LATE = (
 """Packages that commands load once they need them: some take ten seconds."""
 
 
-def _become_the_command(request: dict[str, Any]) -> None:
+def _become_the_command(request: dict[str, Any], offer: Callable[[], None]) -> None:
     signal.alarm(_TIMEOUT_SECONDS)
     for descriptor, path in enumerate((os.devnull, request["stdout"], request["stderr"])):
         opened = os.open(path, os.O_RDWR)
@@ -52,6 +54,8 @@ def _become_the_command(request: dict[str, Any]) -> None:
     tempfile.tempdir = None  # some library has asked for it already
     sys.argv = ["quietcorpus", *request["arguments"]]
     code = request["code"]
+    if "--workers" in sys.argv:
+        offer()
     _run(main if code is None else lambda: exec(code, {"__name__": "__main__"}))
 
 
@@ -86,21 +90,25 @@ def _warm() -> None:
             importlib.import_module(module.name)
     environment_digest()  # of files that no test changes
     tokenize(pa.array(["warm"]))  # numba's own registries, and the tables of characters
-    # By its place, for the path of a command has no helpers of tests.
-    runpy.run_path(str(Path(__file__).with_name("remembered.py")))["remember"]()
+    runpy.run_path(str(_HERE / "remembered.py"))["remember"]()
     gc.freeze()  # or every child would walk through all of it as it ends
 
 
-def serve() -> None:
-    """Answer requests until there are no more; in a child, leave as the command itself would."""
+def serve(offer: Callable[[], None]) -> None:
+    """Answer requests until there are no more; in a child, leave as the command itself would.
+
+    `offer` has a process fork its workers.
+    """
     while line := sys.stdin.readline():
         pid = os.fork()
         if pid == 0:
-            _become_the_command(json.loads(line))
+            _become_the_command(json.loads(line), offer)
         _, status = os.waitpid(pid, 0)
         print(os.waitstatus_to_exitcode(status), flush=True)
 
 
 if __name__ == "__main__":
+    forked_workers = runpy.run_path(str(_HERE / "forked_workers.py"))
+    program = forked_workers["executable"](Path(sys.argv[1]))
     _warm()
-    serve()
+    serve(lambda: forked_workers["offer"](program))

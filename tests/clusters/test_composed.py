@@ -182,6 +182,7 @@ def test_embeddings_do_not_show_the_processes(corpus: Path, words: Path, vectors
     assert learned(corpus, words, LOCAL, *several) == vectors
 
 
+@pytest.mark.nightly  # `test_conformance.py` has embeddings there, and bags go there below
 @pytest.mark.parametrize("cluster", ["flink"], indirect=True)
 def test_embeddings_do_not_show_the_cluster(
     cluster: Cluster, corpus: Path, words: Path, vectors: Rows

@@ -47,7 +47,8 @@ def test_truncated_parquet(workspace: Workspace) -> None:
     assert "input/corpus.parquet is not a readable Parquet file" in message
 
 
-@pytest.mark.parametrize("workers", WORKERS)
+# Two processes: `test_canary.py` has the same corpus.
+@pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.nightly)])
 def test_parquet_with_a_damaged_row_group(workspace: Workspace, workers: str) -> None:
     # The footer is whole, so that the damage shows in a worker and not before the run.
     path = workspace.parquet({"text": GOOD}, row_group_size=10, use_dictionary=False)

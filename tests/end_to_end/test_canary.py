@@ -76,8 +76,9 @@ PARQUET = {
         pytest.param(BAG | PRIVATE, IN_PROCESS, id="bag-private-1"),
         pytest.param(BAG | PRIVATE, TWO_WORKERS, marks=pytest.mark.slow, id="bag-private-2"),
         pytest.param(HISTOGRAM, IN_PROCESS, id="histogram-public-1"),
+        # A bag's release has a histogram, too.
         pytest.param(
-            HISTOGRAM | PRIVATE, TWO_WORKERS, marks=pytest.mark.slow, id="histogram-private-2"
+            HISTOGRAM | PRIVATE, TWO_WORKERS, marks=pytest.mark.nightly, id="histogram-private-2"
         ),
     ],
 )
@@ -157,7 +158,9 @@ def test_a_damaged_row_group_tells_nothing(workspace: Workspace, workers: str) -
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "workers"), [("brr", "1"), pytest.param("madlib", "2", marks=pytest.mark.slow)]
+    ("mechanism", "workers"),
+    # Errors of two processes are those of `test_a_damaged_row_group_tells_nothing`.
+    [("brr", "1"), pytest.param("madlib", "2", marks=pytest.mark.nightly)],
 )
 def test_a_failed_release_of_words_tells_nothing(
     workspace: Workspace, words: Callable[..., dict[str, Any]], mechanism: str, workers: str
@@ -175,7 +178,7 @@ def test_a_failed_release_of_embeddings_tells_nothing(
     refused_without_a_word(workspace, PARQUET | sentences(), "1")
 
 
-@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.nightly)])
 def test_a_malformed_line_tells_nothing(workspace: Workspace, workers: str) -> None:
     malformed = ('{"text": "' + CANARY).encode()
     workspace.json_lines([*OTHERS, malformed, *OTHERS])

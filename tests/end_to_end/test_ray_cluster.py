@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,11 +34,14 @@ PATIENCE_SECONDS = 180
 SETTINGS = ("--mechanism", "madlib", "--epsilons", "5,10", "--words", "200", "--draws", "100")
 
 
-@pytest.fixture
-def head(workspace: Workspace) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def head(
+    tmp_path_factory: pytest.TempPathFactory, new_workspace: Callable[[Path], Workspace]
+) -> Iterator[str]:
     """The address of a cluster of one node on this machine's loopback, with two processors."""
     if not RAY.exists():
         required("ray is not installed")
+    environment = new_workspace(tmp_path_factory.mktemp("ray")).environment
     folder = Path(tempfile.mkdtemp(prefix="qcr", dir=tempfile.gettempdir()))  # sockets' are short
     try:
         done = subprocess.run(
@@ -54,7 +57,7 @@ def head(workspace: Workspace) -> Iterator[str]:
                 "--disable-usage-stats",
                 f"--object-store-memory={200 * 2**20}",
             ],
-            env=workspace.environment,
+            env=environment,
             capture_output=True,
             text=True,
             timeout=PATIENCE_SECONDS,

@@ -19,6 +19,8 @@ LOW = {
     "truncation": 2,
     "projected-mean": 1,
 }  # at which little of a document is left
+DRAWN = ["similarity", pytest.param("truncation", marks=pytest.mark.nightly), "projected-mean"]
+"""Laws of a draw for a document, and of noise for one. Truncation adds noise as projected-mean."""
 
 
 @pytest.fixture
@@ -46,7 +48,7 @@ def test_the_engine_does_not_matter(release: Workspace, law: str, sentences: Sen
     assert again == tables(release.output)
 
 
-@pytest.mark.parametrize("law", ["similarity", "truncation", "projected-mean"])
+@pytest.mark.parametrize("law", DRAWN)
 def test_another_release_draws_anew(release: Workspace, law: str, sentences: Sentences) -> None:
     # At an epsilon at which a draw hardly depends on the document: 40 uniform draws from 40 are
     # those of another release at half of the places with a chance below 1e-20.
@@ -61,7 +63,7 @@ def test_another_release_draws_anew(release: Workspace, law: str, sentences: Sen
     assert sum(a["embedding"] == b["embedding"] for a, b in pairs) < DOCUMENTS / 2
 
 
-@pytest.mark.parametrize("law", ["similarity", "truncation", "projected-mean"])
+@pytest.mark.parametrize("law", DRAWN)
 def test_equal_documents_draw_independently(
     workspace: Workspace, law: str, sentences: Sentences, lee_texts: list[str]
 ) -> None:
@@ -76,7 +78,7 @@ def test_equal_documents_draw_independently(
 
 
 @pytest.mark.usefixtures("one_corpus")
-@pytest.mark.parametrize("law", ["similarity", "truncation", "projected-mean"])
+@pytest.mark.parametrize("law", DRAWN)
 def test_only_the_first_sentences_count(
     workspace: Workspace, law: str, sentences: Sentences
 ) -> None:
