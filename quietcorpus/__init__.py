@@ -44,6 +44,7 @@ from quietcorpus.releases import (
     reconstruct,
     release,
     release_claim,
+    vary,
     verify,
 )
 from quietcorpus.transforms.errors import CapReached, InputError, StageError, Unavailable
@@ -88,6 +89,7 @@ __all__ = [
     "release",
     "release_claim",
     "search_report",
+    "vary",
     "verify",
 ]
 

@@ -1,8 +1,8 @@
-"""Releases: how they are made, freed from a run that died, verified, loaded, reconstructed."""
+"""Releases: made, freed from a run that died, verified, loaded, reconstructed, varied."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import fspath
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,6 +13,7 @@ from quietcorpus.arguments import (
     whole,
 )
 from quietcorpus.places import Place, absolute, process_restored
+from quietcorpus.transforms.errors import InputError
 
 if TYPE_CHECKING:
     from quietcorpus.pipelines.card.loading import LoadedRelease
@@ -296,6 +297,51 @@ def reconstruct(
         factors,
         on_publishing or _nothing,
         backend=engine,
+        progress=progress,
+    )
+
+
+@process_restored()
+def vary(
+    release: Place,
+    output: Place,
+    command: Sequence[str],
+    *,
+    minutes: float = 60,
+    progress: bool = False,
+    on_publishing: Callable[[], None] | None = None,
+) -> Card:
+    """Have a command write the texts of a release of public texts anew, and publish the result.
+
+    The command reads the released rows as JSON Lines on its standard input, with `id`, `text` and
+    `label` if there are labels, and writes `{"id": ..., "text": ...}` for each, in order. The
+    result is a function of that release and of the command: it needs no corpus and no key, and
+    costs nothing, provided that the command reads nothing of the corpus, which only you know.
+
+    Args:
+        release: the release's place.
+        output: the place for the new release.
+        command: the program and its arguments; they stand on the card.
+        minutes: how long the command may run, above 0.
+        progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
+        on_publishing: called just before publication; afterwards the new release may exist.
+
+    Raises:
+        InputError: anything that a person can mend, such as a command that fails.
+        StageError: the command takes too long.
+    """
+    flags(progress=progress)
+    above_zero(minutes=minutes)
+    from quietcorpus.pipelines.vary.vary import vary as make
+
+    if isinstance(command, str):
+        raise InputError("command: give a list, the program and its arguments")
+    return make(
+        fspath(release),
+        absolute(output),
+        command,
+        minutes,
+        on_publishing or _nothing,
         progress=progress,
     )
 

@@ -17,6 +17,7 @@ from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.noise import Course, check_cost, courses_of_norms
 from quietcorpus.pipelines.card.parameters import DocumentParameters, Parameters, UserParameters
 from quietcorpus.pipelines.card.resampled import check_resampled
+from quietcorpus.pipelines.card.variation import UNCHECKED, Variation
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.errors import InputError
@@ -37,6 +38,7 @@ class PublicTextsMechanism(Mechanism):
     strata: dict[str, Any] | None = None
     smooth: bool | None = None
     resample: int | None = None
+    variation: Variation | None = None
     pool_texts: int
     vote: int
     norm: int
@@ -83,10 +85,11 @@ class PublicTextsMechanism(Mechanism):
                 "; `estimate` is made of the votes of texts that are alike, too, and 0 if it does "
                 "not stand out"
             )
+        written = ", each as a command has written it anew" if self.variation else ""
         return {
             layout.TEXTS: FileFormat(
-                f"the public texts that stand out of the noise{by}: `id` is their number in the "
-                f"pool, and `weight`, of mean 1, goes by their share of the {share}{own}",
+                f"the public texts that stand out of the noise{by}{written}: `id` is their number "
+                f"in the pool, and `weight`, of mean 1, goes by their share of the {share}{own}",
                 ("id", *label, "text", "weight"),
             ),
             layout.VOTES: FileFormat(
@@ -96,6 +99,11 @@ class PublicTextsMechanism(Mechanism):
             ),
             **resampled,
         }
+
+    @property
+    def notes(self) -> list[str]:
+        """Return what the README says of a command that varied the texts."""
+        return [self.variation.note] if self.variation else []
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -116,6 +124,8 @@ def check(output: str, card: Card) -> None:
         raise InputError(f"{uri}: artefacts: not a public pool and a public encoder")
     if card.counts is not None:
         raise InputError(f"{uri}: counts: they tell whether a document is there, and are no part")
+    if mechanism.variation is not None and UNCHECKED not in card.guarantee.not_protected:
+        raise InputError(f"{uri}: guarantee: it does not say what a command may have read")
     if (mechanism.user is None) != (mechanism.norms is None):
         raise InputError(f"{uri}: mechanism.norms: they are of users, and of nothing else")
     total = card.budget.total

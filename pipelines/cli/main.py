@@ -17,7 +17,7 @@ from quietcorpus.pipelines.cli.init import init
 from quietcorpus.pipelines.cli.ledger import ledger
 from quietcorpus.pipelines.cli.privatize import privatize
 from quietcorpus.pipelines.cli.provenance import provenance
-from quietcorpus.pipelines.cli.release import reconstruct, release, release_claim, verify
+from quietcorpus.pipelines.cli.release import reconstruct, release, release_claim, vary, verify
 from quietcorpus.pipelines.environment.forks import forget_grpc
 from quietcorpus.pipelines.environment.patience import be_patient
 from quietcorpus.pipelines.environment.processor import prefer_avx512
@@ -77,6 +77,7 @@ main.add_command(release_claim)
 main.add_command(verify)
 main.add_command(card)
 main.add_command(reconstruct)
+main.add_command(vary)
 main.add_command(privatize)
 main.add_command(index)
 main.add_command(ledger)

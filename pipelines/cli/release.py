@@ -1,4 +1,4 @@
-"""`quietcorpus release`, `release-claim`, `verify` and `reconstruct`."""
+"""`quietcorpus release`, `release-claim`, `verify`, `reconstruct` and `vary`."""
 
 from __future__ import annotations
 
@@ -208,6 +208,35 @@ def reconstruct(path: str, output: str, **given: Any) -> Iterator[str]:
     """
     published = "; the release may be published: see whether `quietcorpus verify` finds it"
     card = qc.reconstruct(path, output, on_publishing=partial(on_failure, published), **given)
+    yield f"release   {output}"
+    yield from _lines(card)
+
+
+@command(
+    short_help="Have a program write released public texts anew.",
+    note="; nothing was published",
+)
+@click.argument("path", metavar="RELEASE")
+@click.argument("command", nargs=-1, required=True, metavar="PROGRAM...")
+@click.option("--output", required=True, help="The place for the new release.")
+@click.option(
+    "--minutes",
+    default=60,
+    show_default=True,
+    type=click.FloatRange(0, min_open=True),
+    help="The time after which the program is ended.",
+)
+@quiet_option
+def vary(path: str, output: str, **given: Any) -> Iterator[str]:
+    """Make a release of what PROGRAM makes of the texts of RELEASE, public texts.
+
+    PROGRAM reads a JSON object a line, with `id`, `text` and any `label`, and writes one for each,
+    in order: `id` and the new `text`. Anyone who holds RELEASE can do this: it needs no corpus and
+    no key, and costs no further budget. PROGRAM has your rights and may read what you may: run it
+    where neither corpus nor key is.
+    """
+    published = "; the release may be published: see whether `quietcorpus verify` finds it"
+    card = qc.vary(path, output, on_publishing=partial(on_failure, published), **given)
     yield f"release   {output}"
     yield from _lines(card)
 

@@ -13,7 +13,7 @@ import html
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from urllib.parse import unquote, unquote_plus
@@ -107,6 +107,15 @@ def refuse_in_spec(content: object, what: str = "spec") -> None:
                 f"{place or f'the {what}'}: a secret in a {what} is seen by all who read it; take "
                 f"it out, and {_REMEDY} (it {found})"
             )
+
+
+def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment without credentials, and without what quietcorpus reads a key from."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if not (name.startswith("QUIETCORPUS_") or _gives_a_secret(name, value))
+    }
 
 
 class _Secrets:

@@ -112,6 +112,11 @@ def verify_counted(path: str, card: Card, place: str) -> None:
             f"ledger: {card.release} was reconstructed from a release that {ledger.uri} counts, at "
             f"{reservation.output}; verify that one"
         )
+    if getattr(card.mechanism, "variation", None) is not None:
+        raise InputError(
+            f"ledger: the texts of {card.release} were varied, and {ledger.uri} counts the release "
+            f"that they were made from, at {reservation.output}; verify that one"
+        )
     said = _disagreement(card, content, reservation, commit)
     if said:
         raise InputError(f"ledger: {ledger.uri} and the card of {card.release} disagree: {said}")
