@@ -54,7 +54,7 @@ class Way(NamedTuple):
 
     Attributes:
         name: of the mechanism, with its epsilon.
-        mechanism: the block of its spec; artefacts are names in the folder.
+        mechanism: the block of its spec.
         hidden: what the guarantee is about.
         whole: what follows for a whole review, a function of the card.
     """
@@ -65,17 +65,18 @@ class Way(NamedTuple):
     whole: Callable[[dict[str, Any]], str]
 
 
-def public_texts(epsilon: float) -> Way:
+def public_texts(folder: Path, epsilon: float) -> Way:
     """Votes for the pool, by sentiment; a review votes for a tenth of the pool."""
-    block = {"kind": "public-texts", "pool": "pool", "epsilon": epsilon, "delta": 1e-6}
+    block = {"kind": "public-texts", "pool": f"{folder}/pool", "epsilon": epsilon, "delta": 1e-6}
     block |= {"nearest": PUBLIC // 10, "strata": {"column": "label", "labels": LABELS}}
     hidden = "whether a review is there, its label included"
     return Way(f"public texts, {epsilon:g}", block, hidden, lambda _: f"{epsilon:g}, delta 1e-6")
 
 
-def words(name: str, mechanism: str, epsilon: float) -> Way:
+def words(folder: Path, name: str, mechanism: str, epsilon: float) -> Way:
     """Words replaced by their neighbours."""
-    block = {"kind": "words", "mechanism": mechanism, "epsilon": epsilon, "index": "index"}
+    block = {"kind": "words", "mechanism": mechanism, "epsilon": epsilon}
+    block |= {"index": f"{folder}/index"}
     hidden = "one word, the less the farther another one is"
     return Way(f"{name}, {epsilon:g}", block, hidden, of_words)
 
@@ -87,18 +88,18 @@ def of_words(card: dict[str, Any]) -> str:
     return f"{own['epsilon_at_mean']:,.0f}, delta {losses['delta']:g} (mean distance)"
 
 
-def sentences(epsilon: float) -> Way:
+def sentences(folder: Path, epsilon: float) -> Way:
     """Public candidates, with their text."""
     block = {"kind": "sentence-embeddings", "mechanism": "deep-candidate", "include": ["text"]}
-    block |= {"utility": "similarity", "epsilon": epsilon, "candidates": "candidates"}
+    block |= {"utility": "similarity", "epsilon": epsilon, "candidates": f"{folder}/candidates"}
     name = f"SentDP surrogate text, {epsilon:g}"
     return Way(name, block, "one sentence", lambda _: f"{SENTENCES * epsilon:g}")
 
 
-def bags(precision: int, epsilon: float) -> Way:
+def bags(folder: Path, precision: int, epsilon: float) -> Way:
     """Noisy counts of words; the histogram costs a tenth of the documents' epsilon more."""
     block = {"kind": "bag-of-words", "precision": precision, "epsilon": epsilon}
-    block |= {"histogram_epsilon": epsilon / 10, "vocabulary": {"public": "words.txt"}}
+    block |= {"histogram_epsilon": epsilon / 10, "vocabulary": {"public": f"{folder}/words.txt"}}
     block |= {"compression": {"method": "frequency", "size": 400}}
     hidden = f"{precision} words more or less, or {precision / 2:g} replaced"
     total = epsilon * 11 / 10
@@ -106,15 +107,17 @@ def bags(precision: int, epsilon: float) -> Way:
     return Way(f"LPLP bags, N = {precision}, {total:g}", block, hidden, lambda _: whole)
 
 
-WAYS = [
-    public_texts(1),
-    public_texts(4),
-    words("Madlib", "madlib", 10),
-    words("BRR", "brr", 0.37),
-    sentences(10),
-    bags(10, 5),
-    bags(10, 20),
-]
+def ways(folder: Path) -> list[Way]:
+    """Return the rows of the table, whose artefacts are in a folder."""
+    return [
+        public_texts(folder, 1),
+        public_texts(folder, 4),
+        words(folder, "Madlib", "madlib", 10),
+        words(folder, "BRR", "brr", 0.37),
+        sentences(folder, 10),
+        bags(folder, 10, 5),
+        bags(folder, 10, 20),
+    ]
 
 
 def prepare(data: Path, glove: Path, folder: Path) -> tuple[Learnt, Learnt]:
@@ -198,7 +201,7 @@ def release(way: Way, folder: Path, place: Path) -> None:
     """Make a release, and measure it."""
     spec = folder / f"{place.name}.json"
     keep = {} if way.mechanism["kind"] == "public-texts" else {"keep": ["id", "label"]}
-    own = {"path": "private.parquet", "text": "text", "id": "id"} | keep
+    own = {"path": str(folder / "private.parquet"), "text": "text", "id": "id"} | keep
     described = {"release": place.name, "input": own, "output": str(place)}
     spec.write_text(json.dumps(described | {"mechanism": way.mechanism}))
     qc.release(spec)
@@ -245,7 +248,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     private, tested = prepare(given.data, given.glove, folder)
     rows = [f"| the private reviews themselves | nothing | | {score(private, tested)} | | |"]
-    for number, way in enumerate(WAYS):
+    for number, way in enumerate(ways(folder)):
         place, report = folder / f"release-{number}", folder / f"report-{number}"
         once(place, lambda place, way=way: release(way, folder, place))
         done = report / "evaluation.json"
