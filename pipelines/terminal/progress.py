@@ -30,6 +30,7 @@ class Pace:
     def __init__(self, total: int | None, done: int = 0) -> None:
         """Begin now, with so many of the units, if their number is known, done before."""
         self.total, self._first, self._begun = total, done, time.monotonic()
+        self._took: float | None = None
 
     @property
     def seconds(self) -> float:
@@ -39,13 +40,17 @@ class Pace:
     def said(self, done: int) -> str:
         """Say how fast units are done, and how long the others will take; empty before the first.
 
-        Time is foreseen by the mean pace since the beginning.
+        Time is foreseen by the mean pace since the beginning. It stays as it was once all are done,
+        whatever the work waits for then.
         """
         own, seconds = done - self._first, self.seconds
         if own <= 0 or seconds <= 0:
             return ""
-        if self.total is None or done >= self.total:
+        if self.total is None:
             return rate(own / seconds)
+        if done >= self.total:
+            self._took = self._took or seconds
+            return rate(own / self._took)
         return f"{rate(own / seconds)}, {duration((self.total - done) * seconds / own)} left"
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from quietcorpus.pipelines.terminal import progress
 from quietcorpus.pipelines.terminal.duration import duration, rate
-from quietcorpus.pipelines.terminal.progress import Display, Steps
+from quietcorpus.pipelines.terminal.progress import Display, Pace, Steps
 
 
 class Clock:
@@ -92,6 +92,18 @@ def test_a_line_is_written_every_half_minute_and_at_the_end(
         "step 2 of 2: thinking: took 30 seconds",
     ]
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_pace_is_that_of_the_units(clock: Clock) -> None:
+    # On a cluster, the last shards are written long after all was read. Kills: a pace that falls
+    # while nothing is left to do.
+    pace = Pace(1000)
+    clock.now += 10
+    assert pace.said(500) == "50/s, 10 seconds left"
+    clock.now += 10
+    assert pace.said(1000) == "50/s"
+    clock.now += 80
+    assert pace.said(1000) == "50/s"
 
 
 def test_what_is_quick_says_nothing(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
