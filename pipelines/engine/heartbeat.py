@@ -19,6 +19,8 @@ from quietcorpus.transforms.errors import Unavailable
 
 _BEAT_SECONDS = 30.0
 _LOOK_SECONDS = 5.0  # Flink is asked twice each time
+_ANSWER_SECONDS = 5.0
+_NO_ANSWER = "the store does not say how far it is"
 _LOGGER = logging.getLogger(PROGRESS)
 
 
@@ -51,6 +53,36 @@ class Cluster(Protocol):
         """Return the state now, or None if it cannot be seen."""
 
 
+class _Asked:
+    """A question to a store, which may take minutes to answer and then fail.
+
+    It is put in a thread of its own, so that whoever asks can go on meanwhile.
+    """
+
+    def __init__(self, question: Callable[[], str]) -> None:
+        self._question = question
+        self._thread: threading.Thread | None = None
+        self._answer: str | None = None
+
+    def answer(self) -> str:
+        """Return what is answered in a few seconds, or that there is no answer.
+
+        No question is put while an earlier one is open, whose answer would be an old one.
+        """
+        if self._thread is None or not self._thread.is_alive():
+            self._answer = None
+            self._thread = threading.Thread(target=self._ask, name="progress asked", daemon=True)
+            self._thread.start()
+            self._thread.join(_ANSWER_SECONDS)
+            if not self._thread.is_alive() and self._answer is not None:
+                return self._answer
+        return _NO_ANSWER
+
+    def _ask(self) -> None:
+        with suppress(Exception):  # a store that fails now will be asked again
+            self._answer = self._question()
+
+
 @contextmanager
 def attended(
     cluster: Cluster | None,
@@ -70,7 +102,7 @@ def attended(
         on_sight: is told what was seen at each look.
         title: begins each line, and says that the job runs.
     """
-    ended, given_up = threading.Event(), threading.Event()
+    ended, given_up, asked = threading.Event(), threading.Event(), _Asked(written)
 
     def attend() -> None:
         begun = told = worked = time.monotonic()
@@ -88,9 +120,10 @@ def attended(
                 return
             if now - told >= _BEAT_SECONDS:
                 told = now
-                with suppress(Exception):  # a store that fails now will be asked again
-                    said = f"{title} for {duration(now - begun)}", *_said(cluster, sight), written()
-                    _LOGGER.info("%s", "; ".join(filter(None, said)))
+                seen = f"{title} for {duration(now - begun)}", *_said(cluster, sight)
+                said = asked.answer()
+                if not ended.is_set():
+                    _LOGGER.info("%s", "; ".join(filter(None, (*seen, said))))
 
     thread = threading.Thread(target=attend, name="heartbeat", daemon=True)
     thread.start()

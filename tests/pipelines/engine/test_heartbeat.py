@@ -94,25 +94,52 @@ def test_every_sight_is_passed_on() -> None:
 
 def test_the_log_tells_tasks_workers_and_shards(caplog: pytest.LogCaptureFixture) -> None:
     # Kills: a job that says nothing for as long as it runs; a loss that is not mentioned; a beat
-    # that a failing store ends, or that outlives the job.
+    # that a failing store ends, or that outlives the job; an old answer of a store that fails.
     asked: list[None] = []
 
     def written() -> str:
         asked.append(None)
-        if len(asked) == 1:
+        if len(asked) in (1, 3):
             raise OSError
         return "1 of 9 shards are written"
 
     caplog.set_level(logging.INFO, logger="quietcorpus.progress")
     job(Seen(Sight(1, 1, TWO.step)), 0.5, written)
-    assert set(caplog.messages) == {
-        "the job runs for 1 second; stage 1.0: 3 of 8 tasks; 1 executors, 1 lost; 1 of 9 shards "
-        "are written"
-    }
-    assert 2 <= len(caplog.messages) == len(asked) - 1 <= 10
+    seen = "the job runs for 1 second; stage 1.0: 3 of 8 tasks; 1 executors, 1 lost"
+    silent = f"{seen}; the store does not say how far it is"
+    assert [caplog.messages[0], caplog.messages[2]] == [silent, silent]
+    assert {caplog.messages[1], *caplog.messages[3:]} == {f"{seen}; 1 of 9 shards are written"}
+    assert 3 <= len(caplog.messages) == len(asked) <= 10
     caplog.clear()
     job(None, 0.2, title="step 2 of 3: the job runs")
     assert set(caplog.messages) == {"step 2 of 3: the job runs for 1 second"}
     said = len(caplog.messages)
     time.sleep(0.2)
     assert len(caplog.messages) == said
+
+
+def test_a_store_that_does_not_answer_holds_nothing_up(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # A throttled store is asked again for minutes. Kills: a beat that waits for it, a job without
+    # workers that goes on for as long, a question more at each beat, an answer that came too late.
+    monkeypatch.setattr(heartbeat, "_ANSWER_SECONDS", 0.02)
+    caplog.set_level(logging.INFO, logger="quietcorpus.progress")
+    go, asked = threading.Event(), []
+
+    def written() -> str:
+        asked.append(None)
+        go.wait(30)
+        return f"answer {len(asked)}"
+
+    with pytest.raises(Unavailable, match="no executors"):
+        job(Seen(*[TWO] * 10, NONE), 30, written)
+    assert len(caplog.messages) >= 2
+    assert all(one.endswith("; the store does not say how far it is") for one in caplog.messages)
+    assert len(asked) == 1
+    caplog.clear()
+    threading.Timer(0.2, go.set).start()
+    go.clear()
+    job(Seen(TWO), 0.5, written)
+    assert caplog.messages[-1].endswith(f"; answer {len(asked)}")
+    assert not any("answer 2" in one for one in caplog.messages)
