@@ -35,7 +35,7 @@ help:
 	@echo "make faults   what breaking things does to a release (an hour); make soak: a million documents"
 	@echo "make utility  the paper's comparison on a labelled corpus (an hour)"
 	@echo "make utility-words  the same for text, word by word (an hour)"
-	@echo "make utility-public  what a classifier learns from public texts (half an hour)"
+	@echo "make utility-public  what a classifier learns from public texts (an hour)"
 	@echo "make utility-languages  the same in five languages (ten minutes)"
 	@echo "make reconstruction  what reconstruction adds to bags of words (two hours)"
 
@@ -251,11 +251,13 @@ utility-words: demo-words $(VENV)/.bench
 	$(BIN)/python benchmarks/utility_words.py --reviews $(BENCH_REVIEWS) \
 		--index build/demo-words/index --output build/utility
 
-utility-public: $(VENV)/.bench
+utility-public: $(VENV)/.bench $(VECTORS)
 	$(BIN)/python benchmarks/utility_public.py --data $(BENCH_DATA) --folder build/utility-public
 	$(BIN)/python benchmarks/utility_public_users.py --data $(BENCH_DATA) --folder build/utility-public
 	$(BIN)/python benchmarks/utility_public_smooth.py --data $(BENCH_DATA) --folder build/utility-public
 	$(BIN)/python benchmarks/utility_public_rounds.py --data $(BENCH_DATA) --folder build/utility-public
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/utility_public_kinds.py --data $(BENCH_DATA) \
+		--glove $(VECTORS) --folder build/utility-public-kinds
 
 utility-languages: $(VENV)/.bench
 	$(BIN)/python benchmarks/utility_languages.py --data $(BENCH_DATA) --folder build/utility-languages
