@@ -19,6 +19,7 @@ from quietcorpus.pipelines.card.model import Card, File
 from quietcorpus.pipelines.card.public_texts import PublicTextsMechanism
 from quietcorpus.pipelines.card.variation import UNCHECKED, Variation, VariedBy
 from quietcorpus.pipelines.card.verify import verify
+from quietcorpus.pipelines.environment.signing import RELEASE_KEY, configured_key
 from quietcorpus.pipelines.environment.version import (
     environment_digest,
     quietcorpus_version,
@@ -60,7 +61,7 @@ def vary(
     """
     place = Output(output)
     place.require_free()
-    program = Program.find(command, minutes)
+    program, signing = Program.find(command, minutes), configured_key(RELEASE_KEY)
     steps = Steps(3, bar=progress)
     with steps.step("verifying the release"):
         source = verify(path)
@@ -86,7 +87,7 @@ def vary(
             varied = mechanism.model_copy(update={"resample": None, "variation": made})
             card = _card(source, varied, files, staged.created)
             rows = page.first_rows(varied, files, lambda file: staged_content(file, None))
-            card, pages = page.texts(card, rows)
+            card, pages = page.texts(card, rows, signing)
             staged.publish(files, pages, on_publishing)
     return card
 

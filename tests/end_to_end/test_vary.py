@@ -18,6 +18,7 @@ import pytest
 from documents_on_topics import LABELLED, corpus
 from machine import ROOT
 from public_pools import INPUT, Texts
+from signing_keys import KeyFiles
 from tampering import edit_card, refused
 
 import quietcorpus as qc
@@ -98,6 +99,16 @@ def test_texts_are_the_commands_and_all_else_is_the_releases(
     readme = (output / "README.md").read_text()
     assert f"**Varied**: the texts were written anew by `{' '.join(names)}`" in readme
     assert "each as a command has written it anew" in readme
+
+
+def test_it_is_signed(
+    released: Path, tmp_path: Path, backwards: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Kills: a release of ours that comes by another way, and has no signature.
+    keys = KeyFiles(tmp_path, "own")
+    monkeypatch.setenv("QUIETCORPUS_SIGNING_KEY_FILE", keys.private)
+    qc.vary(released, tmp_path / "varied", backwards)
+    qc.verify(tmp_path / "varied", public_key=keys.public)
 
 
 def digest(path: Path) -> str:
