@@ -71,12 +71,10 @@ class Launcher:
 @contextmanager
 def launched(folder: Path, environment: Mapping[str, str], *arguments: str) -> Iterator[Launcher]:
     """Start the command with a quick heartbeat, and listen to it; it is killed at the end."""
-    # Beam leaves what it would ship to workers, none of it ours, in the temporary folder.
-    (spool := folder / "spool").mkdir()
     with subprocess.Popen(
         [sys.executable, "-P", "-c", _QUICK_COMMAND, *arguments],
         cwd=folder,
-        env={**environment, "SPARK_LOCAL_IP": "127.0.0.1", "TMPDIR": str(spool)},
+        env=environment,
         stderr=subprocess.PIPE,
         text=True,
     ) as process:

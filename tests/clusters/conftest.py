@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from running_clusters import START, Cluster, stop
 from s3_server import S3Server
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +29,17 @@ def clusters(
     yield start
     for cluster in started:
         stop(cluster)
+
+
+@pytest.fixture
+def loopback(workspace: Workspace) -> Workspace:
+    """A workspace whose commands bind to the loopback, and have a folder for what Beam leaves."""
+    workspace.environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+    # Beam leaves what it would ship to workers, none of it ours, in the temporary folder.
+    spool = workspace.folder / "spool"
+    spool.mkdir()
+    workspace.environment["TMPDIR"] = str(spool)
+    return workspace
 
 
 @pytest.fixture

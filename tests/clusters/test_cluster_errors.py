@@ -40,16 +40,6 @@ def local_spark(**environment: str) -> list[str]:
     ]
 
 
-@pytest.fixture
-def loopback(workspace: Workspace) -> Workspace:
-    workspace.environment["SPARK_LOCAL_IP"] = "127.0.0.1"
-    # Beam leaves what it would ship to workers, none of it ours, in the temporary folder.
-    spool = workspace.folder / "spool"
-    spool.mkdir()
-    workspace.environment["TMPDIR"] = str(spool)
-    return workspace
-
-
 def script(folder: Path, text: str) -> Path:
     path = folder / "java"
     path.write_text(f"#!/bin/sh\n{text}\n")

@@ -42,14 +42,14 @@ def beyond_loopback(pids: list[int]) -> list[str]:
 
 
 @pytest.mark.parametrize("cluster", ["spark", "flink"], indirect=True)
-def test_a_job_whose_workers_are_killed(workspace: Workspace, cluster: Cluster) -> None:
+def test_a_job_whose_workers_are_killed(loopback: Workspace, cluster: Cluster) -> None:
     """Kills: a launcher that says nothing of tasks, workers and losses, or waits for ever; servers
     of Beam's, Spark's or Flink's that other machines reach, and can run code on; a job of which the
     cluster's pages do not say whose it is.
     """
     workers = "executors" if cluster.name == "spark" else "task managers"
-    arguments = ("release", str(workspace.spec()), *cluster.options)
-    with launched(workspace.folder, workspace.environment, *arguments) as launcher:
+    arguments = ("release", str(loopback.spec()), *cluster.options)
+    with launched(loopback.folder, loopback.environment, *arguments) as launcher:
         begun = rf"the job runs for .*; .*\d+ of \d+ tasks; 2 {workers}"
         wait_until(lambda: launcher.told(begun), PATIENCE_SECONDS)
         assert beyond_loopback([*cluster.pids(), launcher.process.pid]) == []
@@ -64,5 +64,5 @@ def test_a_job_whose_workers_are_killed(workspace: Workspace, cluster: Cluster) 
         managers = TaskManagers(cluster.ui)
         wait_until(lambda: (sight := managers.look()) and sight.live == 0, PATIENCE_SECONDS)
     # Nobody comes any more.
-    message = workspace.refused(None, *cluster.options, "--worker-timeout", "0.2", code=1)
+    message = loopback.refused(None, *cluster.options, "--worker-timeout", "0.2", code=1)
     assert message.startswith(f"the workers: the cluster had no {workers} for 0.2 min; see whether")

@@ -26,7 +26,7 @@ SECRET = "xylocanary"
 @pytest.mark.parametrize(
     "cluster", ["spark", pytest.param("flink", marks=pytest.mark.nightly)], indirect=True
 )
-def test_documents_are_told_while_they_are_read(workspace: Workspace, cluster: Cluster) -> None:
+def test_documents_are_told_while_they_are_read(loopback: Workspace, cluster: Cluster) -> None:
     """Kills: a job of which nobody sees how many documents it has read until it ends; a part that
     is read again, after a worker was lost, and counts twice or is not told; documents or words of
     the corpus in a report, the log, the metrics or the summary; reports that stay.
@@ -36,22 +36,22 @@ def test_documents_are_told_while_they_are_read(workspace: Workspace, cluster: C
         " ".join([*(words[(number * k) % WORDS] for k in range(1, 60)), SECRET])
         for number in range(DOCUMENTS)
     ]
-    workspace.parquet({"text": texts}, row_group_size=DOCUMENTS // ROW_GROUPS)
-    (workspace.folder / "vocabulary.txt").write_text("\n".join(words))
+    loopback.parquet({"text": texts}, row_group_size=DOCUMENTS // ROW_GROUPS)
+    (loopback.folder / "vocabulary.txt").write_text("\n".join(words))
     changes = {
         "input.path": "input/*.parquet",
         "mechanism.vocabulary": {"public": "vocabulary.txt"},
         "mechanism.precision": 20,
         "mechanism.epsilon": 1,
     }
-    arguments = ("release", str(workspace.spec(changes)), "--summary", "summary.json")
+    arguments = ("release", str(loopback.spec(changes)), "--summary", "summary.json")
     with collecting() as collector:
         environment = {
-            **workspace.environment,
+            **loopback.environment,
             **collector.environment,
             "OTEL_METRIC_EXPORT_INTERVAL": "1000",
         }
-        with launched(workspace.folder, environment, *arguments, *cluster.options) as launcher:
+        with launched(loopback.folder, environment, *arguments, *cluster.options) as launcher:
             seen = rf"releasing documents: [\d,]{{4,}} of {DOCUMENTS:,} documents"
             wait_until(
                 lambda: launcher.told(seen) or launcher.process.poll() is not None, PATIENCE_SECONDS
@@ -65,9 +65,9 @@ def test_documents_are_told_while_they_are_read(workspace: Workspace, cluster: C
         metrics = collector.metrics()
         sent = b"".join(body for _, body in collector.bodies)
     said = "".join(launcher.said)
-    sent += (workspace.folder / "summary.json").read_bytes() + said.encode()
+    sent += (loopback.folder / "summary.json").read_bytes() + said.encode()
     assert not [form for form in forms(SECRET) if form in sent]
-    summary = json.loads((workspace.folder / "summary.json").read_text())
+    summary = json.loads((loopback.folder / "summary.json").read_text())
     again = summary["repeated_parts"]
     assert bool(again) == (cluster.name == "spark"), again
     assert launcher.told(rf"WARNING some work was done twice.*read again: {again}$") == bool(again)
@@ -81,4 +81,4 @@ def test_documents_are_told_while_they_are_read(workspace: Workspace, cluster: C
         if "quietcorpus.run.documents.read" in one
     ]
     assert 0 < max(read) <= DOCUMENTS
-    assert workspace.leftovers() == []
+    assert loopback.leftovers() == []
