@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import datetime
-import json
 import posixpath
 import re
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,13 +12,13 @@ from enum import StrEnum
 from ruamel.yaml import YAML
 
 from quietcorpus.pipelines.init import columns
+from quietcorpus.pipelines.init.lines import line, note, quoted
 from quietcorpus.pipelines.spec.loading import as_spec
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import missing_column
 
-_COMMENT, _WIDTH = 31, 92
+_ENGLISH = "en"
 _ICU_WORDS = "icu-words-v1"
-_WORDS = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")  # of YAML, not strings
 
 
 class Wanted(StrEnum):
@@ -90,7 +88,7 @@ class Proposal:
     Attributes:
         kind: the kind of release.
         content: the YAML, with comments.
-        before: what makes what it needs, once, in order: commands, unless no command can.
+        before: the commands that make what it needs, once, in order.
     """
 
     kind: str
@@ -128,6 +126,7 @@ def answers(
             raise InputError(missing_column(key, name, corpus, listed))
     text = given.get("text") or columns.text_column(found)
     of_users = protected is Protected.USERS
+    _check_of_use(wanted, protected, given, users)
     user = (given.get("user") or columns.user_column(found, text)) if of_users else None
     if of_users and user is None:
         raise InputError("user: no column is named as a user's; name the one that tells users")
@@ -151,6 +150,22 @@ def answers(
     )
 
 
+def _check_of_use(
+    wanted: Wanted, protected: Protected, given: Mapping[str, str | None], users: int | None
+) -> None:
+    """Raise InputError for a column or a number that this kind of release has no place for."""
+    if given.get("label") and wanted in (Wanted.TERMS, Wanted.WORD_VECTORS):
+        raise InputError(
+            f"label: {wanted} have no row of a document that a column could be copied to; leave it "
+            "out, or want counts"
+        )
+    unused = next((key for key in ("user", "users") if (given | {"users": users})[key]), None)
+    if unused and protected is not Protected.USERS:
+        raise InputError(
+            f"{unused}: {protected} are protected, and not users; leave it out, or protect users"
+        )
+
+
 def propose(answers: Answers) -> Proposal:
     """Write the spec; what it leaves to be made first has its command in `before`."""
     kind, block, before = _MECHANISMS[answers.wanted, answers.protected](answers)
@@ -166,41 +181,21 @@ def _release_id(corpus: str) -> str:
     return f"{name}-{datetime.datetime.now(datetime.UTC):%Y-%m-%d}"
 
 
-def _quoted(value: str) -> str:
-    """Return a name or a path as YAML, in quotes unless it is plain."""
-    plain = re.fullmatch(r"[A-Za-z_/][\w/.-]*", value, re.ASCII) and value.lower() not in _WORDS
-    if plain:
-        return value
-    quoted = json.dumps(value, ensure_ascii=False)
-    return "".join(one if one.isprintable() else f"\\U{ord(one):08x}" for one in quoted)
-
-
-def _line(key: str, value: str, why: str) -> str:
-    indent = len(key) - len(key.lstrip())
-    return f"{key + ': ' + value:<{_COMMENT + indent}} # {why}"
-
-
-def _note(text: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, initial_indent="# ", subsequent_indent="# ")
-
-
 def _head(answers: Answers) -> list[str]:
     lines = [
         "# A first spec. Read what stands beside each value before anything is released.",
-        _line("release", answers.release, "an id of its own"),
+        line("release", answers.release, "an id of its own"),
         "input:",
-        f"  path: {_quoted(answers.corpus)}",
+        f"  path: {quoted(answers.corpus)}",
     ]
     if answers.text != "text":
-        lines.append(f"  text: {_quoted(answers.text)}")
+        lines.append(f"  text: {quoted(answers.text)}")
     if answers.id is not None and answers.user is None:
-        lines.append(
-            _line("  id", _quoted(answers.id), "compared, so that no document counts twice")
-        )
+        lines.append(line("  id", quoted(answers.id), "compared, so that no document counts twice"))
     if answers.wanted in _OF_ROWS and answers.protected in _BY_ROW:
-        kept = f"[{_quoted(answers.label)}]" if answers.label else "[]"
-        lines.append(_line("  keep", kept, "columns copied as they are: NOTHING protects them"))
-        offered = [_quoted(name) for name in answers.labels if name != answers.label]
+        kept = f"[{quoted(answers.label)}]" if answers.label else "[]"
+        lines.append(line("  keep", kept, "columns copied as they are: NOTHING protects them"))
+        offered = [quoted(name) for name in answers.labels if name != answers.label]
         if offered:
             lines.append(f"  # These may be labels to keep: {', '.join(offered)}")
     return [*lines, f"output: releases/{answers.release}"]
@@ -208,11 +203,29 @@ def _head(answers: Answers) -> list[str]:
 
 _OF_ROWS = (Wanted.COUNTS, Wanted.TEXT, Wanted.DOCUMENT_VECTORS)
 _BY_ROW = (Protected.WORDS, Protected.SENTENCES)
-_CHOSEN = (
-    "The words are chosen from the corpus, at a cost of their own. A public list costs nothing: "
-    "`vocabulary: {public: words.txt}`."
-)
+
 _Block = tuple[str, list[str], tuple[str, ...]]
+
+
+def _chosen(answers: Answers) -> list[str]:
+    """Return what is said of a private vocabulary, and the way to a public one."""
+    return note(
+        "The words are chosen from the corpus, at a cost of their own. A public list costs "
+        f"nothing: `{_list_of_words(answers)}` writes one, for `vocabulary: {{public: "
+        "words/words.txt}`."
+    )
+
+
+def _list_of_words(answers: Answers) -> str:
+    language = answers.language or _ENGLISH
+    return f"quietcorpus index build-vocabulary --language {language} --output words"
+
+
+def _of_tokenizer(answers: Answers) -> str:
+    """Return the options by which an artefact has the words of the corpus."""
+    if answers.language is None:
+        return ""
+    return f" --tokenizer {_ICU_WORDS} --language {answers.language}"
 
 
 def _counts(answers: Answers) -> _Block:
@@ -220,12 +233,12 @@ def _counts(answers: Answers) -> _Block:
     return (
         kind,
         [
-            _line("kind", kind, "noisy word counts of every document"),
-            _line("precision", "4", "N: hides 4 words added or removed, or 2 replaced"),
+            line("kind", kind, "noisy word counts of every document"),
+            line("precision", "4", "N: hides 4 words added or removed, or 2 replaced"),
             *_odds("2", "these words"),
-            *_note(_CHOSEN),
+            *_chosen(answers),
             "vocabulary: {private: {epsilon: 0.5, delta: 1.0e-6}}",
-            *_note(
+            *note(
                 "Fewer bins than words leave less noise: with a public list, try `compression: "
                 "{method: frequency, size: 1000}` and `histogram_epsilon: 0.5`."
             ),
@@ -240,10 +253,10 @@ def _terms(answers: Answers) -> _Block:
     return (
         "histogram",
         [
-            _line("kind", "histogram", "a noisy count of every word of the corpus"),
-            _line("precision", "10", "N: hides 10 words of a document, or 5 replaced"),
+            line("kind", "histogram", "a noisy count of every word of the corpus"),
+            line("precision", "10", "N: hides 10 words of a document, or 5 replaced"),
             *_odds("1", "these words"),
-            *_note(_CHOSEN),
+            *_chosen(answers),
             "vocabulary: {private: {epsilon: 1, delta: 1.0e-8}}",
             *_tokenizer(answers),
         ],
@@ -252,44 +265,46 @@ def _terms(answers: Answers) -> _Block:
 
 
 def _words(answers: Answers) -> _Block:
-    language = answers.language
-    options = f" --tokenizer {_ICU_WORDS} --language {language}" if language else ""
     return (
         "words",
         [
-            _line("kind", "words", "text, each word replaced by a nearby one"),
-            _line("mechanism", "madlib", "or brr, whose index is small"),
-            *_note(
+            line("kind", "words", "text, each word replaced by a nearby one"),
+            line("mechanism", "madlib", "or brr, whose index is small"),
+            *note(
                 "Per unit of distance: two words at distance d are told apart by a factor of at "
                 "most exp(epsilon * d), and the losses of a document's words add up. Calibrate it "
                 "on the index, which is public: `quietcorpus calibrate words index`."
             ),
             "epsilon: 10",
-            _line("index", "index", "word vectors of the corpus's language"),
-            _line("out_of_vocabulary", "drop", "or draw: a random word in its place"),
+            line("index", "index", "word vectors of the corpus's language"),
+            line("out_of_vocabulary", "drop", "or draw: a random word in its place"),
             *_tokenizer(answers),
         ],
-        (f"quietcorpus index build glove.txt --output index --provenance public{options}",),
+        (
+            "quietcorpus index build glove.txt --output index --provenance public"
+            f"{_of_tokenizer(answers)}",
+        ),
     )
 
 
-def _sentences(_: Answers) -> _Block:
+def _sentences(answers: Answers) -> _Block:
+    options = f" --language {answers.language} --encoder FOLDER" if answers.language else ""
     return (
         "sentence-embeddings",
         [
-            _line("kind", "sentence-embeddings", "the embedding of a public document for each one"),
-            _line("mechanism", "deep-candidate", "draws it by how well it stands for the document"),
-            _line("utility", "similarity", "or the paper's: depth"),
-            *_note(
+            line("kind", "sentence-embeddings", "the embedding of a public document for each one"),
+            line("mechanism", "deep-candidate", "draws it by how well it stands for the document"),
+            line("utility", "similarity", "or the paper's: depth"),
+            *note(
                 "Of one sentence: replacing it changes the probability of any outcome by a factor "
                 "of at most exp(10), which is 22,000; replacing two, by its square."
             ),
             "epsilon: 10",
-            _line("candidates", "candidates", "public documents like the corpus's"),
+            line("candidates", "candidates", "public documents like the corpus's"),
         ],
         (
             "quietcorpus index build-candidates public.parquet --output candidates "
-            "--provenance public",
+            f"--provenance public{options}",
         ),
     )
 
@@ -297,17 +312,31 @@ def _sentences(_: Answers) -> _Block:
 def _texts(answers: Answers) -> _Block:
     many = "users" if answers.user else "documents"
     whom = "all that one user wrote" if answers.user else "one document"
+    options = f" --encoder lsa{_of_tokenizer(answers)}" if answers.language else ""
     return (
         "public-texts",
         [
-            _line("kind", "public-texts", "public texts that the corpus is like, with weights"),
-            _line("pool", "pool", "public texts like the corpus's"),
+            line("kind", "public-texts", "public texts that the corpus is like, with weights"),
+            line("pool", "pool", "public texts like the corpus's"),
             *_of_users(answers),
             *_odds("1", whom),
-            _line("delta", _delta(answers.users), f"well below 1 / {many}: the chance to fail"),
-            _line("nearest", "5", "the texts that a document votes for"),
+            line("delta", _delta(answers.users), f"well below 1 / {many}: the chance to fail"),
+            line("nearest", "5", "the texts that a document votes for"),
+            *_strata(answers),
         ],
-        ("quietcorpus index build-pool public.parquet --output pool --provenance public",),
+        (
+            "quietcorpus index build-pool public.parquet --output pool --provenance public"
+            f"{options}",
+        ),
+    )
+
+
+def _strata(answers: Answers) -> list[str]:
+    if answers.label is None:
+        return []
+    return note(
+        "Every label can have votes of its own, if the list of labels is public: `strata: {column: "
+        f"{quoted(answers.label)}, labels: [one, another]}}`."
     )
 
 
@@ -315,16 +344,16 @@ def _vectors(answers: Answers) -> _Block:
     return (
         "word-embeddings",
         [
-            _line("kind", "word-embeddings", "a vector for every word"),
-            _line("method", "cooccurrence", "or sgd: better with few users"),
+            line("kind", "word-embeddings", "a vector for every word"),
+            line("method", "cooccurrence", "or sgd: better with few users"),
             *_of_users(answers),
             *_odds("4", "all that one user wrote"),
-            _line("delta", _delta(answers.users), "well below 1 / users: the chance to fail"),
-            _line("vocabulary", "{public: words.txt}", "the words that have vectors, one a line"),
-            _line("dimensions", "50", "of the vectors"),
+            line("delta", _delta(answers.users), "well below 1 / users: the chance to fail"),
+            line("vocabulary", "{public: words/words.txt}", "the words that have vectors"),
+            line("dimensions", "50", "of the vectors"),
             *_tokenizer(answers),
         ],
-        ("write words.txt: a public list of words of the corpus's language, one a line",),
+        (_list_of_words(answers),),
     )
 
 
@@ -332,14 +361,14 @@ def _tokenizer(answers: Answers) -> list[str]:
     if answers.language is None:
         return []
     why = "The texts have no spaces between words: a dictionary divides them."
-    return [*_note(why), f"tokenizer: {{name: {_ICU_WORDS}, language: {answers.language}}}"]
+    return [*note(why), f"tokenizer: {{name: {_ICU_WORDS}, language: {answers.language}}}"]
 
 
 def _of_users(answers: Answers) -> list[str]:
     if answers.user is None:
         return []
     why = "approximate, and a public figure: do not count"
-    return [f"user: {_quoted(answers.user)}", _line("users", str(answers.users), why)]
+    return [f"user: {quoted(answers.user)}", line("users", str(answers.users), why)]
 
 
 def _delta(users: int | None) -> str:
@@ -354,7 +383,7 @@ def _odds(epsilon: str, unit: str) -> list[str]:
         f"Who finds it equally likely that the release is of a corpus with or without {unit} may "
         f"find one of them {factor} times as likely afterwards: exp({epsilon}). Releases add up."
     )
-    return [*_note(meaning), f"epsilon: {epsilon}"]
+    return [*note(meaning), f"epsilon: {epsilon}"]
 
 
 _MECHANISMS: Mapping[tuple[Wanted, Protected], Callable[[Answers], _Block]] = {

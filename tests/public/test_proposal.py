@@ -89,7 +89,8 @@ def test_every_proposal_runs_as_it_is_written(
     assert max(map(len, content.splitlines())) <= 100
     read = YAML(typ="safe", pure=True).load(content)
     assert read["input"]["text"] == "story"
-    (corpus.folder / "words.txt").write_text("the\nof\nand\n")
+    (corpus.folder / "words").mkdir()
+    (corpus.folder / "words" / "words.txt").write_text("the\nof\nand\n")
     for name in ARTEFACTS.keys() & read["mechanism"].keys():
         made = request.getfixturevalue(ARTEFACTS[name])
         (corpus.folder / name).symlink_to(made, target_is_directory=True)
@@ -168,6 +169,9 @@ def test_guesses() -> None:
         ({"want": "terms", "text": "typo"}, "text: corpus.parquet has no column 'typo'; it has "),
         ({"want": "word-vectors"}, "users: give the approximate number of users, a public figure"),
         ({"want": "word-vectors", "user": "who"}, "user: corpus.parquet has no column 'who'; it"),
+        ({"want": "terms", "label": "author"}, "label: terms have no row of a document that a col"),
+        ({"want": "counts", "user": "author"}, "user: words are protected, and not users; leave"),
+        ({"want": "counts", "users": 9}, "users: words are protected, and not users; leave it o"),
         ({"want": "terms", "output": "there"}, "output: there exists; name another file"),
         ({"want": "terms", "output": "no/such"}, "output: no/such cannot be written; check the p"),
     ],
@@ -259,14 +263,33 @@ def test_who_is_not_asked_must_say(workspace: Workspace) -> None:
     ],
 )
 def test_texts_without_spaces_get_a_dictionary(text: str, language: str | None) -> None:
-    # Kills: a spec by which every clause is a word; a language that the script does not tell.
+    # Kills: a spec by which every clause is a word; a language that the script does not tell; a
+    # command that would make an artefact of English.
     found = described(label=["a", "b"] * 20, words=[f"{text} {number}" for number in range(40)])
     given = dict.fromkeys(("text", "id", "user", "label"))
-    for wanted in (Wanted.COUNTS, Wanted.TERMS, Wanted.TEXT):
-        chosen = answers("corpus.parquet", wanted, Protected.WORDS, found, given, None)
-        assert chosen.text == "words"
-        block = YAML(typ="safe", pure=True).load(propose(chosen).content)["mechanism"]
-        named = {"name": "icu-words-v1", "language": language}
-        assert block.get("tokenizer") == (named if language else None)
+    for wanted, units in PROTECTS.items():
+        for unit in set(units) - {Protected.USERS}:
+            chosen = answers("corpus.parquet", wanted, unit, found, given, None)
+            assert chosen.text == "words"
+            proposed = propose(chosen)
+            block = YAML(typ="safe", pure=True).load(proposed.content)["mechanism"]
+            named = {"name": "icu-words-v1", "language": language}
+            divided = language and unit is Protected.WORDS
+            assert block.get("tokenizer") == (named if divided else None)
+            for step in proposed.before:
+                assert (f"--language {language}" in step) == bool(language)
+            if "vocabulary" in block:
+                said = proposed.content.replace("\n  # ", " ")
+                assert f"build-vocabulary --language {language or 'en'} " in said
     options = "--tokenizer icu-words-v1 --language th"
-    assert (options in propose(chosen).before[0]) == (language == "th")
+    text = answers("corpus.parquet", Wanted.TEXT, Protected.WORDS, found, given, None)
+    assert (options in propose(text).before[0]) == (language == "th")
+
+
+def test_a_label_of_public_texts_is_offered_as_strata() -> None:
+    # Kills: a label that is asked for and of which nothing is said.
+    found = described(label=["a", "b"] * 20, words=LONG)
+    given = dict.fromkeys(("text", "id", "user")) | {"label": "label"}
+    chosen = answers("corpus.parquet", Wanted.TEXT, Protected.DOCUMENTS, found, given, None)
+    said = propose(chosen).content.replace("\n  # ", " ")
+    assert "`strata: {column: label, labels: [one, another]}`" in said
