@@ -13,7 +13,7 @@ BENCH_REVIEWS ?= $(BENCH_DATA)/imdb_reviews.parquet
 BENCH_COMMITS ?= $(BENCH_DATA)/commit_messages.parquet
 
 .PHONY: help demo demo-words test test-slow test-nightly test-most check docs links bench utility utility-words clean
-.PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release airflow dagster
+.PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release iceberg airflow dagster
 .PHONY: lock sbom azurite vnu chromium kustomize flink-operator clusters faults races soak utility-embeddings utility-public utility-languages reconstruction release-dry
 .PHONY: large-index
 
@@ -200,7 +200,12 @@ build/flink-operator/flink-kubernetes-operator-api.jar:
 	mvn --quiet --batch-mode dependency:copy -DoutputDirectory=$(abspath $(@D)) -Dmdep.stripVersion=true \
 		-Dartifact=org.apache.flink:flink-kubernetes-operator-api:1.10.0
 
-clusters: spark flink airflow dagster azurite vnu chromium kustomize flink-operator
+# Beam's service for Iceberg tables, which pipelines in Python call.
+iceberg: build/iceberg/expansion-service.jar
+build/iceberg/expansion-service.jar: deploy/iceberg/pom.xml
+	mvn --quiet --batch-mode --file $< package
+
+clusters: spark flink iceberg airflow dagster azurite vnu chromium kustomize flink-operator
 
 # The peer asks for a NumPy of its own, and works without.
 build/peer: $(VENV)/.bench
