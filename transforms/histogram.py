@@ -85,6 +85,7 @@ class _CountTerms(beam.DoFn):
             counts += own
             self._progress.count(documents, tokens)
             seen.add(documents)
+            seen.add_words(tokens, int(own.sum()))
         self._rejects.write(seen.rejects, split.name)
         yield counts, (split.number,)
         yield from seen.outputs()

@@ -45,6 +45,7 @@ from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.installed import require_installed
 from quietcorpus.transforms.reading.documents import Corpus
 
+_LOGGER = logging.getLogger("quietcorpus")
 _HELD = 5  # candidates for each held-out document, which serves to measure alone
 _LEAST_HELD = 50
 _FEW_SENTENCES = 2_048  # Ray takes longer to start than one process takes for so many
@@ -99,6 +100,8 @@ def build(
         require_installed("ray", key="quietcorpus", extra="ray")
     Output(output).require_writable()
     found = EncoderSource.resolve("encoder", encoder)
+    for doubt in found.doubts_of(language):
+        _LOGGER.warning("%s", doubt)
     generator = np.random.default_rng(seed)
     corpus = Corpus(source, text, id, tuple(keep))
     steps = Steps(6, bar=progress)

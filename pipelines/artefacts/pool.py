@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -29,6 +30,7 @@ from quietcorpus.transforms.reading.documents import Corpus
 NEAR = 0.95
 """The cosine from which on two texts are joined: above it, they differ in a few words."""
 _LEAST = NEAR * UNIT**2  # of the product of two vectors on the grid
+_LOGGER = logging.getLogger("quietcorpus")
 _CHUNK = 256  # texts that are encoded, and compared with all earlier ones, at a time
 
 
@@ -55,6 +57,8 @@ def build(
     Output(output).require_writable()
     # A model that cannot be had is told before the documents are read.
     model = EncoderSource.resolve("encoder", encoder) if encoder != lsa.NAME else None
+    for doubt in model.doubts_of(language) if model else ():
+        _LOGGER.warning("%s", doubt)
     steps = Steps(3 if model is None else 4, bar=progress)
     with steps.step("reading texts"):
         documents = [one for own in texts(Corpus(source, text)) for one in own.to_pylist()]

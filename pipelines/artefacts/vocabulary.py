@@ -8,12 +8,14 @@ passed on under CC BY-SA 4.0.
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Sequence
 from importlib.metadata import version
 from typing import Any
 
 import pyarrow as pa
 
 from quietcorpus.indexes.folder import MANIFEST, described
+from quietcorpus.indexes.listed_words import FORMAT
 from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.vocabulary import is_reachable
 from quietcorpus.pipelines.environment.version import quietcorpus_version
@@ -23,7 +25,6 @@ from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.installed import require_installed
 
 WORDS = "words.txt"
-FORMAT = "quietcorpus-vocabulary"
 _LICENCE = "CC BY-SA 4.0"
 
 
@@ -47,7 +48,7 @@ def build(output: str, *, language: str, words: int, tokenizer: Tokenizer) -> di
         )
     place = Output(absolute(output))
     place.require_writable()
-    listed = wordfreq.iter_wordlist(language)
+    listed = list(wordfreq.iter_wordlist(language))
     normal = tokenizer.normalize(pa.array(listed, pa.large_string()))
     terms = pa.array(dict.fromkeys(normal.to_pylist()), pa.large_string())
     found = terms.filter(pa.array(is_reachable(terms, tokenizer.spelled(terms), tokenizer)))
@@ -55,6 +56,7 @@ def build(output: str, *, language: str, words: int, tokenizer: Tokenizer) -> di
         raise InputError(
             f"words: {words} is more than the {len(found)} that wordfreq has; give fewer"
         )
+    kept = found[:words].to_pylist()
     manifest: dict[str, Any] = {
         "format": FORMAT,
         "version": 1,
@@ -63,13 +65,26 @@ def build(output: str, *, language: str, words: int, tokenizer: Tokenizer) -> di
         "licence": _LICENCE,
         "language": language,
         "words": words,
+        "coverage": _coverage(language, listed, normal, kept),
         "tokenizer": tokenizer.record,
         "builder": f"quietcorpus {quietcorpus_version()}",
     }
     with place.folder(last=MANIFEST) as folder:
         with open(f"{folder}/{WORDS}", "w", encoding="utf-8", newline="\n") as stream:
-            stream.writelines(f"{word}\n" for word in found[:words].to_pylist())
+            stream.writelines(f"{word}\n" for word in kept)
         manifest["files"] = list(described(folder, [WORDS]))
         with open(f"{folder}/{MANIFEST}", "w", encoding="utf-8") as stream:
             stream.write(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
     return manifest
+
+
+def _coverage(
+    language: str, listed: Sequence[str], normal: pa.Array, kept: Collection[str]
+) -> float:
+    """Return the share of a text's words that are in the list, by the words' frequencies."""
+    import wordfreq
+
+    frequencies, of_list = wordfreq.get_frequency_dict(language), set(kept)
+    spelled = zip(listed, normal.to_pylist(), strict=True)
+    share = sum(float(frequencies[word]) for word, form in spelled if form in of_list)
+    return round(share, 3)

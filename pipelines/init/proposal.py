@@ -159,7 +159,7 @@ def _check_of_use(
             f"label: {wanted} have no row of a document that a column could be copied to; leave it "
             "out, or want counts"
         )
-    unused = next((key for key in ("user", "users") if (given | {"users": users})[key]), None)
+    unused = "user" if given.get("user") else "users" if users else None
     if unused and protected is not Protected.USERS:
         raise InputError(
             f"{unused}: {protected} are protected, and not users; leave it out, or protect users"

@@ -13,7 +13,7 @@ from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending
 from quietcorpus.mechanisms.histogram import ThresholdedVocabulary
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card import statements
-from quietcorpus.pipelines.kinds import noise
+from quietcorpus.pipelines.kinds import languages, noise
 from quietcorpus.pipelines.kinds.job import Job
 from quietcorpus.pipelines.kinds.kind import Kind
 from quietcorpus.pipelines.spec.limited_precision import LimitedPrecisionSpec
@@ -111,6 +111,9 @@ class LimitedPrecisionKind(Kind):
     @property
     def noise_decides(self) -> bool:
         return self.vocabulary.selection is not None
+
+    def noticed(self, tally: Tally) -> Sequence[str]:
+        return languages.noticed(self.vocabulary.public, tally)
 
 
 def not_protected(total: LimitedPrecision, tokenizer: Tokenizer) -> list[str]:

@@ -101,12 +101,14 @@ class SentencesKind(Kind):
     @property
     def doubts(self) -> Sequence[str]:
         own, public = self.spec.most_sentences, self.manifest.most_sentences
+        foreign = self.parameters.encoder.doubts_of(self.manifest.language)
         if own == public:
-            return ()
+            return foreign
         return [
+            *foreign,
             f"mechanism.most_sentences: {own}, and the candidates were calibrated with the first "
             f"{public} of public documents: the guarantee is the same, the utility may be less; "
-            f"give {public}, or build candidates with --most-sentences {own}"
+            f"give {public}, or build candidates with --most-sentences {own}",
         ]
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:

@@ -14,7 +14,7 @@ from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy, compose
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.card.weakness import Weakness, of_guarantee, of_noise, of_users
-from quietcorpus.pipelines.kinds import noise
+from quietcorpus.pipelines.kinds import languages, noise
 from quietcorpus.pipelines.kinds.embeddings_files import write_embeddings
 from quietcorpus.pipelines.kinds.embeddings_users import UserCorpus
 from quietcorpus.pipelines.kinds.job import Job
@@ -93,6 +93,9 @@ class UserLevelKind(Kind):
                 "mechanism.vocabulary: no document has a word of it; check input.text and the "
                 "vocabulary's language"
             )
+
+    def noticed(self, tally: Tally) -> Sequence[str]:
+        return languages.noticed(self.corpus.public, tally)
 
     def write_vectors(
         self, job: Job, words: Sequence[str], vectors: npt.NDArray[np.float32]

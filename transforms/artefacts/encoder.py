@@ -30,6 +30,7 @@ import numpy.typing as npt
 
 from quietcorpus.transforms.artefacts import bert_graph, onnx_model, torch_model
 from quietcorpus.transforms.artefacts.encoder_model import TOKENS, EncoderModel, Row
+from quietcorpus.transforms.artefacts.model_card import in_words, languages_of
 from quietcorpus.transforms.artefacts.torch_model import Precision
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.installed import require_installed
@@ -102,6 +103,17 @@ class EncoderSource:
                 f"({expected['name']}, {expected['dimensions']} dimensions, sha256 "
                 f"{expected['sha256'][:12]}...); give that one, or build {what} with this"
             )
+
+    def doubts_of(self, language: str | None) -> list[str]:
+        """Return a doubt if the model's own card names languages, and this is none of them."""
+        known = languages_of(_folder(self.key, self.name))
+        if language is None or not known or language in known:
+            return []
+        return [
+            f"{self.key}: {self.name} is an encoder of {in_words(known)}, and the texts are "
+            f"{in_words([language])}: the guarantee is the same, the utility may be less; give an "
+            "encoder of their language"
+        ]
 
     def open(self) -> Encoder:
         """Load the encoder, once per process; raises InputError if it is not the resolved one."""
