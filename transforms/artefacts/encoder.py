@@ -61,6 +61,7 @@ class EncoderSource:
         runtime: the library that runs it, here and on every worker.
         precision: of its arithmetic on processors, here and on every worker.
         software: the versions of the libraries that run it, in the launcher.
+        languages: those that the model's own card names, by their codes; none if it names none.
     """
 
     key: str
@@ -69,6 +70,7 @@ class EncoderSource:
     runtime: Runtime
     precision: Precision
     software: str
+    languages: frozenset[str] = frozenset()
 
     @classmethod
     def resolve(cls, key: str, name: str) -> EncoderSource:
@@ -79,8 +81,9 @@ class EncoderSource:
             require_installed(*onnx_model.PACKAGES, key=key, extra="sentences")
         precision: Precision = torch_model.fastest_precision() if runtime == "torch" else "float32"
         place = os.path.abspath(name) if os.path.isdir(name) else name
-        digest = _digest(_folder(key, name))
-        return cls(key, place, digest, runtime, precision, _software(runtime))
+        folder = _folder(key, name)
+        known = languages_of(folder)
+        return cls(key, place, _digest(folder), runtime, precision, _software(runtime), known)
 
     @property
     def arithmetic(self) -> str:
@@ -106,7 +109,7 @@ class EncoderSource:
 
     def doubts_of(self, language: str | None) -> list[str]:
         """Return a doubt if the model's own card names languages, and this is none of them."""
-        known = languages_of(_folder(self.key, self.name))
+        known = self.languages
         if language is None or not known or language in known:
             return []
         return [

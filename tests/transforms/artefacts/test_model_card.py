@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -38,11 +39,13 @@ def test_no_card(tmp_path: Path) -> None:
     assert languages_of(tmp_path) == set()
 
 
-def test_an_encoder_doubts_other_languages(tmp_path: Path) -> None:
+def test_an_encoder_doubts_other_languages(small_folder: Path, tmp_path: Path) -> None:
     # Kills: a doubt of a language that the card names, or where nobody says which it is.
-    source = EncoderSource("encoder", str(tmp_path), "", "onnxruntime", "float32", "")
-    assert source.doubts_of("de") == []
-    (tmp_path / "README.md").write_text("---\nlanguage: [fr, en]\n---\n")
+    folder = shutil.copytree(small_folder, tmp_path / "model")
+    (folder / "README.md").write_text("---\nlanguage: multilingual\n---\n")
+    assert EncoderSource.resolve("encoder", str(folder)).doubts_of("de") == []
+    (folder / "README.md").write_text("---\nlanguage: [fr, en]\n---\n")
+    source = EncoderSource.resolve("encoder", str(folder))
     assert source.doubts_of("fr") == source.doubts_of(None) == []
     (said,) = source.doubts_of("de")
-    assert said.startswith(f"encoder: {tmp_path} is an encoder of English, French, and the texts ")
+    assert said.startswith(f"encoder: {folder} is an encoder of English, French, and the texts ")
