@@ -279,7 +279,9 @@ def test_a_words_own_score_stays_within_its_bound(data: st.DataObject, dimension
     assert abs(own - true) <= Fraction(float(score_error(query[None], longest)[0]))
 
 
-@pytest.mark.parametrize("order", ["C", "F", "strided"])
+@pytest.mark.parametrize(
+    "order", ["C", *(pytest.param(other, marks=pytest.mark.slow) for other in ("F", "strided"))]
+)
 def test_mapped_and_strided_arrays(tmp_path: Path, order: str, real: Array) -> None:
     # Workers map an index read-only.
     np.save(tmp_path / "vectors.npy", real)

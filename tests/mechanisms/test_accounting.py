@@ -175,6 +175,7 @@ def true_delta(rate: Fraction, noise: Fraction, steps: int, epsilon: Fraction) -
     return max(curves)
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(rate=rates, noise=noises, steps=st.integers(100, 10**5), delta=deltas)
 def test_composition_by_the_true_curve(

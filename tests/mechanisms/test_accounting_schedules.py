@@ -70,6 +70,7 @@ def overdrawn(schedule: Schedule) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_a_solved_schedule() -> None:
     schedule = solved()
     assert schedule.noise_multiplier == noise_multiplier_for(

@@ -48,6 +48,7 @@ def test_noise_keeps_to_its_epsilon_and_less_does_not(
     assert rate_for(epsilon, delta, noise, steps, rate) == rate
 
 
+@pytest.mark.slow
 @settings(max_examples=3)
 @given(
     epsilon=st.fractions(Fraction(1, 4), 4, max_denominator=100),

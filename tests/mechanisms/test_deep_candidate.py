@@ -165,6 +165,7 @@ def test_a_sentence_changes_a_similarity_by_its_sensitivity(
     assert DeepCandidate(Fraction(1), Utility.SIMILARITY, 0).units == TERM
 
 
+@pytest.mark.slow
 def test_similarities_are_sums_of_floors() -> None:
     """Kills: cosines that are rounded up, documents that share a sentence, a lost chunk."""
     generator = np.random.default_rng()

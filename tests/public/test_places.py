@@ -40,7 +40,7 @@ def test_what_calls_leave_behind(workspace: Workspace) -> None:
         assert len(found["refusals"]) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # candidates use Ray as well
 def test_what_an_evaluation_leaves_behind(workspace: Workspace, lee_texts: list[str]) -> None:
     # Kills: Ray's level of logging and its traces of crashes, in a caller who uses Ray as well.
     pytest.importorskip("tomotopy")

@@ -42,6 +42,9 @@ KINDS = {
 ENCODED = ("public-texts", "sentence-embeddings")
 """The kinds that load an encoder, which takes seconds."""
 
+MARKS = {("text", "words"): pytest.mark.slow, ("text", "users"): pytest.mark.nightly}
+"""Users' texts are those of documents but for three lines of the spec."""
+
 ARTEFACTS = {"index": "word_index", "candidates": "candidates", "pool": "pool"}
 
 
@@ -63,7 +66,7 @@ def corpus(workspace: Workspace, lee_texts: list[str]) -> Workspace:
 @pytest.mark.parametrize(
     ("want", "protect"),
     [
-        pytest.param(*asked, marks=[pytest.mark.slow] if kind in ENCODED else [])
+        pytest.param(*asked, marks=MARKS.get(asked, [pytest.mark.slow] * (kind in ENCODED)))
         for asked, kind in KINDS.items()
     ],
 )

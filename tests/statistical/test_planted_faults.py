@@ -26,11 +26,17 @@ from quietcorpus.evaluation.audits.findings import Finding, run
 KEYS = {"equal words share noise": 12}
 
 
+def quick_or_slow(name: str) -> object:
+    """A case, marked as slow if it takes seconds."""
+    slow = name in ("many_candidates", "one of 2,000 candidates drawn at twice epsilon")
+    return pytest.param(name, marks=[pytest.mark.slow] * slow)
+
+
 def found(audits: Audits) -> dict[str, Finding]:
     return {finding.name: finding for finding in run(audits, DRAWS, CONFIDENCE)}
 
 
-@pytest.mark.parametrize("name", CORRECT)
+@pytest.mark.parametrize("name", [quick_or_slow(name) for name in CORRECT])
 def test_a_correct_mechanism_passes(name: str) -> None:
     findings = found(CORRECT[name]())
     assert findings
@@ -52,7 +58,7 @@ def test_words_that_are_far_apart_pass_no_audit(monkeypatch: pytest.MonkeyPatch)
     assert not wrong["documents: a word of four on a line"].passed
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", [quick_or_slow(name) for name in FAULTS])
 def test_a_fault_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     planted, audit = FAULTS[name]
     audits = planted(monkeypatch)

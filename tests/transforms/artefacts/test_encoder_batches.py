@@ -72,7 +72,7 @@ def test_no_row_that_shares_a_batch_is_full(
     assert max(tokens for _, tokens, _ in seen) == 24
 
 
-@pytest.mark.parametrize("length", [8, 24])
+@pytest.mark.parametrize("length", [8, pytest.param(24, marks=pytest.mark.nightly)])
 def test_full_sentences_beside_others(packaged: Encoder, length: int) -> None:
     """A batch of full rows is computed without a mask, by other instructions.
 

@@ -119,6 +119,7 @@ def test_no_artefact_writes_beside_its_copy(cache: Path, tmp_path: Path, path: s
     assert names_in(cache) == [f"{digest}.lock"]
 
 
+@pytest.mark.slow
 def test_what_is_not_in_the_store(
     stored: IndexSource, word_index: Path, s3: S3Server, cache: Path
 ) -> None:
