@@ -7,6 +7,7 @@ import logging
 import os
 import uuid
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 import pyarrow as pa
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
@@ -83,8 +84,13 @@ def probe(key: str, folder: str) -> None:
     ):
         if is_local(folder):
             os.makedirs(folder, exist_ok=True)
-        write_bytes(uri, b"1")  # object stores refuse an empty upload
-        FileSystems.delete([uri])
+        try:
+            write_bytes(uri, b"1")  # object stores refuse an empty upload
+            FileSystems.delete([uri])
+        except KeyboardInterrupt:
+            with suppress(Exception):  # it may not be there
+                FileSystems.delete([uri])
+            raise
 
 
 def rows_of(files: Sequence[Written], path: str) -> int:

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from apache_beam.io.filesystems import FileSystems
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.pipelines.storage.files import probe
 from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.pipelines.storage.staging import staging_area
 from quietcorpus.transforms.errors import InputError
@@ -23,6 +25,22 @@ KEY = ReleaseKey(os.urandom(32))
 
 def staged(staging: str, name: str) -> Written:
     return write_content(name.encode(), 1, name, staging, KEY)
+
+
+def test_an_interrupted_probe_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Kills: a file beside the output after Ctrl-C in the first second.
+    delete, asked = FileSystems.delete, list[list[str]]()
+
+    def interrupted(paths: list[str]) -> None:
+        asked.append(paths)
+        if len(asked) == 1:
+            raise KeyboardInterrupt
+        delete(paths)
+
+    monkeypatch.setattr(FileSystems, "delete", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        probe("output", str(tmp_path / "released"))
+    assert list((tmp_path / "released").iterdir()) == []
 
 
 @pytest.mark.parametrize("failure", [RuntimeError, KeyboardInterrupt, SystemExit])
