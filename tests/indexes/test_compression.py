@@ -76,7 +76,6 @@ def test_frequency_is_round_robin_down_the_ranking(
     assert [bins[term] for term in ranking] == [rank % size for rank in range(terms)]
 
 
-@pytest.mark.slow
 @settings(max_examples=60)
 @given(sizes=sizes(), data=st.data())
 def test_embedding_maps_are_partitions(sizes: tuple[int, int], data: st.DataObject) -> None:

@@ -27,7 +27,6 @@ def reaches(rate: Fraction, frequency: int, threshold: int) -> Fraction:
         return Fraction(a ** (threshold - frequency) / (1 + a))
 
 
-@pytest.mark.slow
 @settings(max_examples=20)
 @given(
     precision=st.integers(1, 200),
