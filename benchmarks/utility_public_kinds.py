@@ -46,7 +46,7 @@ ATTACKS = {"linkage": ("linkage",), "membership": ("membership", "vote-membershi
 
 
 class Learnt(NamedTuple):
-    """What a classifier learns from: texts, the numbers of their labels, and weights or None."""
+    """Examples for a classifier: texts, the numbers of their labels, and weights or None."""
 
     texts: list[str]
     labels: np.ndarray

@@ -13,7 +13,7 @@ _LEAST_OF_COVERAGE = 2 / 3
 
 @dataclass(frozen=True)
 class ListedWords:
-    """What is known of a list of words besides the words.
+    """The knowledge of a list of words besides the words.
 
     Attributes:
         language: the words' own, by its code.

@@ -76,7 +76,7 @@ def signed(fields: dict[str, Any], key: KeyFiles | None) -> bytes:
 
 
 def found(place: Path, pin: KeyFiles | None = None, head: str | None = None) -> str | None:
-    """What is told of a ledger that is spoiled; None if it opens. Nothing is written."""
+    """Return what is told of a ledger that is spoiled; None if it opens. Nothing is written."""
     before, said = sorted(place.iterdir()), None
     with configured():
         try:

@@ -1,4 +1,4 @@
-"""What is known of a ledger from elsewhere than from its place, and whether it is so.
+"""The knowledge of a ledger from elsewhere than its place, and the check that it is so.
 
 Records that agree with one another show only that whoever wrote them had a key. Whose key it is,
 and that no record was cut off at the end, a place cannot tell of itself.
@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from os import PathLike, fspath
 from typing import Literal
 
 from quietcorpus.pipelines.environment.signing import (
@@ -39,10 +38,8 @@ class Trust:
     head: str | None = None
 
     @classmethod
-    def configured(
-        cls, public_key: str | PathLike[str] | None = None, head: str | None = None
-    ) -> Trust:
-        """Return the keys that the environment names, and these.
+    def configured(cls, public_key: str | None = None, head: str | None = None) -> Trust:
+        """Return the keys that the environment names, and that in a PEM file; and a head.
 
         Raises InputError for a file that holds no such key, and for what is no head.
         """
@@ -53,7 +50,7 @@ class Trust:
         if path := os.environ.get(LEDGER_PUBLIC_KEY):
             keys[LEDGER_PUBLIC_KEY] = read_public_key(LEDGER_PUBLIC_KEY, path)
         if public_key is not None:
-            keys["public key"] = read_public_key("public key", fspath(public_key))
+            keys["public key"] = read_public_key("public key", public_key)
         return cls(keys, _checked(head))
 
     @classmethod

@@ -16,6 +16,7 @@ from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.parameters import Parameters, parameters
 from quietcorpus.pipelines.engine.engine import Engine
 from quietcorpus.pipelines.environment.keys import master_key
+from quietcorpus.pipelines.environment.signing import RELEASE_KEY, configured_key
 from quietcorpus.pipelines.kinds.kind import Kind
 from quietcorpus.pipelines.ledger.plan import of_run
 from quietcorpus.pipelines.release import existing, needs
@@ -84,6 +85,7 @@ def dry_run(
         return _of_card(spec, card)
     existing.refuse_existing(spec)
     with steps.step("preparing"):
+        configured_key(RELEASE_KEY)  # raises what the run would raise
         kind, planned, weaknesses = begun(spec, workers, strict=strict)
     with master_key(local=engine.local) as master:
         key = ReleaseKey.derive(master, spec.release, planned.corpus_digest(spec.corpus))

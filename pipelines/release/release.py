@@ -133,7 +133,6 @@ def begun(spec: Spec, workers: int, *, strict: bool) -> tuple[Kind, Plan, list[W
     Warns of weaknesses, and returns them as well. Raises InputError as `release` does.
     """
     _require_key(spec)
-    configured_key(RELEASE_KEY)
     kind = prepare(spec, workers)
     weaknesses = [*of_key(configured_master_key()), *kind.weaknesses]
     _heed(weaknesses, kind.doubts, strict)

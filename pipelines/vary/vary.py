@@ -18,7 +18,7 @@ from quietcorpus.pipelines.card import page
 from quietcorpus.pipelines.card.model import Card, File
 from quietcorpus.pipelines.card.public_texts import PublicTextsMechanism
 from quietcorpus.pipelines.card.variation import UNCHECKED, Variation, VariedBy
-from quietcorpus.pipelines.card.verify import verify
+from quietcorpus.pipelines.card.verify import card_content, verify
 from quietcorpus.pipelines.environment.signing import RELEASE_KEY, configured_key
 from quietcorpus.pipelines.environment.version import (
     environment_digest,
@@ -66,7 +66,7 @@ def vary(
     with steps.step("verifying the release"):
         source = verify(path)
         mechanism = _varied(path, source)
-        digest = hashlib.sha256(storage.read_bytes(f"{absolute(path)}/{layout.CARD}")).hexdigest()
+        digest = hashlib.sha256(card_content(absolute(path))).hexdigest()
         texts, votes = (
             storage.read_table(f"{absolute(path)}/{name}") for name in (layout.TEXTS, layout.VOTES)
         )

@@ -33,7 +33,7 @@ TEXTS = [f"the president said {number} people were killed" for number in range(4
 
 
 def listens(port: int) -> bool:
-    """Whether somebody listens at a port of the loopback."""
+    """Return whether somebody listens at a port of the loopback."""
     with socket.socket() as tried:
         return tried.connect_ex(("127.0.0.1", port)) == 0
 

@@ -116,7 +116,7 @@ def digest(path: Path) -> str:
 
 
 def paraphrased(texts: list[str], seed: int) -> list[str]:
-    """What the example makes of texts, in a process of its own."""
+    """Return what the example makes of texts, in a process of its own."""
     given = "".join(json.dumps({"id": n, "text": text}) + "\n" for n, text in enumerate(texts))
     done = subprocess.run(
         [sys.executable, str(PARAPHRASE), f"--seed={seed}"],

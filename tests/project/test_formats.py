@@ -120,7 +120,7 @@ def test_a_ledger_under_a_filter() -> None:
 def test_signed_ledgers(tmp_path: Path, name: str, since: int) -> None:
     # Kills: a signature of other bytes than it was of; a key, or caps, that later records change.
     (tmp_path / "key.pem").write_text(SIGNED_BY)
-    trust = Trust.configured(tmp_path / "key.pem")
+    trust = Trust.configured(str(tmp_path / "key.pem"))
     ledger = Ledger.open(str(FORMATS / name), trust)
     assert list(ledger.signatures.since.values()) == [since, len(ledger.records) - 2]
     assert ledger.state.caps[0].most.epsilon == 5

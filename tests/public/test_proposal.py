@@ -39,11 +39,14 @@ KINDS = {
     ("word-vectors", "users"): "word-embeddings",
 }
 
-ENCODED = ("public-texts", "sentence-embeddings")
-"""The kinds that load an encoder, which takes seconds."""
-
-MARKS = {("text", "words"): pytest.mark.slow, ("text", "users"): pytest.mark.nightly}
-"""Users' texts are those of documents but for three lines of the spec."""
+MARKS = {
+    ("text", "words"): pytest.mark.slow,
+    ("text", "documents"): pytest.mark.slow,
+    ("document-vectors", "sentences"): pytest.mark.slow,
+    ("text", "users"): pytest.mark.nightly,
+}
+"""An index or an encoder takes seconds to load; users' texts are those of documents but for three
+lines of the spec."""
 
 ARTEFACTS = {"index": "word_index", "candidates": "candidates", "pool": "pool"}
 
@@ -65,10 +68,7 @@ def corpus(workspace: Workspace, lee_texts: list[str]) -> Workspace:
 
 @pytest.mark.parametrize(
     ("want", "protect"),
-    [
-        pytest.param(*asked, marks=MARKS.get(asked, [pytest.mark.slow] * (kind in ENCODED)))
-        for asked, kind in KINDS.items()
-    ],
+    [pytest.param(*asked, marks=MARKS.get(asked, ())) for asked in KINDS],
 )
 def test_every_proposal_runs_as_it_is_written(
     corpus: Workspace,

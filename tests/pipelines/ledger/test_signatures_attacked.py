@@ -29,12 +29,12 @@ MOVES = st.one_of(
     st.tuples(st.just("foreign"), _NUMBERS, _NUMBERS),
     st.tuples(st.just("edit"), _NUMBERS, _NUMBERS),
 )
-"""What is done to the records, and to which."""
+"""The deeds, and the records that they are done to."""
 REPAIRS = st.one_of(
     st.none(),
     st.tuples(st.sampled_from(["unsigned", "signed", "signed on"]), _NUMBERS),
 )
-"""How records are made to agree again, if they are, and from which one on."""
+"""The ways in which records are made to agree again, if they are, and from which one on."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What is known of a ledger from elsewhere: whose it is, and how far it went."""
+"""The knowledge of a ledger from elsewhere: whose it is, and how far it went."""
 
 from __future__ import annotations
 
