@@ -24,7 +24,7 @@ from pathlib import Path
 import psutil
 from machine import BUILD, MASTER_KEY, ROOT, free_ports, required
 
-PATIENCE_SECONDS = 180
+PATIENCE_SECONDS = 600
 _QUICK_COMMAND = (
     "from quietcorpus.pipelines.engine import heartbeat; heartbeat._BEAT_SECONDS = 1; "
     "heartbeat._LOOK_SECONDS = 1; from quietcorpus.pipelines.cli.main import main; main()"
