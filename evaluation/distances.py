@@ -91,6 +91,7 @@ def hamming_distances(codes: npt.NDArray[np.uint64], *, budget: int = _BIT_PAIRS
         return float(_bits(block ^ codes[search.nearest(~block)]).max())
 
     low, high = _largest(radii[order].astype(np.float64), farthest, budget)
+    high = min(high, Fraction(64 * codes.shape[1]))
     return Distances("bits", Estimate(mean, mean, mean), Estimate(low, low, high))
 
 
