@@ -69,14 +69,11 @@ class Run:
         found = []
         for process in psutil.process_iter():
             try:
-                command = process.cmdline()
+                name = process.name()
                 inherited = process.environ().get("QUIETCORPUS_LAB")
             except psutil.Error:
                 continue
-            if inherited == str(self.lab.folder) and any(
-                part.endswith("quietcorpus-worker") or part == "quietcorpus.pipelines.engine.worker"
-                for part in command
-            ):
+            if inherited == str(self.lab.folder) and name == "qc-worker":
                 found.append(process)
         return found
 

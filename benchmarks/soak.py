@@ -12,7 +12,6 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from running_clusters import Cluster, spark, stop
 
 SAMPLE_SECONDS = 1.0
 MEGABYTE = 1 << 20
+OF_WORKERS = {"qc-worker": "Python worker", "qc-fork-server": "forks Python workers"}
 
 
 class Memory(threading.Thread):
@@ -38,17 +38,21 @@ class Memory(threading.Thread):
         while not self.done:
             for process in self._processes():
                 with suppress(psutil.Error):  # it may have ended meanwhile
-                    name = f"{role(process.cmdline())} {process.pid}"
+                    name = f"{role(process)} {process.pid}"
                     self.sizes[name].append(process.memory_info().rss / MEGABYTE)
                     times = process.cpu_times()
                     self.busy[name] = times.user + times.system
             time.sleep(SAMPLE_SECONDS)
 
-    def _processes(self) -> Iterator[psutil.Process]:
+    def _processes(self) -> set[psutil.Process]:
+        # Forks are nobody's children once the first worker of their executor has ended.
+        named = psutil.process_iter(["name"])
+        found = {one for one in named if one.info["name"] in OF_WORKERS}
         for root in self._roots:
             with suppress(psutil.Error):
                 parent = psutil.Process(root)
-                yield from (parent, *parent.children(recursive=True))
+                found |= {parent, *parent.children(recursive=True)}
+        return found
 
     def table(self) -> str:
         """Tabulate each process's memory by quarters of its life, and its processor time."""
@@ -64,9 +68,11 @@ class Memory(threading.Thread):
         return "\n".join(lines)
 
 
-def role(command: list[str]) -> str:
-    """Return the role of a process, by its command line."""
-    text = " ".join(command)
+def role(process: psutil.Process) -> str:
+    """Return the role of a process, by its name or its command line."""
+    if found := OF_WORKERS.get(process.name()):
+        return found
+    text = " ".join(process.cmdline())
     for part, name in {
         "quietcorpus release": "launcher",
         "quietcorpus.pipelines.engine.job_server": "guardian",
@@ -74,7 +80,7 @@ def role(command: list[str]) -> str:
         "deploy.worker.Worker": "Spark worker",
         "CoarseGrainedExecutorBackend": "executor",
         "job-server.jar": "job server",
-        "quietcorpus-worker": "Python worker",
+        "quietcorpus-worker": "stands for a Python worker",
     }.items():
         if part in text:
             return name

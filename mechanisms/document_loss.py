@@ -37,9 +37,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
-from scipy.fft import irfft, next_fast_len, rfft
-from scipy.optimize import minimize_scalar
-from scipy.special import gammaln, logsumexp
+import scipy
 
 from quietcorpus.mechanisms.digits import edge, index_of, number
 from quietcorpus.mechanisms.guarantees import ceiling, round_down, round_up
@@ -186,18 +184,18 @@ def _tilted(losses: Floats, logs: Floats, words: int, delta: float) -> tuple[flo
 
     def bound(log_tilt: float) -> float:
         tilt = math.exp(log_tilt)
-        divergence = words * float(logsumexp(logs + tilt * losses))
+        divergence = words * float(scipy.special.logsumexp(logs + tilt * losses))
         rest = math.log(delta) + math.log1p(tilt) - tilt * (log_tilt - math.log1p(tilt))
         return (divergence - rest) / tilt
 
     ends = tuple(math.log(end / losses[-1]) for end in (1e-3, 1e5))
-    found = minimize_scalar(bound, bounds=ends, method="bounded")
+    found = scipy.optimize.minimize_scalar(bound, bounds=ends, method="bounded")
     return math.exp(found.x), max(0.0, float(found.fun))
 
 
 def _moments(losses: Floats, logs: Floats, tilt: float) -> tuple[float, float]:
     """Return mean and variance of a tilted loss."""
-    weights = np.exp(logs + tilt * losses - logsumexp(logs + tilt * losses))
+    weights = np.exp(logs + tilt * losses - scipy.special.logsumexp(logs + tilt * losses))
     mean = float((weights * losses).sum())
     return mean, float((weights * (losses - mean) ** 2).sum())
 
@@ -212,26 +210,26 @@ def _sum(
     above the window is bounded (Chernoff), and comes in at its bottom in addition.
     """
     cells, width = len(losses), float(losses[1] - losses[0])
-    log_mean = float(logsumexp(logs + tilt * losses))
+    log_mean = float(scipy.special.logsumexp(logs + tilt * losses))
     mean, variance = _moments(losses, logs, tilt)
     deviation = max(width, math.sqrt(words * variance))
     whole = words * (cells - 1) + 1
     length = min(whole, cells + math.ceil(2 * _REACH * deviation / width))
-    size = next_fast_len(length, real=True)
+    size = scipy.fft.next_fast_len(length, real=True)
     lowest = 0  # the window's first place among the whole law's
     if length < whole:
         middle = round((words * mean - words * losses[0]) / width)
         lowest = max(0, min(middle - size // 2, whole - size))
     word = np.zeros(-(-cells // size) * size)
     word[:cells] = np.exp(logs + tilt * losses - log_mean)
-    transform = rfft(word.reshape(-1, size).sum(axis=0)) ** words
-    tilted = np.roll(np.maximum(0, irfft(transform, size)), -(lowest % size))
+    transform = scipy.fft.rfft(word.reshape(-1, size).sum(axis=0)) ** words
+    tilted = np.roll(np.maximum(0, scipy.fft.irfft(transform, size)), -(lowest % size))
     tilted += (words + 64) * _FOURIER_ERROR * tilted.max()
     sums = words * losses[0] + width * np.arange(lowest, lowest + size)
     beyond = 0.0
     if lowest + size < whole:
         steeper = tilt + np.arange(1.0, 41) / deviation
-        grown = [words * float(logsumexp(logs + one * losses)) for one in steeper]
+        grown = [words * float(scipy.special.logsumexp(logs + one * losses)) for one in steeper]
         beyond = math.exp(min(0.0, float((grown - steeper * sums[-1]).min())))
     return sums, tilted, words * log_mean, beyond
 
@@ -241,9 +239,13 @@ def _binomial(epsilon: float, bits: int, delta: float) -> Fraction:
     """Return the bound of `brr_epsilon` for that many bits in all, maybe above the worst case."""
     flipped = np.arange(bits + 1)
     losses = epsilon * (bits - 2.0 * flipped)
-    ways = gammaln(bits + 1) - gammaln(flipped + 1) - gammaln(bits - flipped + 1)
+    ways = (
+        scipy.special.gammaln(bits + 1)
+        - scipy.special.gammaln(flipped + 1)
+        - scipy.special.gammaln(bits - flipped + 1)
+    )
     masses = np.exp(ways - flipped * epsilon - bits * math.log1p(math.exp(-epsilon)))
-    error = _LOG_ERROR * float(gammaln(bits + 2))
+    error = _LOG_ERROR * float(scipy.special.gammaln(bits + 2))
 
     def spent(found: float) -> float:
         over = losses[losses > found] - found

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import k0e, k1e
+import scipy
 
 Floats = npt.NDArray[np.float64]
 
@@ -103,7 +103,9 @@ def _log_density(dimensions: int, reach: float, tau: Floats) -> tuple[Floats, Fl
 def _excess(dimensions: int, reach: float) -> float:
     """Return r, by the recurrence of Bessel functions' ratios, all of whose terms are positive."""
     x = reach / 2
-    order, ratio = (0.0, k1e(x) / k0e(x)) if dimensions % 2 == 0 else (-0.5, 1.0)
+    order, ratio = (
+        (0.0, scipy.special.k1e(x) / scipy.special.k0e(x)) if dimensions % 2 == 0 else (-0.5, 1.0)
+    )
     while order < dimensions / 2 - 1:
         order += 1
         ratio = 2 * order / x + 1 / ratio

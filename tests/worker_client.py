@@ -16,17 +16,18 @@ _WORKER = ["-P", "-m", "quietcorpus.pipelines.engine.worker"]
 def main() -> None:
     """Wait for a worker that is forked, and return its exit code."""
     launcher = os.getppid()
-    with socket.socket(socket.AF_UNIX) as connection:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
         connection.connect("\0" + os.environ["FORKED_WORKERS"])
-        request = {"cwd": os.getcwd(), "environment": dict(os.environ)}
-        connection.sendall(json.dumps(request).encode() + b"\n")
+        request = dict(os.environ, FORKED_IN=os.getcwd())
+        socket.send_fds(connection, [json.dumps(request).encode()], [1, 2])
         connection.settimeout(_POLL_SECONDS)
         while os.getppid() == launcher:
             try:
-                code = int(connection.recv(16) or b"1")
+                answer = connection.recv(16)
             except TimeoutError:
                 continue
-            sys.exit(code if code >= 0 else 128 - code)
+            if answer != b"+":  # which says that it has begun
+                sys.exit(int(answer or b"1"))
 
 
 if sys.argv[1:] == _WORKER and "FORKED_WORKERS" in os.environ:

@@ -3,6 +3,8 @@
 The local engine starts it with its endpoints in the environment. A cluster's executors start it by
 Beam's container contract, `quietcorpus-worker --id=... --provision_endpoint=...`, as the command of
 a PROCESS environment: it asks that endpoint for the others, and needs no container.
+
+The harness runs in a fork of a process that has imported it, or else in this process.
 """
 
 from __future__ import annotations
@@ -13,13 +15,37 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable, Mapping
+
+from quietcorpus.pipelines.engine import fork_server
 
 _PATIENCE_SECONDS = 60
+_OWN = (
+    "CONTROL_API_SERVICE_DESCRIPTOR",
+    "LOGGING_API_SERVICE_DESCRIPTOR",
+    "PIPELINE_OPTIONS",
+    "WORKER_ID",
+)
+"""The variables by which the local engine tells workers apart."""
 
 
 def main() -> None:
     """Run the harness that the launcher's environment describes, while the launcher lives."""
-    _run(os.getppid())
+    _work(os.environ.update, {name: os.environ[name] for name in _OWN if name in os.environ})
+
+
+def _work(describe: Callable[[Mapping[str, str]], None], own: Mapping[str, str]) -> None:
+    """Run a harness, which `describe` puts into the environment, while the parent lives."""
+
+    def run(own: Mapping[str, str]) -> None:
+        parent = os.getppid()  # read before it can die
+        describe(own)
+        _run(parent)
+
+    code = fork_server.run(run, own, os.getppid())
+    if code is not None:
+        sys.exit(code)
+    run(own)
 
 
 def _run(launcher: int) -> None:
@@ -46,12 +72,10 @@ def _run(launcher: int) -> None:
 def boot() -> None:
     """Run the harness that a cluster's executor asks for."""
     parser = argparse.ArgumentParser(prog="quietcorpus-worker", description=__doc__)
-    parser.add_argument("--id", required=True)
-    parser.add_argument("--provision_endpoint", required=True)
+    parser.add_argument("--id", dest="worker", required=True)
+    parser.add_argument("--provision_endpoint", dest="endpoint", required=True)
     given, _ = parser.parse_known_args()
-    executor = os.getppid()  # read before the executor can die
-    os.environ.update(provisioned(given.id, given.provision_endpoint))
-    _run(executor)
+    _work(lambda own: os.environ.update(provisioned(**own)), vars(given))
 
 
 def provisioned(worker: str, endpoint: str) -> dict[str, str]:

@@ -1,0 +1,218 @@
+"""Workers are forked by one server, end as their own processes do, and are nobody else's."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from machine import wait_until
+
+from quietcorpus.pipelines.engine import fork_server
+
+PATIENCE_SECONDS = 20
+# Stands for a worker: it puts what it is into a file of its own, and does as it is told.
+WORKER = """
+import json, os, sys, time
+from quietcorpus.pipelines.engine import fork_server
+fork_server.PRELOADED = ()
+fork_server._IDLE_SECONDS = float(os.environ["IDLE"])
+def work(own):
+    told = dict(own, pid=os.getpid(), server=os.getppid(), secret=os.urandom(8).hex())
+    with open(own["file"] + ".new", "w") as stream:
+        json.dump(told, stream)
+    os.rename(own["file"] + ".new", own["file"])
+    print("said by", own["file"])
+    sys.stdout.flush()
+    while own["deed"] == "sleep" and os.getppid() == told["server"]:
+        time.sleep(0.05)
+    os._exit(0 if own["deed"] == "sleep" else int(own["deed"]))
+own = {"file": sys.argv[1], "deed": sys.argv[2]}
+code = fork_server.run(work, own, os.getppid())
+print("code", code)
+"""
+# Stands for an executor: it starts a worker for each pair of arguments, and waits for them.
+PARENT = """
+import subprocess, sys
+program, *pairs = sys.argv[1:]
+started = [subprocess.Popen([sys.executable, "-c", program, *pair.split("=")]) for pair in pairs]
+for one in started:
+    one.wait()
+if pairs:
+    sys.stdin.read()
+"""
+
+
+class Workers:
+    """An executor with workers, each of whom writes a file."""
+
+    def __init__(self, folder: Path, *deeds: str, idle: float = 60, **environment: str) -> None:
+        self.files = [folder / f"worker-{number}" for number in range(len(deeds))]
+        pairs = [f"{file}={deed}" for file, deed in zip(self.files, deeds, strict=True)]
+        self.output = folder / "output"
+        with self.output.open("w") as output:
+            self.parent = subprocess.Popen(
+                [sys.executable, "-c", PARENT, WORKER, *pairs],
+                env=os.environ | {"IDLE": str(idle)} | environment,
+                stdin=subprocess.PIPE,
+                stdout=output,
+            )
+
+    def told(self) -> list[dict[str, str]]:
+        """What the workers are, once all of them have begun."""
+        wait_until(lambda: all(file.exists() for file in self.files), PATIENCE_SECONDS)
+        return [json.loads(file.read_text()) for file in self.files]
+
+    def said(self) -> list[str]:
+        return self.output.read_text().splitlines()
+
+    def clients(self) -> list[psutil.Process]:
+        """The workers' own processes, which Beam would watch, in order."""
+        found = psutil.Process(self.parent.pid).children()
+        return [one for file in self.files for one in found if str(file) in one.cmdline()]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Workers]]:
+    def make(*deeds: str, **options: object) -> Workers:
+        folder = tmp_path / str(len([*tmp_path.iterdir()]))
+        folder.mkdir()
+        made.append(Workers(folder, *deeds, **options))  # type: ignore[arg-type]
+        return made[-1]
+
+    made: list[Workers] = []
+    yield make
+    for one in made:
+        one.parent.kill()
+        one.parent.communicate()
+
+
+def gone(pid: object) -> bool:
+    try:
+        return psutil.Process(int(str(pid))).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def test_workers_share_a_server(start: Callable[..., Workers]) -> None:
+    """Kills: a server for each worker; variables or random bytes of another worker; an exit code or
+    a line of a worker's that its own process does not pass on.
+    """
+    workers = start("0", "3", "sleep")
+    first, second, third = workers.told()
+    assert len({one["server"] for one in (first, second, third)}) == 1
+    assert len({one["pid"] for one in (first, second, third)}) == 3
+    assert len({one["secret"] for one in (first, second, third)}) == 3
+    assert [one["file"] for one in (first, second, third)] == [*map(str, workers.files)]
+    wait_until(lambda: len(workers.said()) == 5, PATIENCE_SECONDS)
+    assert {*workers.said()} == {f"said by {file}" for file in workers.files} | {"code 0", "code 3"}
+    assert not gone(third["pid"])
+
+
+def test_a_killed_fork(start: Callable[..., Workers]) -> None:
+    """Kills: a lost worker that nobody is told of."""
+    workers = start("sleep")
+    os.kill(int(workers.told()[0]["pid"]), signal.SIGKILL)
+    wait_until(lambda: "code 137" in workers.said(), PATIENCE_SECONDS)
+
+
+def test_a_killed_process_takes_its_fork_along(start: Callable[..., Workers]) -> None:
+    """Kills: a worker that goes on, with private text in memory, after Beam has ended it; one that
+    takes others along.
+    """
+    workers = start("sleep", "sleep")
+    first, second = workers.told()
+    workers.clients()[0].kill()
+    wait_until(lambda: gone(first["pid"]), PATIENCE_SECONDS)
+    assert not gone(second["pid"])
+
+
+def test_a_killed_executor(start: Callable[..., Workers]) -> None:
+    """Kills: a server, or a worker, that outlives its executor."""
+    workers = start("sleep")
+    (told,) = workers.told()
+    clients = workers.clients()
+    workers.parent.kill()
+    workers.parent.communicate()
+    wait_until(lambda: gone(told["pid"]) and gone(told["server"]), PATIENCE_SECONDS)
+    wait_until(lambda: gone(clients[0].pid), PATIENCE_SECONDS)
+
+
+def test_a_killed_server(start: Callable[..., Workers]) -> None:
+    """Kills: a process that waits for ever for a server that is gone."""
+    workers = start("sleep")
+    os.kill(int(workers.told()[0]["server"]), signal.SIGKILL)
+    wait_until(lambda: "code 1" in workers.said(), PATIENCE_SECONDS)
+
+
+def test_a_server_without_workers_ends(start: Callable[..., Workers]) -> None:
+    """Kills: memory that an executor of a long life never gets back; a pipe that stays open."""
+    workers = start("0", idle=0.5)
+    (told,) = workers.told()
+    wait_until(lambda: gone(told["server"]), PATIENCE_SECONDS)
+
+
+def test_a_server_with_a_worker_stays(start: Callable[..., Workers]) -> None:
+    """Kills: a server that ends while its workers are at work, and them with it."""
+    workers = start("sleep", idle=0.1)
+    (told,) = workers.told()
+    with pytest.raises(AssertionError):
+        wait_until(lambda: gone(told["server"]), 1)
+
+
+def test_nobody_elses_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Kills: a worker's options given to whoever has taken the address, or a fork of another user's
+    process taken for one's own.
+    """
+    if os.getuid() != 0:
+        pytest.skip("the superuser alone can be somebody else")
+    monkeypatch.setattr(fork_server, "PRELOADED", ())
+    own = {"PIPELINE_OPTIONS": "xylocanary"}
+    address = fork_server._address(os.getppid(), own)
+    ready, tell = os.pipe()
+    thief = os.fork()
+    if thief == 0:
+        os.setuid(65534)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            listener.bind(address)
+            listener.listen()
+            os.write(tell, b"+")
+            taken, _ = listener.accept()
+            os.write(2, taken.recv(1000))
+        os._exit(0)
+    os.read(ready, 1)
+    assert fork_server.run(lambda _: os._exit(0), own, os.getppid()) is None
+    os.waitpid(thief, 0)
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("change", ["folder", "environment", "parent"])
+def test_another_address(change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills: a server that forks workers of other software, or for another executor."""
+    own = {"WORKER_ID": "1"}
+    monkeypatch.setenv("WORKER_ID", "1")
+    before = fork_server._address(2, own)
+    monkeypatch.setenv("WORKER_ID", "2")
+    assert fork_server._address(2, own) == before
+    if change == "folder":
+        monkeypatch.chdir(tmp_path)
+    elif change == "environment":
+        monkeypatch.setenv("PYTHONPATH", "elsewhere")
+    assert fork_server._address(3 if change == "parent" else 2, own) != before
+
+
+def test_software_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills: a worker that waits for a server that could not import: it imports by itself, and says
+    what is wrong.
+    """
+    monkeypatch.setattr(fork_server, "PRELOADED", ("no_such_module",))
+    assert fork_server.run(lambda _: os._exit(0), {}, os.getppid()) is None
