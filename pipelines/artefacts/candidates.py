@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Sequence
 from dataclasses import asdict
-from functools import partial
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -33,14 +29,14 @@ from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.mechanisms.euclidean_noise import LARGEST_DIMENSIONS
 from quietcorpus.mechanisms.exponential import LARGEST_SET
 from quietcorpus.mechanisms.projected_mean import DIRECTION_UNIT
+from quietcorpus.pipelines.artefacts import encoding
 from quietcorpus.pipelines.artefacts.public_documents import chosen
-from quietcorpus.pipelines.engine.parallel import processors, ray_session
 from quietcorpus.pipelines.environment.version import quietcorpus_version
 from quietcorpus.pipelines.storage import places
 from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.pipelines.storage.places import absolute
 from quietcorpus.pipelines.terminal.progress import Steps
-from quietcorpus.transforms.artefacts.encoder import Encoder, EncoderSource
+from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.installed import require_installed
 from quietcorpus.transforms.reading.documents import Corpus
@@ -48,9 +44,6 @@ from quietcorpus.transforms.reading.documents import Corpus
 _LOGGER = logging.getLogger("quietcorpus")
 _HELD = 5  # candidates for each held-out document, which serves to measure alone
 _LEAST_HELD = 50
-_FEW_SENTENCES = 2_048  # Ray takes longer to start than one process takes for so many
-_CHUNK = 512  # sentences that a worker gets at a time
-_CHUNK_HERE = 128  # sentences that this process encodes at a time
 _BOX = 0.125, 0.875
 _COSINES = 0.5, 0.99
 _RADIUS = 0.5  # the share of public sentences that are not cut to the ball
@@ -80,10 +73,8 @@ def build(
 ) -> CandidatesManifest:
     """Build candidates from the documents at `source`; raises InputError for what can be mended.
 
-    Encoding and training run on Ray: the cluster that RAY_ADDRESS names, else this machine. Without
-    a cluster, few sentences are encoded in this process; so are all where Ray is not installed. The
-    columns `id` and `keep`, and the text if it is kept, name the candidates, and change nothing
-    else.
+    Encoding runs where `encoding.session` says, and training where Ray encodes. The columns `id`
+    and `keep`, and the text if it is kept, name the candidates, and change nothing else.
     """
     source, output = absolute(source), absolute(output)
     wanted = candidates + max(candidates // _HELD, _LEAST_HELD)
@@ -94,10 +85,8 @@ def build(
             f"{', '.join(LANGUAGES)}"
         )
     _check_names(keep, keep_text=keep_text)
-    on_cluster = bool(os.environ.get("RAY_ADDRESS"))
     require_installed("sklearn", key="quietcorpus", extra="sentences")
-    if on_cluster:
-        require_installed("ray", key="quietcorpus", extra="ray")
+    encoding.require_installed_ray()
     Output(output).require_writable()
     found = EncoderSource.resolve("encoder", encoder)
     for doubt in found.doubts_of(language):
@@ -110,23 +99,22 @@ def build(
     texts = documents.texts.slice(0, candidates) if keep_text else None
     names = _names(documents.columns.slice(0, candidates), id, keep, texts)
     opened = found.open()  # fails here, rather than in Ray's workers, if it cannot be loaded
-    few = len(documents.sentences) <= _FEW_SENTENCES or find_spec("ray") is None
-    here = few and not on_cluster
-    session: AbstractContextManager[Any] = (
-        nullcontext() if here else ray_session(processors(), work="build")
-    )
-    with session as ray:
-        sentences = documents.sentences
+    sentences = documents.sentences
+    with encoding.session(len(sentences)) as ray:
         with steps.step("encoding sentences", len(sentences), "sentences") as display:
-            encode = partial(_encoded_here, opened) if here else partial(_encoded, ray, found)
-            embeddings = encode(sentences, display.advance)
+            if ray is None:
+                embeddings = encoding.here(opened, sentences, display.advance)
+            else:
+                embeddings = encoding.by_ray(ray, found, sentences, display.advance)
         with steps.step("finding clusters"):
             whole = means(embeddings, documents.offsets)
             groups, quality = _clusters(whole, clusters, seed)
         held = np.arange(wanted) >= candidates
         known = embeddings, documents.offsets, groups, held, seed
         with steps.step("training the recoder"):
-            recoder, training = train(*known) if here else ray.get(ray.remote(train).remote(*known))
+            recoder, training = (
+                train(*known) if ray is None else ray.get(ray.remote(train).remote(*known))
+            )
     with steps.step("measuring depth"):
         codes = recoder.recode(embeddings)
         recoded = np.rint(means(codes, documents.offsets))
@@ -223,74 +211,6 @@ def _names(
         named["id"] = ids
     own = {} if texts is None else {TEXT: texts}
     return pa.table(named | {name: columns[name] for name in keep} | own)
-
-
-class _Encode:
-    """An actor of Ray Data: its process loads the encoder once, for many chunks of sentences."""
-
-    def __call__(self, chunk: pa.Table, source: EncoderSource) -> pa.Table:
-        found = source.open().encode(chunk["sentence"].to_pylist())
-        return pa.table({"number": chunk["number"], "embedding": list(found)})
-
-
-@contextmanager
-def _silent_ray_data() -> Iterator[None]:
-    """Silence Ray Data, which would show bars and log every step of its own."""
-    import ray.data
-
-    context, logger = ray.data.DataContext.get_current(), logging.getLogger("ray.data")
-    before = context.enable_progress_bars, logger.level
-    context.enable_progress_bars = False
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        context.enable_progress_bars = before[0]
-        logger.setLevel(before[1])
-
-
-def _encoded_here(
-    encoder: Encoder, sentences: Sequence[str], advance: Callable[[int], object]
-) -> npt.NDArray[np.float32]:
-    """Return the embedding of every sentence, float32 (n, d); tell how many more are done."""
-    parts = []
-    for start in range(0, len(sentences), _CHUNK_HERE):
-        parts.append(encoder.encode(sentences[start : start + _CHUNK_HERE]))
-        advance(len(parts[-1]))
-    return np.concatenate(parts)
-
-
-@_silent_ray_data()
-def _encoded(
-    cluster: Any,
-    source: EncoderSource,
-    sentences: Sequence[str],
-    advance: Callable[[int], object],
-) -> npt.NDArray[np.float32]:
-    """Return the same, by a cluster of Ray."""
-    import ray.data
-
-    numbers = pa.array(range(len(sentences)), pa.int64())
-    table = pa.table({"number": numbers, "sentence": pa.array(sentences, pa.large_string())})
-    workers = max(1, int(cluster.cluster_resources().get("CPU", 1)))
-    # Cut the table here: a Ray task for it would wait for a processor, and actors hold them all.
-    parts = [table.slice(start, _CHUNK) for start in range(0, len(sentences), _CHUNK)]
-    encoded = ray.data.from_arrow(parts).map_batches(
-        _Encode,
-        fn_kwargs={"source": source},
-        batch_size=_CHUNK,
-        batch_format="pyarrow",
-        compute=ray.data.ActorPoolStrategy(size=min(workers, len(parts))),
-    )
-    found = None
-    for batch in encoded.iter_batches(batch_size=_CHUNK, batch_format="numpy"):
-        embeddings = np.stack(batch["embedding"])
-        if found is None:
-            found = np.empty((len(sentences), embeddings.shape[1]), dtype=np.float32)
-        found[batch["number"]] = embeddings
-        advance(len(embeddings))
-    assert found is not None
-    return found
 
 
 def _clusters(

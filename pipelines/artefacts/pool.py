@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from quietcorpus.indexes.lsa import Lsa
 from quietcorpus.indexes.pool import MOST_TEXTS, Pool, PoolManifest, save
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
 from quietcorpus.mechanisms.deep_candidate import UNIT, on_grid
+from quietcorpus.pipelines.artefacts import encoding
 from quietcorpus.pipelines.artefacts.public_documents import texts
 from quietcorpus.pipelines.environment.version import quietcorpus_version
 from quietcorpus.pipelines.storage import places
@@ -31,7 +33,7 @@ NEAR = 0.95
 """The cosine from which on two texts are joined: above it, they differ in a few words."""
 _LEAST = NEAR * UNIT**2  # of the product of two vectors on the grid
 _LOGGER = logging.getLogger("quietcorpus")
-_CHUNK = 256  # texts that are encoded, and compared with all earlier ones, at a time
+_CHUNK = 256  # texts that are compared with all earlier ones at a time
 
 
 def build(
@@ -45,7 +47,10 @@ def build(
     tokenizer: Tokenizer = UNICODE_WORDS,
     language: str | None = None,
 ) -> PoolManifest:
-    """Build a pool of the documents at `source`; raises InputError for what can be mended."""
+    """Build a pool of the documents at `source`; raises InputError for what can be mended.
+
+    A model encodes where `encoding.session` says.
+    """
     source, output = absolute(source), absolute(output)
     if provenance != "public":
         raise InputError(
@@ -54,6 +59,8 @@ def build(
         )
     if encoder != lsa.NAME and tokenizer != UNICODE_WORDS:
         raise InputError(f"tokenizer: {encoder} finds its own words; leave it out, or take lsa")
+    if encoder != lsa.NAME:
+        encoding.require_installed_ray()
     Output(output).require_writable()
     # A model that cannot be had is told before the documents are read.
     model = EncoderSource.resolve("encoder", encoder) if encoder != lsa.NAME else None
@@ -71,7 +78,7 @@ def build(
             "such as a sample"
         )
     opened = _fitted(source, listed, tokenizer) if model is None else model.open()
-    vectors = on_grid(_encoded(opened, listed, steps))
+    vectors = on_grid(_encoded(opened, model, listed, steps))
     if model is None:  # in a small pool, its own encoder has all texts on a subject near each other
         kept = list(range(len(listed)))
     else:
@@ -135,15 +142,17 @@ def _distinct(documents: Sequence[str]) -> tuple[list[str], int]:
 
 
 def _encoded(
-    encoder: Encoder | Lsa, listed: Sequence[str], steps: Steps
+    opened: Encoder | Lsa, model: EncoderSource | None, listed: Sequence[str], steps: Steps
 ) -> npt.NDArray[np.float32]:
     """Return the embedding of every text, float32 (n, d), of its beginning if it is long."""
-    parts = []
-    with steps.step("encoding texts", len(listed), "texts") as display:
-        for start in range(0, len(listed), _CHUNK):
-            parts.append(encoder.encode(listed[start : start + _CHUNK]))
-            display.advance(len(parts[-1]))
-    return np.concatenate(parts)
+    # The encoder of a pool's own words takes no cluster.
+    with (
+        nullcontext() if model is None else encoding.session(len(listed)) as ray,
+        steps.step("encoding texts", len(listed), "texts") as display,
+    ):
+        if model is None or ray is None:
+            return encoding.here(opened, listed, display.advance)
+        return encoding.by_ray(ray, model, listed, display.advance)
 
 
 def apart(

@@ -17,6 +17,7 @@ from contextlib import suppress
 import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import (
+    DebugOptions,
     GoogleCloudOptions,
     PipelineOptions,
     StandardOptions,
@@ -90,6 +91,11 @@ class Engine:
             raise InputError(
                 "--template_location: nobody would publish what a template's job makes; drop it"
             )
+        if not self.local:
+            # Or Beam runs `pip freeze` for seconds and sends workers what it prints: names and
+            # places of packages, which may hold tokens. We compare workers' software ourselves.
+            debug = self._options.view_as(DebugOptions)
+            debug.add_experiment("disable_logging_submission_environment")
         clusters.prepare(self._options)
         if name and clusters.runner_name(self._options) in ("spark", "flink"):
             cloud = self._options.view_as(GoogleCloudOptions)  # Beam's option for all runners

@@ -20,6 +20,7 @@ import numpy as np
 import psutil
 import pyarrow.parquet as pq
 import pytest
+from encoders import make_small
 from machine import ROOT, free_ports, namesakes, required
 from ruamel.yaml import YAML
 
@@ -154,6 +155,33 @@ def test_a_cluster_reconstructs_what_threads_do(workspace: Workspace, head: str)
     assert sum(name.startswith("part-") for name in here) == 2
     assert reconstruct("there", "--engine", "ray", RAY_ADDRESS=head) == here
     assert not list(workspace.temporary.glob("quietcorpus-*reconstruct-*"))
+
+
+def test_a_cluster_encodes_what_a_process_does(workspace: Workspace, head: str) -> None:
+    # Texts of two chunks, whose rows come back in any order. Kills: rows of other texts, or of
+    # other digits; a pool that asks no cluster.
+    model = str(make_small(workspace.folder / "model"))
+    lines = [f"{number} birds of {number % 7} feathers sing" for number in range(700)]
+    (workspace.folder / "public.jsonl").write_text(
+        "".join(json.dumps({"text": line}) + "\n" for line in lines)
+    )
+
+    def build(output: str, address: str | None) -> subprocess.CompletedProcess[str]:
+        command = ("index", "build-pool", "public.jsonl", "--provenance", "public")
+        arguments = (*command, "--encoder", model, "--output", output)
+        return workspace.run(*arguments, environment={"RAY_ADDRESS": address})
+
+    for output, address in (("here", None), ("there", head)):
+        done = build(output, address)
+        assert done.returncode == 0, done.stderr
+    here, there = (
+        {path.name: path.read_bytes() for path in (workspace.folder / name).iterdir()}
+        for name in ("here", "there")
+    )
+    assert here == there
+    (port,) = free_ports(1)
+    done = build("never", f"127.0.0.1:{port}")
+    assert f"RAY_ADDRESS: no Ray cluster answers at 127.0.0.1:{port}" in workspace.error_of(done)
 
 
 def test_a_cluster_that_is_not_there(workspace: Workspace, word_index: Path) -> None:

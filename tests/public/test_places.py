@@ -12,7 +12,7 @@ from evaluations import BAGS, write_corpus
 from process_settings import OF_ENCODERS, changed
 from small_specs import spec_of
 
-from quietcorpus.pipelines.artefacts.candidates import _silent_ray_data
+from quietcorpus.pipelines.artefacts.encoding import silent_ray_data
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -131,6 +131,6 @@ def test_what_ray_data_is_left_as() -> None:
         return context.enable_progress_bars, logger.level
 
     before = state()
-    with _silent_ray_data():
+    with silent_ray_data():
         assert state() == (False, logging.ERROR)
     assert state() == before

@@ -5,11 +5,13 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import apache_beam as beam
 import psutil
 import pytest
+from apache_beam.transforms.environments import python_sdk_dependencies
 
 from quietcorpus.pipelines.engine.engine import Engine, translated
 from quietcorpus.pipelines.terminal.observer import Observer
@@ -127,6 +129,17 @@ def test_unknown_options_are_refused(options: list[str], message: str) -> None:
         Engine(options, 1)
     assert str(raised.value).startswith(message)
     assert "\n" not in str(raised.value)
+
+
+def test_workers_do_not_get_the_launchers_packages(tmp_path: Path) -> None:
+    """Kills: a list of all that the launcher has installed, with tokens in places of packages, on
+    every worker; seconds for `pip freeze` before every job.
+    """
+    options = ["--runner=DataflowRunner", "--project=p", "--region=r", "--temp_location=gs://b/t"]
+    engine = Engine(options, 1)
+    staged = python_sdk_dependencies(engine._options, str(tmp_path))
+    assert not [one for one in staged if b"submission_environment" in one.SerializeToString()]
+    assert not list(tmp_path.iterdir())
 
 
 def test_local_workers_are_for_the_local_engine() -> None:
