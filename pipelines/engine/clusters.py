@@ -167,6 +167,7 @@ def _guard(server: JobServerOptions) -> None:
         "quietcorpus.pipelines.engine.job_server",
         str(os.getpid()),
         server.job_server_java_launcher,
+        "-XX:TieredStopAtLevel=1",  # it plans and waits: to compile more takes more than it saves
     ]
     server.job_server_jvm_properties = [*guardian, *server.job_server_jvm_properties]
     server.job_server_java_launcher = sys.executable

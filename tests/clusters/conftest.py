@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from running_clusters import START, Cluster, stop
+from running_clusters import LAUNCHER, START, Cluster, stop
 from s3_server import S3Server
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def clusters(
 @pytest.fixture
 def loopback(workspace: Workspace) -> Workspace:
     """A workspace whose commands bind to the loopback, and have a folder for what Beam leaves."""
-    workspace.environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+    workspace.environment |= LAUNCHER
     # Beam leaves what it would ship to workers, none of it ours, in the temporary folder.
     spool = workspace.folder / "spool"
     spool.mkdir()

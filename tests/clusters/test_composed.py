@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from embedding_releases import common_words
 from machine import MASTER_KEY, OTHER_KEY, ROOT
+from running_clusters import LAUNCHER
 
 if TYPE_CHECKING:
     from running_clusters import Cluster
@@ -212,7 +213,7 @@ def on(cluster: Cluster) -> list[str]:
 def test_a_cluster_conforms(
     cluster: Cluster, corpus: Path, word_index: Path, reference: Rows
 ) -> None:
-    assert released(corpus, word_index, *on(cluster), SPARK_LOCAL_IP="127.0.0.1") == reference
+    assert released(corpus, word_index, *on(cluster), **LAUNCHER) == reference
 
 
 @pytest.mark.parametrize("cluster", ["flink"], indirect=True)

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from machine import MASTER_KEY, OTHER_KEY, free_ports, namesakes
+from running_clusters import LAUNCHER
 from s3_server import BUCKET, S3Server
 
 if TYPE_CHECKING:
@@ -256,7 +257,7 @@ def test_a_cluster_beside_packages_of_our_folders_names(
     done = subprocess.run(
         [*(api if cluster.name == "spark" else command), *options],
         cwd=workspace.folder,
-        env=workspace.environment | theirs | {"SPARK_LOCAL_IP": "127.0.0.1"},
+        env=workspace.environment | theirs | LAUNCHER,
         capture_output=True,
         text=True,
         check=False,
@@ -320,7 +321,7 @@ def test_a_cluster_conforms_and_keeps_secrets(
     options = [*cluster.options, "--log-level", "DEBUG"]
     if cluster.name == "spark":
         options.append(f"--job_server_jvm_properties=-Dspark.ui.port={port}")
-    remote.environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+    remote.environment |= LAUNCHER
     driver = DriverPages(port)
     driver.start()
     try:
