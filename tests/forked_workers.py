@@ -35,7 +35,7 @@ def offer(program: Path) -> None:
     command = os.pidfd_open(os.getpid())
     if os.fork() == 0:
         interrupted = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        _Server(listener, command, _work, interrupted).serve()
+        _Server(listener, command, _work, os.getppid(), interrupted).serve()
         os._exit(0)
     os.close(command)
     listener.close()
@@ -43,10 +43,10 @@ def offer(program: Path) -> None:
     sys.executable = str(program)
 
 
-def _work(environment: Mapping[str, str]) -> None:
+def _work(environment: Mapping[str, str], server: int) -> None:
     os.chdir(environment["FORKED_IN"])
     os.environ.clear()
     os.environ.update(environment)
     logging.root.handlers.clear()  # some library has set one up; a worker logs to its launcher
     sys.argv = ["worker"]
-    _run(os.getppid())
+    _run(server)

@@ -4,6 +4,7 @@ It lives as long as the worker does, and ends with its launcher; either end of t
 the other. Whatever else it is asked to run, the interpreter itself runs.
 """
 
+import hashlib
 import json
 import os
 import socket
@@ -18,7 +19,8 @@ def main() -> None:
     launcher = os.getppid()
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
         connection.connect("\0" + os.environ["FORKED_WORKERS"])
-        request = dict(os.environ, FORKED_IN=os.getcwd())
+        own = dict(os.environ, FORKED_IN=os.getcwd())
+        request = {"own": own, "shared": hashlib.sha256(b"{}").hexdigest()}  # all is its own
         socket.send_fds(connection, [json.dumps(request).encode()], [1, 2])
         connection.settimeout(_POLL_SECONDS)
         while os.getppid() == launcher:

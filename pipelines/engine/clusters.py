@@ -64,7 +64,7 @@ def prepare(options: PipelineOptions) -> None:
         server = options.view_as(JobServerOptions)
         _check_java(server.job_server_java_launcher)
         _check_jar(*_job_server_jar(options))
-        _guard(server)
+        _guard(server, plans_alone=master is not None)
         if master is not None:
             _check_master(*master)
             _check_spark(options)
@@ -158,8 +158,11 @@ def _check_java(launcher: str) -> None:
         raise InputError(f"--job_server_java_launcher: {launcher} {which}; {remedy}")
 
 
-def _guard(server: JobServerOptions) -> None:
-    """Start the job server through the guardian, which ends it with this process."""
+def _guard(server: JobServerOptions, *, plans_alone: bool) -> None:
+    """Start the job server through the guardian, which ends it with this process.
+
+    One that plans alone, for a cluster that works, takes longer to be compiled than it saves.
+    """
     # Beam runs the launcher, then the properties, then the jar: Python can thus stand before Java.
     guardian = [
         "-P",
@@ -167,7 +170,7 @@ def _guard(server: JobServerOptions) -> None:
         "quietcorpus.pipelines.engine.job_server",
         str(os.getpid()),
         server.job_server_java_launcher,
-        "-XX:TieredStopAtLevel=1",  # it plans and waits: to compile more takes more than it saves
+        *(["-XX:TieredStopAtLevel=1"] if plans_alone else []),
     ]
     server.job_server_jvm_properties = [*guardian, *server.job_server_jvm_properties]
     server.job_server_java_launcher = sys.executable

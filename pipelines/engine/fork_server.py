@@ -2,12 +2,15 @@
 
 Beam starts new worker processes for every pipeline, and on a cluster for every stage. Each would
 import for seconds. The first one starts this server beside itself. It imports once, starts no
-thread, and forks every worker from then on. It ends with the launcher or executor, or after a
-minute without a worker.
+thread of its own, and forks every worker from then on. It ends with the launcher or executor, or
+after a minute without a worker.
 
 A worker's own process stays: it is what Beam watches and ends. The fork ends with it, and it ends
-as the fork does. The server serves processes of its own user, software, environment and namespaces
-alone. Where it cannot be had, a worker imports by itself.
+as the fork does. The server serves other children of its parent alone, of the same user, folders
+and environment. Where it cannot be had, a worker imports by itself.
+
+A fork has the software that the server has imported, whatever is installed since; its digest is
+taken before, so that a launcher with other software refuses it (`environment.keys`).
 
 A fork draws no randomness from a state that it shares with others: keyed noise comes from its
 release's key, and every other secret from the operating system.
@@ -27,6 +30,7 @@ import signal
 import socket
 import struct
 import sys
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -44,13 +48,15 @@ PRELOADED = (
 _IDLE_SECONDS = 60
 _POLL_SECONDS = 1
 _LOOK_SECONDS = 0.1
+_TRIES = 10
 _REQUEST_SECONDS = 10
 _REQUEST_BYTES = 1 << 20
 _BEGUN = b"+"
 _CREDENTIALS = struct.Struct("3i")  # pid, uid and gid of a socket's peer
 
-Work = Callable[[Mapping[str, str]], None]
-"""A worker: it is given the variables of its environment that no other worker has."""
+Work = Callable[[Mapping[str, str], int], None]
+"""A worker: it is given the variables of its environment that no other worker has, and the process
+with which it ends."""
 
 
 def run(work: Work, own: Mapping[str, str], parent: int) -> int | None:
@@ -61,24 +67,47 @@ def run(work: Work, own: Mapping[str, str], parent: int) -> int | None:
         own: the variables of the environment that are this worker's own.
         parent: the process id of the launcher or executor, this process's parent.
     """
-    if sys.platform != "linux" or parent == 1:  # which need not reap a server that has ended
+    # Process 1 need not reap a server that has ended.
+    if sys.platform != "linux" or parent == 1 or not hasattr(os, "pidfd_open"):
         return None
-    address = _address(parent, own)
-    _offer(address, work, parent)  # before there is a connection, which a server would hold open
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+    try:
+        connection = _connected(work, own, parent)
+    except OSError:
+        return None
+    with connection:
         try:
-            connection.connect(address)
-            if _user_of(connection) != os.getuid():
+            if not _is_of_ours(connection):
                 return None
-            socket.send_fds(connection, [json.dumps(dict(own)).encode()], [1, 2])
+            request = {"own": dict(own), "shared": _shared(own)}
+            socket.send_fds(connection, [json.dumps(request).encode()], [1, 2])
         except OSError:
             return None
         return _await(connection, parent)
 
 
+def _connected(work: Work, own: Mapping[str, str], parent: int) -> socket.socket:
+    """Connect to the parent's server, which is started if there is none; raises OSError."""
+    address = _address(parent, own)
+    for _ in range(_TRIES):
+        _offer(address, work, parent, own)
+        # Made after the offer: a server that this process starts would hold it open.
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        connection.settimeout(_POLL_SECONDS)  # somebody else may listen there, and not accept
+        try:
+            connection.connect(address)
+        except ConnectionRefusedError:  # one that does not listen yet, or that ends
+            connection.close()
+            time.sleep(_LOOK_SECONDS)
+        except OSError:
+            connection.close()
+            raise
+        else:
+            return connection
+    raise ConnectionRefusedError
+
+
 def _await(connection: socket.socket, parent: int) -> int | None:
     """Wait for a fork's end; None if it never began."""
-    connection.settimeout(_POLL_SECONDS)
     begun = False
     while os.getppid() == parent:
         try:
@@ -92,41 +121,61 @@ def _await(connection: socket.socket, parent: int) -> int | None:
         elif answer:
             return int(answer)
         else:
-            return 1 if begun else None
+            return 1 if begun or os.getppid() != parent else None
     return 1
 
 
 def _address(parent: int, own: Mapping[str, str]) -> bytes:
-    """Return the abstract address that processes of the same kind share, and no others."""
+    """Return the abstract address that processes of the same kind share, and no others.
+
+    Everybody can read it, so that it tells nothing of what a variable holds.
+    """
+    names = [sorted(os.environ), sorted(own)]
+    alike = [os.getuid(), parent, _namespaces("self"), os.getcwd(), sys.executable, sys.path, names]
+    return b"\0quietcorpus-" + hashlib.sha256(json.dumps(alike).encode()).hexdigest().encode()
+
+
+def _namespaces(process: int | str) -> list[str]:
+    return [os.readlink(f"/proc/{process}/ns/{name}") for name in ("mnt", "pid")]
+
+
+def _shared(own: Mapping[str, str]) -> str:
+    """Return a digest of the variables of the environment that are not a worker's own."""
     shared = {name: value for name, value in os.environ.items() if name not in own}
-    namespaces = [os.readlink(f"/proc/self/ns/{name}") for name in ("mnt", "pid", "user")]
-    alike = [os.getuid(), parent, namespaces, os.getcwd(), sys.executable, sys.path, shared]
-    return b"\0quietcorpus-" + hashlib.sha256(json.dumps(alike, sort_keys=True).encode()).digest()
+    return hashlib.sha256(json.dumps(shared, sort_keys=True).encode()).hexdigest()
 
 
-def _offer(address: bytes, work: Work, parent: int) -> None:
+def _offer(address: bytes, work: Work, parent: int, own: Mapping[str, str]) -> None:
     """Start a server at an address, unless there is one."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener, suppress(OSError):
-        listener.bind(address)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        try:
+            listener.bind(address)
+        except OSError:  # there is one
+            return
         listener.listen()
         ended = os.pidfd_open(parent)
         if os.getppid() == parent and os.fork() == 0:
-            _serve(listener, ended, work)
+            _serve(listener, ended, work, parent, own)
         os.close(ended)
 
 
-def _serve(listener: socket.socket, ended: int, work: Work) -> None:
+def _serve(
+    listener: socket.socket, ended: int, work: Work, parent: int, own: Mapping[str, str]
+) -> None:
     """Import what workers need, and fork them until their parent has ended."""
     try:
         _call_oneself("qc-fork-server")
         interrupted = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for name in own:  # another worker may lack it
+            os.environ.pop(name, None)
         logging.basicConfig(handlers=[logging.NullHandler()])  # before a library sets one up
         nowhere = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):  # a pipe would stay open for as long as this process lives
             os.dup2(nowhere, stream)
         _preload(ended)
         gc.freeze()  # or every fork would copy what its collector walks through
-        _Server(listener, ended, work, interrupted).serve()
+        _Server(listener, ended, work, parent, interrupted).serve()
     finally:
         os._exit(0)
 
@@ -146,6 +195,9 @@ def _preload(ended: int) -> None:
 
     signal.signal(signal.SIGALRM, look)
     signal.setitimer(signal.ITIMER_REAL, _LOOK_SECONDS, _LOOK_SECONDS)
+    from quietcorpus.pipelines.environment.version import environment_digest
+
+    environment_digest()
     for name in PRELOADED:
         importlib.import_module(name)
     _load_kernels()
@@ -170,6 +222,11 @@ class _Fork:
     process: int
     connection: socket.socket
 
+    def kill(self) -> None:
+        """Kill it; nothing happens to one that has ended."""
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.process, signal.SIGKILL)
+
     def close(self) -> None:
         os.close(self.process)
         self.connection.close()
@@ -178,8 +235,11 @@ class _Fork:
 class _Server:
     """The forks of a server, each with the connection of the process that it stands for."""
 
-    def __init__(self, listener: socket.socket, ended: int, work: Work, interrupted: Any) -> None:
+    def __init__(
+        self, listener: socket.socket, ended: int, work: Work, parent: int, interrupted: Any
+    ) -> None:
         self._listener, self._ended, self._work = listener, ended, work
+        self._parent = parent
         self._interrupted = interrupted  # a worker's handler of SIGINT
         self._selector = selectors.DefaultSelector()
         self._selector.register(listener, selectors.EVENT_READ)
@@ -192,10 +252,10 @@ class _Server:
             for key, _ in events:
                 if key.fd == self._ended:
                     for fork in self._forks:
-                        os.kill(fork.pid, signal.SIGKILL)
+                        fork.kill()
                     return
                 if key.fileobj is self._listener:
-                    with suppress(OSError, ValueError):
+                    with suppress(OSError, ValueError, LookupError, TypeError):
                         self._accept()
                 elif key.data in self._forks:
                     self._finish(key.data)
@@ -203,18 +263,28 @@ class _Server:
     def _accept(self) -> None:
         connection, _ = self._listener.accept()
         connection.settimeout(_REQUEST_SECONDS)
-        if _user_of(connection) != os.getuid():
+        if not (_is_of_ours(connection) and _is_child(_peer(connection)[0], self._parent)):
             connection.close()
             return
         request, streams, _, _ = socket.recv_fds(connection, _REQUEST_BYTES, 2)
-        own = json.loads(request)
-        pid = os.fork()
-        if pid == 0:
-            connection.close()
-            self._become(own, streams)
-        for stream in streams:
-            os.close(stream)
-        fork = _Fork(pid, os.pidfd_open(pid), connection)
+        try:
+            given = json.loads(request)
+            if given["shared"] != _shared(given["own"]):
+                connection.close()
+                return
+            server, pid = os.getpid(), os.fork()
+            if pid == 0:
+                connection.close()
+                self._become(given["own"], streams, server)
+        finally:
+            for stream in streams:
+                os.close(stream)
+        try:
+            fork = _Fork(pid, os.pidfd_open(pid), connection)
+        except OSError:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            raise
         self._forks.add(fork)
         for source in (fork.process, connection):
             self._selector.register(source, selectors.EVENT_READ, fork)
@@ -225,13 +295,13 @@ class _Server:
         self._forks.remove(fork)
         for source in (fork.process, fork.connection):
             self._selector.unregister(source)
-        os.kill(fork.pid, signal.SIGKILL)  # nothing happens to one that has ended
+        fork.kill()
         code = os.waitstatus_to_exitcode(os.waitpid(fork.pid, 0)[1])
         with suppress(OSError):
             fork.connection.send(b"%d" % (code if code >= 0 else 128 - code))
         fork.close()
 
-    def _become(self, own: Mapping[str, str], streams: list[int]) -> None:
+    def _become(self, own: Mapping[str, str], streams: list[int], server: int) -> None:
         """Become a worker, with the streams of the process that asked for it."""
         try:
             _call_oneself("qc-worker")
@@ -244,17 +314,28 @@ class _Server:
             for number, stream in enumerate(streams, start=1):
                 os.dup2(stream, number)
                 os.close(stream)
-            self._work(own)
+            self._work(own, server)
         except Exception:
             traceback.print_exc()
         finally:
             os._exit(1)
 
 
-def _user_of(connection: socket.socket) -> int:
-    """Return the user id of a socket's peer."""
+def _peer(connection: socket.socket) -> tuple[int, int]:
+    """Return the process and user id of a socket's peer; process 0 is of another namespace."""
     size = _CREDENTIALS.size
-    _, user, _ = _CREDENTIALS.unpack(
+    pid, user, _ = _CREDENTIALS.unpack(
         connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
     )
-    return int(user)
+    return int(pid), int(user)
+
+
+def _is_of_ours(connection: socket.socket) -> bool:
+    """Return whether a socket's peer has this process's user and sees the same files."""
+    pid, user = _peer(connection)
+    return user == os.getuid() and pid != 0 and _namespaces(pid) == _namespaces("self")
+
+
+def _is_child(pid: int, parent: int) -> bool:
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stream:
+        return int(stream.read().rpartition(")")[2].split()[1]) == parent

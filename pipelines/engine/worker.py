@@ -37,15 +37,15 @@ def main() -> None:
 def _work(describe: Callable[[Mapping[str, str]], None], own: Mapping[str, str]) -> None:
     """Run a harness, which `describe` puts into the environment, while the parent lives."""
 
-    def run(own: Mapping[str, str]) -> None:
-        parent = os.getppid()  # read before it can die
+    def run(own: Mapping[str, str], parent: int) -> None:
         describe(own)
         _run(parent)
 
-    code = fork_server.run(run, own, os.getppid())
+    parent = os.getppid()  # read before it can die
+    code = fork_server.run(run, own, parent)
     if code is not None:
         sys.exit(code)
-    run(own)
+    run(own, parent)
 
 
 def _run(launcher: int) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -20,21 +24,28 @@ from quietcorpus.pipelines.engine import fork_server
 PATIENCE_SECONDS = 20
 # Stands for a worker: it puts what it is into a file of its own, and does as it is told.
 WORKER = """
-import json, os, sys, time
+import json, os, random, signal, sys, time
 from quietcorpus.pipelines.engine import fork_server
 fork_server.PRELOADED = ()
 fork_server._IDLE_SECONDS = float(os.environ["IDLE"])
-def work(own):
-    told = dict(own, pid=os.getpid(), server=os.getppid(), secret=os.urandom(8).hex())
+fork_server._load_kernels = lambda: time.sleep(float(os.environ["LOADING"]))
+def work(own, server):
+    kept = [signal.getsignal(number) for number in (signal.SIGALRM, signal.SIGINT, signal.SIGCHLD)]
+    told = dict(own, pid=os.getpid(), server=server, draw=random.random(), id=os.environ.get("ID"),
+                signals=[*map(repr, kept), signal.getitimer(signal.ITIMER_REAL)])
     with open(own["file"] + ".new", "w") as stream:
         json.dump(told, stream)
     os.rename(own["file"] + ".new", own["file"])
     print("said by", own["file"])
     sys.stdout.flush()
-    while own["deed"] == "sleep" and os.getppid() == told["server"]:
+    while own["deed"] == "stay" or own["deed"] == "sleep" and os.getppid() == server:
         time.sleep(0.05)
     os._exit(0 if own["deed"] == "sleep" else int(own["deed"]))
-own = {"file": sys.argv[1], "deed": sys.argv[2]}
+own = {"file": sys.argv[1], "deed": sys.argv[2], "ID": "1"}
+if own["deed"] == "other":  # with another environment than the first worker's
+    while not os.path.exists(own["file"][:-1] + "0"):
+        time.sleep(0.05)
+    os.environ["JOB"] = "2"
 code = fork_server.run(work, own, os.getppid())
 print("code", code)
 """
@@ -50,22 +61,25 @@ if pairs:
 """
 
 
+ENVIRONMENT = {"IDLE": "60", "LOADING": "0", "ID": "0", "JOB": "1"}
+
+
 class Workers:
     """An executor with workers, each of whom writes a file."""
 
-    def __init__(self, folder: Path, *deeds: str, idle: float = 60, **environment: str) -> None:
+    def __init__(self, folder: Path, *deeds: str, idle: float = 60, loading: float = 0) -> None:
         self.files = [folder / f"worker-{number}" for number in range(len(deeds))]
         pairs = [f"{file}={deed}" for file, deed in zip(self.files, deeds, strict=True)]
         self.output = folder / "output"
         with self.output.open("w") as output:
             self.parent = subprocess.Popen(
                 [sys.executable, "-c", PARENT, WORKER, *pairs],
-                env=os.environ | {"IDLE": str(idle)} | environment,
+                env=os.environ | ENVIRONMENT | {"IDLE": str(idle), "LOADING": str(loading)},
                 stdin=subprocess.PIPE,
                 stdout=output,
             )
 
-    def told(self) -> list[dict[str, str]]:
+    def told(self) -> list[dict[str, Any]]:
         """What the workers are, once all of them have begun."""
         wait_until(lambda: all(file.exists() for file in self.files), PATIENCE_SECONDS)
         return [json.loads(file.read_text()) for file in self.files]
@@ -102,18 +116,29 @@ def gone(pid: object) -> bool:
 
 
 def test_workers_share_a_server(start: Callable[..., Workers]) -> None:
-    """Kills: a server for each worker; variables or random bytes of another worker; an exit code or
-    a line of a worker's that its own process does not pass on.
+    """Kills: a server for each worker; variables, or draws, of another worker; an exit code or a
+    line of a worker's that its own process does not pass on; a worker with handlers of the server's
+    own.
     """
     workers = start("0", "3", "sleep")
     first, second, third = workers.told()
     assert len({one["server"] for one in (first, second, third)}) == 1
     assert len({one["pid"] for one in (first, second, third)}) == 3
-    assert len({one["secret"] for one in (first, second, third)}) == 3
+    assert len({one["draw"] for one in (first, second, third)}) == 3
+    assert {one["id"] for one in (first, second, third)} == {None}  # it is a worker's own
+    expected = [repr(signal.SIG_DFL), repr(signal.default_int_handler), repr(signal.SIG_DFL)]
+    assert third["signals"] == [*expected, [0, 0]]
     assert [one["file"] for one in (first, second, third)] == [*map(str, workers.files)]
     wait_until(lambda: len(workers.said()) == 5, PATIENCE_SECONDS)
     assert {*workers.said()} == {f"said by {file}" for file in workers.files} | {"code 0", "code 3"}
     assert not gone(third["pid"])
+
+
+def test_a_worker_of_another_environment(start: Callable[..., Workers]) -> None:
+    """Kills: a fork with the key, or the settings, of another job."""
+    workers = start("sleep", "other")
+    wait_until(lambda: "code None" in workers.said(), PATIENCE_SECONDS)
+    assert not workers.files[1].exists()
 
 
 def test_a_killed_fork(start: Callable[..., Workers]) -> None:
@@ -135,14 +160,31 @@ def test_a_killed_process_takes_its_fork_along(start: Callable[..., Workers]) ->
 
 
 def test_a_killed_executor(start: Callable[..., Workers]) -> None:
-    """Kills: a server, or a worker, that outlives its executor."""
-    workers = start("sleep")
+    """Kills: a server, or a worker that looks at nobody, that outlives its executor."""
+    workers = start("stay")
     (told,) = workers.told()
     clients = workers.clients()
     workers.parent.kill()
     workers.parent.communicate()
     wait_until(lambda: gone(told["pid"]) and gone(told["server"]), PATIENCE_SECONDS)
     wait_until(lambda: gone(clients[0].pid), PATIENCE_SECONDS)
+
+
+def test_an_executor_that_is_killed_while_its_server_loads(start: Callable[..., Workers]) -> None:
+    """Kills: a server that looks at its executor once it has loaded; a process that then takes the
+    work upon itself, for nobody.
+    """
+    workers = start("stay", loading=600)
+    wait_until(lambda: [one for one in family(workers) if "fork-server" in one.name()], 20)
+    processes = family(workers)
+    workers.parent.kill()
+    workers.parent.communicate()
+    wait_until(lambda: all(gone(one.pid) for one in processes), PATIENCE_SECONDS)
+    assert workers.said() in ([], ["code 1"])
+
+
+def family(workers: Workers) -> list[psutil.Process]:
+    return psutil.Process(workers.parent.pid).children(recursive=True)
 
 
 def test_a_killed_server(start: Callable[..., Workers]) -> None:
@@ -153,7 +195,7 @@ def test_a_killed_server(start: Callable[..., Workers]) -> None:
 
 
 def test_a_server_without_workers_ends(start: Callable[..., Workers]) -> None:
-    """Kills: memory that an executor of a long life never gets back; a pipe that stays open."""
+    """Kills: memory that an executor of a long life never gets back."""
     workers = start("0", idle=0.5)
     (told,) = workers.told()
     wait_until(lambda: gone(told["server"]), PATIENCE_SECONDS)
@@ -190,29 +232,87 @@ def test_nobody_elses_server(
             os.write(2, taken.recv(1000))
         os._exit(0)
     os.read(ready, 1)
-    assert fork_server.run(lambda _: os._exit(0), own, os.getppid()) is None
+    assert fork_server.run(lambda *_: os._exit(0), own, os.getppid()) is None
     os.waitpid(thief, 0)
     assert capfd.readouterr().err == ""
 
 
-@pytest.mark.parametrize("change", ["folder", "environment", "parent"])
+def test_a_stranger_gets_no_fork(
+    start: Callable[..., Workers], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kills: a server that forks, with its executor's key, for whoever reaches its address and
+    knows its environment.
+    """
+    workers = start("sleep")
+    workers.told()
+    own = {"file": str(workers.files[0].with_name("stolen")), "deed": "0", "ID": "0"}
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    listed = Path("/proc/net/unix").read_text(errors="replace")
+    addresses = re.findall("@(quietcorpus-[0-9a-f]{64})", listed)
+    assert addresses
+    for address in addresses:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as stranger:
+            stranger.connect("\0" + address)
+            stranger.settimeout(PATIENCE_SECONDS)
+            request = {"own": own, "shared": fork_server._shared(own)}
+            with suppress(OSError):
+                socket.send_fds(stranger, [json.dumps(request).encode()], [1, 2])
+                assert stranger.recv(16) == b""
+
+
+def test_an_address_that_nobody_attends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills: a worker that waits for ever for whoever listens and does not accept."""
+    monkeypatch.setattr(fork_server, "PRELOADED", ())
+    address = fork_server._address(os.getppid(), {})
+    with (
+        socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener,
+        ExitStack() as stack,
+    ):
+        listener.bind(address)
+        listener.listen(0)
+        for _ in range(2):
+            one = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+            one.settimeout(0.1)
+            with suppress(OSError):
+                one.connect(address)
+        assert fork_server.run(lambda *_: os._exit(0), {}, os.getppid()) is None
+
+
+def test_what_is_loaded_is_there() -> None:
+    """Kills: a module by its old name, for which every worker would import by itself, unnoticed."""
+    for name in fork_server.PRELOADED:
+        importlib.import_module(name)
+
+
+@pytest.mark.parametrize("change", ["folder", "parent", "own"])
 def test_another_address(change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kills: a server that forks workers of other software, or for another executor."""
+    """Kills: a server for another executor; an address that tells what a variable holds."""
     own = {"WORKER_ID": "1"}
     monkeypatch.setenv("WORKER_ID", "1")
+    monkeypatch.setenv("QUIETCORPUS_MASTER_KEY", "one")
     before = fork_server._address(2, own)
     monkeypatch.setenv("WORKER_ID", "2")
+    monkeypatch.setenv("QUIETCORPUS_MASTER_KEY", "another")
     assert fork_server._address(2, own) == before
     if change == "folder":
         monkeypatch.chdir(tmp_path)
-    elif change == "environment":
-        monkeypatch.setenv("PYTHONPATH", "elsewhere")
+    if change == "own":
+        own = {}
     assert fork_server._address(3 if change == "parent" else 2, own) != before
 
 
+def test_another_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills: a worker with the key, or the settings of libraries, of another job."""
+    before = fork_server._shared({"WORKER_ID": "1"})
+    monkeypatch.setenv("WORKER_ID", "2")
+    assert fork_server._shared({"WORKER_ID": "2"}) == before
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "77")
+    assert fork_server._shared({"WORKER_ID": "2"}) != before
+
+
 def test_software_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kills: a worker that waits for a server that could not import: it imports by itself, and says
-    what is wrong.
-    """
+    """Kills: a worker that waits for a server that could not import, and not by itself."""
     monkeypatch.setattr(fork_server, "PRELOADED", ("no_such_module",))
-    assert fork_server.run(lambda _: os._exit(0), {}, os.getppid()) is None
+    assert os.getppid() > 1
+    assert fork_server.run(lambda *_: os._exit(0), {}, os.getppid()) is None
