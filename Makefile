@@ -15,7 +15,7 @@ BENCH_COMMITS ?= $(BENCH_DATA)/commit_messages.parquet
 .PHONY: help demo demo-words test test-slow test-nightly test-most check docs links bench utility utility-words clean
 .PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release iceberg airflow dagster
 .PHONY: lock sbom azurite vnu chromium kustomize flink-operator clusters faults races soak utility-embeddings utility-public utility-languages reconstruction release-dry
-.PHONY: large-index
+.PHONY: large-index large-pool
 
 help:
 	@echo "make demo     a real corpus becomes a release"
@@ -32,6 +32,7 @@ help:
 	@echo "make spark-release SPEC=...    a release on it; make flink-release likewise"
 	@echo "make bench    speed and memory, as ratios in one run"
 	@echo "make large-index  2.5 million words: building, opening, releasing (an hour, 10 GB of disk)"
+	@echo "make large-pool  a million documents vote for 100,000 texts (half an hour)"
 	@echo "make faults   what breaking things does to a release (an hour); make soak: a million documents"
 	@echo "make utility  the paper's comparison on a labelled corpus (an hour)"
 	@echo "make utility-words  the same for text, word by word (an hour)"
@@ -230,6 +231,11 @@ bench: $(VENV)/.bench $(VECTORS) build/peer build/wide.npz
 large-index: $(VENV)/.bench $(VECTORS)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/large_index.py \
 		--glove $(VECTORS) --folder build/large-index
+
+# Up to a million documents vote for a pool of 100,000 texts (half an hour).
+large-pool: $(VENV)/.bench
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/public_texts_scale.py \
+		--data $(BENCH_DATA) --folder build/large-pool
 
 # What breaking things does to a release (an hour), and a million documents through Spark.
 RUNNING := PYTHONPATH=.:tests:benchmarks PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python

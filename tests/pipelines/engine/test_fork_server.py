@@ -20,6 +20,7 @@ import pytest
 from machine import wait_until
 
 from quietcorpus.pipelines.engine import fork_server
+from quietcorpus.pipelines.environment.version import environment_digest
 
 PATIENCE_SECONDS = 20
 # Stands for a worker: it puts what it is into a file of its own, and does as it is told.
@@ -316,3 +317,16 @@ def test_software_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(fork_server, "PRELOADED", ("no_such_module",))
     assert os.getppid() > 1
     assert fork_server.run(lambda *_: os._exit(0), {}, os.getppid()) is None
+
+
+def test_the_software_is_told_apart_before_it_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills: forks of software that has been replaced since, and that pass for the new one."""
+    environment_digest.cache_clear()
+    seen = []
+    loads = lambda: seen.append(environment_digest.cache_info().currsize)  # noqa: E731
+    monkeypatch.setattr(fork_server, "PRELOADED", ())
+    monkeypatch.setattr(fork_server, "_load_kernels", loads)
+    alive = os.pidfd_open(os.getpid())
+    fork_server._preload(alive)
+    os.close(alive)
+    assert seen == [1]
