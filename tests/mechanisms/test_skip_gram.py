@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from user_texts import addresses_of, fresh_stream, group, negatives_of, texts_of
@@ -24,6 +24,9 @@ from quietcorpus.mechanisms.skip_gram import (
     negative_samples,
     update,
 )
+
+if TYPE_CHECKING:  # every process of a test run would load it
+    import torch
 
 SIZE, DIMENSIONS = 12, 6
 SETTINGS = SkipGram(DIMENSIONS, 3, 5, 1.0)
@@ -53,6 +56,8 @@ def loss_by_definition(
     words: torch.Tensor, contexts: torch.Tensor, written: Written, negatives: Rows
 ) -> torch.Tensor:
     """The documented loss, pair by pair in both orders, in float64."""
+    import torch
+
     loss = torch.zeros((), dtype=torch.float64)
     own: dict[int, float] = defaultdict(float)
     for text in written:
@@ -88,6 +93,8 @@ def test_an_update_is_the_negative_gradient(
     # Negatives among the user's own words, and others. Kills: a wrong sign, words and contexts
     # exchanged, a pair in one order, a word's pair with itself counted once, negatives that are not
     # times their number, or not for every pair, or left out where the user has written them.
+    import torch
+
     model, negatives = model_of(scale=scale), negatives_of(*negative_rows)
     words, contexts = (
         torch.tensor(values, dtype=torch.float64, requires_grad=True)

@@ -8,7 +8,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-import torch
 from user_texts import fresh_stream, group, texts_of
 
 from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
@@ -49,6 +48,8 @@ def assert_equal(one: TrainingState, other: TrainingState) -> None:
 def test_adam_is_torchs(lot: float, rate: float) -> None:
     # Kills: a sign, one of the two means, its correction by a step too many or none at all, a root
     # forgotten, epsilon under it, an update that is not divided by the lot.
+    import torch
+
     training = replace(TRAINING, lot=lot, rate=rate)
     state = TrainingState.initial(SIZE, DIMENSIONS)
     start = np.concatenate([state.model.words, state.model.contexts])

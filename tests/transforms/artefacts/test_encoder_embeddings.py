@@ -19,7 +19,6 @@ from encoders import (
     packaged_folder,
     sentences,
 )
-from sentence_transformers import SentenceTransformer
 
 from quietcorpus.transforms.artefacts import torch_model
 from quietcorpus.transforms.artefacts.encoder import Encoder, EncoderSource
@@ -30,13 +29,20 @@ pytestmark = pytest.mark.slow
 PRECISIONS: tuple[Precision, Precision] = ("float32", "bfloat16")
 
 
+def embedded(folder: Path, given: list[str]) -> np.ndarray:
+    """Their embeddings by the library itself, which no other process of a test run has to load."""
+    from sentence_transformers import SentenceTransformer
+
+    return np.asarray(SentenceTransformer(str(folder), device="cpu").encode(given))
+
+
 def test_embeddings_are_the_models(packaged: Encoder) -> None:
     """Kills: another pooling or none, blanks that are attended to, sentences that are cut early."""
     given = sentences()
     found = packaged.encode(given)
     assert found.dtype == np.float32
     assert found.shape == (len(given), packaged.dimensions) == (len(given), 384)
-    theirs = SentenceTransformer(str(packaged_folder()), device="cpu").encode(given)
+    theirs = embedded(packaged_folder(), given)
     rounding = 1e-5 if packaged._model.rows == 4 else 1e-2
     np.testing.assert_allclose(found, theirs, rtol=0, atol=rounding)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=rounding)
@@ -88,7 +94,7 @@ def test_the_first_tokens_embedding(small_folder: Path, tmp_path: Path) -> None:
     modules = json.loads((folder / "modules.json").read_text())
     (folder / "modules.json").write_text(json.dumps(modules[:2]))
     given = ["", "the sun", of_tokens(30)]
-    theirs = SentenceTransformer(str(folder), device="cpu").encode(given)
+    theirs = embedded(folder, given)
     np.testing.assert_allclose(by_onnx(folder).encode(given), theirs, rtol=0, atol=1e-5)
     assert np.abs(np.linalg.norm(theirs, axis=1) - 1).min() > 0.01
 
@@ -107,7 +113,7 @@ def test_a_models_prompt_is_part_of_a_sentence(
     given = ["cat", "the sun", ""]
     found = prompted.encode(given)
     np.testing.assert_array_equal(found, plain.encode([f"query: {each}" for each in given]))
-    theirs = SentenceTransformer(str(folder), device="cpu").encode(given)
+    theirs = embedded(folder, given)
     np.testing.assert_allclose(found, theirs, rtol=0, atol=1e-5)
     assert is_of_the_sentence_alone(prompted, given)
 
