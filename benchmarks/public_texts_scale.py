@@ -25,32 +25,19 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from utility_public import column
 
 import quietcorpus as qc
 from quietcorpus.indexes.pool import open_pool
 from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
 
-FILES = {
-    "imdb_reviews.parquet": "text",
-    "cfpb_complaints.parquet": "text",
-    "commit_messages.parquet": "text",
-}
+FILES = "imdb_reviews.parquet", "cfpb_complaints.parquet", "commit_messages.parquet"
 WORDS = 60
 NEAREST = 20
 ROW_GROUP = 10_000
 SIZES = 10_000, 100_000, 1_000_000
 MODELLED = 1_000
-MEASURED = """
-import resource, sys
-from quietcorpus.pipelines.cli.main import main
-sys.argv[0] = "quietcorpus"
-try:
-    main()
-finally:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    print("\\n", used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, file=sys.stderr)
-"""
 SPEC = """
 release: scale-{count}
 input: {{path: {corpus}, text: text}}
@@ -66,11 +53,9 @@ mechanism:
 
 def texts_of(data: Path) -> list[str]:
     """Return the texts of all corpora, cut."""
-    found = []
-    for name, column in FILES.items():
-        table = pq.ParquetFile(data / name).read([column], use_threads=False)
-        found += [" ".join(text.split()[:WORDS]) for text in table[column].to_pylist()]
-    return found
+    return [
+        " ".join(text.split()[:WORDS]) for name in FILES for text in column(data / name, "text")
+    ]
 
 
 def released(folder: Path, texts: list[str], count: int) -> tuple[float, float]:
@@ -83,19 +68,16 @@ def released(folder: Path, texts: list[str], count: int) -> tuple[float, float]:
     spec = folder / f"spec-{count}.yaml"
     given = {"count": count, "corpus": corpus, "output": folder / f"out-{count}"}
     spec.write_text(SPEC.format(**given, nearest=NEAREST, pool=folder / "pool"))
-    done = subprocess.run(
-        [sys.executable, "-c", MEASURED, "release", str(spec), "--quiet"],
-        check=False,
-        stderr=subprocess.PIPE,
+    process = subprocess.Popen(
+        [sys.executable, "-m", "quietcorpus.pipelines.cli.main", "release", str(spec), "--quiet"],
         stdout=subprocess.DEVNULL,
-        text=True,
         env=os.environ | {"QUIETCORPUS_MASTER_KEY": os.urandom(32).hex()},
     )
-    if done.returncode:
-        sys.exit(done.stderr)
+    _, status, used = os.wait4(process.pid, 0)
+    if status:
+        sys.exit(1)
     corpus.unlink()
-    seconds, peak = map(float, done.stderr.split()[-2:])
-    return seconds, peak
+    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ _LEAST_OF_COVERAGE = 2 / 3
 
 @dataclass(frozen=True)
 class ListedWords:
-    """The knowledge of a list of words besides the words.
+    """The language of a list of words, and the share of a text that it holds.
 
     Attributes:
         language: the words' own, by its code.

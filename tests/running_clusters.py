@@ -28,7 +28,7 @@ PATIENCE_SECONDS = 600
 # Jobs of a minute: compilers that pay over hours take half of all processor time.
 JAVA = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 LAUNCHER = {"SPARK_LOCAL_IP": "127.0.0.1", **JAVA}
-"""What a command that runs a job on a cluster has in its environment."""
+"""Variables of the environment of a command that runs a job on a cluster."""
 _QUICK_COMMAND = (
     "from quietcorpus.pipelines.engine import heartbeat; heartbeat._BEAT_SECONDS = 1; "
     "heartbeat._LOOK_SECONDS = 1; from quietcorpus.pipelines.cli.main import main; main()"

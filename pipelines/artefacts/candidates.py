@@ -100,12 +100,9 @@ def build(
     names = _names(documents.columns.slice(0, candidates), id, keep, texts)
     opened = found.open()  # fails here, rather than in Ray's workers, if it cannot be loaded
     sentences = documents.sentences
-    with encoding.session(len(sentences)) as ray:
+    with encoding.session(found, len(sentences)) as ray:
         with steps.step("encoding sentences", len(sentences), "sentences") as display:
-            if ray is None:
-                embeddings = encoding.here(opened, sentences, display.advance)
-            else:
-                embeddings = encoding.by_ray(ray, found, sentences, display.advance)
+            embeddings = encoding.encode(ray, found, opened, sentences, display.advance)
         with steps.step("finding clusters"):
             whole = means(embeddings, documents.offsets)
             groups, quality = _clusters(whole, clusters, seed)

@@ -30,13 +30,14 @@ def require_installed_ray() -> None:
 
 
 @contextmanager
-def session(texts: int) -> Iterator[Any]:
+def session(source: EncoderSource | None, texts: int) -> Iterator[Any]:
     """Yield Ray, if it is to encode so many texts, or None if this process is to do it.
 
     Ray does so on the cluster that RAY_ADDRESS names. Without one, it does so on this machine, if
-    there are many texts and it is installed.
+    there are many texts and it is installed. An encoder without a source takes no cluster.
     """
-    if not os.environ.get("RAY_ADDRESS") and (texts <= _FEW or find_spec("ray") is None):
+    few = not os.environ.get("RAY_ADDRESS") and (texts <= _FEW or find_spec("ray") is None)
+    if source is None or few:
         yield None
         return
     with ray_session(processors(), work="build") as ray:
@@ -59,10 +60,25 @@ def silent_ray_data() -> Iterator[None]:
         logger.setLevel(before[1])
 
 
-def here(
+def encode(
+    ray: Any,
+    source: EncoderSource | None,
+    encoder: Encoder | Lsa,
+    texts: Sequence[str],
+    advance: Callable[[int], object],
+) -> npt.NDArray[np.float32]:
+    """Return the embedding of every text, float32 (n, d); tell how many more are done.
+
+    `ray` is what `session` yields, and `encoder` what `source`, if there is one, opens to.
+    """
+    if ray is None or source is None:
+        return _here(encoder, texts, advance)
+    return _by_ray(ray, source, texts, advance)
+
+
+def _here(
     encoder: Encoder | Lsa, texts: Sequence[str], advance: Callable[[int], object]
 ) -> npt.NDArray[np.float32]:
-    """Return the embedding of every text, float32 (n, d); tell how many more are done."""
     parts = []
     for start in range(0, len(texts), _CHUNK_HERE):
         parts.append(encoder.encode(texts[start : start + _CHUNK_HERE]))
@@ -71,7 +87,7 @@ def here(
 
 
 @silent_ray_data()
-def by_ray(
+def _by_ray(
     ray: Any, source: EncoderSource, texts: Sequence[str], advance: Callable[[int], object]
 ) -> npt.NDArray[np.float32]:
     """Return the same, bit by bit, by a cluster of Ray: a row depends on its own text alone."""

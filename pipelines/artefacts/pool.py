@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -145,14 +144,11 @@ def _encoded(
     opened: Encoder | Lsa, model: EncoderSource | None, listed: Sequence[str], steps: Steps
 ) -> npt.NDArray[np.float32]:
     """Return the embedding of every text, float32 (n, d), of its beginning if it is long."""
-    # The encoder of a pool's own words takes no cluster.
     with (
-        nullcontext() if model is None else encoding.session(len(listed)) as ray,
+        encoding.session(model, len(listed)) as ray,
         steps.step("encoding texts", len(listed), "texts") as display,
     ):
-        if model is None or ray is None:
-            return encoding.here(opened, listed, display.advance)
-        return encoding.by_ray(ray, model, listed, display.advance)
+        return encoding.encode(ray, model, opened, listed, display.advance)
 
 
 def apart(

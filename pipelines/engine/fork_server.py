@@ -43,7 +43,7 @@ PRELOADED = (
     "quietcorpus.transforms.privatizers.words",
     "quietcorpus.transforms.shards",
 )
-"""What most workers import."""
+"""Modules that most workers import."""
 
 _IDLE_SECONDS = 60
 _POLL_SECONDS = 1

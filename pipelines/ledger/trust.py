@@ -1,4 +1,4 @@
-"""The knowledge of a ledger from elsewhere than its place, and the check that it is so.
+"""The keys and the head of a ledger, as known from elsewhere than its place, and their check.
 
 Records that agree with one another show only that whoever wrote them had a key. Whose key it is,
 and that no record was cut off at the end, a place cannot tell of itself.

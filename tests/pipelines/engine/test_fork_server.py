@@ -81,7 +81,7 @@ class Workers:
             )
 
     def told(self) -> list[dict[str, Any]]:
-        """What the workers are, once all of them have begun."""
+        """Return what each worker wrote of itself, once all of them have begun."""
         wait_until(lambda: all(file.exists() for file in self.files), PATIENCE_SECONDS)
         return [json.loads(file.read_text()) for file in self.files]
 

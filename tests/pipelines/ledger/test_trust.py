@@ -1,4 +1,4 @@
-"""The knowledge of a ledger from elsewhere: whose it is, and how far it went."""
+"""The keys and the head of a ledger, as known from elsewhere than its place."""
 
 from __future__ import annotations
 
