@@ -165,6 +165,7 @@ def classified(
     than: npt.NDArray[np.int64] | None = None,
     *,
     by_words: bool = False,
+    group: str = "",
 ) -> Iterator[Observation]:
     """Yield a classifier's scores, with intervals over documents.
 
@@ -175,20 +176,21 @@ def classified(
         than: (n,), those that a classifier gave them which learnt from the original; None yields
             no difference.
         by_words: whether it is the classifier by words, whose precision and recall are not told.
+        group: the name of the classifier, where there are several.
     """
     name, size = "words-" if by_words else "", len(truth)
     found = scores(truth, predicted)
     ends = of_macro_scores(truth, predicted, CONFIDENCE)
     right = truth == predicted
     sure = of_share(int(right.sum()), size, CONFIDENCE)
-    yield Observation(f"{name}accuracy", subject, found.accuracy, "", *sure, size)
+    yield Observation(f"{name}accuracy", subject, found.accuracy, group, *sure, size)
     for score in ("f1",) if by_words else ("precision", "recall", "f1"):
         low, high = getattr(ends, score)
         value = getattr(found, score)
-        yield Observation(f"{name}{score}", subject, value, "", low, high, size)
+        yield Observation(f"{name}{score}", subject, value, group, low, high, size)
     if than is not None:
         value, low, high = of_paired_difference(truth == than, right, CONFIDENCE)
-        yield Observation(f"{name}accuracy-lost", subject, value, "", low, high, size)
+        yield Observation(f"{name}accuracy-lost", subject, value, group, low, high, size)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ from quietcorpus.evaluation.attacks.facts import by_bm25, rare_terms, some_sente
 from quietcorpus.evaluation.attacks.linkage import Score, linked
 from quietcorpus.evaluation.attacks.membership import membership
 from quietcorpus.evaluation.classification import (
+    Folded,
+    learnt_by_fold,
     learnt_by_words,
     out_of_fold,
     posteriors,
@@ -287,6 +289,12 @@ def folded(
     return out_of_fold(features[rows], classes, FOLDS, number, dimensions)
 
 
+def learnt(labels: Strings, features: Any, number: int, *, network: bool) -> Folded:
+    """Learn models by fold from labelled documents, as `folded`, or a network in its place."""
+    rows, classes = labelled(labels)
+    return learnt_by_fold(features[rows], classes, FOLDS, number, network=network)
+
+
 def remembered(
     labels: Strings | None, predict: Callable[[Strings, int], npt.NDArray[np.int64]]
 ) -> Callable[[int], npt.NDArray[np.int64]]:
@@ -319,6 +327,7 @@ def judged(
     subject: str,
     than: npt.NDArray[np.int64] | None = None,
     groups: Iterable[tuple[str, npt.NDArray[np.bool_]]] = (),
+    classifier: str = "",
 ) -> Iterator[Observation]:
     """Yield the scores of predicted classes of labelled documents.
 
@@ -327,9 +336,10 @@ def judged(
         than: the classes that a classifier predicted which learnt from the originals, to tell the
             difference.
         groups: names and members, (n,), of groups of documents whose scores are told as well.
+        classifier: its name, where there are several.
     """
     rows, classes = labelled(labels)
-    yield from classified(subject, classes, predicted, than)
+    yield from classified(subject, classes, predicted, than, group=classifier)
     for group, members in groups:
         inside = members[rows]
         if inside.sum() >= _LEAST_OF_GROUP:

@@ -127,6 +127,9 @@ def test_sentences(
     assert lost["linkage", "release"] * 240 <= stats.binom.isf(ALPHA, 240, 1 / 100)
     assert own["f1", "original"] > lost["f1", "release"]
     assert any(one["group"].startswith("k = ") for one in content["figures"])
+    assert ("f1", "original") in figures(content, "network")
+    for name in ("network", "learnt from originals", "network learnt from originals"):
+        assert 0 < figures(content, name)["accuracy", "release"] < 1
     assert_silent(workspace, done.stdout + done.stderr, SECRETS)
 
 

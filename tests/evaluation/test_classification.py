@@ -17,10 +17,12 @@ from sklearn.model_selection import StratifiedKFold
 
 from quietcorpus.evaluation.classification import (
     Scores,
+    learnt_by_fold,
     learnt_by_words,
     out_of_fold,
     posteriors,
     scores,
+    told,
     transferred,
 )
 from quietcorpus.evaluation.latent import weighted
@@ -108,6 +110,35 @@ def test_what_is_separable_is_learnt() -> None:
     names = np.array(["x", "y", "z"])[labels]
     assert (out_of_fold(features, names, 5, seed=1) == names).all()
     assert (transferred(features[:60], names[:60], features[60:]) == names[60:]).all()
+
+
+def test_a_form_is_told_by_models_of_another() -> None:
+    # Kills: models of the documents that they are asked about, answers in the order of the folds,
+    # models that learn from what they are asked about.
+    features, labels = separable()
+    models = learnt_by_fold(features, labels, 5, seed=2)
+    assert sorted(len(rows) for rows, _ in models) == [18] * 5
+    np.testing.assert_array_equal(told(models, features), out_of_fold(features, labels, 5, seed=2))
+    # The same documents in a form whose second class looks like the learnt third, and vice versa.
+    swapped = features.copy()
+    swapped[:, [0, 1]] = features[:, [1, 0]] * [1e-12, 1e12]
+    np.testing.assert_array_equal(told(models, swapped), np.array([0, 2, 1])[labels])
+    # A document's own label shows in nothing but the document.
+    dealt = np.random.default_rng(3).permutation(labels)
+    known = np.eye(len(labels))
+    assert (told(learnt_by_fold(known, dealt, 5, seed=2), known) == dealt).mean() < 0.75
+
+
+def test_a_network_learns_what_no_line_divides() -> None:
+    # Exclusive or. Kills: a logistic regression in the network's place, or the other way round.
+    generator = np.random.default_rng(4)
+    features = generator.choice([-1.0, 1.0], size=(400, 2)) + generator.normal(0, 0.2, (400, 2))
+    labels = (features[:, 0] * features[:, 1] > 0).astype(np.int64)
+    by_line, by_network = (
+        (told(learnt_by_fold(features, labels, 4, 5, network=network), features) == labels).mean()
+        for network in (False, True)
+    )
+    assert by_line < 0.7 < 0.95 < by_network
 
 
 @pytest.mark.parametrize("dimensions", [None, 3])

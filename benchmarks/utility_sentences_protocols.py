@@ -1,0 +1,199 @@
+"""Compares mechanisms for sentence embeddings by what classifiers learn, with `evaluate`.
+
+Private are 1,600 film reviews of two sentiments, and 1,500 complaints about five groups of
+products, of 8 sentences or more, of which the first 16 and 10 count. Candidates are 2,000 others of
+the same corpus, and 200 others still choose, by `calibrate sentence-embeddings`, the number of
+directions of `projected-mean` and which mechanism comes closest. The classifiers (logistic
+regression, and a network) learn from rows as released, or from originals, and are tested on others
+as released.
+
+    python benchmarks/utility_sentences_protocols.py --data ../shared/data \\
+        --folder build/utility-sentences
+
+Artefacts, releases and reports stay in the folder, so that a stopped run can go on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+from threadpoolctl import threadpool_limits
+
+import quietcorpus as qc
+from quietcorpus.indexes.sentences import split
+
+EPSILONS = (3, 6, 10, 15, 25)
+LEAST, CANDIDATES, CALIBRATED = 8, 2_000, 200
+PROTOCOLS = ("", "network", "learnt from originals", "network learnt from originals")
+MEASURES = ("f1", "accuracy")
+
+
+class Corpus(NamedTuple):
+    """Documents with labels, of which some are private.
+
+    Attributes:
+        file, label: the file of the corpus, and its column of labels.
+        private: the number of private documents.
+        sentences: how many sentences of a document count, at most.
+    """
+
+    file: str
+    label: str
+    private: int
+    sentences: int
+
+
+CORPORA = {
+    "reviews": Corpus("imdb_reviews.parquet", "label", 1_600, 16),
+    "complaints": Corpus("cfpb_complaints.parquet", "label5", 1_500, 10),
+}
+
+
+def prepare(corpus: Corpus, data: Path, folder: Path) -> None:
+    """Write the private documents and both sets of public ones, disjoint; build candidates."""
+    if (folder / "candidates" / "manifest.json").exists():
+        return
+    table = pq.read_table(data / corpus.file, columns=["text", corpus.label])
+    needed = corpus.private + CANDIDATES + CALIBRATED
+    chosen: list[int] = []
+    for row in np.random.default_rng(0).permutation(len(table)).tolist():
+        found = split([table["text"][row].as_py()], corpus.sentences, "en").texts
+        if len(found) >= LEAST and len(chosen) < needed:
+            chosen.append(row)
+    assert len(chosen) == needed
+    folder.mkdir(parents=True, exist_ok=True)
+    ids = pa.array([f"d{number}" for number in range(needed)])
+    table = table.take(chosen).append_column("id", ids)
+    private, rest = table.slice(0, corpus.private), table.slice(corpus.private)
+    pq.write_table(private, folder / "private.parquet")
+    pq.write_table(rest.slice(0, CANDIDATES).select(["text"]), folder / "public.parquet")
+    pq.write_table(rest.slice(CANDIDATES).select(["text"]), folder / "more.parquet")
+    qc.build_candidates(
+        folder / "public.parquet",
+        folder / "candidates",
+        provenance="public",
+        candidates=CANDIDATES,
+        least_sentences=LEAST,
+        most_sentences=corpus.sentences,
+    )
+
+
+def compared(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the variants to measure: of each epsilon, three, and the one that comes closest."""
+    kept = folder / "variants.yaml"
+    if not kept.exists():
+        outcomes = qc.calibrate_sentences(
+            folder / "candidates", folder / "more.parquet", epsilons=EPSILONS, documents=CALIBRATED
+        )
+        variants = {}
+        for epsilon in EPSILONS:
+            own = [one for one in outcomes if one.epsilon == epsilon]
+            projected = [one for one in own if one.directions is not None]
+            for name, some in (("projected mean", projected), ("calibrated", own)):
+                best = max(some, key=lambda one: one.closeness)
+                block = {
+                    "mechanism": str(best.mechanism.value),
+                    "utility": best.utility and str(best.utility.value),
+                    "projections": best.projections,
+                    "directions": best.directions,
+                }
+                variants[f"{name}, {epsilon}"] = {"epsilon": epsilon} | block
+            drawn = {"mechanism": "deep-candidate", "projections": None, "directions": None}
+            for utility in ("similarity", "depth"):
+                block = drawn | {"utility": utility, "epsilon": epsilon}
+                variants[f"{utility}, {epsilon}"] = block
+        kept.write_text(yaml.safe_dump(variants))
+    found: dict[str, dict[str, Any]] = yaml.safe_load(kept.read_text())
+    return found
+
+
+def evaluated(name: str, corpus: Corpus, folder: Path, draws: int) -> list[dict[str, Any]]:
+    """Release the private documents, measure all variants, and return the figures."""
+    report = folder / "report" / "evaluation.json"
+    if not report.exists():
+        spec = {
+            "release": name,
+            "input": {
+                "path": str(folder / "private.parquet"),
+                "id": "id",
+                "keep": ["id", corpus.label],
+            },
+            "output": str(folder / "released"),
+            "mechanism": {
+                "kind": "sentence-embeddings",
+                "mechanism": "deep-candidate",
+                "utility": "similarity",
+                "epsilon": 10,
+                "candidates": str(folder / "candidates"),
+                "most_sentences": corpus.sentences,
+            },
+        }
+        (folder / "spec.yaml").write_text(yaml.safe_dump(spec))
+        if not (folder / "released").exists():
+            qc.release(folder / "spec.yaml")
+        qc.evaluate(
+            folder / "released",
+            against=folder / "private.parquet",
+            output=folder / "report",
+            spec=folder / "spec.yaml",
+            label=corpus.label,
+            draws=draws,
+            compare=folder / "variants.yaml",
+            audits=False,
+        )
+    figures: list[dict[str, Any]] = json.loads(report.read_text())["figures"]
+    return figures
+
+
+def print_tables(name: str, figures: list[dict[str, Any]], variants: dict[str, Any]) -> None:
+    """Print a table in Markdown for each protocol and measure, and the numbers of directions."""
+    directions = [variants[f"projected mean, {epsilon}"]["directions"] for epsilon in EPSILONS]
+    print(f"\n{name}: directions of projected-mean by epsilon {EPSILONS}: {directions}")
+    for measure in MEASURES:
+        for protocol in PROTOCOLS:
+            own = [one for one in figures if (one["measure"], one["group"]) == (measure, protocol)]
+            title = f"{name}, {measure}{', ' * bool(protocol)}{protocol}"
+            print(f"\n| {title} | {' | '.join(map(str, EPSILONS))} |")
+            print("|---" * (len(EPSILONS) + 1) + "|")
+            for one in own:
+                if one["subject"] == "original" and not one["setting"]:
+                    print(f"| mean without noise | {one['mean']:.3f} |" + " |" * 4)
+            for way in dict.fromkeys(key.partition(", ")[0] for key in variants):
+                cells = [cell(own, f"{way}, {epsilon}") for epsilon in EPSILONS]
+                print(f"| {way} | {' | '.join(cells)} |")
+
+
+def cell(figures: list[dict[str, Any]], variant: str) -> str:
+    """Format the mean over the draws of a variant, with its interval."""
+    (one,) = (
+        figure
+        for figure in figures
+        if figure["subject"] == "release" and figure["setting"] == {"compare": variant}
+    )
+    return f"{one['mean']:.3f} ({one['low']:.3f}-{one['high']:.3f})"
+
+
+def main() -> None:
+    """Measure what is not measured yet, and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", required=True, type=Path, help="a folder: reviews, complaints")
+    parser.add_argument("--folder", required=True, type=Path)
+    parser.add_argument("--draws", type=int, default=5)
+    given = parser.parse_args()
+    for name, corpus in CORPORA.items():
+        folder = given.folder.resolve() / name
+        prepare(corpus, given.data, folder)
+        variants = compared(folder)
+        print_tables(name, evaluated(name, corpus, folder, given.draws), variants)
+
+
+if __name__ == "__main__":
+    with threadpool_limits(1):  # on arrays of this size, more threads only wait for one another
+        main()
