@@ -1,11 +1,11 @@
 """Compares mechanisms for sentence embeddings by what classifiers learn, with `evaluate`.
 
 Private are 1,600 film reviews of two sentiments, and 1,500 complaints about five groups of
-products, of 8 sentences or more, of which the first 16 and 10 count. Candidates are 2,000 others of
-the same corpus, and 200 others still choose, by `calibrate sentence-embeddings`, the number of
-directions of `projected-mean` and which mechanism comes closest. The classifiers (logistic
-regression, and a network) learn from rows as released, or from originals, and are tested on others
-as released.
+products, of 8 sentences or more, of which the first 16 and 10 count. Of 2,400 others of the same
+corpus, 2,000 become candidates, and 200 others still choose, by `calibrate sentence-embeddings`,
+the number of directions of `projected-mean` and which mechanism comes closest. The classifiers
+(logistic regression, and a network) learn from rows as released, or from originals, and are tested
+on others as released.
 
     python benchmarks/utility_sentences_protocols.py --data ../shared/data \\
         --folder build/utility-sentences
@@ -30,7 +30,7 @@ import quietcorpus as qc
 from quietcorpus.indexes.sentences import split
 
 EPSILONS = (3, 6, 10, 15, 25)
-LEAST, CANDIDATES, CALIBRATED = 8, 2_000, 200
+LEAST, PUBLIC, CANDIDATES, CALIBRATED = 8, 2_400, 2_000, 200
 PROTOCOLS = ("", "network", "learnt from originals", "network learnt from originals")
 MEASURES = ("f1", "accuracy")
 
@@ -61,7 +61,7 @@ def prepare(corpus: Corpus, data: Path, folder: Path) -> None:
     if (folder / "candidates" / "manifest.json").exists():
         return
     table = pq.read_table(data / corpus.file, columns=["text", corpus.label])
-    needed = corpus.private + CANDIDATES + CALIBRATED
+    needed = corpus.private + PUBLIC + CALIBRATED
     chosen: list[int] = []
     for row in np.random.default_rng(0).permutation(len(table)).tolist():
         found = split([table["text"][row].as_py()], corpus.sentences, "en").texts
@@ -73,8 +73,8 @@ def prepare(corpus: Corpus, data: Path, folder: Path) -> None:
     table = table.take(chosen).append_column("id", ids)
     private, rest = table.slice(0, corpus.private), table.slice(corpus.private)
     pq.write_table(private, folder / "private.parquet")
-    pq.write_table(rest.slice(0, CANDIDATES).select(["text"]), folder / "public.parquet")
-    pq.write_table(rest.slice(CANDIDATES).select(["text"]), folder / "more.parquet")
+    pq.write_table(rest.slice(0, PUBLIC).select(["text"]), folder / "public.parquet")
+    pq.write_table(rest.slice(PUBLIC).select(["text"]), folder / "more.parquet")
     qc.build_candidates(
         folder / "public.parquet",
         folder / "candidates",

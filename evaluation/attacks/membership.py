@@ -18,6 +18,8 @@ import numpy.typing as npt
 from quietcorpus.evaluation.attacks.halves import half
 
 _LEAST = 4  # halved twice, a class of so many still has one document in each part
+_HIDDEN = (64, 64)
+_MOST_ANSWERS = 10_000
 _CERTAIN = 1e-9
 _LARGEST_EXPONENT = 700.0  # of which a float holds the exponential
 
@@ -59,10 +61,12 @@ def allowed_power(epsilon: float, delta: float, rate: float) -> float:
 
 
 class Memberships(NamedTuple):
-    """Two attacks on one target model.
+    """Three attacks on one target model.
 
     Attributes:
         learnt: by a logistic regression on the model's answers (Shokri et al.; BRR).
+        by_network: the same by a network of two hidden layers of 64 units (BRR's other attacker),
+            which learns from 10,000 answers at most.
         calibrated: by the true label's log-odds, less their mean over the shadow models, none of
             which has learnt from the document. A document's own difficulty cancels (Watson et al.,
             ICLR 2022); documents are ordered as by the ratio of RMIA (Zarifzadeh, Liu and Shokri,
@@ -71,6 +75,7 @@ class Memberships(NamedTuple):
     """
 
     learnt: Membership
+    by_network: Membership
     calibrated: Membership
 
 
@@ -83,10 +88,10 @@ def membership(
     """Attack a target model, by shadow models and their own members.
 
     Half of the documents belong to the target model and half to the shadow models; each model is
-    trained on a random half of its documents. The first attack is a logistic regression, learnt
-    from all shadow models together and not class by class as in Shokri et al., on the true label's
-    log-odds and log-posterior, the entropy, and the sorted posteriors. All halves are stratified
-    by label, so that no model lacks a class.
+    trained on a random half of its documents. The first two attacks are learnt from all shadow
+    models together, and not class by class as in Shokri et al., on the true label's log-odds and
+    log-posterior, the entropy, and the sorted posteriors. All halves are stratified by label, so
+    that no model lacks a class.
 
     Args:
         learn: trains a model; called once for each shadow model, and then for the target.
@@ -100,6 +105,7 @@ def membership(
     """
     _check(labels, shadows)
     from sklearn.linear_model import LogisticRegression
+    from sklearn.neural_network import MLPClassifier
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
@@ -108,12 +114,18 @@ def membership(
     own, world = numbers[targets], numbers[~targets]
     worlds = [_attacked(learn, world, labels, generator) for _ in range(shadows)]
     models, signals, members = zip(*worlds, strict=True)
-    attack = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-    attack.fit(np.concatenate(signals), np.concatenate(members))
+    answers, truth = np.concatenate(signals), np.concatenate(members)
+    attack = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(answers, truth)
+    some = generator.permutation(len(truth))[:_MOST_ANSWERS]
+    layers = MLPClassifier(
+        _HIDDEN, early_stopping=True, random_state=int(generator.integers(2**32))
+    )
+    network = make_pipeline(StandardScaler(), layers).fit(answers[some], truth[some])
     _, found, taught = _attacked(learn, own, labels, generator)
     expected = np.mean([_signals(model(own), labels[own])[:, 0] for model in models], axis=0)
     return Memberships(
         Membership(taught, attack.decision_function(found)),
+        Membership(taught, network.predict_proba(found)[:, 1]),
         Membership(taught, found[:, 0] - expected),
     )
 

@@ -226,6 +226,7 @@ def _membership(
 
     found = membership(learn, classes, SHADOWS, generator)
     yield membership_found(subject, found.learnt)
+    yield membership_found(subject, found.by_network, group="by a network")
     yield membership_found(subject, found.calibrated, group="by calibration")
     yield from power_found(subject, found.calibrated, "membership-power")
 

@@ -109,6 +109,28 @@ def test_the_optimum_is_reached() -> None:
     assert hidden < optimum - 0.003 - bound(10_000)
 
 
+def test_a_network_sees_what_a_regression_does_not() -> None:
+    # Members' log-odds are about 0, 2 or 4, and others' 1, 3 or 5. Kills: a second regression; a
+    # network that learns the target's own members.
+    labels = two_classes(4_000)
+
+    def learn(members: Numbers) -> Callable[[Numbers], npt.NDArray[np.float64]]:
+        def posterior(asked: Numbers) -> npt.NDArray[np.float64]:
+            generator = np.random.default_rng()
+            means = generator.choice([0, 2, 4], len(asked)) + ~np.isin(asked, members)
+            odds = generator.normal(means, 0.15)
+            second = 1 / (1 + np.exp(-(2 * labels[asked] - 1) * odds))
+            return np.column_stack([1 - second, second])
+
+        return posterior
+
+    found = membership(learn, labels, 2, np.random.default_rng())
+    assert found.learnt.auc < 0.85
+    assert found.by_network.auc > 0.95
+    nothing = membership(shifted(labels, 0), labels, 2, np.random.default_rng())
+    assert abs(nothing.by_network.auc - 0.5) < bound(1_000)
+
+
 def difficult(labels: Numbers, shift: float) -> Learn:
     """Log-odds have a mean of each document's own, N(0, 5^2), the same in every model."""
     generator = np.random.default_rng()
