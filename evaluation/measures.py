@@ -233,8 +233,9 @@ MEASURES: dict[str, Measure] = {
         "Membership inference: AUC",
         "The attacker does not see the release but a model that was learnt from it, and by models "
         "of its own has learnt to tell from answers which documents were learnt from, by a "
-        "logistic regression or by a network of two layers of 64 units. By calibration: by how much surer the model is of a document's label than models are which "
-        "did not learn from it. .5 is guessing.",
+        "logistic regression or by a network of two layers of 64 units. By calibration: by how "
+        "much surer the model is of a document's label than models are which did not learn from "
+        "it. .5 is guessing.",
         "lower",
         says="Which of {tried:,} documents a classifier had learnt from, by their releases, is "
         "told with an AUC of {release} (noise alone: {noise}).",
