@@ -14,7 +14,7 @@ BENCH_COMMITS ?= $(BENCH_DATA)/commit_messages.parquet
 
 .PHONY: help demo demo-words test test-slow test-nightly test-most check docs links bench utility utility-words clean
 .PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release iceberg airflow dagster
-.PHONY: lock sbom azurite vnu chromium kustomize flink-operator clusters faults races soak utility-embeddings utility-public utility-sentences utility-languages reconstruction release-dry
+.PHONY: lock sbom azurite vnu chromium kustomize flink-operator clusters faults races soak utility-embeddings utility-public attacks utility-sentences utility-languages reconstruction release-dry
 .PHONY: large-index large-pool
 
 help:
@@ -37,6 +37,7 @@ help:
 	@echo "make utility  the paper's comparison on a labelled corpus (an hour)"
 	@echo "make utility-words  the same for text, word by word (an hour)"
 	@echo "make utility-public  what a classifier learns from public texts (an hour)"
+	@echo "make attacks  what attackers find in text by Madlib and BRR (an hour)"
 	@echo "make utility-sentences  what classifiers learn from sentence embeddings (an hour)"
 	@echo "make utility-languages  the same in five languages (ten minutes)"
 	@echo "make reconstruction  what reconstruction adds to bags of words (two hours)"
@@ -270,6 +271,9 @@ utility-public: $(VENV)/.bench $(VECTORS)
 	$(BIN)/python benchmarks/utility_public_rounds.py --data $(BENCH_DATA) --folder build/utility-public
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/utility_public_kinds.py --data $(BENCH_DATA) \
 		--glove $(VECTORS) --folder build/utility-public-kinds
+
+attacks: $(VENV)/.bench $(VECTORS)
+	$(BIN)/python benchmarks/attacks.py --data $(BENCH_DATA) --glove $(VECTORS) --folder build/attacks
 
 utility-sentences: $(VENV)/.bench
 	$(BIN)/python benchmarks/utility_sentences_protocols.py --data $(BENCH_DATA) \
