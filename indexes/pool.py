@@ -40,6 +40,7 @@ MOST_TEXTS = 100_000
 LARGEST_SQUARE = 1 << 23
 """The largest squared length of a vector: products of two stay below 2^24."""
 _SPARE = 8  # texts that FAISS proposes besides the nearest, so that few ties reach the last place
+_TIED_AT_ONCE = 32
 _ROWS_AT_ONCE = 4096
 _SCHEMA = pa.schema([pa.field("text", pa.large_string())])
 
@@ -158,10 +159,17 @@ class Pool:
         found: npt.NDArray[np.int64] = np.take_along_axis(numbers, order, axis=1)
         # Which of the texts at the last proposed product FAISS names is its own affair.
         if proposed < size:
-            for row in np.flatnonzero(products[:, count - 1] == products[:, -1]):
-                exact = self.vectors @ queries[row]
-                found[row] = np.argsort(-exact, kind="stable")[:count]
+            tied = np.flatnonzero(products[:, count - 1] == products[:, -1])
+            for rows in np.split(tied, range(_TIED_AT_ONCE, len(tied), _TIED_AT_ONCE)):
+                found[rows] = [_largest(row, count) for row in queries[rows] @ self.vectors.T]
         return found
+
+
+def _largest(values: npt.NDArray[np.float32], count: int) -> npt.NDArray[np.int64]:
+    """Find the numbers of the `count` largest values, in order; of equal ones, the lowest first."""
+    last = len(values) - count
+    (enough,) = np.nonzero(values >= np.partition(values, last)[last])
+    return enough[np.argsort(-values[enough], kind="stable")[:count]]
 
 
 def save(path: str, pool: Pool) -> PoolManifest:
