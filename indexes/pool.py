@@ -8,9 +8,9 @@ vectors.npy       float32 (m, d): each text's embedding, scaled to one length an
 A pool may carry the encoder that was made of its texts; then its files are there too (see
 `quietcorpus.indexes.lsa`).
 
-Products of whole-number vectors so short are whole numbers below 2^24, which float32 holds exactly
-in any order of additions. So the nearest texts of a vector are the same on every machine and in
-whatever company it is searched for: votes must depend on their own document alone.
+Votes must depend on their own document alone. So vectors are such that their products are exact
+(`quietcorpus.indexes.largest_products`): the nearest texts of a vector are the same on every machine
+and in whatever company it is searched for.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from quietcorpus.indexes import folder, lsa
-from quietcorpus.indexes.faiss_library import faiss
 from quietcorpus.indexes.folder import MANIFEST, ArtefactError
 from quietcorpus.indexes.languages import LANGUAGES
+from quietcorpus.indexes.largest_products import are_short_and_whole, largest
 from quietcorpus.indexes.lsa import Lsa
 from quietcorpus.indexes.tokenizers import Tokenizer, TokenizerError
 
@@ -37,11 +37,6 @@ TEXTS, VECTORS = "texts.arrow", "vectors.npy"
 FILES = TEXTS, VECTORS
 MOST_TEXTS = 100_000
 """The largest pool: every text of it is compared with every document."""
-LARGEST_SQUARE = 1 << 23
-"""The largest squared length of a vector: products of two stay below 2^24."""
-_SPARE = 8  # texts that FAISS proposes besides the nearest, so that few ties reach the last place
-_TIED_AT_ONCE = 32
-_ROWS_AT_ONCE = 4096
 _SCHEMA = pa.schema([pa.field("text", pa.large_string())])
 
 
@@ -146,30 +141,9 @@ class Pool:
         size = len(self.vectors)
         if not 1 <= count <= size:
             raise ValueError(f"{count} is not between 1 and the pool's {size} texts")
-        if not _are_short_and_whole(queries):
+        if not are_short_and_whole(queries):
             raise ValueError("a query is not of whole numbers, or too long for exact products")
-        if not len(queries):
-            return np.empty((0, count), dtype=np.int64)
-        proposed = min(size, count + _SPARE)
-        module = faiss()
-        products, numbers = module.knn(
-            np.ascontiguousarray(queries), self.vectors, proposed, module.METRIC_INNER_PRODUCT
-        )
-        order = np.lexsort((numbers, -products), axis=1)[:, :count]
-        found: npt.NDArray[np.int64] = np.take_along_axis(numbers, order, axis=1)
-        # Which of the texts at the last proposed product FAISS names is its own affair.
-        if proposed < size:
-            tied = np.flatnonzero(products[:, count - 1] == products[:, -1])
-            for rows in np.split(tied, range(_TIED_AT_ONCE, len(tied), _TIED_AT_ONCE)):
-                found[rows] = [_largest(row, count) for row in queries[rows] @ self.vectors.T]
-        return found
-
-
-def _largest(values: npt.NDArray[np.float32], count: int) -> npt.NDArray[np.int64]:
-    """Find the numbers of the `count` largest values, in order; of equal ones, the lowest first."""
-    last = len(values) - count
-    (enough,) = np.nonzero(values >= np.partition(values, last)[last])
-    return enough[np.argsort(-values[enough], kind="stable")[:count]]
+        return largest(queries, self.vectors, count)
 
 
 def save(path: str, pool: Pool) -> PoolManifest:
@@ -204,7 +178,7 @@ def open_pool(path: str, digest: str | None = None) -> Pool:
             and vectors.dtype == np.dtype("<f4")
             and vectors.shape == (manifest.texts, manifest.encoder["dimensions"])
             and vectors.flags.c_contiguous
-            and _are_short_and_whole(vectors)
+            and are_short_and_whole(vectors)
         )
     except TokenizerError as error:
         raise ArtefactError(f"carries an encoder whose tokeniser cannot be had: {error}") from None
@@ -221,15 +195,3 @@ def open_pool(path: str, digest: str | None = None) -> Pool:
             "describes; build it again"
         )
     return Pool(manifest, table["text"].combine_chunks(), vectors, encoder)
-
-
-def _are_short_and_whole(vectors: npt.NDArray[np.float32]) -> bool:
-    """Return whether all numbers are whole, and no vector is longer than products allow."""
-    for start in range(0, len(vectors), _ROWS_AT_ONCE):
-        exact = vectors[start : start + _ROWS_AT_ONCE].astype(np.float64)
-        # Not a number equals nothing.
-        if not np.array_equal(exact, np.rint(exact)):
-            return False
-        if not ((exact**2).sum(axis=1) <= LARGEST_SQUARE).all():
-            return False
-    return True
