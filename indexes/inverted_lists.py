@@ -15,6 +15,8 @@ from quietcorpus.indexes.euclidean import LONGEST_VECTOR, greatest_length
 from quietcorpus.indexes.faiss_library import FaissMissing, faiss
 from quietcorpus.indexes.search import SearchError
 
+LARGEST_SEED = 2**31 - 1
+"""The largest seed that FAISS takes."""
 _POINTS_A_LIST = 64  # that centroids are trained on, at most; more took longer and found no more
 _ITERATIONS = 10
 
@@ -142,6 +144,28 @@ def train(vectors: npt.NDArray[np.float32], lists: int, seed: int, threads: int)
     Raises:
         SearchError: FAISS is missing, or the number of lists is out of range.
     """
+    index, given = _trained(vectors, lists, seed, threads)
+    index.add(given)
+    library(1)
+    return InvertedLists(index)
+
+
+def centroids(
+    vectors: npt.NDArray[np.float32], lists: int, seed: int, threads: int
+) -> npt.NDArray[np.float32]:
+    """Train centroids as `train` does, float32 (lists, d), and keep no vectors.
+
+    Arguments and errors are those of `train`.
+    """
+    index, _ = _trained(vectors, lists, seed, threads)
+    library(1)
+    return np.array(index.quantizer.reconstruct_n(0, lists), np.float32)
+
+
+def _trained(
+    vectors: npt.NDArray[np.float32], lists: int, seed: int, threads: int
+) -> tuple[Any, npt.NDArray[np.float32]]:
+    """Return lists that are still empty, and the vectors as FAISS takes them."""
     if not 1 <= lists <= len(vectors):
         raise SearchError(f"lists: {lists} is not allowed; give 1 to {len(vectors)}, the words")
     module = library(threads)
@@ -150,9 +174,7 @@ def train(vectors: npt.NDArray[np.float32], lists: int, seed: int, threads: int)
     index.cp.min_points_per_centroid, index.cp.max_points_per_centroid = 1, _POINTS_A_LIST
     given = np.ascontiguousarray(vectors, dtype=np.float32)
     index.train(given)
-    index.add(given)
-    library(1)
-    return InvertedLists(index)
+    return index, given
 
 
 def around(centroids: npt.NDArray[np.float32], vectors: npt.NDArray[np.float32]) -> InvertedLists:

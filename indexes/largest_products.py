@@ -24,6 +24,44 @@ _LAST = (1 << _BITS) - 1
 _NOTHING = np.iinfo(np.int64).min
 
 
+class Largest:
+    """The largest products of each query with the vectors that it was compared with so far.
+
+    A product and its number are one whole number, the key, that orders them: the larger product
+    comes first, and of equal ones the lower number. So the order of comparisons does not matter.
+    """
+
+    def __init__(self, queries: npt.NDArray[np.float32], count: int) -> None:
+        """Begin with none for each query, float32 (n, d), of which `count` will be kept."""
+        self._queries = queries
+        self._keys = np.full((len(queries), count), _NOTHING, dtype=np.int64)
+
+    def compare(
+        self,
+        rows: npt.NDArray[np.int64],
+        vectors: npt.NDArray[np.float32],
+        first: int,
+        last: int,
+    ) -> None:
+        """Compare the queries `rows`, all different, with the vectors `first` to `last` - 1.
+
+        No query may be compared with a vector twice.
+        """
+        own = self._queries[rows]
+        for start in range(first, last, _VECTORS_AT_ONCE):
+            block = vectors[start : min(start + _VECTORS_AT_ONCE, last)]
+            _offer(self._keys, rows, own @ block.T, start)
+
+    def numbers(self) -> npt.NDArray[np.int64]:
+        """Return the numbers of the vectors, int64 (n, count), in order.
+
+        Every query was compared with `count` vectors or more.
+        """
+        ordered = np.sort(self._keys, axis=1)[:, ::-1]
+        found: npt.NDArray[np.int64] = _LAST - (ordered & _LAST)
+        return found
+
+
 def largest(
     queries: npt.NDArray[np.float32], vectors: npt.NDArray[np.float32], count: int
 ) -> npt.NDArray[np.int64]:
@@ -35,43 +73,10 @@ def largest(
     found = np.empty((len(queries), count), dtype=np.int64)
     for start in range(0, len(queries), QUERIES_AT_ONCE):
         chunk = queries[start : start + QUERIES_AT_ONCE]
-        best = Largest(len(chunk), count)
-        every = np.arange(len(chunk))
-        for first in range(0, len(vectors), _VECTORS_AT_ONCE):
-            best.offer(every, chunk @ vectors[first : first + _VECTORS_AT_ONCE].T, first)
+        best = Largest(chunk, count)
+        best.compare(np.arange(len(chunk)), vectors, 0, len(vectors))
         found[start : start + len(chunk)] = best.numbers()
     return found
-
-
-class Largest:
-    """The largest products of each query so far, of those that were offered, in any order.
-
-    A product and its number are one whole number, the key, that orders them: the larger product
-    comes first, and of equal ones the lower number.
-    """
-
-    def __init__(self, queries: int, count: int) -> None:
-        """Begin with none for each of so many queries, of which `count` will be kept."""
-        self._keys = np.full((queries, count), _NOTHING, dtype=np.int64)
-
-    def offer(
-        self, rows: npt.NDArray[np.int64], products: npt.NDArray[np.float32], first: int
-    ) -> None:
-        """Offer the products of the queries `rows`, all different, with neighbouring vectors.
-
-        `products` is float32 (rows, vectors), and the vectors' numbers are `first` and those after
-        it. No number may be offered to a query twice.
-        """
-        _offer(self._keys, rows, products, first)
-
-    def numbers(self) -> npt.NDArray[np.int64]:
-        """Return the numbers of the largest products, int64 (queries, count), in order.
-
-        At least `count` were offered to every query.
-        """
-        ordered = np.sort(self._keys, axis=1)[:, ::-1]
-        found: npt.NDArray[np.int64] = _LAST - (ordered & _LAST)
-        return found
 
 
 @compiled

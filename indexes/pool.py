@@ -6,11 +6,12 @@ vectors.npy       float32 (m, d): each text's embedding, scaled to one length an
                   numbers
 
 A pool may carry the encoder that was made of its texts; then its files are there too (see
-`quietcorpus.indexes.lsa`).
+`quietcorpus.indexes.lsa`). It may have inverted lists; then their files are there, and texts stand
+list by list (see `quietcorpus.indexes.pool_lists`).
 
 Votes must depend on their own document alone. So vectors are such that their products are exact
-(`quietcorpus.indexes.largest_products`): the nearest texts of a vector are the same on every machine
-and in whatever company it is searched for.
+(`quietcorpus.indexes.largest_products`): the nearest texts of a vector are the same on every
+machine and in whatever company it is searched for.
 """
 
 from __future__ import annotations
@@ -24,19 +25,25 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from quietcorpus.indexes import folder, lsa
+from quietcorpus.indexes import folder, lsa, pool_lists
 from quietcorpus.indexes.folder import MANIFEST, ArtefactError
 from quietcorpus.indexes.languages import LANGUAGES
 from quietcorpus.indexes.largest_products import are_short_and_whole, largest
 from quietcorpus.indexes.lsa import Lsa
+from quietcorpus.indexes.pool_lists import PoolLists
 from quietcorpus.indexes.tokenizers import Tokenizer, TokenizerError
 
 VERSION = 1
+VERSION_OF_LISTS = 2
+"""The version of a pool with inverted lists, which earlier software cannot search."""
 FORMAT = "quietcorpus-pool"
 TEXTS, VECTORS = "texts.arrow", "vectors.npy"
 FILES = TEXTS, VECTORS
-MOST_TEXTS = 100_000
-"""The largest pool: every text of it is compared with every document."""
+MOST_TEXTS = 2_000_000
+"""The most texts of a pool."""
+MOST_COMPARED = 100_000
+"""The most texts of a pool without lists: each of them is compared with every document."""
+_NOT_ALWAYS = "language", "search"
 _SCHEMA = pa.schema([pa.field("text", pa.large_string())])
 
 
@@ -59,6 +66,9 @@ class PoolManifest:
         files: path, bytes and sha256 of each.
         version: the version of this format.
         language: of the texts, if it is known and no part of the encoder's tokeniser; or None.
+        search: of inverted lists, the number of `lists` and of `probes` for a document, the `seed`
+            of their training, and `recall`: by numbers of nearest texts, the share of them that
+            is found, of so many `queries`. None if a document is compared with all texts.
     """
 
     provenance: Literal["public", "private"]
@@ -72,12 +82,14 @@ class PoolManifest:
     files: tuple[Mapping[str, Any], ...] = ()
     version: int = VERSION
     language: str | None = None
+    search: Mapping[str, Any] | None = None
 
     def to_json(self) -> str:
         """Return the text of `manifest.json`."""
         content = {"format": FORMAT, **asdict(self)}
-        if self.language is None:
-            del content["language"]
+        for key in _NOT_ALWAYS:
+            if content[key] is None:
+                del content[key]
         return json.dumps(content, indent=2) + "\n"
 
     def lines(self) -> list[str]:
@@ -90,6 +102,7 @@ class PoolManifest:
             f"encoder       {self.encoder['name']}, {self.encoder['dimensions']} dimensions, "
             f"sha256 {self.encoder['sha256'][:12]}",
             *([f"language      {LANGUAGES[self.language]}"] if self.language else []),
+            *([f"search        {searching(self.search)}"] if self.search else []),
         ]
 
     @property
@@ -105,36 +118,71 @@ class PoolManifest:
     @classmethod
     def from_json(cls, text: str | bytes) -> PoolManifest:
         """Parse a manifest; raise ArtefactError if it is damaged, newer, or without provenance."""
-        keys = {field.name for field in fields(cls)} - folder.absent(text, ["language"])
-        content = folder.parse(text, FORMAT, (VERSION,), keys, noun="a pool", source="texts")
-        folder.check_listed(content["files"], FILES + lsa.FILES, optional=lsa.FILES)
+        keys = {field.name for field in fields(cls)} - folder.absent(text, _NOT_ALWAYS)
+        versions = VERSION, VERSION_OF_LISTS
+        content = folder.parse(text, FORMAT, versions, keys, noun="a pool", source="texts")
+        optional = lsa.FILES + pool_lists.FILES
+        folder.check_listed(content["files"], FILES + optional, optional=optional)
         folder.check_possible(content, "pool has", _is_possible)
         return cls(**content | {"files": tuple(content["files"])})
 
 
 def _is_possible(content: Mapping[str, Any]) -> bool:
-    files = len(FILES) + len(lsa.FILES) * ("tokenizer" in content["encoder"])
+    named = {file["path"] for file in content["files"]}
+    carried = lsa.FILES if "tokenizer" in content["encoder"] else ()
+    listed = pool_lists.FILES if "search" in content else ()
     return (
         folder.is_encoded(content, "texts")
-        and content["texts"] <= MOST_TEXTS
-        and len(content["files"]) == files
+        and content["texts"] <= (MOST_TEXTS if listed else MOST_COMPARED)
+        and named == {*FILES, *carried, *listed}
         and content.get("language", "en") in LANGUAGES
+        and content["version"] == (VERSION_OF_LISTS if listed else VERSION)
+        and (not listed or _describes_lists(content["search"], content["texts"]))
     )
+
+
+def _describes_lists(search: Mapping[str, Any], texts: int) -> bool:
+    numbers = [search[name] for name in ("lists", "probes", "seed", "queries")]
+    return (
+        set(search) == {"lists", "probes", "seed", "queries", "recall"}
+        and all(type(number) is int for number in numbers)
+        and 1 <= search["probes"] <= search["lists"] <= texts
+        and all(
+            name.isdecimal() and isinstance(share, float) and 0 <= share <= 1
+            for name, share in search["recall"].items()
+        )
+    )
+
+
+def searching(search: Mapping[str, Any]) -> str:
+    """Describe the search of a manifest in a line for people."""
+    found = ", ".join(f"{share:g} of {count}" for count, share in search["recall"].items())
+    measured = f"; found of the nearest texts of {search['queries']:,} others: {found}"
+    return f"{search['probes']:,} of {search['lists']:,} lists{measured if found else ''}"
 
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """A pool, mapped from its files, and the encoder if it carries one."""
+    """A pool, mapped from its files, with the encoder if it carries one, and lists if it has any.
+
+    Guarantee:
+        The texts that are found for a query are a function of that query and of the pool, exact or
+        not: no other query, batch, process, library or processor has a part in it. They are as many
+        as are asked for, all different. So a document's votes depend on that document and on
+        public data alone, and their norm is the same whether the pool has lists or not.
+    """
 
     manifest: PoolManifest
     texts: pa.LargeStringArray
     vectors: npt.NDArray[np.float32]
     encoder: Lsa | None = None
+    lists: PoolLists | None = None
 
     def nearest(self, queries: npt.NDArray[np.float32], count: int) -> npt.NDArray[np.int64]:
         """Find the numbers of the `count` texts of the largest product, int64 (n, count).
 
-        They come in order, and of equal products the lowest number comes first. `count` is at most
+        They come in order, and of equal products the lowest number comes first. If the pool has
+        lists, they are the nearest of those in the lists that are searched. `count` is at most
         the number of texts, and `queries` are whole numbers like the pool's vectors, float32 (n,
         d), of a squared length of at most `LARGEST_SQUARE`. Raises ValueError for others.
         """
@@ -143,6 +191,8 @@ class Pool:
             raise ValueError(f"{count} is not between 1 and the pool's {size} texts")
         if not are_short_and_whole(queries):
             raise ValueError("a query is not of whole numbers, or too long for exact products")
+        if self.lists is not None:
+            return self.lists.nearest(queries, self.vectors, count)
         return largest(queries, self.vectors, count)
 
 
@@ -155,6 +205,9 @@ def save(path: str, pool: Pool) -> PoolManifest:
     if pool.encoder is not None:
         lsa.save(path, pool.encoder)
         files += lsa.FILES
+    if pool.lists is not None:
+        pool_lists.save(path, pool.lists)
+        files += pool_lists.FILES
     complete = replace(pool.manifest, files=folder.described(path, files))
     with open(f"{path}/{MANIFEST}", "w", encoding="utf-8") as stream:
         stream.write(complete.to_json())
@@ -172,6 +225,10 @@ def open_pool(path: str, digest: str | None = None) -> Pool:
         if manifest.carries_encoder:
             tokenizer = Tokenizer.of_law(manifest.encoder["tokenizer"])
             encoder = lsa.mapped(path, tokenizer)
+        search = manifest.search
+        lists = None
+        if search is not None:
+            lists = pool_lists.mapped(path, search["lists"], search["probes"])
         fits = (
             table.schema == _SCHEMA
             and (len(table), table["text"].null_count) == (manifest.texts, 0)
@@ -179,6 +236,7 @@ def open_pool(path: str, digest: str | None = None) -> Pool:
             and vectors.shape == (manifest.texts, manifest.encoder["dimensions"])
             and vectors.flags.c_contiguous
             and are_short_and_whole(vectors)
+            and (lists is None or lists.are_of(vectors))
         )
     except TokenizerError as error:
         raise ArtefactError(f"carries an encoder whose tokeniser cannot be had: {error}") from None
@@ -194,4 +252,4 @@ def open_pool(path: str, digest: str | None = None) -> Pool:
             f"{encoder.vocabulary.tokenizer.description}, or is not the one that its {MANIFEST} "
             "describes; build it again"
         )
-    return Pool(manifest, table["text"].combine_chunks(), vectors, encoder)
+    return Pool(manifest, table["text"].combine_chunks(), vectors, encoder, lists)

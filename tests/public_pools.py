@@ -8,11 +8,13 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
 from quietcorpus.indexes.pool import Pool, PoolManifest, save
 from quietcorpus.mechanisms.deep_candidate import on_grid
+from quietcorpus.pipelines.artefacts.pool_lists import Asked, arrange, train
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
 from quietcorpus.transforms.errors import InputError
 
@@ -78,6 +80,37 @@ def texts_on(topics: Sequence[str], each: int, seed: int) -> list[str]:
     """Return different texts, as many on each topic, topic after topic."""
     generator = Random(seed)
     return [text_on(topic, generator) for topic in topics for _ in range(each)]
+
+
+def pool_manifest(size: int, dimensions: int, **changes: Any) -> PoolManifest:
+    """Return the manifest of a pool of so many texts, with some values changed."""
+    content: dict[str, Any] = {
+        "provenance": "public",
+        "guarantee": None,
+        "source": {"pattern": "*.parquet", "documents": 9},
+        "encoder": {"name": "all-MiniLM-L6-v2", "sha256": "0" * 64, "dimensions": dimensions},
+        "texts": size,
+        "left_out": {"empty": 1, "equal": 2, "near": 3},
+        "near": 0.95,
+        "builder": "quietcorpus 0",
+    }
+    return PoolManifest(**content | changes)
+
+
+def listed_pool(
+    size: int, queries: int, lists: int, probes: int
+) -> tuple[Pool, npt.NDArray[np.float32]]:
+    """Return a pool of random texts in lists, and queries like its texts; many are equal."""
+    generator = np.random.default_rng()
+    centres = generator.normal(size=(lists, 24))
+    raw = centres[generator.integers(lists, size=size + queries)]
+    vectors = on_grid(raw + generator.normal(size=raw.shape))
+    vectors[: size // 4] = vectors[size // 4 : 2 * (size // 4)]
+    asked = Asked(lists, probes, seed=1)
+    made = arrange(vectors[:size], train(vectors[:size], asked), np.zeros(size, np.bool_))
+    manifest = pool_manifest(size, vectors.shape[1], search=made.search, version=2)
+    texts = pa.array([f"text {number}" for number in made.order], pa.large_string())
+    return Pool(manifest, texts, vectors[made.order], None, made.lists), vectors[size:]
 
 
 def make_pool(folder: Path, texts: Sequence[str], encoder: str = PACKAGED) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import apache_beam as beam
 import numpy as np
@@ -53,6 +53,19 @@ class Strata:
 
 
 @dataclass(frozen=True)
+class SearchedLists:
+    """The lists of a pool, in some of which a document's texts are looked for.
+
+    Attributes:
+        lists: how many the pool has.
+        probes: how many are searched for a document.
+    """
+
+    lists: int
+    probes: int
+
+
+@dataclass(frozen=True)
 class Voting:
     """The parameters of votes and of their noise.
 
@@ -63,6 +76,9 @@ class Voting:
         encoder: the encoder of documents, with which the pool was made.
         strata: None if all documents are counted together.
         smooth: estimate a text's votes from those of texts like it, too.
+        search: the pool's lists; None if a document is compared with all texts. Whichever it is,
+            a document's votes depend on that document and on the public pool alone, and their norm
+            is the same (`quietcorpus.indexes.pool.Pool`): no sensitivity depends on it.
     """
 
     votes: Votes
@@ -71,6 +87,7 @@ class Voting:
     encoder: EncoderSource | CarriedEncoder
     strata: Strata | None = None
     smooth: bool = False
+    search: SearchedLists | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -86,6 +103,7 @@ class Voting:
             "pool": self.pool.digest,
             "encoder": self.encoder.digest,
             "strata": {"column": strata.column, "labels": strata.labels} if strata else None,
+            **({"search": asdict(self.search)} if self.search else {}),
         }
 
     def sums(self, documents: Documents, pool: Pool, encoder: Encoder | Lsa) -> Sums:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,20 @@ import pyarrow as pa
 from quietcorpus.indexes import lsa
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.indexes.lsa import Lsa
-from quietcorpus.indexes.pool import MOST_TEXTS, Pool, PoolManifest, save
+from quietcorpus.indexes.pool import (
+    MOST_COMPARED,
+    MOST_TEXTS,
+    VERSION,
+    VERSION_OF_LISTS,
+    Pool,
+    PoolManifest,
+    save,
+)
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
-from quietcorpus.mechanisms.deep_candidate import UNIT, on_grid
-from quietcorpus.pipelines.artefacts import encoding
+from quietcorpus.mechanisms.deep_candidate import on_grid
+from quietcorpus.pipelines.artefacts import encoding, pool_lists
+from quietcorpus.pipelines.artefacts.near_texts import NEAR, apart
+from quietcorpus.pipelines.artefacts.pool_lists import Trained
 from quietcorpus.pipelines.artefacts.public_documents import texts
 from quietcorpus.pipelines.environment.version import quietcorpus_version
 from quietcorpus.pipelines.storage import places
@@ -28,11 +38,9 @@ from quietcorpus.transforms.artefacts.encoder import Encoder, EncoderSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Corpus
 
-NEAR = 0.95
-"""The cosine from which on two texts are joined: above it, they differ in a few words."""
-_LEAST = NEAR * UNIT**2  # of the product of two vectors on the grid
 _LOGGER = logging.getLogger("quietcorpus")
-_CHUNK = 256  # texts that are compared with all earlier ones at a time
+_SEARCHED = 8  # lists in which near texts are looked for, where texts are too many to compare all
+_ROWS_AT_ONCE = 4096
 
 
 def build(
@@ -45,12 +53,17 @@ def build(
     progress: bool,
     tokenizer: Tokenizer = UNICODE_WORDS,
     language: str | None = None,
+    search: str | None = None,
+    seed: int = 1,
 ) -> PoolManifest:
     """Build a pool of the documents at `source`; raises InputError for what can be mended.
 
-    A model encodes where `encoding.session` says.
+    A model encodes where `encoding.session` says. `search` asks for inverted lists, as in
+    `ivf:lists=4096`, which pools of more than `MOST_COMPARED` texts have in any case; `seed` is of
+    their training.
     """
     source, output = absolute(source), absolute(output)
+    asked = None if search is None else pool_lists.parse(search, seed)
     if provenance != "public":
         raise InputError(
             "provenance: the texts of a pool are released as they are, chosen by what its encoder "
@@ -76,13 +89,26 @@ def build(
             f"source: {source} has {len(listed):,} different texts; give at most {MOST_TEXTS:,}, "
             "such as a sample"
         )
+    asked = asked or pool_lists.needed(len(listed), seed)
+    if asked is not None:
+        asked.check(len(listed))
+        steps.total += 2  # known only now, since many texts ask for lists themselves
     opened = _fitted(source, listed, tokenizer) if model is None else model.open()
-    vectors = on_grid(_encoded(opened, model, listed, steps))
+    vectors = _encoded(opened, model, listed, steps)
+    trained = None
+    if asked is not None:
+        with steps.step("training inverted lists"):
+            trained = pool_lists.train(vectors, asked)
     if model is None:  # in a small pool, its own encoder has all texts on a subject near each other
-        kept = list(range(len(listed)))
+        kept = np.arange(len(listed))
     else:
         with steps.step("comparing texts", len(vectors), "texts") as display:
-            kept = apart(vectors, display.show)
+            kept = apart(vectors, _searched(vectors, trained), display.show)
+    described, lists = None, None
+    if trained is not None:
+        with steps.step("measuring recall"):
+            arranged = pool_lists.arrange(vectors[kept], trained, trained.held_out[kept])
+        kept, described, lists = kept[arranged.order], arranged.search, arranged.lists
     manifest = PoolManifest(
         provenance="public",
         guarantee=None,
@@ -97,11 +123,13 @@ def build(
         near=NEAR if model else None,
         builder=f"quietcorpus {quietcorpus_version()}",
         language=language,
+        search=described,
+        version=VERSION if lists is None else VERSION_OF_LISTS,
     )
     chosen = pa.array([listed[number] for number in kept], pa.large_string())
     with steps.step("writing"), Output(output).folder(last=MANIFEST) as folder:
         own = opened if isinstance(opened, Lsa) else None
-        return save(folder, Pool(manifest, chosen, vectors[kept], own))
+        return save(folder, Pool(manifest, chosen, vectors[kept], own, lists))
 
 
 def _fitted(source: str, listed: Sequence[str], tokenizer: Tokenizer) -> Lsa:
@@ -143,31 +171,22 @@ def _distinct(documents: Sequence[str]) -> tuple[list[str], int]:
 def _encoded(
     opened: Encoder | Lsa, model: EncoderSource | None, listed: Sequence[str], steps: Steps
 ) -> npt.NDArray[np.float32]:
-    """Return the embedding of every text, float32 (n, d), of its beginning if it is long."""
+    """Return the embedding of every text on the grid, float32 (n, d), of its beginning if long."""
     with (
         encoding.session(model, len(listed)) as ray,
         steps.step("encoding texts", len(listed), "texts") as display,
     ):
-        return encoding.encode(ray, model, opened, listed, display.advance)
+        found = encoding.encode(ray, model, opened, listed, display.advance)
+    for start in range(0, len(found), _ROWS_AT_ONCE):
+        found[start : start + _ROWS_AT_ONCE] = on_grid(found[start : start + _ROWS_AT_ONCE])
+    return found
 
 
-def apart(
-    vectors: npt.NDArray[np.float32], on_compared: Callable[[int], object] = lambda _: None
-) -> list[int]:
-    """Return the numbers of vectors on the grid, (n, d), that are near no earlier one returned.
+def _searched(vectors: npt.NDArray[np.float32], trained: Trained | None) -> npt.NDArray[np.int64]:
+    """Return the lists in which texts near each vector are looked for: one of all if they can be.
 
-    `on_compared` is told how many are compared.
+    Near texts have much the same nearest lists; those that have not stay in the pool.
     """
-    kept: list[int] = []
-    own = np.empty_like(vectors)
-    for start in range(0, len(vectors), _CHUNK):
-        chunk = vectors[start : start + _CHUNK]
-        taken = (np.matmul(chunk, own[: len(kept)].T) >= _LEAST).any(axis=1)
-        within: npt.NDArray[np.bool_] = np.matmul(chunk, chunk.T) >= _LEAST
-        for number in range(len(chunk)):
-            if not taken[number]:
-                own[len(kept)] = chunk[number]
-                kept.append(start + number)
-                taken |= within[number]
-        on_compared(start + len(chunk))
-    return kept
+    if trained is None or len(vectors) <= MOST_COMPARED:
+        return np.zeros((len(vectors), 1), dtype=np.int64)
+    return trained.nearest(vectors, _SEARCHED)

@@ -18,7 +18,7 @@ from quietcorpus.evaluation.distances import euclidean_distances, hamming_distan
 from quietcorpus.indexes import binarisation
 from quietcorpus.indexes.euclidean import LONGEST_VECTOR, greatest_length
 from quietcorpus.indexes.folder import MANIFEST
-from quietcorpus.indexes.inverted_lists import train
+from quietcorpus.indexes.inverted_lists import LARGEST_SEED, train
 from quietcorpus.indexes.search import SearchError
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
 from quietcorpus.indexes.vectors import VectorsError, WordVectors, reachable, read
@@ -39,7 +39,6 @@ from quietcorpus.transforms.errors import InputError, client_errors
 from quietcorpus.transforms.outages import outage
 
 _SHOWN, _NEIGHBOURS = 5, 5
-_LARGEST_SEED = 2**31 - 1  # that FAISS takes
 _GUARANTEE_KEYS = ("definition", "unit", "parameters", "statement")
 
 
@@ -188,9 +187,9 @@ def _lists(search: str, seed: int) -> int:
         raise InputError(
             f"search: {search!r} is not allowed; give ivf:lists=NUMBER, such as ivf:lists=4096"
         )
-    if seed > _LARGEST_SEED:
+    if seed > LARGEST_SEED:
         raise InputError(
-            f"seed: {seed} is not allowed; lists are trained by one of {_LARGEST_SEED} at most"
+            f"seed: {seed} is not allowed; lists are trained by one of {LARGEST_SEED} at most"
         )
     return int(number)
 

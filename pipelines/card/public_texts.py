@@ -10,17 +10,36 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pydantic import Field
 
 from quietcorpus.mechanisms.vote_weights import weights
 from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.noise import Course, check_cost, courses_of_norms
-from quietcorpus.pipelines.card.parameters import DocumentParameters, Parameters, UserParameters
+from quietcorpus.pipelines.card.parameters import (
+    DocumentParameters,
+    Parameters,
+    Part,
+    UserParameters,
+)
 from quietcorpus.pipelines.card.resampled import check_resampled
 from quietcorpus.pipelines.card.variation import UNCHECKED, Variation
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.errors import InputError
+
+
+class SearchUsed(Part):
+    """The lists of the pool in which documents' nearest texts were looked for."""
+
+    lists: int = Field(ge=1, description="the number of lists")
+    probes: int = Field(ge=1, description="the number of them that were searched for a document")
+    seed: int = Field(description="of the lists' training")
+    recall: dict[str, float] = Field(
+        description="by numbers of nearest texts, the share of them that is found for public "
+        "texts, rounded down"
+    )
+    queries: int = Field(ge=0, description="the number of public texts that it was measured on")
 
 
 class PublicTextsMechanism(Mechanism):
@@ -39,6 +58,7 @@ class PublicTextsMechanism(Mechanism):
     smooth: bool | None = None
     resample: int | None = None
     variation: Variation | None = None
+    search: SearchUsed | None = None
     pool_texts: int
     vote: int
     norm: int
@@ -102,13 +122,30 @@ class PublicTextsMechanism(Mechanism):
 
     @property
     def notes(self) -> list[str]:
-        """Return what the README says of a command that varied the texts."""
-        return [self.variation.note] if self.variation else []
+        """Return what the README says of a search by lists, and of a command that varied texts."""
+        search = [] if self.search is None else [_note_on(self.search)]
+        return [*search, *([self.variation.note] if self.variation else [])]
 
     @property
     def required(self) -> tuple[str, ...]:
         """Return the paths of all files."""
         return tuple(self.files)
+
+
+def _note_on(search: SearchUsed) -> str:
+    """Say what a search by lists means."""
+    found = ", ".join(f"{share:.1%} of {count}" for count, share in search.recall.items())
+    measured = (
+        f" Of the nearest other texts of {search.queries:,} public texts, {found} were found."
+        if found
+        else ""
+    )
+    return (
+        f"A document's nearest texts were looked for in the {search.probes:,} of the pool's "
+        f"{search.lists:,} lists that are nearest to it: not always the nearest of all, but texts "
+        "that follow from that document and the public pool alone. The guarantee is the same."
+        f"{measured}"
+    )
 
 
 def check(output: str, card: Card) -> None:

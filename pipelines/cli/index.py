@@ -178,13 +178,21 @@ def build_candidates(source: str, output: str, **given: Any) -> Iterator[str]:
     help="A folder, or the name, of a sentence-transformers model, or lsa: one by the texts' own "
     "words, which the pool carries.",
 )
+@click.option(
+    "--search",
+    metavar="ivf:lists=NUMBER[,probes=NUMBER]",
+    help="Make inverted lists, of which so many are searched for a document; more than 100,000 "
+    "texts have them in any case. Unless given, probes are the fewest that find 95 % of the 20 "
+    "nearest texts.",
+)
 @tokenizer_options("texts for the encoder lsa", recorded=True)
+@seed_option("the lists' training")
 @quiet_option
 def build_pool(source: str, output: str, **given: Any) -> Iterator[str]:
     """Make a pool of the public texts at SOURCE, for `kind: public-texts`.
 
     SOURCE is a file, a glob or a saved Hugging Face dataset (Parquet, Arrow, JSON Lines, CSV or
-    text), on this machine or in an object store. Each document is a text, up to 100,000 of them;
+    text), on this machine or in an object store. Each document is a text, up to 2,000,000 of them;
     empty ones are left out, and so are those that an earlier one equals or nearly equals.
     """
     manifest = qc.build_pool(source, output, **given)

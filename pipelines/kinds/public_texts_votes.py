@@ -37,7 +37,7 @@ from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.identifiers import TAG
 from quietcorpus.transforms.shards import TALLIES, Tally, Written
 from quietcorpus.transforms.vocabulary import KeySource
-from quietcorpus.transforms.votes import ReleaseVotes, Strata, Voting
+from quietcorpus.transforms.votes import ReleaseVotes, SearchedLists, Strata, Voting
 
 ROW_GROUP = 16_384
 """The rows of a row group of texts, which are in memory at once."""
@@ -140,7 +140,9 @@ class PublicTextsKind(Kind):
     def resolved(self) -> dict[str, Any]:
         """Return the card's fields on the mechanism, besides the spec's block."""
         votes = self.voting.votes
+        search = self.voting.pool.open().manifest.search
         return {
+            **({"search": search} if search else {}),
             "pool_texts": self.voting.texts,
             "vote": votes.weight,
             "norm": STEPS,
@@ -190,7 +192,9 @@ def voting_by(spec: PublicTextsSpec, votes: Votes) -> Voting:
             "the key"
         )
     encoder = _encoder(spec.encoder, source, manifest)
-    return Voting(votes, source, manifest.texts, encoder, strata, bool(spec.smooth))
+    search = manifest.search
+    lists = None if search is None else SearchedLists(search["lists"], search["probes"])
+    return Voting(votes, source, manifest.texts, encoder, strata, bool(spec.smooth), lists)
 
 
 def _encoder(

@@ -69,14 +69,14 @@ def test_the_company_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     assert largest(queries[:0], vectors, 20).shape == (0, 20)
 
 
-def test_offers_come_in_any_order() -> None:
-    # Lists are offered to those queries alone that ask for them. Kills: a number that must rise, a
-    # row that is taken for another.
+def test_comparisons_come_in_any_order() -> None:
+    # Lists are compared with those queries alone that ask for them. Kills: a number that must rise,
+    # a row that is taken for another.
     vectors, queries = whole(400, 3, 2, 1), whole(5, 3, 2, 2)
-    best = Largest(5, 30)
+    best = Largest(queries, 30)
     for first in (300, 0, 200, 100):
-        products = queries[::-1] @ vectors[first : first + 100].T
-        best.offer(np.arange(5)[::-1].copy(), products, first)
+        best.compare(np.array([4, 2, 0]), vectors, first, first + 100)
+        best.compare(np.array([1, 3]), vectors, first, first + 100)
     np.testing.assert_array_equal(best.numbers(), defined(queries, vectors, 30))
 
 

@@ -12,38 +12,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from manifests import PRIVATE, digest_of, edit
+from public_pools import pool_manifest
 
 from quietcorpus.indexes import lsa
 from quietcorpus.indexes.folder import ArtefactError
-from quietcorpus.indexes.pool import MOST_TEXTS, Pool, PoolManifest, open_pool, save
+from quietcorpus.indexes.pool import MOST_COMPARED, Pool, open_pool, save
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS
 
 TEXTS = ["one text", "another\nof two lines", "n\u00e4ive \U0001f600", "last"]
 
 
-def manifest(size: int, dimensions: int, **changes: Any) -> PoolManifest:
-    content: dict[str, Any] = {
-        "provenance": "public",
-        "guarantee": None,
-        "source": {"pattern": "*.parquet", "documents": 9},
-        "encoder": {"name": "all-MiniLM-L6-v2", "sha256": "0" * 64, "dimensions": dimensions},
-        "texts": size,
-        "left_out": {"empty": 1, "equal": 2, "near": 3},
-        "near": 0.95,
-        "builder": "quietcorpus 0",
-    }
-    return PoolManifest(**content | changes)
-
-
 def pool_of(vectors: np.ndarray) -> Pool:
     texts = pa.array([f"text {n}" for n in range(len(vectors))], pa.large_string())
-    return Pool(manifest(*vectors.shape), texts, vectors.astype(np.float32))
+    return Pool(pool_manifest(*vectors.shape), texts, vectors.astype(np.float32))
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     vectors = np.arange(12, dtype=np.float32).reshape(4, 3)
-    save(str(tmp_path), Pool(manifest(4, 3), pa.array(TEXTS, pa.large_string()), vectors))
+    save(str(tmp_path), Pool(pool_manifest(4, 3), pa.array(TEXTS, pa.large_string()), vectors))
     return tmp_path
 
 
@@ -72,10 +59,10 @@ SPOILED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         "does not say under which guarantee",
     ),
     "no texts": (lambda c: c.update(texts=0), "values that no pool has"),
-    "too many texts": (lambda c: c.update(texts=MOST_TEXTS + 1), "values that no pool has"),
+    "too many texts": (lambda c: c.update(texts=MOST_COMPARED + 1), "values that no pool has"),
     "no encoder": (lambda c: c.update(encoder={}), "values that no pool has"),
     "another size": (lambda c: c.update(texts=3), "files of other sizes or values"),
-    "a newer version": (lambda c: c.update(version=2), "built by a newer version"),
+    "a newer version": (lambda c: c.update(version=3), "built by a newer version"),
     "another format": (lambda c: c.update(format="quietcorpus-index"), "not one of a pool"),
     "a file less": (lambda c: c["files"].pop(), r"does not list each of texts\.arrow, vectors"),
 }
@@ -98,7 +85,7 @@ def carrying(tmp_path: Path) -> Path:
     texts = pa.array(["one word", "another word", "one other"] * 5, pa.large_string())
     encoder = lsa.fit(texts)
     vectors = encoder.encode(texts.to_pylist()[:3]) // 2**9
-    made = manifest(3, vectors.shape[1], encoder=encoder.description)
+    made = pool_manifest(3, vectors.shape[1], encoder=encoder.description)
     save(str(folder), Pool(made, texts[:3], vectors, encoder))
     return folder
 
@@ -169,7 +156,7 @@ def test_vectors_whose_products_may_be_inexact_are_refused(tmp_path: Path, value
     # Kills: a pool by which a document's votes depend on the company it is searched in.
     vectors = np.zeros((4, 3), np.float32)
     vectors[2, 1] = value
-    save(str(tmp_path), Pool(manifest(4, 3), pa.array(TEXTS, pa.large_string()), vectors))
+    save(str(tmp_path), Pool(pool_manifest(4, 3), pa.array(TEXTS, pa.large_string()), vectors))
     with pytest.raises(ArtefactError, match="files of other sizes or values"):
         open_pool(str(tmp_path))
 

@@ -75,7 +75,7 @@ from quietcorpus.transforms.users.cooccurrence import _AddNoise as AddPairNoise
 from quietcorpus.transforms.users.sparse_sums import pack
 from quietcorpus.transforms.users.users import BoundedUsers, Share, Users, _ReadShares
 from quietcorpus.transforms.users.votes import UserVoting
-from quietcorpus.transforms.votes import Strata, Voting
+from quietcorpus.transforms.votes import SearchedLists, Strata, Voting
 
 TABLE = Path(__file__).with_name("stage_laws.json")
 ROOT = Path(quietcorpus.mechanisms.__file__).parents[1]
@@ -254,6 +254,7 @@ VOTING = Voting(
     EncoderSource("encoder", "none", "encoder-digest", "torch", "float32", "none"),
     Strata("label", ("a", "b")),
 )
+LISTED_VOTING = replace(VOTING, search=SearchedLists(8, 2))
 BUDGETS = {"free": Fraction(1), "paid": Fraction(2)}
 USER_VOTING = UserVoting(
     **vars(VOTING),
@@ -306,6 +307,7 @@ DRAWS: dict[str, Callable[[pytest.MonkeyPatch, Path], Any]] = {
     "cooccurrences": lambda _, folder: pair_noise(folder),
     "votes": lambda *_: VOTING.release(np.arange(32).reshape(2, 16), KEY).tolist(),
     "votes, of users": lambda *_: USER_VOTING.release(np.arange(32).reshape(2, 16), KEY).tolist(),
+    "votes, by lists": lambda *_: LISTED_VOTING.release(np.arange(32).reshape(2, 16), KEY).tolist(),
     "votes of users": lambda *_: clipped_votes(),
     "resample": lambda *_: VOTING.resample(VOTING.estimates(NOISY), 25, KEY).tolist(),
     "training": lambda *_: trained(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from public_pools import LETTERS, Letters
+from public_pools import LETTERS, Letters, listed_pool
 from running import run
 
 from quietcorpus.mechanisms.clipped_sum import STEPS
@@ -26,7 +27,7 @@ from quietcorpus.transforms.errors import StageError
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
 from quietcorpus.transforms.reading.sources import plan
 from quietcorpus.transforms.shards import TALLIES, RejectLog
-from quietcorpus.transforms.votes import ReleaseVotes, Strata, Voting
+from quietcorpus.transforms.votes import ReleaseVotes, SearchedLists, Strata, Voting
 
 LABELS = ["a", "b", None, "c", "a", "A", "", "a "]
 EXACT = Votes(2, Fraction(10**6), Fraction(1, 2))
@@ -108,10 +109,53 @@ def test_noise_depends_on_all_that_votes_depend_on() -> None:
             EncoderSource("encoder", "none", "other", "torch", "float32", "none"),
             strata,
         ),
+        replace(base, search=SearchedLists(4, 2)),
     ]
+    listed = replace(base, search=SearchedLists(4, 3)).release(zeros, key)
+    assert (listed != others[-1].release(zeros, key)).any()
     for other in others:
         assert (other.release(zeros, key) != first).any()
     assert (base.release(zeros, ReleaseKey.fresh()) != first).any()
+
+
+class Rows:
+    """An encoder of texts that are numbers of vectors."""
+
+    def __init__(self, vectors: np.ndarray) -> None:
+        self._vectors = vectors
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        return self._vectors[[int(text) for text in texts]]
+
+
+@pytest.mark.parametrize("nearest", [5, 300])
+def test_a_documents_votes_do_not_depend_on_others(nearest: int) -> None:
+    # By lists, too, and where a document's lists have fewer texts than it votes for (300 of 1,200
+    # in 40 lists): the whole of the sensitivity proof. Kills: lists chosen for a batch, a text that
+    # is named twice to make up for too few (whose votes would be longer than the norm), votes for
+    # fewer texts.
+    pool, queries = listed_pool(1200, 200, lists=40, probes=2)
+    votes = replace(EXACT, nearest=nearest)
+    strata = Strata("label", ("a", "b"))
+    own = replace(voting(votes, strata), texts=1200, search=SearchedLists(40, 2))
+    labels = ["a", "b", None, "c"] * 50
+    encoder: Any = Rows(queries)
+
+    def sums(rows: Sequence[int]) -> np.ndarray:
+        given = documents([str(row) for row in rows], [labels[row] for row in rows])
+        return own.sums(given, pool, encoder)
+
+    every = np.random.default_rng().permutation(200).tolist()
+    whole, alone = sums(every), [sums([row]) for row in range(200)]
+    np.testing.assert_array_equal(whole, sum(alone))
+    for row in range(0, 200, 20):
+        rest = [other for other in every if other != row]
+        np.testing.assert_array_equal(whole - sums(rest), alone[row])
+    voted = [one for row, one in enumerate(alone) if labels[row] in ("a", "b")]
+    assert {int((one > 0).sum()) for one in voted} == {nearest}
+    assert {int((one**2).sum()) for one in voted} == {nearest * votes.weight**2}
+    assert nearest * votes.weight**2 <= STEPS**2
+    assert not any(one.any() for row, one in enumerate(alone) if labels[row] not in ("a", "b"))
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ import quietcorpus as qc
 from quietcorpus.indexes import lsa
 from quietcorpus.indexes.pool import open_pool
 from quietcorpus.mechanisms.deep_candidate import on_grid
+from quietcorpus.pipelines.artefacts import near_texts, pool_lists
 from quietcorpus.pipelines.artefacts import pool as job
-from quietcorpus.pipelines.artefacts.pool import NEAR, apart
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
 
 
@@ -89,14 +89,26 @@ def test_a_pool_of_the_encoder_lsa_carries_it(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
-def test_near_texts_are_joined_to_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    # In chunks of two. Kills: a comparison with those that were left out, by which a chain of near
-    # texts would vanish; one within a chunk alone, or with earlier chunks alone.
-    monkeypatch.setattr(job, "_CHUNK", 2)
-    step = 0.9 * np.arccos(NEAR)
-    angles = np.array([0, step, 2 * step, 0.5 * step, 3, 3 + step, 3 + 2 * step])
-    vectors = on_grid(np.stack([np.cos(angles), np.sin(angles)], axis=1))
-    assert apart(vectors) == [0, 2, 4, 6]
+def test_many_texts_have_lists_in_any_case(
+    tmp_path: Path, encoder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The limit is lowered. Kills: a large pool that is compared as a whole, near texts that are
+    # not joined there, and lists of texts that were left out.
+    monkeypatch.setattr(pool_lists, "_TEXTS_A_LIST", 5)
+    for module in (job, pool_lists):
+        monkeypatch.setattr(module, "MOST_COMPARED", 200)
+    monkeypatch.setattr(near_texts, "_CHUNK", 50)
+    given = texts_on(list(TOPICS), 60, 1)
+    given += [f"{text} {text.split()[0]}" for text in given[:100]]
+    source = write(tmp_path, given)
+    made = qc.build_pool(source, tmp_path / "pool", provenance="public", encoder=encoder)
+    found = open_pool(str(tmp_path / "pool"))
+    assert made.search is not None
+    assert found.lists is not None
+    assert made.left_out["near"] > 0
+    assert made.texts + made.left_out["near"] == 400
+    assert made.texts == found.lists.sizes.sum()
+    assert "search        " in made.lines()[-1]
 
 
 def test_what_cannot_be_a_pool_is_refused_in_one_line(
