@@ -29,7 +29,7 @@ from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.errors import InputError
 
 
-class SearchUsed(Part):
+class PoolSearchUsed(Part):
     """The lists of the pool in which documents' nearest texts were looked for."""
 
     lists: int = Field(ge=1, description="the number of lists")
@@ -58,7 +58,7 @@ class PublicTextsMechanism(Mechanism):
     smooth: bool | None = None
     resample: int | None = None
     variation: Variation | None = None
-    search: SearchUsed | None = None
+    search: PoolSearchUsed | None = None
     pool_texts: int
     vote: int
     norm: int
@@ -132,7 +132,7 @@ class PublicTextsMechanism(Mechanism):
         return tuple(self.files)
 
 
-def _note_on(search: SearchUsed) -> str:
+def _note_on(search: PoolSearchUsed) -> str:
     """Say what a search by lists means."""
     found = ", ".join(f"{share:.1%} of {count}" for count, share in search.recall.items())
     measured = (
@@ -165,6 +165,11 @@ def check(output: str, card: Card) -> None:
         raise InputError(f"{uri}: guarantee: it does not say what a command may have read")
     if (mechanism.user is None) != (mechanism.norms is None):
         raise InputError(f"{uri}: mechanism.norms: they are of users, and of nothing else")
+    search = mechanism.search
+    if search is not None and not search.probes <= search.lists <= mechanism.pool_texts:
+        raise InputError(
+            f"{uri}: mechanism.search: more lists than a pool can have, or be searched"
+        )
     total = card.budget.total
     assert isinstance(total, DocumentParameters | UserParameters)
     check_cost(uri, total, _courses(mechanism, total))
