@@ -12,6 +12,8 @@ from quietcorpus.mechanisms.deep_candidate import UNIT
 
 NEAR = 0.95
 """The cosine from which on two texts are joined: above it, they differ in a few words."""
+SEARCHED = 8
+"""The lists in which near texts are looked for, where there are too many to compare all."""
 _LEAST = NEAR * UNIT**2  # of the product of two vectors on the grid
 _CHUNK = 1024  # texts that are compared with all earlier ones at a time
 _BLOCK = 4096  # earlier texts whose products with a chunk are in memory at once

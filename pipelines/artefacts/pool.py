@@ -26,7 +26,7 @@ from quietcorpus.indexes.pool import (
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
 from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.pipelines.artefacts import encoding, pool_lists
-from quietcorpus.pipelines.artefacts.near_texts import NEAR, apart
+from quietcorpus.pipelines.artefacts.near_texts import NEAR, SEARCHED, apart
 from quietcorpus.pipelines.artefacts.pool_lists import Trained
 from quietcorpus.pipelines.artefacts.public_documents import texts
 from quietcorpus.pipelines.environment.version import quietcorpus_version
@@ -39,7 +39,6 @@ from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Corpus
 
 _LOGGER = logging.getLogger("quietcorpus")
-_SEARCHED = 8  # lists in which near texts are looked for, where texts are too many to compare all
 _ROWS_AT_ONCE = 4096
 
 
@@ -189,4 +188,4 @@ def _searched(vectors: npt.NDArray[np.float32], trained: Trained | None) -> npt.
     """
     if trained is None or len(vectors) <= MOST_COMPARED:
         return np.zeros((len(vectors), 1), dtype=np.int64)
-    return trained.nearest(vectors, _SEARCHED)
+    return trained.nearest(vectors, SEARCHED)

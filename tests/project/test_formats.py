@@ -3,8 +3,8 @@
 Each was written by the code of an earlier commit: the word index of format 1 and the candidates by
 the parent of aa0670d, the pool by 1973c1f, `ledger-v1` and `card-v1` by a482871, the claim of
 version 1 by the parent of 3989777; the index of another rule, `ledger-v2`, `ledger-v3` and the
-candidates of format 3 by the commits that brought them, as the pool in lists and the signature of `card-v1-signed`; all
-others by 7059a70. None of them may be written anew.
+candidates of format 3 by the commits that brought them, as the pool in lists and the signature of
+`card-v1-signed`; all others by 7059a70. None of them may be written anew.
 A new form of a format comes beside those that are there.
 """
 
