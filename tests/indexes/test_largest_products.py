@@ -69,10 +69,11 @@ def test_the_company_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     assert largest(queries[:0], vectors, 20).shape == (0, 20)
 
 
-def test_comparisons_come_in_any_order() -> None:
+@pytest.mark.parametrize("most", [2, 0])
+def test_comparisons_come_in_any_order(most: int) -> None:
     # Lists are compared with those queries alone that ask for them. Kills: a number that must rise,
-    # a row that is taken for another.
-    vectors, queries = whole(400, 3, 2, 1), whole(5, 3, 2, 2)
+    # a row that is taken for another, and, of products that are all equal, the first ones met.
+    vectors, queries = whole(400, 3, most, 1), whole(5, 3, 2, 2)
     best = Largest(queries, 30)
     for first in (300, 0, 200, 100):
         best.compare(np.array([4, 2, 0]), vectors, first, first + 100)
