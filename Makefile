@@ -15,7 +15,7 @@ BENCH_COMMITS ?= $(BENCH_DATA)/commit_messages.parquet
 .PHONY: help demo demo-words test test-slow test-nightly test-most check docs links bench utility utility-words clean
 .PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release iceberg airflow dagster
 .PHONY: lock sbom azurite vnu chromium kustomize flink-operator clusters faults races soak utility-embeddings utility-public attacks utility-sentences utility-languages reconstruction release-dry
-.PHONY: large-index large-pool
+.PHONY: large-index large-pool large-pool-lists
 
 help:
 	@echo "make demo     a real corpus becomes a release"
@@ -33,6 +33,7 @@ help:
 	@echo "make bench    speed and memory, as ratios in one run"
 	@echo "make large-index  2.5 million words: building, opening, releasing (an hour, 10 GB of disk)"
 	@echo "make large-pool  a million documents vote for 100,000 texts (half an hour)"
+	@echo "make large-pool-lists  a pool of a million texts (half an hour)"
 	@echo "make faults   what breaking things does to a release (an hour); make soak: a million documents"
 	@echo "make utility  the paper's comparison on a labelled corpus (an hour)"
 	@echo "make utility-words  the same for text, word by word (an hour)"
@@ -238,6 +239,11 @@ large-index: $(VENV)/.bench $(VECTORS)
 large-pool: $(VENV)/.bench
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/public_texts_scale.py \
 		--data $(BENCH_DATA) --folder build/large-pool
+
+# A pool of a million texts in lists: its building, a release, near texts (half an hour).
+large-pool-lists: $(VENV)/.bench
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/large_pool_lists.py \
+		--data $(BENCH_DATA) --folder build/large-pool-lists
 
 # What breaking things does to a release (an hour), and a million documents through Spark.
 RUNNING := PYTHONPATH=.:tests:benchmarks PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python

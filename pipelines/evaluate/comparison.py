@@ -251,7 +251,7 @@ class Comparison:
         """Return the spec of the release.
 
         Raises InputError if there is none, if it describes another release, or if the release was
-        reconstructed.
+        reconstructed or its texts varied.
         """
         if self.spec is None:
             kind = self.card.mechanism.kind
@@ -262,6 +262,11 @@ class Comparison:
             raise InputError(
                 f"spec: {self.release} was reconstructed, and further draws would not be; leave "
                 "it out"
+            )
+        if getattr(self.card.mechanism, "variation", None) is not None:
+            raise InputError(
+                f"spec: the texts of {self.release} were varied, and further draws would not be; "
+                "evaluate the release that they were made from"
             )
         spec = load_spec(self.spec)
         other = whole_difference(self.card, spec)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from evaluations import CANARY, CLASSES, assert_silent, content_of, evaluate, figures
+from machine import ROOT
 from public_pools import INPUT, TOPICS
 
 import quietcorpus as qc
@@ -27,6 +29,7 @@ NAME = "quill.canary"
 STRATA = {"column": "label", "labels": [*CLASSES]}
 OF_USERS = {"user": "author", "users": USERS}
 LAW, SPACE = ("law", "sport"), ("space", "money")
+PARAPHRASE = ROOT / "examples" / "paraphrase.py"
 FAINT, LOUD = "0.1", "100000"
 
 
@@ -132,6 +135,36 @@ def test_the_report_tells_no_text_and_the_card_no_number(evaluated: Workspace) -
     printed = (evaluated.folder / "printed").read_text()
     assert "find more than in noise" in printed
     assert_silent(evaluated, printed, [CANARY, *CLASSES, NAME])
+
+
+def test_smoothed_votes(workspace: Workspace, own_pool: str) -> None:
+    # Kills: a study of the votes in place of the estimates that texts are weighted by, which at
+    # this epsilon stand out for hardly any text.
+    released(workspace, own_pool, strata=STRATA, smooth=True, epsilon=0.2, nearest=100)
+    done = evaluate(workspace, "--label", "label", "--draws", "2", "--no-audit")
+    assert done.returncode == 0, done.stderr
+    own = figures(content_of(workspace))
+    assert own["f1", "release"] > 0.95
+    assert own["frechet", "release"] < own["frechet", "pool"] / 2
+
+
+def test_varied_texts_are_refused_in_one_line(workspace: Workspace, own_pool: str) -> None:
+    # Kills: a report on the pool's texts under the name of a release that has others.
+    released(workspace, own_pool, strata=STRATA)
+    varied = workspace.folder / "varied"
+    qc.vary(workspace.output, varied, [sys.executable, str(PARAPHRASE), "--seed", "1"])
+    with pytest.raises(qc.InputError) as caught:
+        qc.evaluate(
+            varied,
+            against=str(workspace.folder / "input/*.parquet"),
+            spec=workspace.folder / "spec.yaml",
+            output=workspace.folder / "report",
+        )
+    assert str(caught.value) == (
+        f"spec: the texts of {varied} were varied, and further draws would not be; evaluate the "
+        "release that they were made from"
+    )
+    assert not (workspace.folder / "report").exists()
 
 
 def test_users(workspace: Workspace, own_pool: str) -> None:
