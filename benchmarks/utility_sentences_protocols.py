@@ -1,11 +1,11 @@
 """Compares mechanisms for sentence embeddings by what classifiers learn, with `evaluate`.
 
-Private are 1,600 film reviews of two sentiments, and 1,500 complaints about five groups of
-products, of 8 sentences or more, of which the first 16 and 10 count. Of 2,400 others of the same
-corpus, 2,000 become candidates, and 200 others still choose, by `calibrate sentence-embeddings`,
-the number of directions of `projected-mean` and which mechanism comes closest. The classifiers
-(logistic regression, and a network) learn from rows as released, or from originals, and are tested
-on others as released.
+Private are 1,600 film reviews of two sentiments, of 8 sentences or more, of which the first 16
+count, and 1,500 complaints about five groups of products, of 5 sentences or more, of which the
+first 10 count. Of 2,400 others of the same corpus, 2,000 become candidates, and 200 others still
+choose, by `calibrate sentence-embeddings`, the number of directions of `projected-mean` and which
+mechanism comes closest. The classifiers (logistic regression, and a network) learn from rows as
+released, or from originals, and are tested on others as released.
 
     python benchmarks/utility_sentences_protocols.py --data ../shared/data \\
         --folder build/utility-sentences
@@ -30,7 +30,7 @@ import quietcorpus as qc
 from quietcorpus.indexes.sentences import split
 
 EPSILONS = (3, 6, 10, 15, 25)
-LEAST, PUBLIC, CANDIDATES, CALIBRATED = 8, 2_400, 2_000, 200
+PUBLIC, CANDIDATES, CALIBRATED = 2_400, 2_000, 200
 PROTOCOLS = ("", "network", "learnt from originals", "network learnt from originals")
 MEASURES = ("f1", "accuracy")
 
@@ -41,18 +41,20 @@ class Corpus(NamedTuple):
     Attributes:
         file, label: the file of the corpus, and its column of labels.
         private: the number of private documents.
+        least: the fewest sentences of a document that is used.
         sentences: how many sentences of a document count, at most.
     """
 
     file: str
     label: str
     private: int
+    least: int
     sentences: int
 
 
 CORPORA = {
-    "reviews": Corpus("imdb_reviews.parquet", "label", 1_600, 16),
-    "complaints": Corpus("cfpb_complaints.parquet", "label5", 1_500, 10),
+    "reviews": Corpus("imdb_reviews.parquet", "label", 1_600, 8, 16),
+    "complaints": Corpus("cfpb_complaints.parquet", "label5", 1_500, 5, 10),
 }
 
 
@@ -65,7 +67,7 @@ def prepare(corpus: Corpus, data: Path, folder: Path) -> None:
     chosen: list[int] = []
     for row in np.random.default_rng(0).permutation(len(table)).tolist():
         found = split([table["text"][row].as_py()], corpus.sentences, "en").texts
-        if len(found) >= LEAST and len(chosen) < needed:
+        if len(found) >= corpus.least and len(chosen) < needed:
             chosen.append(row)
     assert len(chosen) == needed
     folder.mkdir(parents=True, exist_ok=True)
@@ -80,7 +82,7 @@ def prepare(corpus: Corpus, data: Path, folder: Path) -> None:
         folder / "candidates",
         provenance="public",
         candidates=CANDIDATES,
-        least_sentences=LEAST,
+        least_sentences=corpus.least,
         most_sentences=corpus.sentences,
     )
 
