@@ -23,6 +23,8 @@ class KindParts:
         resolve: a function of the checked block and a number of processes that finds the artefacts
             and returns a `kinds.kind.Kind`.
         audits: a function of that `Kind` that returns its audits (`evaluation.audits.findings`).
+        canaries: a function of that `Kind`, a number and a corpus that returns a
+            `canaries.game.Game`; None if there is none.
         study: the measures of an evaluation, an `evaluate.study.Study`; None if there are none.
         check: a function of an output and its card that raises InputError if the release is not as
             the card says, beyond files, columns and the sum of the budget; None if that is all.
@@ -34,6 +36,7 @@ class KindParts:
     mechanism: str
     resolve: str
     audits: str
+    canaries: str | None = None
     study: str | None = None
     check: str | None = None
     columns: tuple[str, ...] = ()
@@ -46,6 +49,7 @@ class KindParts:
             mechanism=f"{_PIPELINES}.card.{module}:{name}Mechanism",
             resolve=f"{_PIPELINES}.kinds.{module}:resolve",
             audits=f"{_PIPELINES}.audit.{module}:audits",
+            canaries=f"{_PIPELINES}.canaries.{module}:game",
             study=f"{_PIPELINES}.evaluate.{module}:{name}Study",
             check=f"{_PIPELINES}.card.{module}:check",
             columns=columns,

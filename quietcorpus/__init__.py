@@ -35,7 +35,7 @@ from quietcorpus.calibration import (
     calibrate_words,
     compare_indexes,
 )
-from quietcorpus.evidence import audit, check_provenance, evaluate
+from quietcorpus.evidence import audit, canaries, check_provenance, evaluate
 from quietcorpus.proposal import propose_spec
 from quietcorpus.releases import (
     dry_run,
@@ -77,6 +77,7 @@ __all__ = [
     "calibrate_public_texts",
     "calibrate_sentences",
     "calibrate_words",
+    "canaries",
     "check_provenance",
     "compare_indexes",
     "dry_run",

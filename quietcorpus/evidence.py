@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from quietcorpus.arguments import (
@@ -52,6 +52,62 @@ def audit(
     return job(
         as_spec(spec), place, draws=draws, confidence=confidence, steps=Steps(1, bar=progress)
     )
+
+
+@process_restored()
+def canaries(
+    spec: Place | Mapping[str, Any] | Spec,
+    *,
+    output: Place | None = None,
+    canaries: int = 1_000,
+    runs: int = 3,
+    confidence: float = 0.9999,
+    workers: int = 1,
+    beam_options: Iterable[str] = (),
+    work: Place | None = None,
+    progress: bool = False,
+) -> dict[str, Any]:
+    """Release copies of a spec's corpus in which coins hide canaries, and guess the coins.
+
+    Nothing is published, and no ledger is asked. The copy and its releases are deleted.
+
+    Args:
+        spec: a YAML file, its content, or a checked spec.
+        output: an empty place for `canaries.json`; None writes nothing.
+        canaries: the number of canaries in each run.
+        runs: the number of runs, each a whole release.
+        confidence: the probability, at least, that a release which keeps its promise passes.
+        workers: the number of processes on this machine.
+        beam_options: Beam's own options, for any other engine, as for `release`.
+        work: a private place for the copy, which workers reach; a temporary folder by default.
+        progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
+
+    Returns:
+        The content of `canaries.json`: `verdict`, which is `passed`, `failed` or `cannot tell`, and
+        the figures that it comes from.
+
+    Raises:
+        InputError: anything that a person can mend.
+        StageError: a failure of a worker or an engine.
+    """
+    flags(progress=progress)
+    whole(16, 1_000_000, canaries=canaries)
+    whole(1, 100, runs=runs)
+    whole(workers=workers)
+    between_0_and_1(confidence=confidence)
+    from quietcorpus.pipelines.canaries import canaries as job
+    from quietcorpus.pipelines.spec.loading import as_spec
+
+    effort = job.Effort(
+        canaries,
+        runs,
+        confidence,
+        tuple(beam_options),
+        workers,
+        None if work is None else absolute(work),
+    )
+    place = None if output is None else absolute(output)
+    return job.audit(as_spec(spec), effort, place, progress=progress)
 
 
 @process_restored()

@@ -52,7 +52,7 @@ def audits(kind: WordsKind) -> list[Exact | Sampled]:
     return [
         *noise,
         of_line(kind.parameters, index),
-        *of_releases(privatizer, *_alone(kind), epsilon, most),
+        *of_releases(privatizer, *alone(kind), epsilon, most),
     ]
 
 
@@ -219,7 +219,7 @@ def canaries_released(
     return np.concatenate(parts).astype(np.int64)
 
 
-def _alone(kind: WordsKind) -> tuple[pa.Array, npt.NDArray[np.float64]]:
+def alone(kind: WordsKind) -> tuple[pa.Array, npt.NDArray[np.float64]]:
     """Return the index's words, and the distances between the first m, float64 (m, m).
 
     First are words that are texts of one word: a dictionary may divide others where they stand

@@ -10,6 +10,7 @@ from quietcorpus.pipelines.cli.calibrate_compare import calibrate_compare
 from quietcorpus.pipelines.cli.calibrate_public_texts import calibrate_public_texts
 from quietcorpus.pipelines.cli.calibrate_sentences import calibrate_sentences
 from quietcorpus.pipelines.cli.calibrate_words import calibrate_words
+from quietcorpus.pipelines.cli.canaries import canaries
 from quietcorpus.pipelines.cli.card import card
 from quietcorpus.pipelines.cli.evaluate import evaluate
 from quietcorpus.pipelines.cli.index import index
@@ -83,6 +84,7 @@ main.add_command(index)
 main.add_command(ledger)
 main.add_command(evaluate)
 main.add_command(audit)
+main.add_command(canaries)
 main.add_command(provenance)
 calibrate.add_command(calibrate_bags)
 calibrate.add_command(calibrate_words)

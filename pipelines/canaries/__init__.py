@@ -1,0 +1,1 @@
+"""Audits of whole releases by canaries, with a module for each kind of release."""

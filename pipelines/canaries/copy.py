@@ -1,0 +1,132 @@
+"""The copy of a corpus, beside which canaries are put before every run."""
+
+from __future__ import annotations
+
+import io
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from quietcorpus.pipelines.canaries.game import ID, Coins, Game, id_of
+from quietcorpus.pipelines.spec.spec import InputSpec, Spec
+from quietcorpus.pipelines.storage import files as storage
+from quietcorpus.pipelines.storage import places
+from quietcorpus.transforms.reading.documents import Corpus, Documents
+from quietcorpus.transforms.reading.sources import plan, read
+
+_DOCUMENTS_A_FILE = 1 << 16
+_BYTES_A_FILE = 1 << 27
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A copy of a spec's corpus: its readable documents, with the columns that are compared.
+
+    Attributes:
+        spec: the spec.
+        place: a folder or an object-store URI that nobody else uses.
+    """
+
+    spec: Spec
+    place: str
+
+    def fill(self) -> None:
+        """Copy the corpus; raises InputError for one that cannot be read."""
+        given = self.spec.corpus
+        read_alone = Corpus(given.pattern, given.text, also=given.also)
+        for number, table in enumerate(_tables(read_alone)):
+            self._write(f"part-{number:05d}", table)
+
+    def put(self, game: Game, coins: Coins) -> None:
+        """Put the canaries beside the corpus, as the coins say, in place of earlier ones."""
+        sides = [own[0] if coin else own[1] for own, coin in zip(game.canaries, coins, strict=True)]
+        rows = [(number, one) for number, side in enumerate(sides) for one in side]
+        columns = {"text": [one.text for _, one in rows], ID: [id_of(number) for number, _ in rows]}
+        for _, name in self.spec.mechanism.columns:
+            columns[name] = [one.columns[name] for _, one in rows]
+        arrays = {name: pa.array(values, pa.large_string()) for name, values in columns.items()}
+        self._write("canaries", pa.table(arrays))
+
+    def released(self, run: int, game: Game) -> Spec:
+        """Return the spec of a release of the copy: it has an id, and so a key, of its own.
+
+        No ledger counts it: nobody sees it, and it is deleted.
+        """
+        kept = (ID,) if game.linked else ()
+        own = {
+            "release": f"canaries-{secrets.token_hex(8)}",
+            "input": InputSpec(
+                path=f"{self.place}/corpus/*.parquet",
+                text=self.spec.input.text,
+                id=ID if game.linked else None,
+                keep=kept,
+            ),
+            "output": f"{self.place}/released-{run}",
+            "rejects": None,
+            "checkpoints": None,
+            "ledger": None,
+        }
+        return self.spec.model_copy(update=own)
+
+    def _write(self, name: str, table: pa.Table) -> None:
+        sink = io.BytesIO()
+        names = [self.spec.input.text if own == "text" else own for own in table.column_names]
+        pq.write_table(table.rename_columns(names), sink)
+        storage.write_whole(f"{self.place}/corpus/{name}.parquet", sink.getvalue())
+
+
+@contextmanager
+def copied(spec: Spec, work: str | None) -> Iterator[Copy]:
+    """Yield an empty copy of a spec's corpus in a place of its own, which is deleted at the end.
+
+    The place is below `work`, or in this machine's temporary folder.
+    """
+    if work is None:
+        with tempfile.TemporaryDirectory() as folder:
+            yield Copy(spec, folder)
+        return
+    storage.probe("work", work)
+    place = f"{work}/canaries-{secrets.token_hex(8)}"
+    try:
+        yield Copy(spec, place)
+    finally:
+        if places.is_local(place):
+            shutil.rmtree(place, ignore_errors=True)
+        else:
+            storage.delete_folder(place)
+
+
+def batches(corpus: Corpus) -> Iterator[Documents]:
+    """Read a corpus, batch by batch; raises InputError for one that cannot be read."""
+    for split in plan(corpus).splits:
+        yield from read(split, corpus)
+
+
+def _tables(corpus: Corpus) -> Iterator[pa.Table]:
+    """Yield the documents of a corpus, numbered, in tables that fit in memory."""
+    held: list[pa.Table] = []
+    first = 0
+    for documents in batches(corpus):
+        held.append(_table(documents, first + sum(map(len, held))))
+        rows, size = sum(map(len, held)), sum(table.nbytes for table in held)
+        if rows >= _DOCUMENTS_A_FILE or size >= _BYTES_A_FILE:
+            yield pa.concat_tables(held)
+            held, first = [], first + rows
+    if held:
+        yield pa.concat_tables(held)
+
+
+def _table(documents: Documents, first: int) -> pa.Table:
+    own = documents.columns
+    ids = np.arange(first, first + len(documents.rows)).astype(str)
+    columns = {"text": documents.texts, ID: pa.array(ids.tolist(), pa.large_string())}
+    for name in own.column_names:
+        columns[name] = own[name].cast(pa.large_string())
+    return pa.table(columns)

@@ -1,0 +1,106 @@
+"""Canaries of word embeddings: users of short documents, of two words each."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from quietcorpus.mechanisms.user_training import TrainingState
+from quietcorpus.pipelines.canaries.game import Coins, Document, Game, Scores, apart_of, of_user
+from quietcorpus.pipelines.canaries.words_of_corpus import words_for
+from quietcorpus.pipelines.card.loading import LoadedRelease
+from quietcorpus.pipelines.kinds.embeddings_counted import CountedEmbeddingsKind
+from quietcorpus.pipelines.kinds.user_level import UserLevelKind
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.reading.documents import Corpus
+
+_PAIRS = 40
+"""Pairs of words of a user: without a bound on all of them, it weighs six times one of them."""
+_REPEATED = 5
+"""How often a document has its two words: without a bound, it weighs so much more."""
+_FREQUENT = 1_000  # words of a private vocabulary
+
+Pairs = Sequence[tuple[str, str]]
+Signal = Callable[[LoadedRelease], Callable[[str, str], float]]
+"""Of a release, a function of two words: how much it shows that somebody wrote them together."""
+
+
+def game(kind: UserLevelKind, canaries: int, corpus: Corpus) -> Game:
+    """Return users who write pairs of words, each canary other pairs."""
+    own = kind.corpus
+    words = words_for(own.public, own.tokenizer, corpus, _FREQUENT)
+    each = min(_PAIRS, len(words) // 2, own.spec.tokens // (2 * _REPEATED))
+    if each < 1:
+        raise InputError("canaries: they need two words, and more tokens of a user; give more")
+    pairs = [_pairs(words, each) for _ in range(canaries)]
+    counted = isinstance(kind, CountedEmbeddingsKind)
+    signal = _of_counts if counted else _of_training
+
+    def score(loaded: LoadedRelease, _: Coins) -> Scores:
+        shows = signal(loaded)
+        return np.array([sum(shows(*pair) for pair in some) for some in pairs])
+
+    def user(number: int) -> list[Document]:
+        columns = of_user(own.named_users, f"canary {secrets.token_hex(8)} {number}")
+        return [Document(" ".join(pair * _REPEATED), columns) for pair in pairs[number]]
+
+    cost = kind.cost
+    return Game(
+        [(user(number), []) for number in range(canaries)],
+        score,
+        float(cost.epsilon),
+        float(cost.delta),
+        f"A canary is a user of {each} documents, each of two words by turns. Its score is how far "
+        "these words' vectors lie as it asks for. Vectors hardly show the noise: users without a "
+        "bound are found, half of the noise is not.",
+        apart_of(cost) if counted and own.public is not None else None,
+    )
+
+
+def _pairs(words: Sequence[str], count: int) -> Pairs:
+    """Draw so many pairs of different words."""
+    drawn = np.random.default_rng().choice(len(words), 2 * count, replace=False)
+    return [(words[one], words[other]) for one, other in drawn.reshape(-1, 2)]
+
+
+def _of_counts(loaded: LoadedRelease) -> Callable[[str, str], float]:
+    """Compare the two words' vectors: their product estimates their information."""
+    vectors = _vectors(loaded)
+
+    def shows(one: str, other: str) -> float:
+        known = one in vectors and other in vectors
+        return float(vectors[one] @ vectors[other]) if known else 0.0
+
+    return shows
+
+
+def _of_training(loaded: LoadedRelease) -> Callable[[str, str], float]:
+    """Measure how far each word's vector went to where the other's context was at the start.
+
+    The start depends on the number of words alone; to first order, that is where a user who writes
+    the two together pulls it.
+    """
+    vectors = _vectors(loaded)
+    numbers = {word: n for n, word in enumerate(loaded.tables["vocabulary"]["term"].to_pylist())}
+    dimensions = len(next(iter(vectors.values())))
+    start = TrainingState.initial(len(numbers), dimensions).model
+
+    def pulled(word: str, other: str) -> float:
+        moved = vectors[word] - start.words[numbers[word]]
+        return float(moved @ start.contexts[numbers[other]])
+
+    def shows(one: str, other: str) -> float:
+        known = one in vectors and other in vectors
+        return pulled(one, other) + pulled(other, one) if known else 0.0
+
+    return shows
+
+
+def _vectors(loaded: LoadedRelease) -> dict[str, npt.NDArray[np.float32]]:
+    """Return the released vectors by word."""
+    table = loaded.tables["vectors"]
+    found = table["vector"].combine_chunks().flatten().to_numpy().reshape(len(table), -1)
+    return dict(zip(table["word"].to_pylist(), found, strict=True))

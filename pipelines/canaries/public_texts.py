@@ -1,0 +1,94 @@
+"""Canaries of public texts: documents, or users, whose votes no other canary shares."""
+
+from __future__ import annotations
+
+import secrets
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from quietcorpus.pipelines.canaries.copy import batches
+from quietcorpus.pipelines.canaries.game import (
+    Coins,
+    Document,
+    Game,
+    Scores,
+    apart_of,
+    enough,
+    of_user,
+)
+from quietcorpus.pipelines.card.loading import LoadedRelease
+from quietcorpus.pipelines.evaluate.exact_votes import exact_sums
+from quietcorpus.pipelines.kinds.public_texts_users import UserTextsKind
+from quietcorpus.pipelines.kinds.public_texts_votes import PublicTextsKind
+from quietcorpus.transforms.reading.documents import Corpus, Documents
+from quietcorpus.transforms.users.votes import UserVoting
+from quietcorpus.transforms.votes import AT_ONCE, Voting
+
+_OF_A_USER = 8
+"""Documents of a user, all alike: without a bound, they weigh eight times what they may."""
+
+
+def game(kind: PublicTextsKind, canaries: int, corpus: Corpus) -> Game:
+    """Return canaries that repeat texts of the pool; raises InputError for too many."""
+    voting = kind.voting
+    pool, encoder = voting.pool.open(), voting.encoder.open()
+    texts, items = _apart(voting, canaries)
+    background = exact_sums(voting, batches(corpus), pool, encoder)
+
+    def score(loaded: LoadedRelease, _: Coins) -> Scores:
+        noisy = loaded.tables["votes"]["votes"].to_numpy().reshape(voting.shape)
+        scores: Scores = (noisy - background)[0][items].sum(axis=1).astype(np.float64)
+        return scores
+
+    cost, alike = kind.cost, _OF_A_USER if isinstance(kind, UserTextsKind) else 1
+    return Game(
+        [
+            ([Document(text, _columns(voting, number))] * alike, [])
+            for number, text in enumerate(texts)
+        ],
+        score,
+        float(cost.epsilon),
+        float(cost.delta),
+        f"A canary is a {'user of eight equal documents' if alike > 1 else 'document'} that "
+        "repeats a public text, and votes for texts that no other canary votes for. Its score is "
+        "their noisy votes, less those of the corpus.",
+        apart_of(cost),
+        shown=True,
+    )
+
+
+def _columns(voting: Voting, number: int) -> dict[str, str]:
+    columns = {}
+    if isinstance(voting, UserVoting):
+        columns = of_user(voting.users, f"canary {secrets.token_hex(8)} {number}")
+    if voting.strata is not None:
+        columns.setdefault(voting.strata.column, voting.strata.labels[0])
+    return columns
+
+
+def _apart(voting: Voting, canaries: int) -> tuple[list[str], npt.NDArray[np.int64]]:
+    """Return texts of the pool in a random order, and what each votes for, int64 (n, nearest).
+
+    No two of them vote for the same text. Raises InputError if there are not so many.
+    """
+    pool, encoder = voting.pool.open(), voting.encoder.open()
+    enough(canaries, len(pool.texts) // voting.votes.nearest, "the pool's texts")
+    order = np.random.default_rng().permutation(len(pool.texts))
+    taken = np.zeros(len(pool.texts), dtype=np.bool_)
+    texts: list[str] = []
+    items: list[npt.NDArray[np.int64]] = []
+    for start in range(0, len(order), AT_ONCE):
+        some = pool.texts.take(pa.array(order[start : start + AT_ONCE]))
+        documents = Documents("", np.arange(len(some)), some, pa.table({}))
+        voters, ballots = voting.ballots(documents, np.arange(len(some)), pool, encoder)
+        for voter, ballot in zip(voters, ballots, strict=True):
+            if len(texts) < canaries and not taken[ballot].any():
+                taken[ballot] = True
+                texts.append(some[int(voter)].as_py())
+                items.append(ballot)
+        if len(texts) == canaries:
+            break
+    enough(canaries, len(texts), "the pool's texts")
+    return texts, np.stack(items)
