@@ -52,6 +52,6 @@ def game(kind: BagOfWordsKind, canaries: int, corpus: Corpus) -> Game:
         float(cost.delta),
         f"A canary is a document that has a word {base} times, or {spec.precision} times more. Its "
         "score is the row's count of the word and of those that share its bin.",
-        shown=True,
+        shows=float(spec.epsilon),
         linked=True,
     )

@@ -50,8 +50,8 @@ class Game:
         says: a sentence on the canaries.
         apart: for noise that is one Gaussian, the largest distance of the two means, in its
             deviations, that this epsilon and delta allow; None for any other noise.
-        shown: whether the numbers that the noise was added to are released as they are, so that
-            twice the loss would show in the scores.
+        shows: the part of epsilon that the scores show, where noisy numbers are released as they
+            are; None where something else is made of them.
         linked: whether a canary is found by its row, which keeps its id.
         known: how many canaries, the first ones, have coins that the score may use.
     """
@@ -62,7 +62,7 @@ class Game:
     delta: float
     says: str
     apart: float | None = None
-    shown: bool = False
+    shows: float | None = None
     linked: bool = False
     known: int = 0
 

@@ -37,5 +37,5 @@ def game(kind: HistogramKind, canaries: int, corpus: Corpus) -> Game:
         float(cost.delta),
         f"A canary is a document that has a word {precision} times, or is empty. Its score is the "
         "word's noisy count, less that of the corpus.",
-        shown=True,
+        shows=float(kind.spec.epsilon),
     )

@@ -55,7 +55,7 @@ def game(kind: PublicTextsKind, canaries: int, corpus: Corpus) -> Game:
         "repeats a public text, and votes for texts that no other canary votes for. Its score is "
         "their noisy votes, less those of the corpus.",
         apart_of(cost),
-        shown=True,
+        shows=float(cost.epsilon),
     )
 
 

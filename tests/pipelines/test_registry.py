@@ -182,6 +182,11 @@ def test_its_audit_runs_and_can_fail(spec: dict[str, Any], monkeypatch: pytest.M
     assert not qc.audit(spec)["passed"]
 
 
+def test_it_may_have_no_canaries(spec: dict[str, Any]) -> None:
+    with pytest.raises(qc.InputError, match="canaries: there are none for the kind lengths"):
+        qc.canaries(spec)
+
+
 def test_its_keys_are_checked_like_all_others(spec: dict[str, Any]) -> None:
     for block, message in (
         ({"kind": KIND}, "mechanism.epsilon: missing"),

@@ -1,0 +1,123 @@
+"""The tests of an audit by canaries and the number of guesses, fixed before any run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from quietcorpus.evaluation.audits.one_run import (
+    Curve,
+    Guesses,
+    approximate,
+    fewest_right,
+    gaussian,
+    largest,
+    right_of_gaussian,
+)
+from quietcorpus.mechanisms.concentrated import gaussian_epsilon, rounded_up
+from quietcorpus.pipelines.canaries.game import Game
+
+_SHARES = np.sqrt(2) ** np.arange(10)
+"""By which a half of the canaries is divided, for the numbers of guesses that are tried."""
+_LARGEST_DISTANCE = 40.0
+
+
+@dataclass(frozen=True)
+class Test:
+    """One comparison of the guesses with a statement.
+
+    Attributes:
+        name: `stated`, of the epsilon and delta as such, or `gaussian`, of noise of that law.
+        parameter: the stated epsilon, or the distance of the Gaussian's means.
+        delta: at which the parameter is told as an epsilon.
+        level: the chance that it errs.
+    """
+
+    name: str
+    parameter: float
+    delta: float
+    level: float
+
+    def curve(self, parameter: float) -> Curve:
+        """Return the curve of a parameter."""
+        if self.name == "gaussian":
+            return gaussian(parameter)
+        return approximate(parameter, self.delta)
+
+    def found(self, runs: Sequence[Guesses]) -> float:
+        """Return the largest parameter that runs refute."""
+        if self.name == "gaussian":
+            return largest(runs, self.curve, self.level, _LARGEST_DISTANCE)
+        return largest(runs, self.curve, self.level)
+
+    def epsilon(self, parameter: float) -> float:
+        """Return the epsilon at delta that a parameter means."""
+        if self.name == "stated" or not parameter:
+            return parameter
+        rho = rounded_up(Fraction(parameter) ** 2 / 2)
+        return float(gaussian_epsilon(rho, Fraction(self.delta)))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is fixed before any run.
+
+    Attributes:
+        tests: the comparisons.
+        guesses: the number of guesses in each run.
+        reach: the largest epsilon that so many guesses can show, if all are right.
+        shows_twice: whether half of the noise would be found, more often than not; None if scores
+            do not show the noise itself.
+    """
+
+    tests: tuple[Test, ...]
+    guesses: int
+    reach: float
+    shows_twice: bool | None
+
+    @property
+    def tells(self) -> bool:
+        """Return whether the guesses can show more than what is stated."""
+        return self.reach > 0
+
+
+def planned(game: Game, runs: int, level: float) -> Plan:
+    """Fix the tests and the number of guesses, from what is stated alone.
+
+    Guesses are a half of the canaries, or fewer: for Gaussian noise, which tells most at its tails,
+    so many that twice the loss is expected to pass the test by most deviations.
+    """
+    split = level if game.apart is None else level / 2
+    tests = [Test("stated", game.epsilon, game.delta, split)]
+    if game.apart is not None:
+        tests.append(Test("gaussian", game.apart, game.delta, split))
+    most, told = game.unknown, tests[-1]
+    tried = sorted({max(1, int(most / (2 * share))) for share in _SHARES})
+    if game.apart is None:
+        tried = tried[-1:]
+    margins = {made: _margin(game, told, made, runs) for made in tried}
+    made = max(tried, key=lambda one: (margins[one], one))
+    best = [Guesses(most, made, made)] * runs
+    reach = max(
+        (test.epsilon(found) for test in tests if (found := test.found(best)) > test.parameter),
+        default=0.0,
+    )
+    return Plan(tuple(tests), made, reach, margins[made] > 0 if game.shows else None)
+
+
+def _margin(game: Game, test: Test, made: int, runs: int) -> float:
+    """Return by how many deviations half of the noise passes a test, where scores show noise."""
+    fewest = fewest_right(game.unknown, made, runs, test.curve(test.parameter), test.level)
+    if fewest > made:
+        return -math.inf
+    if game.apart is None:
+        shown = game.epsilon if game.shows is None else game.shows
+        share = 1 / (1 + math.exp(-2 * shown))
+    else:
+        share = right_of_gaussian(2 * game.apart, made / game.unknown)
+    deviation = math.sqrt(made * share * (1 - share)) + 1e-9
+    return (made * share - fewest) / deviation

@@ -1,0 +1,204 @@
+"""Canaries through whole releases of each kind: faults are found, correct releases pass.
+
+Power. Correct releases fail once in 10^4 runs at most. Noise of half the size gives 88 of 100 right
+guesses at epsilon 1, where 400 canaries and three runs need 78: nine deviations. What has no bound,
+or no noise, is guessed without an error.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from embedding_releases import embeddings, prepare
+from planted_faults import copy_all, half_histogram, louder
+
+import quietcorpus as qc
+import quietcorpus.mechanisms.histogram
+import quietcorpus.mechanisms.sampled_users
+import quietcorpus.transforms.users.cooccurrence
+from quietcorpus.mechanisms.clipped_sum import STEPS
+from quietcorpus.mechanisms.cooccurrence import packed
+from quietcorpus.mechanisms.exponential import ExponentialMechanism
+from quietcorpus.mechanisms.word_pairs import pair_weights
+from quietcorpus.pipelines.audit.inputs import made_up_words
+from quietcorpus.pipelines.canaries.canaries import lines
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+Patch = pytest.MonkeyPatch
+Changes = dict[str, Any]
+TEXTS = ["quiet world", "hello quiet island", ""]
+
+
+def played(workspace: Workspace, changes: Changes, **given: Any) -> dict[str, Any]:
+    """The result of canaries in releases of the workspace's spec, in this process."""
+    source = changes.get("input", {}).get("path", "input/corpus.jsonl")
+    places = {"input.path": f"{workspace.folder}/{source}", "output": f"{workspace.folder}/out"}
+    found = qc.canaries(str(workspace.spec({**changes, **places})), **given)
+    print(*lines(found), sep="\n")
+    return found
+
+
+def listed(workspace: Workspace, count: int) -> Path:
+    """A public vocabulary of so many words."""
+    path = workspace.folder / "many.txt"
+    path.write_text("\n".join(itertools.islice(made_up_words(), count)) + "\n")
+    return path
+
+
+def counts(workspace: Workspace, **block: Any) -> Changes:
+    """A small corpus, and the changes by which it becomes a histogram, or another kind."""
+    workspace.json_lines(TEXTS * 5)
+    vocabulary = {"public": str(listed(workspace, 400))}
+    own = {"kind": "histogram", "precision": 3, "epsilon": 1, "vocabulary": vocabulary}
+    return {"mechanism": own | block}
+
+
+BAGS = {
+    "kind": "bag-of-words",
+    "compression": {"method": "random", "size": 50},
+    "histogram_epsilon": 0.1,
+}
+PRIVATE = {"vocabulary": {"private": {"epsilon": 1, "delta": 1e-6}}}
+HALF = [
+    ({}, half_histogram),
+    pytest.param(BAGS, louder, marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize(("block", "fault"), HALF, ids=["histogram", "bags"])
+def test_half_of_the_noise_is_found(
+    workspace: Workspace, monkeypatch: Patch, block: Changes, fault: Callable[[Patch], None]
+) -> None:
+    # Kills: coins that never reach the release, rows of other documents, a background that is not
+    # the corpus's, a bin's other words left out.
+    fault(monkeypatch)
+    found = played(workspace, counts(workspace, **block), canaries=400)
+    assert found["verdict"] == "failed"
+    assert found["shows_twice"]
+
+
+@pytest.mark.parametrize(
+    "block", [{}, pytest.param(BAGS, marks=pytest.mark.slow)], ids=["histogram", "bags"]
+)
+def test_the_stated_noise_passes(workspace: Workspace, block: Changes) -> None:
+    # At epsilon 1 a share of .73 is to be right, and .79 of three runs would fail. Kills: a bound
+    # of another epsilon. 120 of 200 would be thirteen deviations of one run below.
+    found = played(workspace, counts(workspace, **block), canaries=400)
+    assert found["verdict"] == "passed"
+    assert sum(run["right"] for run in found["runs"]) > 3 * 120
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("faulty", [False, True])
+def test_a_private_vocabulary(workspace: Workspace, monkeypatch: Patch, faulty: bool) -> None:
+    # Its words are frequent ones of the corpus. Kills: words that no release knows. The fault is
+    # in the histogram, whose noise is a fourth: 4 and more, where 2 and a delta are stated.
+    words = list(itertools.islice(made_up_words(), 300))
+    workspace.json_lines([" ".join(words[i : i + 3]) for i in range(0, 300, 3)] * 60)
+    if faulty:
+        real = quietcorpus.mechanisms.histogram.DenseNoise
+        monkeypatch.setattr(
+            quietcorpus.mechanisms.histogram, "DenseNoise", lambda rate, size: real(4 * rate, size)
+        )
+    block = {"kind": "histogram", "precision": 3, "epsilon": 1, **PRIVATE}
+    found = played(workspace, {"mechanism": block}, canaries=300)
+    assert found["verdict"] == ("failed" if faulty else "passed")
+
+
+@pytest.mark.parametrize("faulty", [False, True])
+def test_words(workspace: Workspace, words: Any, monkeypatch: Patch, faulty: bool) -> None:
+    # Kills: known coins that are exchanged, rows that are not the canaries'.
+    workspace.json_lines(TEXTS * 5)
+    if faulty:
+        copy_all(monkeypatch)
+    found = played(workspace, words(epsilon=3), canaries=400)
+    assert found["verdict"] == ("failed" if faulty else "passed")
+    assert found["known"] == 200
+
+
+def noiseless(patch: Patch) -> None:
+    """Draws at a thousand times epsilon: the best candidate, nearly always."""
+    real = ExponentialMechanism.draw
+
+    def best(self: ExponentialMechanism, *given: Any) -> Any:
+        return real(ExponentialMechanism(1000 * self.epsilon, self.sensitivity), *given)
+
+    patch.setattr(ExponentialMechanism, "draw", best)
+
+
+NO_UTILITY = {"utility": ...}
+MEANS = [{"mechanism": "truncation", **NO_UTILITY}, {"mechanism": "projected-mean", **NO_UTILITY}]
+
+
+@pytest.mark.slow
+def test_sentences_without_noise(workspace: Workspace, sentences: Any, monkeypatch: Patch) -> None:
+    workspace.json_lines(TEXTS * 5)
+    noiseless(monkeypatch)
+    assert played(workspace, sentences(epsilon=2), canaries=400)["verdict"] == "failed"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", [{}, *MEANS])
+def test_sentences(workspace: Workspace, sentences: Any, block: Changes) -> None:
+    workspace.json_lines(TEXTS * 5)
+    assert played(workspace, sentences(epsilon=2, **block), canaries=400)["verdict"] == "passed"
+
+
+def unclipped(patch: Patch) -> None:
+    """Users' counts and updates as they are."""
+
+    def asked(values: np.ndarray, dither: np.ndarray, _: int = STEPS) -> np.ndarray:
+        return np.floor(values * STEPS + (dither + 0.5) / 2**16).astype(np.int64)
+
+    def raw(texts: Any, window: int, size: int) -> Any:
+        low, high, weights = pair_weights(texts, window)
+        return packed(low, high, size), weights
+
+    patch.setattr(quietcorpus.transforms.users.cooccurrence, "contribution", raw)
+    patch.setattr(quietcorpus.transforms.users.cooccurrence, "clipped", asked)
+    patch.setattr(quietcorpus.mechanisms.sampled_users, "clipped", asked)
+
+
+SGD = {"dimensions": 32, "training": {"steps": 15, "lot": 150, "clip": 0.02}}
+
+
+@pytest.mark.parametrize("faulty", [False, True])
+@pytest.mark.parametrize(
+    ("method", "block"),
+    [("cooccurrence", {}), pytest.param("sgd", SGD, marks=pytest.mark.slow)],
+)
+def test_users_without_a_bound(
+    workspace: Workspace,
+    lee_texts: list[str],
+    monkeypatch: Patch,
+    method: str,
+    block: Changes,
+    faulty: bool,
+) -> None:
+    # Kills: a score of other words, a start of another size, users of no group.
+    prepare(workspace, lee_texts)
+    common = (workspace.folder / "words.txt").read_text()
+    (workspace.folder / "words.txt").write_text(listed(workspace, 400).read_text() + common)
+    if faulty:
+        unclipped(monkeypatch)
+    found = played(
+        workspace, embeddings(workspace, method, **{"epsilon": 2, **block}), canaries=200
+    )
+    assert found["verdict"] == ("failed" if faulty else "passed")
+
+
+@pytest.mark.slow
+def test_users_with_budgets(workspace: Workspace, lee_texts: list[str]) -> None:
+    # Kills: canaries without a group, whom no release counts; a release of none of them.
+    prepare(workspace, lee_texts)
+    budgets = {"column": "team", "epsilon": {"gold": 3, "silver": 1}}
+    found = played(workspace, embeddings(workspace, "cooccurrence", budgets=budgets), canaries=300)
+    assert found["stated"]["epsilon"] == pytest.approx(3, abs=0.01)
+    assert found["verdict"] == "passed"

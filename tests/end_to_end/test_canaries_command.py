@@ -1,0 +1,115 @@
+"""The command `canaries`: what it prints, writes and leaves behind, and what it refuses."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from canaries import CANARY, assert_unseen, needles_of
+
+from quietcorpus.pipelines.audit.inputs import made_up_words
+from quietcorpus.pipelines.canaries.canaries import lines
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+COMMAND = "from quietcorpus.pipelines.cli.canaries import canaries; canaries()"
+SILENT = """
+import quietcorpus.mechanisms.histogram
+from quietcorpus.mechanisms.geometric import DenseNoise
+quietcorpus.mechanisms.histogram.DenseNoise = lambda rate, size: DenseNoise(100 * rate, size)
+"""
+
+
+def spec(workspace: Workspace, **changes: Any) -> str:
+    """A spec of a histogram of a small corpus that has a secret; its ledger does not exist."""
+    workspace.json_lines([CANARY, "quiet world", ""])
+    words = "\n".join(itertools.islice(made_up_words(), 64))
+    (workspace.folder / "words.txt").write_text(words)
+    block = {"kind": "histogram", "precision": 2, "epsilon": 1}
+    mechanism = block | {"vocabulary": {"public": "words.txt"}} | changes
+    return str(workspace.spec({"mechanism": mechanism, "ledger": "nowhere"}))
+
+
+def files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def test_what_is_written_printed_and_left(workspace: Workspace) -> None:
+    # Kills: a copy or a release that stays, a ledger that is asked, text of the corpus in the
+    # result or the log, runs that are not as many as asked for.
+    own = spec(workspace)
+    given = ("--canaries", "64", "--runs", "2", "--output", "found", "--work", "private")
+    done = workspace.run("canaries", own, *given)
+    assert done.returncode == 0, done.stderr
+    written = json.loads((workspace.folder / "found" / "canaries.json").read_text())
+    assert done.stdout.splitlines() == list(lines(written))
+    assert written["verdict"] == "passed"
+    assert len(written["runs"]) == 2
+    assert written["canaries"] == 64
+    assert files(workspace.folder / "private") == []
+    assert not (workspace.folder / "nowhere").exists()
+    assert not workspace.output.exists()
+    assert workspace.leftovers() == []
+    needles = needles_of(workspace)
+    assert_unseen(needles, workspace.folder, workspace.input, done.stdout, done.stderr)
+
+
+def test_a_fault_ends_with_1(workspace: Workspace) -> None:
+    done = workspace.run_code(SILENT + COMMAND, spec(workspace), "--canaries", "64")
+    assert done.returncode == 1, done.stderr
+    assert "VIOLATION" in done.stdout
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("quietcorpus: error: releases give away an epsilon of at least ")
+    assert last.endswith("that is stated: release nothing")
+    assert workspace.leftovers() == []
+
+
+def test_too_few_canaries_cannot_tell(workspace: Workspace) -> None:
+    # 8 guesses of 16 canaries, all right, have a chance of .99 at epsilon 7. Kills: runs that
+    # nothing can come of, a pass for nothing.
+    own = spec(workspace, epsilon=7)
+    done = workspace.run("canaries", own, "--canaries", "16", "--output", "found")
+    assert done.returncode == 0, done.stderr
+    assert "verdict   cannot tell" in done.stdout
+    written = json.loads((workspace.folder / "found" / "canaries.json").read_text())
+    assert (written["verdict"], written["runs"], written["passed"]) == ("cannot tell", [], True)
+
+
+@pytest.mark.slow
+def test_two_processes_release_the_copy(workspace: Workspace) -> None:
+    done = workspace.run("canaries", spec(workspace), "--canaries", "64", "--workers", "2")
+    assert done.returncode == 0, done.stderr
+    assert "passed" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("missing.yaml",), "missing.yaml: no such spec file"),
+        (("spec.yaml", "--canaries", "15"), "--canaries"),
+        (("spec.yaml", "--runs", "0"), "--runs"),
+        (("spec.yaml", "--confidence", "1"), "--confidence"),
+        (("spec.yaml", "--output", "input"), "not empty"),
+        (
+            ("spec.yaml", "--canaries", "65"),
+            "--canaries: 65 are too many: the vocabulary's words have room for 64",
+        ),
+        (("spec.yaml", "--runner=SparkRunner"), "--work: missing; workers on other machines"),
+        (("spec.yaml", "--canaries", "64", "--work", "input/corpus.jsonl/x"), "--work: "),
+        (("spec.yaml", "--no-such-option"), "no-such-option"),
+    ],
+)
+def test_bad_input_is_refused(
+    workspace: Workspace, arguments: tuple[str, ...], message: str
+) -> None:
+    spec(workspace)
+    done = workspace.run("canaries", *arguments)
+    assert done.returncode == 2, done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert workspace.leftovers() == []

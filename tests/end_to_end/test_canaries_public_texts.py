@@ -1,0 +1,81 @@
+"""Canaries of public texts, through whole releases: documents and users."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from planted_faults import unclipped_users
+from users_on_topics import corpus
+
+import quietcorpus as qc
+from quietcorpus.mechanisms.accounting import noise_multiplier_for
+from quietcorpus.mechanisms.clipped_sum import ClippedSum
+from quietcorpus.mechanisms.votes import Votes
+from quietcorpus.pipelines.canaries.canaries import lines
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+pytestmark = pytest.mark.slow
+
+EPSILON, DELTA = Fraction(4), Fraction(1, 10**6)
+CANARIES = 4_000
+"""Enough for half of the noise to pass by five deviations (`planned`): missed once in 10^7."""
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pool of texts of random syllables, with an encoder of its own; nobody may change it."""
+    folder = tmp_path_factory.mktemp("large")
+    generator = np.random.default_rng(1)
+    syllables = np.array([a + b for a in "bdfgklmnprstvz" for b in "aeiou"])
+    words = ["".join(generator.choice(syllables, 3)) for _ in range(600)]
+    texts = [" ".join(generator.choice(words, 6)) for _ in range(CANARIES + 400)]
+    (folder / "public.jsonl").write_text("\n".join(json.dumps({"text": t}) for t in texts))
+    qc.build_pool(folder / "public.jsonl", folder / "pool", provenance="public", encoder="lsa")
+    return folder / "pool"
+
+
+def played(workspace: Workspace, pool: Path, canaries: int, **block: Any) -> dict[str, Any]:
+    corpus(workspace)
+    mechanism = {"kind": "public-texts", "pool": str(pool), "nearest": 1} | block
+    changes = {
+        "mechanism": mechanism | {"epsilon": float(EPSILON), "delta": float(DELTA)},
+        "input.path": f"{workspace.folder}/input/corpus.parquet",
+        "output": f"{workspace.folder}/out",
+    }
+    found = qc.canaries(str(workspace.spec(changes)), canaries=canaries)
+    print(*lines(found), sep="\n")
+    return found
+
+
+def half_noise(patch: pytest.MonkeyPatch) -> None:
+    """Half of the noise, whatever the card says of it."""
+    real = noise_multiplier_for(EPSILON, DELTA, Fraction(1), 1)
+    patch.setattr(Votes, "noise", ClippedSum(real / 2))
+
+
+@pytest.mark.parametrize("faulty", [False, True])
+def test_half_of_the_noise_on_documents(
+    workspace: Workspace, large: Path, monkeypatch: pytest.MonkeyPatch, faulty: bool
+) -> None:
+    if faulty:
+        half_noise(monkeypatch)
+    found = played(workspace, large, CANARIES)
+    assert found["shows_twice"]
+    assert found["verdict"] == ("failed" if faulty else "passed")
+
+
+@pytest.mark.parametrize("faulty", [False, True])
+def test_users_without_a_bound(
+    workspace: Workspace, large: Path, monkeypatch: pytest.MonkeyPatch, faulty: bool
+) -> None:
+    if faulty:
+        unclipped_users(monkeypatch)
+    found = played(workspace, large, 200, user="author", users=1000)
+    assert found["verdict"] == ("failed" if faulty else "passed")

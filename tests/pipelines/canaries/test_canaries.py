@@ -1,0 +1,102 @@
+"""The plan of an audit by canaries, its verdict, and the copy that it releases."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from quietcorpus.evaluation.audits.one_run import Guesses
+from quietcorpus.mechanisms.guarantees import DocumentPrivacy
+from quietcorpus.pipelines.canaries.canaries import Effort, lines, refuse, verdict_of
+from quietcorpus.pipelines.canaries.copy import batches, copied
+from quietcorpus.pipelines.canaries.game import Document, Game, apart_of
+from quietcorpus.pipelines.canaries.plan import planned
+from quietcorpus.pipelines.spec.loading import load_spec
+from quietcorpus.transforms.errors import StageError
+
+if TYPE_CHECKING:
+    from conftest import Workspace
+
+LEVEL = 1e-4
+
+
+def game(canaries: int, epsilon: float, *, gaussian: bool = False, **given: Any) -> Game:
+    """A game of so many canaries that nobody plays."""
+    delta = 1e-6 if gaussian else 0.0
+    apart = apart_of(DocumentPrivacy(Fraction(epsilon), Fraction(delta))) if gaussian else None
+    sides = [([Document("heads", {})], [Document("tails", {})])] * canaries
+    return Game(sides, lambda *_: np.zeros(canaries), epsilon, delta, "Some.", apart, **given)
+
+
+def test_what_cannot_be_shown_is_known_before_any_run() -> None:
+    # Kills: a reach by guesses that are not made, or of known canaries. At epsilon 4, twelve
+    # guesses, all right, have a chance of .8 by statement.
+    assert not planned(game(24, 4.0), 3, LEVEL).tells
+    assert planned(game(1_000, 4.0), 3, LEVEL).tells
+    assert not planned(game(1_000, 4.0, known=976), 3, LEVEL).tells
+    assert not planned(game(100, 8.0, gaussian=True), 3, LEVEL).tells
+
+
+def test_whether_twice_the_loss_would_be_found() -> None:
+    # Kills: a margin at the stated loss. At epsilon 1, 88 of 100 guesses are right at twice the
+    # loss; 50 guesses in each of three runs need 45 for it, 200 need 156.
+    assert planned(game(100, 1.0, shows=1.0), 3, LEVEL).shows_twice is False
+    assert planned(game(400, 1.0, shows=1.0), 3, LEVEL).shows_twice is True
+    assert planned(game(400, 1.0), 3, LEVEL).shows_twice is None
+
+
+@pytest.mark.parametrize(
+    ("canaries", "epsilon", "shows"),
+    [(1_000, 2.0, False), (2_000, 2.0, True), (400, 4.0, False), (1_000, 4.0, True)],
+)
+def test_gaussian_noise_is_guessed_at_its_tails(canaries: int, epsilon: float, shows: bool) -> None:
+    # Kills: as many guesses as for other noise, at which half of the noise is never found. The
+    # guide names these numbers.
+    plan = planned(game(canaries, epsilon, gaussian=True, shows=epsilon), 3, LEVEL)
+    assert plan.shows_twice == shows
+    assert plan.guesses < canaries / 2
+    assert [test.level for test in plan.tests] == [LEVEL / 2] * 2
+
+
+def content(right: int, *, runs: int = 3) -> dict[str, Any]:
+    own = game(400, 1.0, shows=1.0)
+    effort = Effort(400, runs, 1 - LEVEL, (), 1, None)
+    return verdict_of(own, planned(own, runs, LEVEL), [Guesses(400, 200, right)] * runs, effort)
+
+
+def test_a_verdict_is_of_all_runs_together() -> None:
+    # 165 of 200 have a tail of .001 at epsilon 1 (Binomial(200, .731)): one run proves nothing,
+    # three do. Kills: the best run alone, a level for each.
+    assert content(165, runs=1)["verdict"] == "passed"
+    found = content(165)
+    assert found["verdict"] == "failed"
+    assert found["tests"][0]["found"] > 1
+    with pytest.raises(StageError, match="more than the 1 that is stated"):
+        refuse(found)
+    assert "verdict   VIOLATION: more is given away than is stated" in list(lines(found))
+    refuse(content(150))
+
+
+def test_a_copy_has_the_corpus_and_the_canaries_of_the_coins(workspace: Workspace) -> None:
+    # Kills: both sides of a coin, earlier canaries that stay, documents that are left out.
+    workspace.json_lines(["quiet world", "", "quiet world"])
+    source = {"input.path": f"{workspace.input}/corpus.jsonl", "output": f"{workspace.folder}/out"}
+    vocabulary = {"mechanism.vocabulary.public": str(workspace.folder / "vocabulary.txt")}
+    spec = load_spec(str(workspace.spec(source | vocabulary)))
+    own = game(4, 1.0, linked=True)
+    with copied(spec, None) as copy:
+        copy.fill()
+        for coins in ([True] * 4, [True, False, False, False]):
+            copy.put(own, np.array(coins))
+            asked = copy.released(0, own)
+            texts = Counter(t for d in batches(asked.corpus) for t in d.texts.to_pylist())
+            heads = sum(coins)
+            expected = Counter({"quiet world": 2, "": 1, "heads": heads, "tails": 4 - heads})
+            assert texts == +expected
+        assert asked.ledger is None
+        assert asked.release != spec.release
+        assert asked.mechanism == spec.mechanism
