@@ -20,9 +20,11 @@ from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import places
 from quietcorpus.transforms.reading.documents import Corpus, Documents
 from quietcorpus.transforms.reading.sources import plan, read
+from quietcorpus.transforms.reading.spelling import spelled
 
 _DOCUMENTS_A_FILE = 1 << 16
 _BYTES_A_FILE = 1 << 27
+_USER = "mechanism.user"
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ def _tables(corpus: Corpus) -> Iterator[pa.Table]:
     held: list[pa.Table] = []
     first = 0
     for documents in batches(corpus):
-        held.append(_table(documents, first + sum(map(len, held))))
+        held.append(_table(documents, corpus, first + sum(map(len, held))))
         rows, size = sum(map(len, held)), sum(table.nbytes for table in held)
         if rows >= _DOCUMENTS_A_FILE or size >= _BYTES_A_FILE:
             yield pa.concat_tables(held)
@@ -123,10 +125,13 @@ def _tables(corpus: Corpus) -> Iterator[pa.Table]:
         yield pa.concat_tables(held)
 
 
-def _table(documents: Documents, first: int) -> pa.Table:
+def _table(documents: Documents, corpus: Corpus, first: int) -> pa.Table:
+    """Return documents as a table of strings; users are spelled as a release spells them."""
     own = documents.columns
     ids = np.arange(first, first + len(documents.rows)).astype(str)
     columns = {"text": documents.texts, ID: pa.array(ids.tolist(), pa.large_string())}
-    for name in own.column_names:
+    for key, name in corpus.also:
         columns[name] = own[name].cast(pa.large_string())
+        if key == _USER:
+            columns[name] = pa.array(spelled(own[name], key, name), pa.large_string())
     return pa.table(columns)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from canaries import CANARY, assert_unseen, needles_of
+from s3_server import BUCKET, S3Server
 
 from quietcorpus.pipelines.audit.inputs import made_up_words
 from quietcorpus.pipelines.canaries.canaries import lines
@@ -77,6 +78,14 @@ def test_too_few_canaries_cannot_tell(workspace: Workspace) -> None:
     assert "verdict   cannot tell" in done.stdout
     written = json.loads((workspace.folder / "found" / "canaries.json").read_text())
     assert (written["verdict"], written["runs"], written["passed"]) == ("cannot tell", [], True)
+
+
+def test_a_copy_in_an_object_store_is_deleted(workspace: Workspace, s3: S3Server) -> None:
+    workspace.environment |= s3.environment
+    given = ("--canaries", "64", "--runs", "1", "--work", f"s3://{BUCKET}/private")
+    done = workspace.run("canaries", spec(workspace), *given)
+    assert done.returncode == 0, done.stderr
+    assert list(s3.keys("private/")) == []
 
 
 @pytest.mark.slow

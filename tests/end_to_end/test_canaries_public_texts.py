@@ -77,5 +77,5 @@ def test_users_without_a_bound(
 ) -> None:
     if faulty:
         unclipped_users(monkeypatch)
-    found = played(workspace, large, 200, user="author", users=1000)
+    found = played(workspace, large, 300, user="author", users=1000)
     assert found["verdict"] == ("failed" if faulty else "passed")

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from quietcorpus.evaluation.audits.one_run import Guesses
@@ -100,3 +101,25 @@ def test_a_copy_has_the_corpus_and_the_canaries_of_the_coins(workspace: Workspac
         assert asked.ledger is None
         assert asked.release != spec.release
         assert asked.mechanism == spec.mechanism
+
+
+def test_a_copy_names_users_as_a_release_does(workspace: Workspace) -> None:
+    # pandas writes numbers as floats where one is missing. Kills: another spelling of a user, who
+    # would be two if canaries were named alike; a document without a user that gets one.
+    workspace.parquet({"text": ["a", "b"], "who": pa.array([12345678901, None], pa.float64())})
+    block = {"kind": "word-embeddings", "method": "cooccurrence", "user": "who", "users": 10}
+    block |= {"epsilon": 1, "delta": 1e-6, "few_users": "accept"}
+    block["vocabulary"] = {"public": str(workspace.folder / "vocabulary.txt")}
+    source = {"input.path": f"{workspace.input}/corpus.parquet", "output": f"{workspace.folder}/o"}
+    spec = load_spec(str(workspace.spec({"mechanism": block} | source)))
+    with copied(spec, None) as copy:
+        copy.fill()
+        own = Game([([Document("c", {"who": "canary"})], [])], lambda *_: np.zeros(1), 1, 0, "")
+        copy.put(own, np.array([True]))
+        found = list(batches(copy.released(0, own).corpus))
+    users = {
+        t: u
+        for d in found
+        for t, u in zip(d.texts.to_pylist(), d.columns["who"].to_pylist(), strict=True)
+    }
+    assert users == {"a": "12345678901", "b": None, "c": "canary"}
