@@ -22,6 +22,7 @@ from quietcorpus.pipelines.card.loading import LoadedRelease
 from quietcorpus.pipelines.evaluate.exact_votes import exact_sums
 from quietcorpus.pipelines.kinds.public_texts_users import UserTextsKind
 from quietcorpus.pipelines.kinds.public_texts_votes import PublicTextsKind
+from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Corpus, Documents
 from quietcorpus.transforms.users.votes import UserVoting
 from quietcorpus.transforms.votes import AT_ONCE, Voting
@@ -37,9 +38,11 @@ def game(kind: PublicTextsKind, canaries: int, corpus: Corpus) -> Game:
     texts, items = _apart(voting, canaries)
     background = exact_sums(voting, batches(corpus), pool, encoder)
 
+    stratum = _stratum(voting)
+
     def score(loaded: LoadedRelease, _: Coins) -> Scores:
         noisy = loaded.tables["votes"]["votes"].to_numpy().reshape(voting.shape)
-        scores: Scores = (noisy - background)[0][items].sum(axis=1).astype(np.float64)
+        scores: Scores = (noisy - background)[stratum][items].sum(axis=1).astype(np.float64)
         return scores
 
     cost, alike = kind.cost, _OF_A_USER if isinstance(kind, UserTextsKind) else 1
@@ -66,6 +69,22 @@ def _columns(voting: Voting, number: int) -> dict[str, str]:
     if voting.strata is not None:
         columns.setdefault(voting.strata.column, voting.strata.labels[0])
     return columns
+
+
+def _stratum(voting: Voting) -> int:
+    """Return the number of the label that all canaries have; 0 if there are no labels.
+
+    Raises InputError if a user of the largest budget has none.
+    """
+    if voting.strata is None:
+        return 0
+    label = _columns(voting, 0)[voting.strata.column]
+    if label not in voting.strata.labels:
+        raise InputError(
+            "mechanism.strata.labels: no canary votes: the label of users of the largest budget is "
+            f"not one of them; add {label}"
+        )
+    return voting.strata.labels.index(label)
 
 
 def _apart(voting: Voting, canaries: int) -> tuple[list[str], npt.NDArray[np.int64]]:

@@ -43,9 +43,10 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def played(workspace: Workspace, pool: Path, canaries: int, **block: Any) -> dict[str, Any]:
     corpus(workspace)
-    mechanism = {"kind": "public-texts", "pool": str(pool), "nearest": 1} | block
+    mechanism = {"kind": "public-texts", "pool": str(pool), "nearest": 1, "epsilon": float(EPSILON)}
+    whole = mechanism | {"delta": float(DELTA)} | block
     changes = {
-        "mechanism": mechanism | {"epsilon": float(EPSILON), "delta": float(DELTA)},
+        "mechanism": {key: value for key, value in whole.items() if value is not ...},
         "input.path": f"{workspace.folder}/input/corpus.parquet",
         "output": f"{workspace.folder}/out",
     }
@@ -79,3 +80,19 @@ def test_users_without_a_bound(
         unclipped_users(monkeypatch)
     found = played(workspace, large, 300, user="author", users=1000)
     assert found["verdict"] == ("failed" if faulty else "passed")
+
+
+STRATA = {"column": "team", "labels": ["silver", "gold"]}
+BUDGETS = {"column": "team", "epsilon": {"gold": 4, "silver": 1}}
+
+
+def test_users_with_labels_and_budgets(
+    workspace: Workspace, large: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Kills: the first label's votes for those of the canaries', who are gold; users of no budget.
+    # And a label that does not count: canaries that nobody would see.
+    unclipped_users(monkeypatch)
+    block = {"user": "author", "users": 1000, "epsilon": ..., "budgets": BUDGETS}
+    assert played(workspace, large, 300, **block, strata=STRATA)["verdict"] == "failed"
+    with pytest.raises(qc.InputError, match=r"mechanism\.strata\.labels: no canary votes"):
+        played(workspace, large, 300, **block, strata=STRATA | {"labels": ["silver"]})
