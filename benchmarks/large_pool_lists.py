@@ -10,13 +10,14 @@ Seconds are the processor's, so that other load on the machine counts less.
 
 That encoder joins no near texts. So the joining of near texts is measured on the pool's embeddings:
 its seconds, and, for a sample, the share of texts left out that a comparison with all would leave
-out.
+out. At last, lists are made of fewer passages, encoded by a model, to see what they find of those.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
@@ -29,13 +30,16 @@ from public_texts_scale import FILES, released
 from utility_public import column
 
 from quietcorpus.indexes.largest_products import largest
-from quietcorpus.indexes.pool import Pool, open_pool
-from quietcorpus.mechanisms.deep_candidate import UNIT
+from quietcorpus.indexes.pool import Pool, open_pool, searching
+from quietcorpus.mechanisms.deep_candidate import UNIT, on_grid
 from quietcorpus.pipelines.artefacts.near_texts import NEAR, SEARCHED, apart
+from quietcorpus.pipelines.artefacts.pool_lists import Asked, arrange, train
+from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
 
 WORDS, STEP = 30, 11
 SIZES = 100, 100, 10_000  # the first compiles what later ones find compiled
 QUERIES, NEAREST = 512, 20
+MODELLED = 24_000
 
 
 def passages(data: Path, words: int, step: int, most: int) -> list[str]:
@@ -93,6 +97,7 @@ def main() -> None:
     each = 1000 * (runs[2][0] - runs[1][0]) / (SIZES[2] - SIZES[1])
     print(f"a release: {each:.3f} ms a document, {runs[2][1]:,.0f} MiB at most", flush=True)
     near(pool)
+    by_model(embedded(given.data))
 
 
 def search(pool: Pool) -> None:
@@ -127,6 +132,23 @@ def near(pool: Pool) -> None:
         f"{close.sum()} of a sample that are near an earlier one, {(left_out & close).sum()}",
         flush=True,
     )
+
+
+def embedded(data: Path) -> np.ndarray:
+    """Return the embeddings of passages by a model, on the grid, float32 (n, d)."""
+    texts = passages(data, 2 * WORDS, 2 * WORDS, MODELLED)
+    model = EncoderSource.resolve("encoder", PACKAGED).open()
+    parts = [model.encode(texts[start : start + 128]) for start in range(0, len(texts), 128)]
+    return on_grid(np.concatenate(parts))
+
+
+def by_model(vectors: np.ndarray) -> None:
+    """Print what lists of texts that a model encoded find, by numbers of probes."""
+    vectors = vectors[apart(vectors, np.zeros((len(vectors), 1), np.int64))]
+    lists = 4 * math.isqrt(len(vectors))
+    for probes in (8, 16, 32, 64, None):
+        trained = train(vectors, Asked(lists, probes, 1))
+        print(searching(arrange(vectors, trained, trained.held_out).search), flush=True)
 
 
 if __name__ == "__main__":
