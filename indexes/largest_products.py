@@ -15,7 +15,7 @@ from quietcorpus.compiled import compiled
 
 LARGEST_SQUARE = 1 << 23
 """The largest squared length of a vector."""
-QUERIES_AT_ONCE = 128
+_QUERIES_AT_ONCE = 128
 _VECTORS_AT_ONCE = 2048  # whose products with so many queries stay in the processor's cache
 _ROWS_AT_ONCE = 4096
 _GROUP = 64  # products that are passed over together
@@ -71,8 +71,8 @@ def largest(
     accepts, and `count` is at most m, which is below 2^32.
     """
     found = np.empty((len(queries), count), dtype=np.int64)
-    for start in range(0, len(queries), QUERIES_AT_ONCE):
-        chunk = queries[start : start + QUERIES_AT_ONCE]
+    for start in range(0, len(queries), _QUERIES_AT_ONCE):
+        chunk = queries[start : start + _QUERIES_AT_ONCE]
         best = Largest(chunk, count)
         best.compare(np.arange(len(chunk)), vectors, 0, len(vectors))
         found[start : start + len(chunk)] = best.numbers()

@@ -22,15 +22,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes.largest_products import (
-    QUERIES_AT_ONCE,
-    Largest,
-    are_short_and_whole,
-    largest,
-)
+from quietcorpus.indexes.largest_products import Largest, are_short_and_whole, largest
 
 CENTROIDS, SIZES = "centroids.npy", "sizes.npy"
 FILES = CENTROIDS, SIZES
+_QUERIES_AT_ONCE = 1024  # the more, the more of them ask for the same list
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +56,8 @@ class PoolLists:
         are exact, and `count` is at most m.
         """
         found = np.empty((len(queries), count), dtype=np.int64)
-        for start in range(0, len(queries), QUERIES_AT_ONCE):
-            chunk = queries[start : start + QUERIES_AT_ONCE]
+        for start in range(0, len(queries), _QUERIES_AT_ONCE):
+            chunk = queries[start : start + _QUERIES_AT_ONCE]
             best = Largest(chunk, count)
             # One product for all queries that ask for a list.
             for number, own in by_list(*self.searched(chunk, count)):

@@ -29,8 +29,9 @@ from quietcorpus.transforms.reading.identifiers import TAG, Identifiers
 from quietcorpus.transforms.shards import TALLIES, RejectLog, Seen, Tally
 from quietcorpus.transforms.vocabulary import KeySource
 
-AT_ONCE = 128
-"""Documents that vote together; fewer would leave more of the encoder's batches half empty."""
+AT_ONCE = 512
+"""Documents that vote together; fewer would leave more of the encoder's batches half empty, and
+fewer of them would ask for the same list of a pool, whose texts are read once for all that do."""
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ def test_the_largest_are_exact_with_all_ties(
 def test_the_company_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     # Kills: numbers that begin anew in each block, queries of one chunk that get another's answer.
     monkeypatch.setattr(largest_products, "_VECTORS_AT_ONCE", 700)
-    monkeypatch.setattr(largest_products, "QUERIES_AT_ONCE", 50)
+    monkeypatch.setattr(largest_products, "_QUERIES_AT_ONCE", 50)
     generator = np.random.default_rng()
     raw = generator.normal(size=(3000, 384))
     vectors = np.rint(raw / np.linalg.norm(raw, axis=1, keepdims=True) * 2890).astype(np.float32)

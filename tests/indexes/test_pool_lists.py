@@ -77,9 +77,10 @@ def test_queries_are_answered_as_defined(
     )
 
 
-def test_the_company_does_not_matter() -> None:
+def test_the_company_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     # Sensitivity rests on it. Kills: lists by a query's neighbours in the batch, answers of one
     # chunk given to another, anything that a search keeps for the next.
+    monkeypatch.setattr(pool_lists, "_QUERIES_AT_ONCE", 128)
     pool, queries = listed_pool(3000, 300, lists=40, probes=5)
     found = pool.nearest(queries, 20)
     assert pool.lists is not None
