@@ -103,7 +103,7 @@ class Privatizer:
         parameters = WordsParameters(
             chosen, exact(epsilon), per, out_of_vocabulary, local, tokenizer=tokenizer
         )
-        self.guarantee = parameters.guarantee(opened)
+        self.guarantee = parameters.guarantee
         self._words = WordPrivatizer(parameters, opened, ReleaseKey.fresh())
         self._warn(opened)
 

@@ -37,13 +37,8 @@ _LEAST = 1000  # draws at least, whatever they cost
 def audits(kind: WordsKind) -> list[Exact | Sampled]:
     """Return the audits of the noise on words, and of releases of documents of one word."""
     index = kind.index
-    epsilon = kind.parameters.guarantee(index).epsilon
-    if kind.parameters.mechanism is WordMechanism.MADLIB:
-        noise: list[Exact | Sampled] = of_noise(epsilon, index.manifest.dimensions)
-        size = index.manifest.dimensions
-    else:
-        noise = [of_flips(epsilon)]
-        size = index.manifest.bits // 64
+    epsilon = kind.parameters.epsilon
+    noise, size = _of_law(kind)
     most = max(_LEAST, _PRODUCTS // (2 * size * len(index.vocabulary)))
 
     def privatizer() -> WordPrivatizer:
@@ -56,12 +51,22 @@ def audits(kind: WordsKind) -> list[Exact | Sampled]:
     ]
 
 
+def _of_law(kind: WordsKind) -> tuple[list[Exact | Sampled], int]:
+    """Return the audits of the draws themselves, and the numbers that a word's search reads."""
+    epsilon, sizes = kind.parameters.epsilon, kind.index.manifest
+    match kind.parameters.mechanism:
+        case WordMechanism.MADLIB:
+            return of_noise(epsilon, sizes.dimensions), sizes.dimensions
+        case WordMechanism.BRR:
+            return [of_flips(epsilon)], sizes.bits // 64
+
+
 def of_line(parameters: WordsParameters, index: WordIndex) -> Sampled:
     """Return the audit of documents whose words lie on a line, at distances that draws show well.
 
     Everything except the index is the run's. A document has two words where words share epsilon.
     """
-    epsilon = parameters.guarantee(index).epsilon
+    epsilon = parameters.epsilon
     line, apart = line_of(parameters.mechanism, epsilon, index)
     if parameters.search.approximate:
         line, parameters = in_lists(line, parameters)
@@ -102,8 +107,11 @@ def line_of(
         step * np.arange(-1, _LINE - 1, dtype=np.float32)[:, None],
         np.packbits(ones, axis=1, bitorder="little").view("<u8"),
     )
-    euclidean = mechanism is WordMechanism.MADLIB
-    return line, Fraction(float(step)) if euclidean else Fraction(flips)
+    match mechanism:
+        case WordMechanism.MADLIB:
+            return line, Fraction(float(step))
+        case WordMechanism.BRR:
+            return line, Fraction(flips)
 
 
 def in_lists(line: WordIndex, parameters: WordsParameters) -> tuple[WordIndex, WordsParameters]:
@@ -234,12 +242,14 @@ def alone(kind: WordsKind) -> tuple[pa.Array, npt.NDArray[np.float64]]:
 
 def _distances(kind: WordsKind) -> npt.NDArray[np.float64]:
     """Compute the distances between the index's first words, float64 (m, m)."""
-    if kind.parameters.mechanism is WordMechanism.MADLIB:
-        vectors = np.asarray(kind.index.vectors[:_WORDS_TRIED]).astype(np.float64)
-        apart: npt.NDArray[np.float64] = np.linalg.norm(vectors[:, None] - vectors[None], axis=2)
-        return apart
-    codes = np.asarray(kind.index.codes[:_WORDS_TRIED])
-    differing: npt.NDArray[np.float64] = np.bitwise_count(codes[:, None] ^ codes[None]).sum(
-        axis=2, dtype=np.float64
-    )
-    return differing
+    apart: npt.NDArray[np.float64]
+    match kind.parameters.mechanism:
+        case WordMechanism.MADLIB:
+            vectors = np.asarray(kind.index.vectors[:_WORDS_TRIED]).astype(np.float64)
+            apart = np.linalg.norm(vectors[:, None] - vectors[None], axis=2)
+            return apart
+        case WordMechanism.BRR:
+            codes = np.asarray(kind.index.codes[:_WORDS_TRIED])
+            differing = np.bitwise_count(codes[:, None] ^ codes[None])
+            apart = differing.sum(axis=2, dtype=np.float64)
+            return apart

@@ -21,9 +21,7 @@ from quietcorpus.evaluation.solver import TRIALS, Solution, solve
 from quietcorpus.evaluation.tallies import child
 from quietcorpus.indexes.engines import vector_search
 from quietcorpus.indexes.search import (
-    CODE_ENGINES,
     DEFAULT_PROBES,
-    VECTOR_ENGINES,
     Search,
     SearchEngine,
     SearchError,
@@ -43,7 +41,7 @@ from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.installed import require_installed
-from quietcorpus.transforms.privatizers.words import WordMechanism
+from quietcorpus.transforms.privatizers.words import WordMechanism, engines_of
 
 RESULT, ROWS = "calibration.json", "calibration.parquet"
 RANKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
@@ -144,12 +142,8 @@ def _measured(
 def _search(index: WordIndex, settings: WordSettings) -> Search | None:
     """Return the approximate search of a release; None if it finds what exact search finds."""
     searching = settings.search
-    if settings.mechanism is not WordMechanism.MADLIB:
-        if searching.engine not in CODE_ENGINES:
-            raise InputError(f"search: {searching.engine.value} is not for brr")
-        return None
-    if searching.engine not in VECTOR_ENGINES:
-        raise InputError(f"search: {searching.engine.value} is not for madlib")
+    if searching.engine not in engines_of(settings.mechanism):
+        raise InputError(f"search: {searching.engine.value} is not for {settings.mechanism.value}")
     if not searching.approximate:
         return None
     try:
@@ -198,15 +192,23 @@ def read_search(key: str, given: str) -> Searching:
 def _neighbours(index: WordIndex, settings: WordSettings, measured: Measured) -> dict[str, Any]:
     ranks = [rank for rank in RANKS if rank < index.manifest.words]
     words = measured.words[:NEIGHBOURS_OF]
-    if settings.mechanism is WordMechanism.MADLIB:
-        distances = euclidean_neighbours(index.vectors, words, ranks)
-    else:
-        distances = hamming_neighbours(index.codes, words, ranks)
+    distances = _distances(index, settings.mechanism, words, ranks)
     return {
         "ranks": ranks,
         "words": len(words),
         "quantiles": [words_report.quantiles(column) for column in distances.T],
     }
+
+
+def _distances(
+    index: WordIndex, mechanism: WordMechanism, words: npt.NDArray[np.int64], ranks: list[int]
+) -> npt.NDArray[np.float64]:
+    """Return the distances to neighbours of these ranks, by the mechanism's metric."""
+    match mechanism:
+        case WordMechanism.MADLIB:
+            return euclidean_neighbours(index.vectors, words, ranks)
+        case WordMechanism.BRR:
+            return hamming_neighbours(index.codes, words, ranks)
 
 
 def read_weights(key: str, path: str, vocabulary: Words) -> npt.NDArray[np.float64]:

@@ -22,12 +22,18 @@ from quietcorpus.indexes.word_index_manifest import IndexManifest
 from quietcorpus.mechanisms.guarantees import round_up
 from quietcorpus.pipelines.artefacts.distances import distance, matched
 from quietcorpus.pipelines.card.document_losses import DocumentBudget, document_epsilon
+from quietcorpus.pipelines.kinds.word_meaning import law_of
 from quietcorpus.transforms.privatizers.words import WordMechanism
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _CONFIDENCE = 0.95
 _NAMES = {WordMechanism.MADLIB: "Madlib", WordMechanism.BRR: "BRR"}
 _METRICS = {WordMechanism.MADLIB: "Euclidean", WordMechanism.BRR: "Hamming"}
+_MATCHED = {
+    WordMechanism.MADLIB: WordMechanism.BRR,
+    WordMechanism.BRR: WordMechanism.MADLIB,
+}
+"""The mechanism of the other metric that each is compared with."""
 _UNITS = {WordMechanism.MADLIB: "unit of Euclidean distance", WordMechanism.BRR: "bit"}
 
 
@@ -113,9 +119,9 @@ def _document(manifest: IndexManifest, settings: WordSettings) -> dict[str, Any]
     budget = settings.document
     assert budget is not None
     maximum = distance(manifest, settings.mechanism, "maximum")
-    dimensions = manifest.dimensions if settings.mechanism is WordMechanism.MADLIB else None
-    epsilon = budget.word_epsilon(dimensions, maximum)
-    found = document_epsilon(dimensions)(epsilon, maximum, budget.words, budget.delta)
+    law = law_of(settings.mechanism, manifest)
+    epsilon = budget.word_epsilon(law, maximum)
+    found = document_epsilon(law)(epsilon, maximum, budget.words, budget.delta)
     return {
         "words": budget.words,
         "delta": float(budget.delta),
@@ -127,16 +133,20 @@ def _document(manifest: IndexManifest, settings: WordSettings) -> dict[str, Any]
 
 
 def _title(manifest: IndexManifest, settings: WordSettings, measured: Measured) -> str:
-    size = (
-        f"{manifest.dimensions} dimensions"
-        if settings.mechanism is WordMechanism.MADLIB
-        else f"{manifest.bits} bits"
-    )
     return (
-        f"{_NAMES[settings.mechanism]} on {manifest.words:,} words ({size}): "
+        f"{_NAMES[settings.mechanism]} on {manifest.words:,} words "
+        f"({_size(settings.mechanism, manifest)}): "
         f"{measured.draws:,} draws for each of {len(measured.words):,} words"
         + (f", {settings.search}" if settings.search.approximate else "")
     )
+
+
+def _size(mechanism: WordMechanism, manifest: IndexManifest) -> str:
+    match mechanism:
+        case WordMechanism.MADLIB:
+            return f"{manifest.dimensions} dimensions"
+        case WordMechanism.BRR:
+            return f"{manifest.bits} bits"
 
 
 def _sample(manifest: IndexManifest, settings: WordSettings, measured: Measured) -> str:
@@ -151,7 +161,7 @@ def _row(
     manifest: IndexManifest, settings: WordSettings, measured: Measured, e: int
 ) -> dict[str, Any]:
     epsilon = settings.epsilons[e]
-    (other,) = set(WordMechanism) - {settings.mechanism}
+    other = _MATCHED[settings.mechanism]
     mean, maximum = (distance(manifest, settings.mechanism, by) for by in ("mean", "maximum"))
     return {
         "epsilon": float(epsilon),

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from typing import NamedTuple
 
 from pydantic import Field
 
@@ -20,6 +21,19 @@ _ABOVE, _BELOW = 0.02, 0.005  # grids of losses differ between machines, and all
 
 DocumentEpsilon = Callable[[Fraction, Fraction, int, Fraction], Fraction]
 """A function of a word's epsilon, a distance, a number of words and a delta."""
+
+
+class Noise(NamedTuple):
+    """The law of one word's loss under Madlib, in so many dimensions."""
+
+    dimensions: int
+
+
+class Flips(NamedTuple):
+    """The law of one word's loss under BRR."""
+
+
+WordLaw = Noise | Flips
 
 
 class DocumentLoss(Part):
@@ -53,10 +67,19 @@ class DocumentLosses(Part):
     dimensions: int | None = Field(None, ge=1, description="of the vectors, where they are used")
     documents: list[DocumentLoss]
 
+    @property
+    def law(self) -> WordLaw:
+        """Return the law of one word's loss that they are of."""
+        return Flips() if self.dimensions is None else Noise(self.dimensions)
 
-def document_epsilon(dimensions: int | None) -> DocumentEpsilon:
-    """Return the bound of Madlib in that many dimensions; of BRR, if None."""
-    return brr_epsilon if dimensions is None else partial(madlib_epsilon, dimensions)
+
+def document_epsilon(law: WordLaw) -> DocumentEpsilon:
+    """Return the bound for documents of words with this law of their losses."""
+    match law:
+        case Noise(dimensions):
+            return partial(madlib_epsilon, dimensions)
+        case Flips():
+            return brr_epsilon
 
 
 @dataclass(frozen=True)
@@ -67,14 +90,14 @@ class DocumentBudget:
     delta: Fraction
     words: int
 
-    def word_epsilon(self, dimensions: int | None, maximum: Fraction) -> Fraction:
+    def word_epsilon(self, law: WordLaw, maximum: Fraction) -> Fraction:
         """Return the largest epsilon of a word, in 4 significant digits, that keeps to the budget.
 
         Raises ValueError for a number out of range.
         """
         if not (self.epsilon > 0 and maximum > 0):
             raise ValueError("epsilon of a document is above 0, and so is the largest distance")
-        epsilon_of = document_epsilon(dimensions)
+        epsilon_of = document_epsilon(law)
         return word_epsilon(
             lambda epsilon: epsilon_of(epsilon, maximum, self.words, self.delta),
             self.epsilon,
@@ -83,7 +106,7 @@ class DocumentBudget:
 
 
 def document_losses(
-    dimensions: int | None,
+    law: WordLaw,
     epsilons: dict[int, Fraction],
     mean: Fraction,
     maximum: Fraction,
@@ -92,16 +115,16 @@ def document_losses(
     """Compute what documents are protected by, at one delta.
 
     Args:
-        dimensions: of the vectors; None for codes.
+        law: of one word's loss.
         epsilons: of every word, by the number of a document's words.
         mean: the mean distance of two words.
         maximum: a distance that no two words exceed.
         delta: the delta.
     """
-    epsilon_of = document_epsilon(dimensions)
+    epsilon_of = document_epsilon(law)
     return DocumentLosses(
         delta=float(delta),  # the bounds keep a margin larger than its rounding
-        dimensions=dimensions,
+        dimensions=law.dimensions if isinstance(law, Noise) else None,
         documents=[
             DocumentLoss(
                 words=words,

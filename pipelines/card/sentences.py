@@ -105,7 +105,7 @@ def check(output: str, card: Card) -> None:
     if found != {"candidates": "public", "encoder": "public"}:
         raise InputError(f"{uri}: artefacts: not public candidates and a public encoder")
     if mechanism.mechanism == "madlib":
-        check_words(uri, card, card.artefacts[2:])
+        check_words(uri, mechanism.mechanism, card, card.artefacts[2:])
     elif len(card.artefacts) > len(found):
         raise InputError(f"{uri}: artefacts: more than candidates and an encoder")
     check_epsilon(uri, card, mechanism.epsilon, mechanism.epsilon_exact)

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
 from quietcorpus.mechanisms.madlib import Madlib
-from quietcorpus.pipelines.card.document_losses import agree, document_losses
+from quietcorpus.pipelines.card.document_losses import Flips, Noise, agree, document_losses
 from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
 from quietcorpus.pipelines.card.model import Card, Meaning, UsedArtefact
 from quietcorpus.pipelines.card.parameters import MetricParameters, Part
@@ -19,6 +19,8 @@ from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.errors import InputError
 
 METRICS = {"madlib": Madlib.metric, "brr": BinaryRandomizedResponse.metric}
+LAWS: dict[str, type] = {"madlib": Noise, "brr": Flips}
+"""The form of the law of one word's loss."""
 
 
 class SearchUsed(Part):
@@ -109,7 +111,7 @@ def check(output: str, card: Card) -> None:
     mechanism = card.mechanism
     assert isinstance(mechanism, WordsMechanism)
     uri = f"{output}/{layout.CARD}"
-    check_words(uri, card, card.artefacts)
+    check_words(uri, mechanism.mechanism, card, card.artefacts)
     own = mechanism.document_epsilon if mechanism.epsilon is None else mechanism.epsilon
     if isinstance(own, DocumentEpsilonUsed):
         _check_document_epsilon(uri, card, own)
@@ -130,7 +132,7 @@ def _check_document_epsilon(uri: str, card: Card, document: DocumentEpsilonUsed)
         )
 
 
-def check_words(uri: str, card: Card, artefacts: Sequence[UsedArtefact]) -> None:
+def check_words(uri: str, mechanism: str, card: Card, artefacts: Sequence[UsedArtefact]) -> None:
     """Check the index that defines the metric, and the losses stated for it; raises InputError."""
     if [artefact.name for artefact in artefacts] != ["index"] or card.meaning is None:
         raise InputError(f"{uri}: artefacts: the index, or what epsilon means there, is missing")
@@ -145,20 +147,22 @@ def check_words(uri: str, card: Card, artefacts: Sequence[UsedArtefact]) -> None
         if not math.isclose(loss, distance * epsilon, rel_tol=1e-9):
             raise InputError(f"{uri}: meaning: loss_at_{name} is not epsilon times the distance")
     assert isinstance(total, MetricParameters)
-    _check_document_losses(uri, total, meaning)
+    _check_document_losses(uri, mechanism, total, meaning)
 
 
-def _check_document_losses(uri: str, total: MetricParameters, meaning: Meaning) -> None:
+def _check_document_losses(
+    uri: str, mechanism: str, total: MetricParameters, meaning: Meaning
+) -> None:
     """Compute again what documents are protected by; older cards do not say it."""
     given = meaning.document_losses
     if given is None:
         return
-    if (total.metric == METRICS["madlib"]) != (given.dimensions is not None):
-        raise InputError(f"{uri}: meaning: document_losses: dimensions are those of vectors")
+    if not isinstance(given.law, LAWS[mechanism]):
+        raise InputError(f"{uri}: meaning: document_losses: they are not those of {mechanism}")
     epsilon = Fraction(total.epsilon_exact)
     try:
         found = document_losses(
-            given.dimensions,
+            given.law,
             {
                 row.words: epsilon / (1 if total.per == "word" else row.words)
                 for row in given.documents

@@ -13,9 +13,17 @@ from quietcorpus.evaluation.simulation import BrrSimulator, MadlibSimulator, Sim
 from quietcorpus.indexes.engines import vector_search
 from quietcorpus.indexes.search import EXACT, Search
 from quietcorpus.indexes.word_index import WordIndex
+from quietcorpus.indexes.word_index_manifest import IndexManifest
 from quietcorpus.mechanisms.guarantees import round_up
 from quietcorpus.pipelines.artefacts.distances import distance, mean_interval
-from quietcorpus.pipelines.card.document_losses import DELTA, LENGTHS, document_losses
+from quietcorpus.pipelines.card.document_losses import (
+    DELTA,
+    LENGTHS,
+    Flips,
+    Noise,
+    WordLaw,
+    document_losses,
+)
 from quietcorpus.pipelines.card.model import Meaning, MeasuredRecall, Spread, Typical
 from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters
 
@@ -31,9 +39,11 @@ def simulator(mechanism: WordMechanism, index: WordIndex, search: Search | None)
 
     `search` is the release's, if it is approximate; all others find what exact search finds.
     """
-    if mechanism is WordMechanism.MADLIB:
-        return MadlibSimulator(index.vectors, search)
-    return BrrSimulator(index.codes)
+    match mechanism:
+        case WordMechanism.MADLIB:
+            return MadlibSimulator(index.vectors, search)
+        case WordMechanism.BRR:
+            return BrrSimulator(index.codes)
 
 
 def approximate_search(parameters: WordsParameters, index: WordIndex) -> Search | None:
@@ -47,9 +57,13 @@ def approximate_search(parameters: WordsParameters, index: WordIndex) -> Search 
     return search if parameters.search.approximate else None
 
 
-def dimensions_of(mechanism: WordMechanism, index: WordIndex) -> int | None:
-    """Return the dimensions of the vectors that a mechanism draws noise for; None for codes."""
-    return index.manifest.dimensions if mechanism is WordMechanism.MADLIB else None
+def law_of(mechanism: WordMechanism, manifest: IndexManifest) -> WordLaw:
+    """Return what the law of one word's loss depends on besides epsilon and a distance."""
+    match mechanism:
+        case WordMechanism.MADLIB:
+            return Noise(manifest.dimensions)
+        case WordMechanism.BRR:
+            return Flips()
 
 
 def explain_epsilon(
@@ -91,7 +105,7 @@ def explain_epsilon(
         if parameters.per == "word"
         else None,
         document_losses=document_losses(
-            dimensions_of(parameters.mechanism, index),
+            law_of(parameters.mechanism, index.manifest),
             {
                 length: parameters.epsilon / (1 if parameters.per == "word" else length)
                 for length in sorted({*LENGTHS, *longest})

@@ -24,7 +24,7 @@ from quietcorpus.pipelines.card.weakness import Weakness, of_guarantee, of_words
 from quietcorpus.pipelines.kinds import noise
 from quietcorpus.pipelines.kinds.job import Job, release_documents
 from quietcorpus.pipelines.kinds.kind import Account, Kind
-from quietcorpus.pipelines.kinds.word_meaning import dimensions_of, explain_epsilon
+from quietcorpus.pipelines.kinds.word_meaning import explain_epsilon, law_of
 from quietcorpus.pipelines.spec.search import searching
 from quietcorpus.pipelines.spec.tokenizers import tokenizer_of_index
 from quietcorpus.pipelines.spec.values import LARGEST_EPSILON
@@ -35,6 +35,7 @@ from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.words import (
     WORDS_ROW_GROUP_ROWS,
     Longest,
+    WordMechanism,
     WordsParameters,
     parts_read,
 )
@@ -127,7 +128,7 @@ class WordsKind(Kind):
 
     @property
     def cost(self) -> MetricPrivacy:
-        return self.parameters.guarantee(self.index)
+        return self.parameters.guarantee
 
     @property
     def unit_scope(self) -> str:
@@ -176,19 +177,27 @@ class WordsKind(Kind):
             statements.row_places(WORDS_ROW_GROUP_ROWS),
             *statements.of_dictionaries(self.parameters.tokenizer),
         ]
-        if self.spec.mechanism == "madlib":
-            lines.append(
-                "what floating-point noise gives away: the proof is for real numbers. The noise "
-                "that runs is bounded, so that the guarantee fails with a probability of order "
-                "10^-20 a word, and rounded; only nearest words are seen, and what rounding does "
-                "to them is tested, not bounded"
-            )
+        lines += _of_draws(self.spec.mechanism)
         if self.index.manifest.provenance == "private":
             lines.append(
                 "the people whose data the index was made from, beyond the guarantee that it came "
                 "with; if that is this corpus, both costs are theirs"
             )
         return lines
+
+
+def _of_draws(mechanism: WordMechanism) -> list[str]:
+    """Return what a mechanism's draws do not protect."""
+    match mechanism:
+        case WordMechanism.MADLIB:
+            return [
+                "what floating-point noise gives away: the proof is for real numbers. The noise "
+                "that runs is bounded, so that the guarantee fails with a probability of order "
+                "10^-20 a word, and rounded; only nearest words are seen, and what rounding does "
+                "to them is tested, not bounded"
+            ]
+        case WordMechanism.BRR:
+            return []
 
 
 def _key(spec: WordsSpec) -> str:
@@ -203,11 +212,11 @@ def _epsilon(spec: WordsSpec, index: WordIndex) -> Fraction:
                 other.epsilon, other.mechanism, spec.mechanism, other.by, index.manifest
             )
         case DocumentEpsilon(epsilon=epsilon, delta=delta, words=words):
-            dimensions = dimensions_of(spec.mechanism, index)
+            law = law_of(spec.mechanism, index.manifest)
             maximum = distance(index.manifest, spec.mechanism, "maximum")
             if not maximum:
                 raise InputError(f"mechanism.index: {spec.index}: all its words are in one place")
-            found = DocumentBudget(epsilon, delta, words).word_epsilon(dimensions, maximum)
+            found = DocumentBudget(epsilon, delta, words).word_epsilon(law, maximum)
         case number:
             found = number
     if found > LARGEST_EPSILON:

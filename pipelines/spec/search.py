@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
 from quietcorpus.indexes.search import (
-    CODE_ENGINES,
     DEFAULT_PROBES,
     EXACT,
-    VECTOR_ENGINES,
     SearchEngine,
     Searching,
 )
@@ -49,9 +48,8 @@ class SearchSpec(Strict):
             raise of_key("probes", "is the number of lists to search, for faiss-ivf alone")
         return self
 
-    def check(self, *, vectors: bool, mechanism: str) -> None:
-        """Raise PydanticCustomError unless the engine searches what the mechanism perturbs."""
-        usable = VECTOR_ENGINES if vectors else CODE_ENGINES
+    def check(self, usable: Sequence[SearchEngine], mechanism: str) -> None:
+        """Raise PydanticCustomError unless the engine is one of those of the mechanism."""
         if self.engine not in usable:
             raise of_key(
                 "search.engine",

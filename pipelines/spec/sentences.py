@@ -14,6 +14,7 @@ from pydantic import (
 )
 
 from quietcorpus.indexes.folder import MANIFEST
+from quietcorpus.indexes.search import VECTOR_ENGINES
 from quietcorpus.mechanisms.deep_candidate import Utility
 from quietcorpus.mechanisms.euclidean_noise import LARGEST_DIMENSIONS
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec
@@ -107,7 +108,7 @@ class SentencesSpec(MechanismSpec):
         if self.search is not None:
             if self.mechanism is not SentenceMechanism.MADLIB:
                 raise of_key("search", "is for madlib alone, which searches for words")
-            self.search.check(vectors=True, mechanism=self.mechanism.value)
+            self.search.check(VECTOR_ENGINES, self.mechanism.value)
         return self
 
     @model_serializer(mode="wrap")

@@ -32,7 +32,7 @@ from quietcorpus.pipelines.spec.values import (
     of_value,
     one_of,
 )
-from quietcorpus.transforms.privatizers.words import WordMechanism
+from quietcorpus.transforms.privatizers.words import WordMechanism, engines_of
 
 
 class Matching(Strict):
@@ -159,8 +159,7 @@ class WordsSpec(MechanismSpec):
                 f"{self.mechanism.value} is this mechanism itself; give epsilon as a number",
             )
         if self.search is not None:
-            vectors = self.mechanism is WordMechanism.MADLIB
-            self.search.check(vectors=vectors, mechanism=self.mechanism.value)
+            self.search.check(engines_of(self.mechanism), self.mechanism.value)
         return self
 
     @model_serializer(mode="wrap")

@@ -14,8 +14,11 @@ import pyarrow.compute as pc
 
 from quietcorpus.indexes.engines import code_search, vector_search
 from quietcorpus.indexes.search import (
+    CODE_ENGINES,
     EXACT,
+    VECTOR_ENGINES,
     Search,
+    SearchEngine,
     SearchError,
     Searching,
 )
@@ -52,9 +55,29 @@ class WordMechanism(StrEnum):
 
 def parts_read(mechanism: WordMechanism, search: Searching = EXACT) -> tuple[Part, ...]:
     """Return the parts of an index that a release reads beside the words."""
-    if mechanism is WordMechanism.BRR:
-        return ("codes",)
-    return ("vectors", "search") if search.approximate else ("vectors",)
+    match mechanism:
+        case WordMechanism.MADLIB:
+            return ("vectors", "search") if search.approximate else ("vectors",)
+        case WordMechanism.BRR:
+            return ("codes",)
+
+
+def engines_of(mechanism: WordMechanism) -> tuple[SearchEngine, ...]:
+    """Return the engines that find a word for what the mechanism makes of one."""
+    match mechanism:
+        case WordMechanism.MADLIB:
+            return VECTOR_ENGINES
+        case WordMechanism.BRR:
+            return CODE_ENGINES
+
+
+def metric_of(mechanism: WordMechanism) -> str:
+    """Return the name of the metric that epsilon is per unit of."""
+    match mechanism:
+        case WordMechanism.MADLIB:
+            return Madlib.metric
+        case WordMechanism.BRR:
+            return BinaryRandomizedResponse.metric
 
 
 class Index(Protocol):
@@ -126,14 +149,10 @@ class WordsParameters:
 
     fields = (pa.field("text", pa.large_string()),)  # texts of a row group may exceed 2 GB
 
-    def guarantee(self, index: WordIndex) -> MetricPrivacy:
+    @property
+    def guarantee(self) -> MetricPrivacy:
         """Return the guarantee for the words of one document."""
-        sizes = index.manifest
-        if self.mechanism is WordMechanism.MADLIB:
-            metric = Madlib(sizes.dimensions, self.epsilon).metric
-        else:
-            metric = BinaryRandomizedResponse(sizes.bits, self.epsilon).metric
-        return MetricPrivacy(metric, self.epsilon, self.per)
+        return MetricPrivacy(metric_of(self.mechanism), self.epsilon, self.per)
 
     def search_of(self, index: WordIndex) -> Search:
         """Return the search of the index's vectors or codes.
@@ -141,10 +160,12 @@ class WordsParameters:
         Raises InputError if the engine cannot search them here.
         """
         try:
-            if self.mechanism is WordMechanism.MADLIB:
-                lists = index.lists if self.search.approximate else None
-                return vector_search(self.search, index.vectors, lists)
-            return code_search(self.search, index.codes)
+            match self.mechanism:
+                case WordMechanism.MADLIB:
+                    lists = index.lists if self.search.approximate else None
+                    return vector_search(self.search, index.vectors, lists)
+                case WordMechanism.BRR:
+                    return code_search(self.search, index.codes)
         except SearchError as error:
             raise InputError(f"mechanism.search: {error}") from None
 
@@ -232,16 +253,26 @@ class WordPrivatizer(Privatizer):
         released = np.empty_like(words)
         size = len(self._index.vocabulary)
         released[~known] = uniform(size, self._stream, addresses[~known], lane=_DRAW_LANE)
-        words, which, addresses = words[known], which[known], addresses[known]
-        queries: npt.NDArray[np.float32] | npt.NDArray[np.uint64]
-        if self._parameters.mechanism is WordMechanism.MADLIB:
-            vectors = self._index.vectors[words]
-            queries = madlib.perturb(vectors, epsilons, which, self._stream, addresses)
-        else:
-            queries = brr.flip(self._index.codes[words], epsilons, which, self._stream, addresses)
+        queries = self._noisy(words[known], epsilons, which[known], addresses[known])
         # The search gets nothing of the words but the queries: its answer is post-processing.
         released[known] = self._search.nearest(queries)
         return released
+
+    def _noisy(
+        self,
+        words: npt.NDArray[np.int32],
+        epsilons: list[Fraction],
+        which: npt.NDArray[np.int64],
+        addresses: Addresses,
+    ) -> npt.NDArray[np.float32] | npt.NDArray[np.uint64]:
+        """Return the noisy vector or code of each word that the index has."""
+        match self._parameters.mechanism:
+            case WordMechanism.MADLIB:
+                vectors = self._index.vectors[words]
+                return madlib.perturb(vectors, epsilons, which, self._stream, addresses)
+            case WordMechanism.BRR:
+                codes = self._index.codes[words]
+                return brr.flip(codes, epsilons, which, self._stream, addresses)
 
     def _joined(
         self, offsets: npt.NDArray[np.int64], words: npt.NDArray[np.int32]

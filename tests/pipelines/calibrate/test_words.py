@@ -27,7 +27,12 @@ from quietcorpus.indexes.word_index_manifest import IndexManifest
 from quietcorpus.pipelines.artefacts.distances import summary
 from quietcorpus.pipelines.calibrate.words import calibrate, read_weights
 from quietcorpus.pipelines.calibrate.words_report import WordSettings, lines
-from quietcorpus.pipelines.card.document_losses import DocumentBudget, document_epsilon
+from quietcorpus.pipelines.card.document_losses import (
+    DocumentBudget,
+    Flips,
+    Noise,
+    document_epsilon,
+)
 from quietcorpus.pipelines.kinds.word_meaning import simulator
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.words import WordMechanism
@@ -249,7 +254,7 @@ def test_an_epsilon_for_whole_documents_is_the_largest_that_keeps_to_them(
     found = calibrate(index, str(tmp_path / "out"), small(mechanism, document=budget))
     solved, maximum = found["document"], Fraction(found["maximum_distance"])
     epsilon = Fraction(str(solved["word_epsilon"]))
-    of = document_epsilon(8 if mechanism is WordMechanism.MADLIB else None)
+    of = document_epsilon(Noise(8) if mechanism is WordMechanism.MADLIB else Flips())
     assert of(epsilon, maximum, 30, budget.delta) <= 12 * Fraction(1000001, 1000000)
     assert of(epsilon * Fraction(101, 100), maximum, 30, budget.delta) > 12
     assert 11.8 < solved["epsilon"] <= 12

@@ -124,7 +124,7 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "codes": (
         losses(lambda given: given.pop("dimensions")),
-        "document_losses: dimensions are those of vectors",
+        "document_losses: they are not those of madlib",
     ),
     "a promise to documents": (
         card(

@@ -457,7 +457,7 @@ def test_a_documents_epsilon_is_shared_by_its_words(
 @pytest.mark.parametrize("per", ["word", "document"])
 def test_the_guarantee(mechanism: WordMechanism, per: Any) -> None:
     # Kills: the other mechanism's metric, epsilon a word for one a document.
-    stated = parameters(mechanism, Fraction(7, 2), per=per).guarantee(ALIKE)
+    stated = parameters(mechanism, Fraction(7, 2), per=per).guarantee
     metric = {
         MADLIB: "Euclidean distance of the words' vectors",
         BRR: "Hamming distance of the words' codes",
