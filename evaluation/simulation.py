@@ -6,7 +6,7 @@ a mechanism, but not in an estimate: the draws of any one word are independent o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from quietcorpus.evaluation.max_plus import GROUP, improve
 from quietcorpus.indexes.hamming import HammingSearch
 from quietcorpus.indexes.search import Search
+from quietcorpus.indexes.within import Within
 
 _DRAWS_AT_ONCE = 1024  # a group of rows of so many float32 stays in the first-level cache
 _QUERIES_TOGETHER = 2048  # searches may be faster, the more queries they get
@@ -142,6 +143,43 @@ def unit_noise(
     normal = generator.standard_normal((draws, dimensions))
     scale = np.sqrt(2 * generator.standard_gamma((dimensions + 1) / 2, size=draws))
     return (normal * scale[:, None]).astype(np.float32)
+
+
+class DistanceSimulator:
+    """A draw of word x by the weight exp(-epsilon min(d(w, x), gamma) / 2).
+
+    This is TEM (Carvalho et al. 2021) and, with an infinite gamma, the exponential mechanism over
+    the vocabulary (Yue et al. 2021). Laws are computed whole, in float64, and inverted.
+    """
+
+    def __init__(self, vectors: npt.NDArray[np.float32], gamma: Callable[[float], float]) -> None:
+        """Keep `vectors`, float32 (V, d), uncopied; `gamma` is a function of epsilon."""
+        self._distances, self._gamma = Within(vectors), gamma
+
+    @property
+    def size(self) -> int:
+        """Return the number of words."""
+        return self._distances.size
+
+    def outputs(
+        self,
+        words: npt.NDArray[np.int64],
+        epsilons: Sequence[float],
+        draws: int,
+        generator: np.random.Generator,
+    ) -> npt.NDArray[np.int32]:
+        """See `Simulator`; epsilon is per unit of Euclidean distance."""
+        uniforms = generator.random(draws)
+        outputs = np.empty((len(epsilons), len(words), draws), dtype=np.int32)
+        for i, word in enumerate(words.astype(np.int32)):
+            _, _, squares = self._distances.within(np.array([word]), np.inf)
+            distances = np.sqrt(squares)
+            for e, epsilon in enumerate(epsilons):
+                counted = np.minimum(distances, self._gamma(epsilon))
+                sums = np.cumsum(np.exp(-epsilon / 2 * counted))
+                found = np.searchsorted(sums, uniforms * sums[-1], side="right")
+                outputs[e, i] = np.minimum(found, self.size - 1)
+        return outputs
 
 
 class BrrSimulator:

@@ -21,6 +21,15 @@ two words at distance d dominate every two words at most d apart, equal words in
 in fewer bits, or have a smaller epsilon, are post-processing of two that differ in more: bits are
 left out, or flipped again.
 
+**"At most d" (TEM, the exponential mechanism).** A word's loss there is at most c = epsilon d, or
+epsilon min(d, gamma), whichever of two words at most d apart it is of. Any two laws of such a loss
+are dominated by randomised response of one bit with that loss (Kairouz, Oh and Viswanath 2015,
+theorem 2): its loss is c or -c. Besides, the loss lies in an interval of length c, since only a
+weight's own factor depends on the output, and it is between exp(-c / 2) and exp(c / 2) (Durfee and
+Rogers 2019). So K(a) = ln E[exp(a loss)] under the second law has K'' <= c^2 / 4 (a variance within
+an interval) and K(0) = K(1) = 0; hence K(a) <= a (a - 1) c^2 / 8 for a > 1: the word is
+c^2 / 8-zCDP (Cesar and Rogers 2021). The lesser of the two bounds on a document is taken.
+
 **L words.** Words get independent noise. Where each pair of words is dominated, their product is
 dominated by the product of the dominating pairs (Zhu, Dong and Wang 2022, theorem 10), whose loss
 is a sum of independent losses. Fewer words are words that do not differ. What is released is
@@ -39,6 +48,7 @@ from fractions import Fraction
 import numpy as np
 import scipy
 
+from quietcorpus.mechanisms.concentrated import rounded_up, zcdp_epsilon
 from quietcorpus.mechanisms.digits import edge, index_of, number
 from quietcorpus.mechanisms.guarantees import ceiling, round_down, round_up
 from quietcorpus.mechanisms.word_loss import Floats, upper_masses
@@ -109,6 +119,27 @@ def brr_epsilon(epsilon: Fraction, distance: Fraction, words: int, delta: Fracti
         return worst
     bits = math.ceil(words * distance)
     return min(worst, _binomial(round_up(epsilon), bits, round_down(delta)))
+
+
+def bounded_epsilon(epsilon: Fraction, distance: Fraction, words: int, delta: Fraction) -> Fraction:
+    """Return an upper bound on epsilon' for a document under TEM or the exponential mechanism.
+
+    Args:
+        epsilon: of every word, per unit of distance.
+        distance: that no word's replacement exceeds, or gamma if that is less.
+        words: the most words that a document has.
+        delta: see the module.
+
+    Raises:
+        ValueError: a number out of range.
+    """
+    _require(epsilon, distance, words, delta)
+    loss = epsilon * distance
+    if not loss:
+        return loss
+    rho = rounded_up(words * loss**2 / 8)
+    found = _binomial(round_up(loss), words, round_down(delta))
+    return min(words * loss, found, zcdp_epsilon(rho, delta))
 
 
 def word_epsilon(

@@ -6,6 +6,7 @@ McSherry and Talwar: Mechanism design via differential privacy (FOCS 2007).
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -91,7 +92,7 @@ class ExponentialMechanism:
             for word in stream.gather(address[None, :], counter, lane=_DRAW_LANE).view("<u8")[0]:
                 value, bits = value << 64 | int(word), bits + 64
             block += 1
-            found = _settled(gaps, law, value, bits)
+            found = settled(gaps, law, value, bits)
             if found is not None:
                 return found
 
@@ -112,8 +113,11 @@ class Decay(Law):
         return exp_bounds(exponent, bits)
 
 
-def _settled(gaps: list[int], law: Decay, value: int, bits: int) -> int | None:
-    """Return the candidate that V in [value, value + 1) / 2^bits settles, or None if undecided."""
+def settled(gaps: Sequence[int], law: Law, value: int, bits: int) -> int | None:
+    """Return the candidate that V in [value, value + 1) / 2^bits settles, or None if undecided.
+
+    Candidate c has the weight law.survival(gaps[c]).
+    """
     bounds = {gap: law.survival(gap, bits) for gap in set(gaps)}
     total_low, total_high = (sum(bounds[gap][side] for gap in gaps) for side in (0, 1))
     # V * total, times 2^(2 bits)

@@ -61,6 +61,7 @@ def privatize_words(
     out_of_vocabulary: str = "drop",
     search: Optional[Mapping[str, Any]] = None,
     tokenizer: Optional[Mapping[str, Any]] = None,
+    truncation: Optional[float] = None,
     text: str = "text",
     id: str = "id",
     keep: Sequence[str] = (),
@@ -73,7 +74,8 @@ def privatize_words(
     Args:
         release: The id of the release, for one corpus and one state of it.
         index: A word index, as `quietcorpus index build` makes it.
-        mechanism: `madlib` adds noise to a word's vector, `brr` flips bits of its code.
+        mechanism: `madlib` adds noise to a word's vector, `brr` flips bits of its code,
+            `exponential` draws a word by its distance, and so does `tem`, up to a distance.
         epsilon: Of every word, per unit of distance.
         document_epsilon: Of every row, per unit of distance, shared equally by its words; or a
             mapping with `epsilon`, `delta`, `words` and `longer`, which whole rows keep to. Give
@@ -82,6 +84,8 @@ def privatize_words(
         search: The engine that finds words; exact unless given.
         tokenizer: The rule that finds words, with its `name` and, unless it is the default, a
             `language`.
+        truncation: For `tem`, the distance beyond which all words are equally likely; by epsilon
+            unless given.
         text: The field of the text.
         id: The field of the id, which is unique in the input.
         keep: Fields that are copied as they are. Nothing protects them.
@@ -98,6 +102,7 @@ def privatize_words(
         out_of_vocabulary=out_of_vocabulary,
         search=search,
         tokenizer=tokenizer,
+        truncation=truncation,
         text=text,
         id=id,
         keep=keep,

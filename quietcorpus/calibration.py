@@ -33,7 +33,7 @@ def calibrate_words(
     index: Place,
     output: Place,
     *,
-    mechanism: Literal["madlib", "brr"],
+    mechanism: Literal["madlib", "brr", "tem", "exponential"],
     epsilons: Sequence[Number],
     words: int | None = 10_000,
     draws: int = 1000,
@@ -51,6 +51,7 @@ def calibrate_words(
     document_epsilon: Number | None = None,
     document_delta: Number | None = None,
     document_words: int | None = None,
+    truncation: Number | None = None,
 ) -> dict[str, Any]:
     """Measure the effect of a mechanism on an index's words, before anything is released.
 
@@ -76,6 +77,8 @@ def calibrate_words(
             `document_delta`, whichever of their words are replaced; the three go together.
         document_delta: above 0 and below 1/10.
         document_words: the most released words that such a document has.
+        truncation: for `tem`, the distance beyond which all words are equally likely; None for the
+            one that follows from each epsilon.
 
     Returns:
         The content of `calibration.json`.
@@ -83,7 +86,7 @@ def calibrate_words(
     Raises:
         InputError: anything that a person can mend.
     """
-    one_of("mechanism", mechanism, ("madlib", "brr"))
+    one_of("mechanism", mechanism, ("madlib", "brr", "tem", "exponential"))
     one_of("engine", engine, ("local", "ray"))
     flags(progress=progress)
     whole(words=words, workers=workers)
@@ -97,11 +100,12 @@ def calibrate_words(
     from quietcorpus.pipelines.calibrate import words as job
     from quietcorpus.pipelines.calibrate.words_report import WordSettings
     from quietcorpus.transforms.artefacts.word_index import IndexSource
-    from quietcorpus.transforms.privatizers.words import WordMechanism, parts_read
+    from quietcorpus.transforms.privatizers.words import WordMechanism, given_truncation, parts_read
 
     grid, exact_eta, exact_share = exact_numbers(epsilons), exact(eta), exact(share)
     unchanged = None if unchanged_at_most is None else exact(unchanged_at_most)
     chosen = WordMechanism(mechanism)
+    gamma = given_truncation(chosen, None if truncation is None else exact(truncation))
     searching = EXACT if search is None else job.read_search("search", search)
     parts = parts_read(chosen, searching)
     opened = IndexSource.resolve("index", absolute(index)).open(*parts)
@@ -124,6 +128,7 @@ def calibrate_words(
             None if document_delta is None else exact(document_delta),
             document_words,
         ),
+        truncation=gamma,
     )
     return job.calibrate(
         opened, absolute(output), settings, backend=engine, workers=workers, progress=progress

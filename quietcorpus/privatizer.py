@@ -24,6 +24,7 @@ from quietcorpus.transforms.privatizers.words import (
     WordMechanism,
     WordPrivatizer,
     WordsParameters,
+    given_truncation,
     parts_read,
 )
 from quietcorpus.transforms.reading.documents import Documents
@@ -67,11 +68,12 @@ class Privatizer:
     def __init__(
         self,
         index: Place,
-        mechanism: Literal["madlib", "brr"],
+        mechanism: Literal["madlib", "brr", "tem", "exponential"],
         epsilon: Number,
         *,
         per: Literal["word", "document"] = "word",
         out_of_vocabulary: Literal["drop", "draw"] = "drop",
+        truncation: Number | None = None,
     ) -> None:
         """Open an index, of which the files that the mechanism reads are verified and mapped.
 
@@ -83,17 +85,20 @@ class Privatizer:
             epsilon: per unit of distance, of every word, or of a text's words together.
             per: whether each word has the whole of epsilon, or a text's words share it equally.
             out_of_vocabulary: leave out a word that the index lacks, or put a random word there.
+            truncation: for `tem`, the distance beyond which all words are equally likely; None for
+                the one that follows from epsilon.
 
         Raises:
             InputError: anything that a person can mend.
         """
-        one_of("mechanism", mechanism, ("madlib", "brr"))
+        one_of("mechanism", mechanism, ("madlib", "brr", "tem", "exponential"))
         one_of("per", per, ("word", "document"))
         one_of("out_of_vocabulary", out_of_vocabulary, ("drop", "draw"))
         folder = fspath(index)
         if "://" in folder:
             raise InputError(f"index: {folder} is no folder of this machine; fetch the index first")
         chosen = WordMechanism(mechanism)
+        gamma = given_truncation(chosen, None if truncation is None else exact(truncation))
         local = LocalIndex.resolve(folder)
         opened = local.open(*parts_read(chosen))
         try:
@@ -101,7 +106,13 @@ class Privatizer:
         except TokenizerError as error:
             raise InputError(f"index: {error}") from None
         parameters = WordsParameters(
-            chosen, exact(epsilon), per, out_of_vocabulary, local, tokenizer=tokenizer
+            chosen,
+            exact(epsilon),
+            per,
+            out_of_vocabulary,
+            local,
+            tokenizer=tokenizer,
+            truncation=gamma,
         )
         self.guarantee = parameters.guarantee
         self._words = WordPrivatizer(parameters, opened, ReleaseKey.fresh())

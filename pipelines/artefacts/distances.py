@@ -9,7 +9,12 @@ from quietcorpus.evaluation.distances import Distances, privacy_ratio
 from quietcorpus.indexes.word_index_manifest import EUCLIDEAN, HAMMING, IndexManifest
 from quietcorpus.transforms.privatizers.words import WordMechanism
 
-_METRICS = {WordMechanism.MADLIB: EUCLIDEAN, WordMechanism.BRR: HAMMING}
+_METRICS = {
+    WordMechanism.MADLIB: EUCLIDEAN,
+    WordMechanism.BRR: HAMMING,
+    WordMechanism.TEM: EUCLIDEAN,
+    WordMechanism.EXPONENTIAL: EUCLIDEAN,
+}
 
 
 def summary(distances: Distances) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.guarantees import round_up
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.audit.inputs import LOSS, made_up_words, released
+from quietcorpus.pipelines.audit.word_laws import of_laws
 from quietcorpus.pipelines.audit.word_noise import of_flips, of_noise
 from quietcorpus.pipelines.kinds.words import WordsKind
 from quietcorpus.transforms.privatizers.rows import Privatizer
@@ -59,6 +60,8 @@ def _of_law(kind: WordsKind) -> tuple[list[Exact | Sampled], int]:
             return of_noise(epsilon, sizes.dimensions), sizes.dimensions
         case WordMechanism.BRR:
             return [of_flips(epsilon)], sizes.bits // 64
+        case WordMechanism.TEM | WordMechanism.EXPONENTIAL:
+            return [of_laws(kind.parameters, kind.index)], sizes.dimensions
 
 
 def of_line(parameters: WordsParameters, index: WordIndex) -> Sampled:
@@ -108,7 +111,7 @@ def line_of(
         np.packbits(ones, axis=1, bitorder="little").view("<u8"),
     )
     match mechanism:
-        case WordMechanism.MADLIB:
+        case WordMechanism.MADLIB | WordMechanism.TEM | WordMechanism.EXPONENTIAL:
             return line, Fraction(float(step))
         case WordMechanism.BRR:
             return line, Fraction(flips)
@@ -244,7 +247,7 @@ def _distances(kind: WordsKind) -> npt.NDArray[np.float64]:
     """Compute the distances between the index's first words, float64 (m, m)."""
     apart: npt.NDArray[np.float64]
     match kind.parameters.mechanism:
-        case WordMechanism.MADLIB:
+        case WordMechanism.MADLIB | WordMechanism.TEM | WordMechanism.EXPONENTIAL:
             vectors = np.asarray(kind.index.vectors[:_WORDS_TRIED]).astype(np.float64)
             apart = np.linalg.norm(vectors[:, None] - vectors[None], axis=2)
             return apart

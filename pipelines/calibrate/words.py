@@ -100,7 +100,8 @@ def calibrate(
 def _measured(
     index: WordIndex, settings: WordSettings, run: Run, steps: Steps, processes: int
 ) -> tuple[Measured, Solution | None]:
-    simulated = simulator(settings.mechanism, index, _search(index, settings))
+    search = _search(index, settings)
+    simulated = simulator(settings.mechanism, index, search, settings.truncation)
     seed = np.random.SeedSequence(settings.seed)
     size, weights = simulated.size, settings.weights
     count = settings.words
@@ -205,7 +206,7 @@ def _distances(
 ) -> npt.NDArray[np.float64]:
     """Return the distances to neighbours of these ranks, by the mechanism's metric."""
     match mechanism:
-        case WordMechanism.MADLIB:
+        case WordMechanism.MADLIB | WordMechanism.TEM | WordMechanism.EXPONENTIAL:
             return euclidean_neighbours(index.vectors, words, ranks)
         case WordMechanism.BRR:
             return hamming_neighbours(index.codes, words, ranks)

@@ -21,20 +21,32 @@ from quietcorpus.indexes.search import EXACT, Searching
 from quietcorpus.indexes.word_index_manifest import IndexManifest
 from quietcorpus.mechanisms.guarantees import round_up
 from quietcorpus.pipelines.artefacts.distances import distance, matched
-from quietcorpus.pipelines.card.document_losses import DocumentBudget, document_epsilon
+from quietcorpus.pipelines.card.document_losses import DocumentBudget, Weights, document_epsilon
 from quietcorpus.pipelines.kinds.word_meaning import law_of
 from quietcorpus.transforms.privatizers.words import WordMechanism
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _CONFIDENCE = 0.95
-_NAMES = {WordMechanism.MADLIB: "Madlib", WordMechanism.BRR: "BRR"}
-_METRICS = {WordMechanism.MADLIB: "Euclidean", WordMechanism.BRR: "Hamming"}
+_NAMES = {
+    WordMechanism.MADLIB: "Madlib",
+    WordMechanism.BRR: "BRR",
+    WordMechanism.TEM: "TEM",
+    WordMechanism.EXPONENTIAL: "The exponential mechanism",
+}
+_METRICS = {
+    WordMechanism.MADLIB: "Euclidean",
+    WordMechanism.BRR: "Hamming",
+    WordMechanism.TEM: "Euclidean",
+    WordMechanism.EXPONENTIAL: "Euclidean",
+}
+_UNITS = {"Euclidean": "unit of Euclidean distance", "Hamming": "bit"}
 _MATCHED = {
     WordMechanism.MADLIB: WordMechanism.BRR,
     WordMechanism.BRR: WordMechanism.MADLIB,
+    WordMechanism.TEM: WordMechanism.BRR,
+    WordMechanism.EXPONENTIAL: WordMechanism.BRR,
 }
 """The mechanism of the other metric that each is compared with."""
-_UNITS = {WordMechanism.MADLIB: "unit of Euclidean distance", WordMechanism.BRR: "bit"}
 
 
 @dataclass(frozen=True)
@@ -53,6 +65,7 @@ class WordSettings:
         confidence: the confidence of that epsilon.
         search: the engine that a release would use.
         document: what documents shall be protected by, if an epsilon is sought for it.
+        truncation: for `tem`, gamma; None for the one that follows from each epsilon.
     """
 
     mechanism: WordMechanism
@@ -66,6 +79,7 @@ class WordSettings:
     confidence: float = 0.95
     search: Searching = EXACT
     document: DocumentBudget | None = None
+    truncation: Fraction | None = None
 
 
 def content(
@@ -89,7 +103,7 @@ def content(
         "index": described(manifest),
         "mechanism": mechanism.value,
         "metric": _METRICS[mechanism],
-        "unit": _UNITS[mechanism],
+        "unit": _UNITS[_METRICS[mechanism]],
         "distances": dict(manifest.distances),
         "mean_distance": float(distance(manifest, mechanism, "mean")),
         "maximum_distance": float(distance(manifest, mechanism, "maximum")),
@@ -104,6 +118,7 @@ def content(
             "seed": settings.seed,
             "quantiles": list(QUANTILES),
             **settings.search.law,
+            **({} if settings.truncation is None else {"truncation": str(settings.truncation)}),
         },
         "by_epsilon": [
             _row(manifest, settings, measured, e) for e in range(len(settings.epsilons))
@@ -119,8 +134,9 @@ def _document(manifest: IndexManifest, settings: WordSettings) -> dict[str, Any]
     budget = settings.document
     assert budget is not None
     maximum = distance(manifest, settings.mechanism, "maximum")
-    law = law_of(settings.mechanism, manifest)
+    law = law_of(settings.mechanism, manifest, settings.truncation)
     epsilon = budget.word_epsilon(law, maximum)
+    counted = min(maximum, law.largest) if isinstance(law, Weights) else maximum
     found = document_epsilon(law)(epsilon, maximum, budget.words, budget.delta)
     return {
         "words": budget.words,
@@ -128,7 +144,7 @@ def _document(manifest: IndexManifest, settings: WordSettings) -> dict[str, Any]
         "epsilon_at_most": float(budget.epsilon),
         "word_epsilon": float(epsilon),
         "epsilon": round_up(found),
-        "worst": round_up(epsilon * maximum * budget.words),
+        "worst": round_up(epsilon * counted * budget.words),
     }
 
 
@@ -143,7 +159,7 @@ def _title(manifest: IndexManifest, settings: WordSettings, measured: Measured) 
 
 def _size(mechanism: WordMechanism, manifest: IndexManifest) -> str:
     match mechanism:
-        case WordMechanism.MADLIB:
+        case WordMechanism.MADLIB | WordMechanism.TEM | WordMechanism.EXPONENTIAL:
             return f"{manifest.dimensions} dimensions"
         case WordMechanism.BRR:
             return f"{manifest.bits} bits"

@@ -10,7 +10,12 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from quietcorpus.mechanisms.document_loss import brr_epsilon, madlib_epsilon, word_epsilon
+from quietcorpus.mechanisms.document_loss import (
+    bounded_epsilon,
+    brr_epsilon,
+    madlib_epsilon,
+    word_epsilon,
+)
 from quietcorpus.mechanisms.guarantees import round_up
 from quietcorpus.pipelines.card.parameters import Part
 
@@ -33,7 +38,17 @@ class Flips(NamedTuple):
     """The law of one word's loss under BRR."""
 
 
-WordLaw = Noise | Flips
+class Weights(NamedTuple):
+    """The law of one word's loss where words are drawn by their distances.
+
+    Attributes:
+        largest: the distance beyond which no loss grows: gamma, or the index's largest.
+    """
+
+    largest: Fraction
+
+
+WordLaw = Noise | Flips | Weights
 
 
 class DocumentLoss(Part):
@@ -52,8 +67,8 @@ class DocumentLoss(Part):
         description="whatever the words are: none are farther apart than the maximum; rounded up"
     )
     worst: float = Field(
-        description="the sum of all words' losses at the maximum distance, for which delta is 0; "
-        "rounded up"
+        description="the most that all words' losses add up to, at the maximum distance, for which "
+        "delta is 0; rounded up"
     )
 
 
@@ -65,11 +80,18 @@ class DocumentLosses(Part):
 
     delta: float = Field(description="the nearest float; the epsilons have a margin for it")
     dimensions: int | None = Field(None, ge=1, description="of the vectors, where they are used")
+    largest: float | None = Field(
+        None,
+        description="where words are drawn by their distances: the one beyond which no word's loss "
+        "grows; rounded up",
+    )
     documents: list[DocumentLoss]
 
     @property
     def law(self) -> WordLaw:
         """Return the law of one word's loss that they are of."""
+        if self.largest is not None:
+            return Weights(Fraction(self.largest))
         return Flips() if self.dimensions is None else Noise(self.dimensions)
 
 
@@ -80,6 +102,10 @@ def document_epsilon(law: WordLaw) -> DocumentEpsilon:
             return partial(madlib_epsilon, dimensions)
         case Flips():
             return brr_epsilon
+        case Weights(largest):
+            return lambda epsilon, distance, words, delta: bounded_epsilon(
+                epsilon, min(distance, largest), words, delta
+            )
 
 
 @dataclass(frozen=True)
@@ -122,15 +148,17 @@ def document_losses(
         delta: the delta.
     """
     epsilon_of = document_epsilon(law)
+    counted = law.largest if isinstance(law, Weights) else maximum
     return DocumentLosses(
         delta=float(delta),  # the bounds keep a margin larger than its rounding
         dimensions=law.dimensions if isinstance(law, Noise) else None,
+        largest=round_up(law.largest) if isinstance(law, Weights) else None,
         documents=[
             DocumentLoss(
                 words=words,
                 epsilon_at_mean=round_up(epsilon_of(epsilon, mean, words, delta)),
                 epsilon_at_maximum=round_up(epsilon_of(epsilon, maximum, words, delta)),
-                worst=round_up(epsilon * maximum * words),
+                worst=round_up(epsilon * min(maximum, counted) * words),
             )
             for words, epsilon in epsilons.items()
         ],
@@ -140,7 +168,7 @@ def document_losses(
 def agree(stated: DocumentLosses, found: DocumentLosses) -> bool:
     """Return whether the two are of the same documents, and no epsilon is stated too low."""
     return (
-        (stated.delta, stated.dimensions) == (found.delta, found.dimensions)
+        (stated.delta, stated.law) == (found.delta, found.law)
         and [row.words for row in stated.documents] == [row.words for row in found.documents]
         and all(
             (1 - _BELOW) * getattr(own, name) <= getattr(row, name)

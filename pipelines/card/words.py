@@ -10,17 +10,31 @@ from typing import Any, Literal
 from pydantic import Field
 
 from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
+from quietcorpus.mechanisms.guarantees import round_up
 from quietcorpus.mechanisms.madlib import Madlib
-from quietcorpus.pipelines.card.document_losses import Flips, Noise, agree, document_losses
+from quietcorpus.mechanisms.tem import TruncatedExponential
+from quietcorpus.mechanisms.word_exponential import WordExponential
+from quietcorpus.pipelines.card.document_losses import Flips, Noise, Weights, agree, document_losses
 from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
 from quietcorpus.pipelines.card.model import Card, Meaning, UsedArtefact
 from quietcorpus.pipelines.card.parameters import MetricParameters, Part
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.errors import InputError
 
-METRICS = {"madlib": Madlib.metric, "brr": BinaryRandomizedResponse.metric}
-LAWS: dict[str, type] = {"madlib": Noise, "brr": Flips}
+METRICS = {
+    "madlib": Madlib.metric,
+    "brr": BinaryRandomizedResponse.metric,
+    "tem": TruncatedExponential.metric,
+    "exponential": WordExponential.metric,
+}
+LAWS: dict[str, type] = {"madlib": Noise, "brr": Flips, "tem": Weights, "exponential": Weights}
 """The form of the law of one word's loss."""
+_PROOFS = {
+    "madlib": ("madlib",),
+    "brr": ("brr",),
+    "tem": ("tem", "distance_draws", "distance_tables"),
+    "exponential": ("word_exponential", "distance_draws", "distance_tables"),
+}
 
 
 class SearchUsed(Part):
@@ -52,6 +66,10 @@ class WordsMechanism(Mechanism):
     epsilon_exact: str
     words: int
     matched: dict[str, Any] | None = None
+    truncation: float | None = Field(
+        None, description="for `tem`: gamma, the distance beyond which weights decline no further"
+    )
+    truncation_exact: str | None = None
     search: SearchUsed | None = None
 
     @property
@@ -63,12 +81,16 @@ class WordsMechanism(Mechanism):
     @property
     def proofs(self) -> tuple[str, ...]:
         """Return the modules with the proofs of its noise."""
-        return (self.mechanism,) if self.mechanism in METRICS else ()
+        return _PROOFS.get(self.mechanism, ())
 
     @property
     def notes(self) -> list[str]:
-        """Return what an approximate search means, and what documents keep to."""
-        return [*notes_on(self.search), *_notes_on_documents(self.document_epsilon)]
+        """Return what an approximate search means, what gamma does, and what documents keep to."""
+        return [
+            *notes_on(self.search),
+            *_notes_on_truncation(self.truncation, self.epsilon_exact),
+            *_notes_on_documents(self.document_epsilon),
+        ]
 
     @property
     def files(self) -> Mapping[str, FileFormat]:
@@ -86,6 +108,16 @@ def notes_on(search: SearchUsed | None) -> list[str]:
         "are nearest to a noisy vector: not always the nearest word, but one that follows from the "
         "noisy vector and the public index alone. The guarantee is the same; the estimates of N_w "
         "and S_w are of this search."
+    ]
+
+
+def _notes_on_truncation(truncation: float | None, epsilon: str) -> list[str]:
+    if truncation is None:
+        return []
+    most = truncation * float(Fraction(epsilon))
+    return [
+        f"Words farther apart than {truncation:.6g} (gamma) count as that far apart: the loss of a "
+        f"word is {most:.6g} at most, whatever it is replaced by."
     ]
 
 
@@ -111,12 +143,24 @@ def check(output: str, card: Card) -> None:
     mechanism = card.mechanism
     assert isinstance(mechanism, WordsMechanism)
     uri = f"{output}/{layout.CARD}"
+    _check_truncation(uri, mechanism, card.meaning)
     check_words(uri, mechanism.mechanism, card, card.artefacts)
     own = mechanism.document_epsilon if mechanism.epsilon is None else mechanism.epsilon
     if isinstance(own, DocumentEpsilonUsed):
         _check_document_epsilon(uri, card, own)
         own = card.budget.total.epsilon
     check_epsilon(uri, card, own, mechanism.epsilon_exact)
+
+
+def _check_truncation(uri: str, mechanism: WordsMechanism, meaning: Meaning | None) -> None:
+    """Check that gamma is stated alike, and that losses are counted up to it."""
+    if mechanism.truncation_exact is None:
+        return
+    gamma = Fraction(mechanism.truncation_exact)
+    losses = meaning.document_losses if meaning else None
+    counted = losses.largest if losses else None
+    if mechanism.truncation != round_up(gamma) or counted != mechanism.truncation:
+        raise InputError(f"{uri}: mechanism: truncation is not the one that losses are counted to")
 
 
 def _check_document_epsilon(uri: str, card: Card, document: DocumentEpsilonUsed) -> None:
@@ -157,7 +201,7 @@ def _check_document_losses(
     given = meaning.document_losses
     if given is None:
         return
-    if not isinstance(given.law, LAWS[mechanism]):
+    if not isinstance(given.law, LAWS.get(mechanism, ())):
         raise InputError(f"{uri}: meaning: document_losses: they are not those of {mechanism}")
     epsilon = Fraction(total.epsilon_exact)
     try:

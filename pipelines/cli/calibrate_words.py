@@ -33,7 +33,7 @@ from quietcorpus.pipelines.cli.options import (
 @click.option(
     "--mechanism",
     required=True,
-    type=click.Choice(["madlib", "brr"]),
+    type=click.Choice(["madlib", "brr", "tem", "exponential"]),
     help="The mechanism to measure.",
 )
 @click.option(
@@ -67,6 +67,11 @@ from quietcorpus.pipelines.cli.options import (
     show_default=True,
     type=click.FloatRange(0, 1, True, True),
     help="The confidence of the solution.",
+)
+@click.option(
+    "--truncation",
+    type=Number(),
+    help="For tem: the distance beyond which all words are equally likely; else by epsilon.",
 )
 @click.option(
     "--search",

@@ -24,7 +24,10 @@ _Record = dict[str, Any]
 )
 @click.option("--index", required=True, type=click.Path(), help="A word index, in a folder here.")
 @click.option(
-    "--mechanism", required=True, type=click.Choice(["madlib", "brr"]), help="The mechanism."
+    "--mechanism",
+    required=True,
+    type=click.Choice(["madlib", "brr", "tem", "exponential"]),
+    help="The mechanism.",
 )
 @click.option("--epsilon", required=True, help="Per unit of distance, of every word.")
 @click.option(
@@ -40,6 +43,9 @@ _Record = dict[str, Any]
     default="drop",
     show_default=True,
     help="Leave out a word that the index lacks, or put a random word there.",
+)
+@click.option(
+    "--truncation", help="For tem: the distance beyond which all words are equally likely."
 )
 @click.option("--jsonl", is_flag=True, help="Each line is a JSON object with a text.")
 @click.option("--text", default="text", show_default=True, help="With --jsonl: the text's key.")

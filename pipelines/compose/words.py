@@ -38,12 +38,13 @@ class PrivatizeWords(ComposedKind):
         release: str,
         *,
         index: str | PathLike[str],
-        mechanism: Literal["madlib", "brr"],
+        mechanism: Literal["madlib", "brr", "tem", "exponential"],
         epsilon: float | Mapping[str, Any] | None = None,
         document_epsilon: float | Mapping[str, Any] | None = None,
         out_of_vocabulary: Literal["drop", "draw"] = "drop",
         search: Mapping[str, Any] | None = None,
         tokenizer: str | Mapping[str, Any] | None = None,
+        truncation: float | None = None,
         text: str = "text",
         id: str = "id",
         keep: Sequence[str] = (),
@@ -54,13 +55,16 @@ class PrivatizeWords(ComposedKind):
         Args:
             release: the id of the release, for one corpus and one state of it.
             index: a word index, as `quietcorpus index build` makes it; a folder or a URI.
-            mechanism: `madlib` adds noise to a word's vector, `brr` flips bits of its code.
+            mechanism: `madlib` adds noise to a word's vector, `brr` flips bits of its code,
+                `exponential` draws a word by its distance, and so does `tem`, up to a distance.
             epsilon: of every word, per unit of distance; or `{"matching": ...}`, as in a spec.
             document_epsilon: of every row, per unit of distance, shared equally by its words; give
                 exactly one of the two.
             out_of_vocabulary: leave out a word that the index lacks, or put a random word there.
             search: the engine that finds words, as in a spec; exact unless given.
             tokenizer: the rule that finds words, as in a spec; `unicode-words-v1` unless given.
+            truncation: for `tem`, the distance beyond which all words are equally likely; by
+                epsilon unless given.
             text: the field of the text.
             id: the field of the id, a string, bytes or a whole number, unique in the input.
             keep: fields that are copied as they are: nothing protects them.
@@ -81,6 +85,7 @@ class PrivatizeWords(ComposedKind):
             out_of_vocabulary=out_of_vocabulary,
             search=search,
             tokenizer=tokenizer,
+            truncation=truncation,
         )
 
     def expand(self, rows: beam.PCollection) -> Released:

@@ -202,7 +202,8 @@ class WordsStudy(Study):
         # Where a document's words share epsilon, the attacker takes its typical length.
         length = np.median(np.diff(self._offsets)) if law.per == "document" else 1
         # An attacker knows the engine of the search, too.
-        model = simulator(law.mechanism, self._index, approximate_search(law, self._index))
+        search = approximate_search(law, self._index)
+        model = simulator(law.mechanism, self._index, search, law.truncation)
         epsilon = float(law.epsilon) / max(1, length)
         prior = zipf(words + 1)
         draws = np.maximum(1, np.round(_DRAWS * prior)).astype(np.int64)

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.evaluation.calibration import choose_words, held_draws, measure
 from quietcorpus.evaluation.recall import noisy_queries, recall
-from quietcorpus.evaluation.simulation import BrrSimulator, MadlibSimulator, Simulator
+from quietcorpus.evaluation.simulation import (
+    BrrSimulator,
+    DistanceSimulator,
+    MadlibSimulator,
+    Simulator,
+)
 from quietcorpus.indexes.engines import vector_search
 from quietcorpus.indexes.search import EXACT, Search
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.indexes.word_index_manifest import IndexManifest
 from quietcorpus.mechanisms.guarantees import round_up
+from quietcorpus.mechanisms.tem import radius_of
 from quietcorpus.pipelines.artefacts.distances import distance, mean_interval
 from quietcorpus.pipelines.card.document_losses import (
     DELTA,
     LENGTHS,
     Flips,
     Noise,
+    Weights,
     WordLaw,
     document_losses,
 )
@@ -34,16 +43,44 @@ _SHARING_WORDS = (1, *_DOCUMENT_WORDS)  # a document of one word has the whole e
 _QUERIES = 2048  # on which an approximate search's recall is measured
 
 
-def simulator(mechanism: WordMechanism, index: WordIndex, search: Search | None) -> Simulator:
+def simulator(
+    mechanism: WordMechanism,
+    index: WordIndex,
+    search: Search | None = None,
+    truncation: Fraction | None = None,
+) -> Simulator:
     """Return a simulator of the mechanism on the index's words, for estimates.
 
-    `search` is the release's, if it is approximate; all others find what exact search finds.
+    Args:
+        mechanism: the mechanism.
+        index: the index, with what the mechanism reads.
+        search: the release's, if it is approximate; all others find what exact search finds.
+        truncation: for `tem`, gamma; None for the one that follows from epsilon and the index.
     """
     match mechanism:
         case WordMechanism.MADLIB:
             return MadlibSimulator(index.vectors, search)
         case WordMechanism.BRR:
             return BrrSimulator(index.codes)
+        case WordMechanism.TEM:
+            return DistanceSimulator(index.vectors, partial(_gamma, truncation, len(index.vectors)))
+        case WordMechanism.EXPONENTIAL:
+            return DistanceSimulator(index.vectors, _unbounded)
+
+
+def _gamma(truncation: Fraction | None, words: int, epsilon: float) -> float:
+    return float(truncation or radius_of(Fraction(epsilon), words))
+
+
+def _unbounded(_: float) -> float:
+    return math.inf
+
+
+def gamma_of(parameters: WordsParameters, manifest: IndexManifest) -> Fraction | None:
+    """Return the gamma of every word of a release by TEM; None where they have none in common."""
+    if parameters.mechanism is not WordMechanism.TEM or parameters.truncation is not None:
+        return parameters.truncation
+    return radius_of(parameters.epsilon, manifest.words) if parameters.per == "word" else None
 
 
 def approximate_search(parameters: WordsParameters, index: WordIndex) -> Search | None:
@@ -57,13 +94,21 @@ def approximate_search(parameters: WordsParameters, index: WordIndex) -> Search 
     return search if parameters.search.approximate else None
 
 
-def law_of(mechanism: WordMechanism, manifest: IndexManifest) -> WordLaw:
-    """Return what the law of one word's loss depends on besides epsilon and a distance."""
+def law_of(
+    mechanism: WordMechanism, manifest: IndexManifest, truncation: Fraction | None = None
+) -> WordLaw:
+    """Return what the law of one word's loss depends on besides epsilon and a distance.
+
+    `truncation` is gamma, if it is the same for every epsilon.
+    """
     match mechanism:
         case WordMechanism.MADLIB:
             return Noise(manifest.dimensions)
         case WordMechanism.BRR:
             return Flips()
+        case WordMechanism.TEM | WordMechanism.EXPONENTIAL:
+            maximum = distance(manifest, mechanism, "maximum")
+            return Weights(maximum if truncation is None else truncation)
 
 
 def explain_epsilon(
@@ -85,7 +130,7 @@ def explain_epsilon(
     seed = np.random.SeedSequence(_SEED)
     words = choose_words(index.manifest.words, min(_WORDS, index.manifest.words), seed)
     measured = measure(
-        simulator(parameters.mechanism, index, search),
+        simulator(parameters.mechanism, index, search, parameters.truncation),
         words,
         epsilons,
         _DRAWS,
@@ -105,7 +150,7 @@ def explain_epsilon(
         if parameters.per == "word"
         else None,
         document_losses=document_losses(
-            law_of(parameters.mechanism, index.manifest),
+            law_of(parameters.mechanism, index.manifest, gamma_of(parameters, index.manifest)),
             {
                 length: parameters.epsilon / (1 if parameters.per == "word" else length)
                 for length in sorted({*LENGTHS, *longest})

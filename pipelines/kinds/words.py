@@ -24,7 +24,7 @@ from quietcorpus.pipelines.card.weakness import Weakness, of_guarantee, of_words
 from quietcorpus.pipelines.kinds import noise
 from quietcorpus.pipelines.kinds.job import Job, release_documents
 from quietcorpus.pipelines.kinds.kind import Account, Kind
-from quietcorpus.pipelines.kinds.word_meaning import explain_epsilon, law_of
+from quietcorpus.pipelines.kinds.word_meaning import explain_epsilon, gamma_of, law_of
 from quietcorpus.pipelines.spec.search import searching
 from quietcorpus.pipelines.spec.tokenizers import tokenizer_of_index
 from quietcorpus.pipelines.spec.values import LARGEST_EPSILON
@@ -81,6 +81,7 @@ class WordsKind(Kind):
             search,
             tokenizer_of_index(spec.tokenizer, index),
             None if budget is None else Longest(budget.words, budget.longer),
+            spec.truncation,
         )
         # The meaning needs the index alone, so it need not wait for the end of a long run.
         delta = DELTA if budget is None else budget.delta
@@ -153,6 +154,9 @@ class WordsKind(Kind):
             "epsilon_exact": str(total.epsilon),
             "words": self.index.manifest.words,
         }
+        gamma = gamma_of(self.parameters, self.index.manifest)
+        if gamma is not None:
+            resolved |= {"truncation": round_up(gamma), "truncation_exact": str(gamma)}
         if self.spec.budget is None:  # which the card states as it was given
             resolved[_key(self.spec)] = round_up(total.epsilon)
         given = getattr(self.spec, _key(self.spec))
@@ -198,6 +202,11 @@ def _of_draws(mechanism: WordMechanism) -> list[str]:
             ]
         case WordMechanism.BRR:
             return []
+        case WordMechanism.TEM | WordMechanism.EXPONENTIAL:
+            return [
+                "which words there are, from a reader who can time the run: a worker computes the "
+                "distances of a word when it first meets it"
+            ]
 
 
 def _key(spec: WordsSpec) -> str:
@@ -212,7 +221,7 @@ def _epsilon(spec: WordsSpec, index: WordIndex) -> Fraction:
                 other.epsilon, other.mechanism, spec.mechanism, other.by, index.manifest
             )
         case DocumentEpsilon(epsilon=epsilon, delta=delta, words=words):
-            law = law_of(spec.mechanism, index.manifest)
+            law = law_of(spec.mechanism, index.manifest, spec.truncation)
             maximum = distance(index.manifest, spec.mechanism, "maximum")
             if not maximum:
                 raise InputError(f"mechanism.index: {spec.index}: all its words are in one place")

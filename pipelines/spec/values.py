@@ -20,6 +20,7 @@ from quietcorpus.pipelines.storage.places import absolute
 
 LARGEST_EPSILON = 10**9
 LARGEST_COUNT = 10**12
+LARGEST_DISTANCE = 10**9
 _LEAST_DELTA = Fraction(1, 10**200)
 
 
@@ -52,6 +53,12 @@ def _of_use(value: Fraction) -> Fraction:
     return value
 
 
+def _distance(value: Fraction) -> Fraction:
+    if value >= LARGEST_DISTANCE:
+        raise of_value(f"is not allowed; give less than {LARGEST_DISTANCE:,}")
+    return value
+
+
 def _probability(value: Fraction) -> Fraction:
     if value >= 1:
         raise of_value("is not allowed; give a number between 0 and 1")
@@ -80,6 +87,12 @@ Epsilon = Annotated[
     BeforeValidator(_exact),
     AfterValidator(_of_use),
     WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": LARGEST_EPSILON}),
+]
+Distance = Annotated[
+    Fraction,
+    BeforeValidator(_exact),
+    AfterValidator(_distance),
+    WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": LARGEST_DISTANCE}),
 ]
 Delta = Annotated[
     Fraction,

@@ -24,6 +24,7 @@ from quietcorpus.pipelines.spec.tokenizers import TokenizerSpec
 from quietcorpus.pipelines.spec.values import (
     Count,
     Delta,
+    Distance,
     Epsilon,
     Location,
     Strict,
@@ -115,7 +116,8 @@ class WordsSpec(MechanismSpec):
         WordMechanism,
         Field(
             strict=False,
-            description="`madlib` adds noise to a word's vector, `brr` flips bits of its code",
+            description="`madlib` adds noise to a word's vector, `brr` flips bits of its code, "
+            "`exponential` draws a word by its distance, and so does `tem`, up to a distance",
         ),
     ]
     epsilon: Annotated[
@@ -139,6 +141,13 @@ class WordsSpec(MechanismSpec):
         Field(description="leave out a word that the index lacks, or put a random word there"),
     ] = "drop"
     tokenizer: TokenizerSpec = "unicode-words-v1"
+    truncation: Annotated[
+        Distance | None,
+        Field(
+            description="for `tem` alone: the distance beyond which all words are equally likely; "
+            "unless given, the one beyond which a word is drawn once in a thousand times at most"
+        ),
+    ] = None
     search: Annotated[
         SearchSpec | None, Field(description="the engine of the search; exact unless given")
     ] = None
@@ -158,13 +167,15 @@ class WordsSpec(MechanismSpec):
                 f"{key}.matching.mechanism",
                 f"{self.mechanism.value} is this mechanism itself; give epsilon as a number",
             )
+        if self.truncation is not None and self.mechanism is not WordMechanism.TEM:
+            raise of_key("truncation", "is for tem alone; leave it out")
         if self.search is not None:
             self.search.check(engines_of(self.mechanism), self.mechanism.value)
         return self
 
     @model_serializer(mode="wrap")
     def _serialized(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return unless_given(dump(self))
+        return unless_given(dump(self), "truncation")
 
     @property
     def budget(self) -> DocumentEpsilon | None:

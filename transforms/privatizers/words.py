@@ -23,14 +23,19 @@ from quietcorpus.indexes.search import (
     Searching,
 )
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
+from quietcorpus.indexes.within import Within
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.indexes.word_index_manifest import Part
 from quietcorpus.mechanisms import brr, madlib
 from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
+from quietcorpus.mechanisms.distance_draws import MOST_ENTRIES, Decline, DistanceDraws
+from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.guarantees import MetricPrivacy
 from quietcorpus.mechanisms.keystream import Addresses, ReleaseKey
 from quietcorpus.mechanisms.madlib import Madlib
+from quietcorpus.mechanisms.tem import TruncatedExponential, radius_of
 from quietcorpus.mechanisms.uniform import uniform
+from quietcorpus.mechanisms.word_exponential import WordExponential
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.rows import (
     Privatizer,
@@ -42,7 +47,8 @@ from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS, Documents
 from quietcorpus.transforms.tokens import tokens_of
 
 WORDS_ROW_GROUP_ROWS = BATCH_DOCUMENTS  # texts may be long, and a row group lies in memory
-_WORDS_AT_ONCE, _WORDS_IN_LISTS = 1 << 9, 1 << 11
+_WORDS_AT_ONCE, _WORDS_IN_LISTS, _WORDS_OF_TABLES = 1 << 9, 1 << 11, 1 << 16
+_MOST_TABLES, _ENTRIES = 8, 1 << 22  # where the words of a document share epsilon
 _DRAW_LANE = 254  # a lane of the stage's keystream, for out-of-vocabulary words
 
 
@@ -51,6 +57,8 @@ class WordMechanism(StrEnum):
 
     MADLIB = "madlib"
     BRR = "brr"
+    TEM = "tem"
+    EXPONENTIAL = "exponential"
 
 
 def parts_read(mechanism: WordMechanism, search: Searching = EXACT) -> tuple[Part, ...]:
@@ -60,6 +68,8 @@ def parts_read(mechanism: WordMechanism, search: Searching = EXACT) -> tuple[Par
             return ("vectors", "search") if search.approximate else ("vectors",)
         case WordMechanism.BRR:
             return ("codes",)
+        case WordMechanism.TEM | WordMechanism.EXPONENTIAL:
+            return ("vectors",)
 
 
 def engines_of(mechanism: WordMechanism) -> tuple[SearchEngine, ...]:
@@ -69,6 +79,8 @@ def engines_of(mechanism: WordMechanism) -> tuple[SearchEngine, ...]:
             return VECTOR_ENGINES
         case WordMechanism.BRR:
             return CODE_ENGINES
+        case WordMechanism.TEM | WordMechanism.EXPONENTIAL:
+            return (SearchEngine.EXACT,)  # by which tables are made; nothing is noisy there
 
 
 def metric_of(mechanism: WordMechanism) -> str:
@@ -78,6 +90,33 @@ def metric_of(mechanism: WordMechanism) -> str:
             return Madlib.metric
         case WordMechanism.BRR:
             return BinaryRandomizedResponse.metric
+        case WordMechanism.TEM:
+            return TruncatedExponential.metric
+        case WordMechanism.EXPONENTIAL:
+            return WordExponential.metric
+
+
+def decline_of(
+    mechanism: WordMechanism, epsilon: Fraction, truncation: Fraction | None, words: int
+) -> Decline:
+    """Return the law of the weights of a mechanism that draws words by their distances.
+
+    `words` is the number of the index's.
+    """
+    match mechanism:
+        case WordMechanism.TEM:
+            return TruncatedExponential(epsilon, truncation or radius_of(epsilon, words)).decline
+        case WordMechanism.EXPONENTIAL:
+            return WordExponential(epsilon).decline
+        case WordMechanism.MADLIB | WordMechanism.BRR:
+            raise ValueError(f"{mechanism.value} draws no words by their distances")
+
+
+def given_truncation(mechanism: WordMechanism, truncation: Fraction | None) -> Fraction | None:
+    """Return a gamma that is given; raises InputError unless the mechanism has one."""
+    if truncation is not None and (mechanism is not WordMechanism.TEM or truncation <= 0):
+        raise InputError(f"truncation: {float(truncation):g}: it is for tem alone, and above 0")
+    return truncation
 
 
 class Index(Protocol):
@@ -135,6 +174,7 @@ class WordsParameters:
         search: the engine that finds words. Only an approximate one is part of the law: the others
             find the same words, so that a release by any of them is the same release.
         tokenizer: the tokeniser, of which every word of the index is one token.
+        truncation: for `tem`, gamma; None for the one that follows from epsilon and the index.
         longest: the most words of a document, where epsilon was found for documents of a length.
     """
 
@@ -146,6 +186,7 @@ class WordsParameters:
     search: Searching = EXACT
     tokenizer: Tokenizer = UNICODE_WORDS
     longest: Longest | None = None
+    truncation: Fraction | None = None
 
     fields = (pa.field("text", pa.large_string()),)  # texts of a row group may exceed 2 GB
 
@@ -166,6 +207,8 @@ class WordsParameters:
                     return vector_search(self.search, index.vectors, lists)
                 case WordMechanism.BRR:
                     return code_search(self.search, index.codes)
+                case WordMechanism.TEM | WordMechanism.EXPONENTIAL:
+                    raise ValueError(f"{self.mechanism.value} searches for no noisy query")
         except SearchError as error:
             raise InputError(f"mechanism.search: {error}") from None
 
@@ -174,13 +217,21 @@ class WordsParameters:
         return WordPrivatizer(self, self.index.open(*parts_read(self.mechanism, self.search)), key)
 
 
-def _law(longest: Longest | None) -> dict[str, int]:
-    """Return what the most words of a document change in the law: nothing, unless it is cut."""
-    return {} if longest is None or longest.longer == "refuse" else {"most_words": longest.words}
+def _law(parameters: WordsParameters) -> dict[str, Value]:
+    """Return parameters of the law that only some releases have.
+
+    The most words of a document change nothing unless it is cut.
+    """
+    longest, law = parameters.longest, dict[str, Value]()
+    if longest is not None and longest.longer == "cut":
+        law["most_words"] = longest.words
+    if parameters.mechanism is WordMechanism.TEM:
+        law["truncation"] = parameters.truncation
+    return law
 
 
 class WordPrivatizer(Privatizer):
-    """A privatizer that replaces every word by the one nearest to its noisy vector or code."""
+    """A privatizer that replaces every word, by noise and a search or by a draw."""
 
     row_group_rows = WORDS_ROW_GROUP_ROWS
     documents_at_once = 64  # more would not be faster, and would show progress more rarely
@@ -203,12 +254,19 @@ class WordPrivatizer(Privatizer):
             index=parameters.index.digest,
             tokenizer=parameters.tokenizer.law,
             **parameters.search.law,
-            **_law(parameters.longest),
+            **_law(parameters),
         )
         self._draws = parameters.out_of_vocabulary == "draw"
-        self._search = parameters.search_of(index)
-        # Searches in lists are faster, the more queries ask for the same list.
-        self._words_at_once = _WORDS_IN_LISTS if parameters.search.approximate else _WORDS_AT_ONCE
+        self._tables: dict[Fraction, DistanceDraws] = {}
+        match parameters.mechanism:
+            case WordMechanism.MADLIB | WordMechanism.BRR:
+                self._search = parameters.search_of(index)
+                # Searches in lists are faster, the more queries ask for the same list.
+                approximate = parameters.search.approximate
+                self._words_at_once = _WORDS_IN_LISTS if approximate else _WORDS_AT_ONCE
+            case WordMechanism.TEM | WordMechanism.EXPONENTIAL:
+                self._distances = Within(index.vectors)
+                self._words_at_once = _WORDS_OF_TABLES
 
     def release(self, documents: Documents) -> Released:
         """Return the released rows, in input order, under fresh ids."""
@@ -253,26 +311,46 @@ class WordPrivatizer(Privatizer):
         released = np.empty_like(words)
         size = len(self._index.vocabulary)
         released[~known] = uniform(size, self._stream, addresses[~known], lane=_DRAW_LANE)
-        queries = self._noisy(words[known], epsilons, which[known], addresses[known])
-        # The search gets nothing of the words but the queries: its answer is post-processing.
-        released[known] = self._search.nearest(queries)
+        released[known] = self._drawn(words[known], epsilons, which[known], addresses[known])
         return released
 
-    def _noisy(
+    def _drawn(
         self,
         words: npt.NDArray[np.int32],
         epsilons: list[Fraction],
         which: npt.NDArray[np.int64],
         addresses: Addresses,
-    ) -> npt.NDArray[np.float32] | npt.NDArray[np.uint64]:
-        """Return the noisy vector or code of each word that the index has."""
+    ) -> npt.NDArray[np.int32]:
+        """Draw the released word's id for each word that the index has."""
+        # A search gets nothing of the words but noisy queries: its answer is post-processing.
         match self._parameters.mechanism:
             case WordMechanism.MADLIB:
                 vectors = self._index.vectors[words]
-                return madlib.perturb(vectors, epsilons, which, self._stream, addresses)
+                noisy = madlib.perturb(vectors, epsilons, which, self._stream, addresses)
+                return self._search.nearest(noisy)
             case WordMechanism.BRR:
                 codes = self._index.codes[words]
-                return brr.flip(codes, epsilons, which, self._stream, addresses)
+                flipped = brr.flip(codes, epsilons, which, self._stream, addresses)
+                return self._search.nearest(flipped)
+            case WordMechanism.TEM | WordMechanism.EXPONENTIAL:
+                drawn = np.empty_like(words)
+                for each in np.unique(which):
+                    own = which == each
+                    draws = self._draws_of(epsilons[each])
+                    drawn[own] = draws.draw(words[own], self._stream, addresses[own])
+                return drawn
+
+    def _draws_of(self, epsilon: Fraction) -> DistanceDraws:
+        """Return the draws of an epsilon, with their table; the last few are kept."""
+        if epsilon not in self._tables:
+            given, size = self._parameters, len(self._index.vocabulary)
+            decline = decline_of(given.mechanism, epsilon, given.truncation, size)
+            while len(self._tables) >= _MOST_TABLES:
+                del self._tables[next(iter(self._tables))]
+            self._tables[epsilon] = DistanceDraws(
+                self._distances, decline, MOST_ENTRIES if given.per == "word" else _ENTRIES
+            )
+        return self._tables[epsilon]
 
     def _joined(
         self, offsets: npt.NDArray[np.int64], words: npt.NDArray[np.int32]
