@@ -44,6 +44,7 @@ from quietcorpus.pipelines.audit import words as audit_words
 from quietcorpus.pipelines.audit.inputs import made_up_words
 from quietcorpus.pipelines.audit.users import of_accounting
 from quietcorpus.pipelines.audit.vocabulary import of_vocabulary
+from quietcorpus.pipelines.audit.word_laws import of_laws
 from quietcorpus.pipelines.audit.word_noise import of_flips, of_noise
 from quietcorpus.pipelines.kinds.embeddings_users import UserCorpus
 from quietcorpus.transforms.artefacts.word_index import IndexSource
@@ -75,6 +76,19 @@ LARGE = WordIndex(
     Vocabulary(sorted(itertools.islice(made_up_words(), 300))),
     np.random.default_rng().normal(size=(300, 50)).astype(np.float32),
     np.arange(300, dtype=np.uint64)[:, None],
+)
+TEM_POINTS = np.array([4, 5, 10, 13, 14, 15, 16, 24, 32, 35, 36]) / 8
+LINE = WordIndex(
+    replace(INDEX.manifest, words=11),
+    Vocabulary(sorted(itertools.islice(made_up_words(), 11))),
+    TEM_POINTS.astype(np.float32)[:, None],
+    np.arange(11, dtype=np.uint64)[:, None],
+)
+WIDE = WordIndex(
+    replace(INDEX.manifest, words=2000, dimensions=10),
+    Vocabulary(sorted(itertools.islice(made_up_words(), 2000))),
+    np.random.default_rng().normal(size=(2000, 10)).astype(np.float32),
+    np.arange(2000, dtype=np.uint64)[:, None],
 )
 UNITS = 10
 UTILITIES = sentences.Neighbours(
@@ -171,6 +185,18 @@ def many_words() -> Audits:
     return released_words(words_of(WordMechanism.MADLIB, Fraction(12)), LARGE)
 
 
+def near_words() -> Audits:
+    """TEM on the line of `TEM_POINTS`, as it is released."""
+    given = replace(words_of(WordMechanism.TEM, Fraction(4)), truncation=Fraction(1))
+    return [of_laws(given, LINE), *released_words(given, LINE)]
+
+
+def all_words() -> Audits:
+    """The exponential mechanism over a vocabulary of 2,000 words."""
+    given = words_of(WordMechanism.EXPONENTIAL, Fraction(1))
+    return [of_laws(given, WIDE)]
+
+
 def candidates() -> Audits:
     law = DeepCandidate(Fraction(3), Utility.MEAN_DEPTH, UNITS)
     return sentences.of_draws(law, UTILITIES, 2)
@@ -224,10 +250,9 @@ def voting_users() -> Audits:
     return public_texts.of_user_votes(own, PROMISED)
 
 
-# The truncated exponential mechanism and naive Laplace noise, which are nobody's here.
+# The papers' laws of the truncated exponential mechanism, and naive Laplace noise.
 
 TEM_EPSILON, TEM_RADIUS = 4.0, 1.0
-TEM_POINTS = np.array([4, 5, 10, 13, 14, 15, 16, 24, 32, 35, 36]) / 8
 
 
 def tem_laws(far_size: Callable[[int], float]) -> np.ndarray:
@@ -282,6 +307,7 @@ CORRECT: dict[str, Callable[[], Audits]] = {
     for each in (
         *(bags, sparse, per_entry, histogram, selection, user_selection, madlib, in_lists),
         shared_epsilon,
+        *(near_words, all_words),
         *(brr, candidates, many_candidates, truncation, users, voters, voting_users, tem, floats),
     )
 }

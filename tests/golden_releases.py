@@ -55,6 +55,8 @@ KINDS: dict[str, dict[str, Any]] = {
     },
     "words": {"mechanism": "madlib", "epsilon": 2, "index": "index", "out_of_vocabulary": "draw"},
     "words, brr": {"mechanism": "brr", "epsilon": 1, "index": "index"},
+    "words, tem": {"mechanism": "tem", "epsilon": 2, "truncation": 2, "index": "index"},
+    "words, exponential": {"mechanism": "exponential", "epsilon": 9, "index": "index"},
     "sentence-embeddings": {
         **{"mechanism": "deep-candidate", "epsilon": 9, "candidates": "candidates"},
         **{"projections": 5, "encoder": "hashed"},

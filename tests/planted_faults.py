@@ -18,6 +18,7 @@ from correct_audits import (
     WORDS,
     Audits,
     Patch,
+    all_words,
     bags,
     brr,
     candidates,
@@ -29,6 +30,7 @@ from correct_audits import (
     many_candidates,
     many_words,
     naive_laplace,
+    near_words,
     per_entry,
     selection,
     shared_epsilon,
@@ -54,6 +56,7 @@ from quietcorpus.indexes.faiss_ivf import ListSearch
 from quietcorpus.mechanisms.accounting import Schedule
 from quietcorpus.mechanisms.bag_of_words import BagOfWords
 from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
+from quietcorpus.mechanisms.distance_draws import Decline, DistanceDraws
 from quietcorpus.mechanisms.exact import Bounds, Law, TwoSided
 from quietcorpus.mechanisms.exponential import Decay, ExponentialMechanism
 from quietcorpus.mechanisms.geometric import DenseNoise
@@ -235,6 +238,24 @@ def half_flips(patch: Patch) -> None:
 
     patch.setattr(quietcorpus.mechanisms.brr.Flip, "survival", half)
     quietcorpus.mechanisms.brr._digits.cache_clear()
+
+
+def peers_bottom(patch: Patch) -> None:
+    """TEM's element for all other words with the weight that a public library gives it."""
+    real = DistanceDraws.weights
+
+    def peers(self: DistanceDraws, words: Any) -> Any:
+        (offsets, ids, squares), rests, bases = real(self, words)
+        near, size = np.diff(offsets), len(TEM_POINTS)
+        wrong = bases * (size / near) / (size - near)
+        return (offsets, ids, squares), rests + np.repeat(bases - wrong, near), wrong
+
+    patch.setattr(DistanceDraws, "weights", peers)
+
+
+def whole_rate(patch: Patch) -> None:
+    """exp(-epsilon d) in place of exp(-epsilon d / 2)."""
+    patch.setattr(Decline, "rate", property(lambda self: self.epsilon))
 
 
 def half_decay(patch: Patch) -> None:
@@ -426,6 +447,18 @@ FAULTS: dict[str, tuple[Callable[[Patch], Audits], str]] = {
     "TEM with log(|V| / |L|) for log|W - L|": (
         lambda patch: tem(lambda near: len(TEM_POINTS) / near),
         "words, a unit of distance",
+    ),
+    "TEM with log(|V| / |L|) for log|W - L|, as released": (
+        of(near_words, peers_bottom),
+        "words: the laws of all pairs, a unit of distance",
+    ),
+    "exp(-epsilon d) for exp(-epsilon d / 2), near": (
+        of(near_words, whole_rate),
+        "words: the laws of all pairs, a unit of distance",
+    ),
+    "exp(-epsilon d) for exp(-epsilon d / 2), of 2,000": (
+        of(all_words, whole_rate),
+        "words: the laws of all pairs, a unit of distance",
     ),
     "floats with gaps": (lambda patch: floats(naive_laplace), "noise on a number"),
     "exp(epsilon u) for exp(epsilon u / 2)": (

@@ -19,6 +19,7 @@ from quietcorpus.mechanisms import document_loss
 from quietcorpus.mechanisms.digits import index_of, number
 from quietcorpus.mechanisms.document_loss import (
     LARGEST_WORDS,
+    bounded_epsilon,
     brr_epsilon,
     madlib_epsilon,
     word_epsilon,
@@ -320,3 +321,44 @@ def test_numbers_beyond_all_use_are_bounded_too(dimensions: int, words: int) -> 
 def test_equal_words_cost_nothing() -> None:
     assert madlib_epsilon(300, Fraction(10), Fraction(0), 10, MILLIONTH) == 0
     assert brr_epsilon(Fraction(1), Fraction(0), 10, MILLIONTH) == 0
+
+
+def divergence(one: Floats, other: Floats, words: int, epsilon: float) -> float:
+    """The hockey-stick divergence of documents whose words all have these two laws."""
+    p, q = np.ones(1), np.ones(1)
+    for _ in range(words):
+        p, q = np.outer(p, one).ravel(), np.outer(q, other).ravel()
+    return float(np.maximum(0, p - math.exp(epsilon) * q).sum())
+
+
+@pytest.mark.parametrize("words", [1, 2, 6])
+@pytest.mark.parametrize("loss", [0.5, 3.0])
+def test_bounds_of_bounded_losses_dominate_all_of_them(words: int, loss: float) -> None:
+    # Kills: c^2 / 16 for c^2 / 8, L - 1 words, a binomial law of other chances. Weights of two
+    # words have every loss from s - c to s, and randomised response those of c and -c.
+    for delta in (Fraction(1, 20), Fraction(1, 10**4)):
+        found = float(bounded_epsilon(Fraction(loss), Fraction(1), words, delta))
+        for most in np.linspace(0.05, 0.95, 7) * loss:
+            one = -math.expm1(most - loss) / (math.exp(most) - math.exp(most - loss))
+            law = np.array([one, 1 - one])
+            ratios = np.exp([most, most - loss])
+            assert divergence(law * ratios, law, words, found) <= float(delta) * (1 + 1e-9)
+        chance = 1 / (1 + math.exp(-loss))
+        response = np.array([chance, 1 - chance])
+        found = float(document_loss._binomial(loss, words, float(delta)))
+        assert divergence(response, response[::-1], words, found) <= float(delta) * (1 + 1e-9)
+        assert divergence(response, response[::-1], words, found * 0.99) > float(delta)
+
+
+def test_bounded_losses_cost_what_is_least_of_three_bounds() -> None:
+    # Kills: one of the bounds left out. Small losses are below c^2 / 8-zCDP's; large ones cost
+    # their sum, or what the binomial law leaves of it.
+    def of(loss: Fraction, words: int, delta: Fraction = MILLIONTH) -> float:
+        return float(bounded_epsilon(loss, Fraction(1), words, delta))
+
+    rho = 1000 * 0.01 / 8
+    assert of(Fraction(1, 10), 1000) <= rho + 2 * math.sqrt(rho * math.log(1e6))
+    assert of(Fraction(1, 10), 1000) < 0.6 * float(document_loss._binomial(0.1, 1000, 1e-6))
+    assert of(Fraction(39), 20) == 780
+    assert of(Fraction(9), 1, Fraction(1, 20)) == float(document_loss._binomial(9.0, 1, 0.05)) < 9
+    assert bounded_epsilon(Fraction(1), Fraction(0), 20, MILLIONTH) == 0

@@ -293,6 +293,8 @@ DRAWS: dict[str, Callable[[pytest.MonkeyPatch, Path], Any]] = {
     "rows": lambda *_: KEY.bound(coverage(ROWS, "id", KEY).tobytes()).secret.hex(),
     "words, madlib": lambda *_: words(WordMechanism.MADLIB),
     "words, brr": lambda *_: words(WordMechanism.BRR),
+    "words, tem": lambda *_: words(WordMechanism.TEM),
+    "words, exponential": lambda *_: words(WordMechanism.EXPONENTIAL),
     "words, faiss-ivf": lambda *_: words(
         WordMechanism.MADLIB, Searching(SearchEngine.FAISS_IVF, probes=1)
     ),

@@ -30,7 +30,7 @@ from quietcorpus.transforms.privatizers.words import (
 from quietcorpus.transforms.reading.documents import Documents
 
 TEXT = "The prime minister said that the report of the fires is out, and that it is a good one. "
-MECHANISMS = ("madlib", "brr")
+MECHANISMS = ("madlib", "brr", "tem", "exponential")
 ALPHA = 1e-4
 DRAWS = 20_000
 STATED = 0.05
@@ -147,7 +147,8 @@ def test_it_fails_closed(word_index: Path, mechanism: Any, unknown: Any) -> None
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"mechanism": "madlip"}, "mechanism: 'madlip' is not known; give one of madlib, brr"),
+        ({"mechanism": "madlip"}, "mechanism: 'madlip' is not known; give one of madlib, brr, tem"),
+        ({"truncation": 3}, "truncation: 3: it is for tem alone, and above 0"),
         ({"epsilon": 0}, "0 is not above zero"),
         ({"epsilon": "x"}, "'x' is not a number"),
         ({"per": "user"}, "per: 'user' is not known"),

@@ -31,6 +31,7 @@ from quietcorpus.pipelines.card.document_losses import (
     DocumentBudget,
     Flips,
     Noise,
+    Weights,
     document_epsilon,
 )
 from quietcorpus.pipelines.kinds.word_meaning import simulator
@@ -49,6 +50,8 @@ WORDS = ["".join(letters) for letters in itertools.product(string.ascii_lowercas
 GRIDS = {
     WordMechanism.MADLIB: (Fraction(2), Fraction(13, 2), Fraction(20)),
     WordMechanism.BRR: (Fraction(1, 4), Fraction(1, 2), Fraction(1)),
+    WordMechanism.TEM: (Fraction(2), Fraction(13, 2), Fraction(20)),
+    WordMechanism.EXPONENTIAL: (Fraction(2), Fraction(13, 2), Fraction(20)),
 }
 
 
@@ -133,10 +136,10 @@ def test_epsilons_match_by_epsilon_times_distance(
     mechanism: WordMechanism, index: WordIndex, tmp_path: Path
 ) -> None:
     # Kills: a ratio upside down, the same mechanism twice, mean and maximum swapped.
-    metrics = {"madlib": "euclidean", "brr": "hamming"}
+    metrics = dict.fromkeys(WordMechanism, "euclidean") | {WordMechanism.BRR: "hamming"}
     for row in calibrate(index, str(tmp_path / "out"), small(mechanism))["by_epsilon"]:
         matched = row["matched"]
-        assert {matched["mechanism"], mechanism.value} == set(metrics)
+        assert metrics[matched["mechanism"]] != metrics[mechanism]
         for by in ("mean", "maximum"):
             ours, theirs = (
                 float(Fraction(index.manifest.distances[metrics[name]][by]))
@@ -144,6 +147,24 @@ def test_epsilons_match_by_epsilon_times_distance(
             )
             assert row[f"loss_at_{by}_distance"] == pytest.approx(row["epsilon"] * ours)
             assert matched[f"by_{by}"] * theirs == pytest.approx(row["epsilon"] * ours)
+
+
+def test_gamma_that_is_given_is_that_of_every_epsilon(index: WordIndex, tmp_path: Path) -> None:
+    # Kills: gamma that is not passed on to the draws, or not to what documents are protected by.
+    budget = DocumentBudget(Fraction(12), Fraction(1, 10**6), 30)
+    short, long = (
+        calibrate(
+            index,
+            str(tmp_path / name),
+            small(WordMechanism.TEM, truncation=gamma, document=budget),
+        )
+        for name, gamma in (("short", Fraction(1, 2)), ("long", Fraction(4)))
+    )
+    assert short["parameters"]["truncation"] == "1/2"
+    for near, far in zip(short["by_epsilon"], long["by_epsilon"], strict=True):
+        assert near["unchanged"]["mean"] < far["unchanged"]["mean"]
+    assert short["document"]["word_epsilon"] > 7 * long["document"]["word_epsilon"]
+    assert short["document"]["worst"] == pytest.approx(30 * 0.5 * short["document"]["word_epsilon"])
 
 
 def test_neighbours_are_those_of_the_mechanisms_metric(index: WordIndex, tmp_path: Path) -> None:
@@ -254,7 +275,11 @@ def test_an_epsilon_for_whole_documents_is_the_largest_that_keeps_to_them(
     found = calibrate(index, str(tmp_path / "out"), small(mechanism, document=budget))
     solved, maximum = found["document"], Fraction(found["maximum_distance"])
     epsilon = Fraction(str(solved["word_epsilon"]))
-    of = document_epsilon(Noise(8) if mechanism is WordMechanism.MADLIB else Flips())
+    of = document_epsilon(
+        {WordMechanism.MADLIB: Noise(8), WordMechanism.BRR: Flips()}.get(
+            mechanism, Weights(maximum)
+        )
+    )
     assert of(epsilon, maximum, 30, budget.delta) <= 12 * Fraction(1000001, 1000000)
     assert of(epsilon * Fraction(101, 100), maximum, 30, budget.delta) > 12
     assert 11.8 < solved["epsilon"] <= 12
