@@ -228,6 +228,7 @@ bench: $(VENV)/.bench $(VECTORS) build/peer build/wide.npz
 	$(BIN)/python benchmarks/pipeline.py --corpus $(BENCH_CORPUS)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/words.py \
 		--glove $(VECTORS) --wide build/wide.npz --peer build/peer
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/drawn_words.py --wide build/wide.npz
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/search.py --glove $(VECTORS)
 	$(BIN)/python benchmarks/embeddings.py --texts $(BENCH_COMMITS) --user author --output build/speed
 

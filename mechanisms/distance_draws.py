@@ -104,7 +104,7 @@ class Decline:
 
 
 class DistanceDraws:
-    """A drawer of words, with a table of the words that it met.
+    """A drawer of words, with a table of the words that it met; for one thread at a time.
 
     The table depends on public data and on which words were asked for, and no draw depends on it:
     it saves work. So the time that a draw takes tells whether its word was met before.

@@ -16,7 +16,7 @@ from quietcorpus.mechanisms.distance_draws import DistanceDraws
 from quietcorpus.mechanisms.guarantees import round_up
 from quietcorpus.transforms.privatizers.words import WordsParameters, decline_of
 
-_WORDS, _RATIOS = 2_000, 1 << 33
+_WORDS, _RATIOS, _CHANCES = 2_000, 1 << 33, 1 << 25  # a pair has V ratios, and a word V chances
 _ROUNDING = 2.0**-32
 """The difference of logarithms, of sums of floats, that may be rounding alone."""
 
@@ -27,7 +27,7 @@ def of_laws(parameters: WordsParameters, index: WordIndex) -> Exact:
     Where a document's words share epsilon, its single word has all of it.
     """
     size = len(index.vocabulary)
-    words = min(size, _WORDS, math.isqrt(2 * _RATIOS // size))
+    words = min(size, _WORDS, math.isqrt(2 * _RATIOS // size), max(2, _CHANCES // size))
     epsilon = parameters.epsilon
     decline = decline_of(parameters.mechanism, epsilon, parameters.truncation, size)
 

@@ -2,44 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from drawn_words import DECLINES, PLACES, WORDS, law
 from scipy.stats import chi2
 
-from quietcorpus.indexes.within import Within
-from quietcorpus.mechanisms import distance_tables
 from quietcorpus.mechanisms.distance_draws import Decline, DistanceDraws, Masses, log_above
 from quietcorpus.mechanisms.keystream import Addresses, Keystream, ReleaseKey
-from quietcorpus.mechanisms.tem import BETA, TruncatedExponential, radius_of
 from quietcorpus.mechanisms.word_exponential import WordExponential
-from quietcorpus.pipelines.audit.word_laws import largest_loss, log_laws
 
 ALPHA = 1e-6
-EPSILON, GAMMA = Fraction(2), Fraction(3, 2)
-WORDS, DIMENSIONS = 60, 3
-DECLINES = {
-    "tem": TruncatedExponential(EPSILON, GAMMA).decline,
-    "tem beyond its table": TruncatedExponential(Fraction(9), Fraction(3)).decline,
-    "exponential": WordExponential(EPSILON).decline,
-    "exponential beyond its table": WordExponential(Fraction(9)).decline,
-}
-ROOM = np.random.default_rng(7).normal(size=(WORDS, DIMENSIONS)).astype(np.float32)
-"""Vectors; which ones they are matters to no test."""
-PLACES = Within(ROOM)
-APART = np.linalg.norm(ROOM[:, None].astype(np.float64) - ROOM, axis=2)
-
-
-def law(decline: Decline) -> npt.NDArray[np.float64]:
-    """The law of the papers, float64 (V, V)."""
-    far = math.inf if decline.truncation is None else float(decline.truncation)
-    weights = np.exp(-float(decline.epsilon) / 2 * np.minimum(APART, far))
-    found: npt.NDArray[np.float64] = weights / weights.sum(axis=1, keepdims=True)
-    return found
 
 
 def places(count: int) -> tuple[Keystream, Addresses]:
@@ -117,24 +93,6 @@ def test_the_word_does_not_depend_on_tables_batches_and_floats(
     assert unclear.draw(words, stream, addresses).tolist() == drawn.tolist()
 
 
-@pytest.mark.parametrize("name", DECLINES)
-def test_thresholds_err_by_less_than_their_bound(name: str) -> None:
-    # Kills: a bound without a term that counts, thresholds from sums of too few words.
-    decline = DECLINES[name]
-    draws = DistanceDraws(PLACES, decline)
-    draws.add(np.arange(WORDS, dtype=np.int32))
-    table, radius = draws._table, decline.radius(WORDS)
-    for word in range(0, WORDS, 6):
-        ids = table.outcomes(word)
-        masses = Masses(decline.rate, radius, PLACES.exactly(word, ids), WORDS)
-        exact = [masses.survival(index, 200) for index in range(len(ids) + 1)]
-        total = sum(low for low, _ in exact)
-        first = int(table._starts[table._rows[word], 0])
-        for place, low in enumerate(itertools.accumulate(low for low, _ in exact[:-1])):
-            true = Fraction(low, total) * 2**64
-            assert abs(int(table._thresholds[first + place]) - true) <= int(draws._doubt) / 2
-
-
 def test_a_bound_covers_the_roots_of_squares_that_are_no_squares() -> None:
     masses = Masses(Fraction(1), Fraction(3), [Fraction(2), Fraction(4)], 5)
     root, whole, rest = (masses.survival(index, 150) for index in range(3))
@@ -149,46 +107,8 @@ def test_a_bound_covers_the_roots_of_squares_that_are_no_squares() -> None:
         assert math.isclose(low / scale, true, rel_tol=1e-12)
 
 
-@pytest.mark.parametrize("name", DECLINES)
-def test_no_pair_of_words_loses_more_than_its_distance(name: str) -> None:
-    # Kills: any constant in a weight that is not the paper's; the planted faults have a peer's.
-    decline = DECLINES[name]
-    draws = DistanceDraws(PLACES, decline)
-    assert largest_loss(draws, PLACES, WORDS) <= float(decline.epsilon) * (1 + 1e-9)
-    logs = log_laws(draws, PLACES, np.arange(WORDS, dtype=np.int32))
-    assert np.allclose(np.exp(logs), law(decline), rtol=1e-9, atol=0)
-    # The loss also stays below epsilon times gamma.
-    far = math.inf if decline.truncation is None else float(decline.truncation)
-    losses = np.abs(logs[:, None] - logs).max(axis=2)
-    assert (losses <= float(decline.epsilon) * np.minimum(APART, far) + 1e-9).all()
-
-
-def test_words_at_one_place_have_one_law() -> None:
-    twice = Within(np.concatenate([ROOM[:9], ROOM[:9]]))
-    draws = DistanceDraws(twice, DECLINES["tem"])
-    assert largest_loss(draws, twice, 18) <= float(EPSILON)
-
-
-@pytest.mark.parametrize("words", [2, 60, 341_479])
-@pytest.mark.parametrize("epsilon", [Fraction(1, 3), Fraction(10)])
-def test_gamma_holds_farther_words_to_beta(words: int, epsilon: Fraction) -> None:
-    # Kills: V for V - 1 the other way, ln BETA alone, epsilon for epsilon / 2.
-    def farther(gamma: Fraction) -> float:
-        others = (words - 1) * math.exp(-float(epsilon * gamma) / 2)
-        return others / (1 + others)
-
-    gamma = radius_of(epsilon, words)
-    assert farther(gamma) <= float(BETA)
-    assert farther(gamma * Fraction(9999, 10_000)) > float(BETA)
-
-
 def test_logarithms_are_rounded_up_to_six_digits() -> None:
     for value in (Fraction(2), Fraction(3, 2), Fraction(10**9)):
         above = log_above(value)
         assert 0 <= float(above) - math.log(value) < 1e-4
         assert len(str(above * 10**6).split("/")) == 1
-
-
-def test_an_error_bound_beyond_64_bits_leaves_nothing_clear() -> None:
-    assert distance_tables.doubt_of(Fraction(10**15), 300) == 2**64 - 1
-    assert distance_tables.doubt_of(Fraction(20), 100) < 2**25

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from threading import Lock
 from typing import Literal, Protocol
 
 import numpy as np
@@ -258,6 +259,7 @@ class WordPrivatizer(Privatizer):
         )
         self._draws = parameters.out_of_vocabulary == "draw"
         self._tables: dict[Fraction, DistanceDraws] = {}
+        self._lock = Lock()
         match parameters.mechanism:
             case WordMechanism.MADLIB | WordMechanism.BRR:
                 self._search = parameters.search_of(index)
@@ -334,10 +336,11 @@ class WordPrivatizer(Privatizer):
                 return self._search.nearest(flipped)
             case WordMechanism.TEM | WordMechanism.EXPONENTIAL:
                 drawn = np.empty_like(words)
-                for each in np.unique(which):
-                    own = which == each
-                    draws = self._draws_of(epsilons[each])
-                    drawn[own] = draws.draw(words[own], self._stream, addresses[own])
+                with self._lock:  # threads may share a privatizer, and would share its tables
+                    for each in np.unique(which):
+                        own = which == each
+                        draws = self._draws_of(epsilons[each])
+                        drawn[own] = draws.draw(words[own], self._stream, addresses[own])
                 return drawn
 
     def _draws_of(self, epsilon: Fraction) -> DistanceDraws:
