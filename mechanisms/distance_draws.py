@@ -36,8 +36,8 @@ from quietcorpus.mechanisms.uniform import uniform
 _DRAW_LANE, _ANY_LANE, _CHANCE_LANE = 0, 1, 2
 _ATTEMPT = 20  # an attempt's blocks have numbers of so many bits
 _GUARD_BITS = 64
-_TOGETHER = 64
-"""Words whose rows are made at once; a row has V entries at most, which must fit memory."""
+_TOGETHER, _TOGETHER_ENTRIES = 64, 1 << 23
+"""Words whose rows are made at once, and entries that these may have at most."""
 MOST_ENTRIES = 1 << 25
 """Of a table, of 14 bytes each, beyond which it begins anew."""
 _SELDOM = 64
@@ -136,8 +136,9 @@ class DistanceDraws:
             return self._drawn(words, stream, addresses)
         drawn = np.empty(len(words), dtype=np.int32)
         distinct = np.unique(words)
-        for start in range(0, len(distinct), _TOGETHER):
-            some = distinct[start : start + _TOGETHER]
+        together = max(1, min(_TOGETHER, _TOGETHER_ENTRIES // self._distances.size))
+        for start in range(0, len(distinct), together):
+            some = distinct[start : start + together]
             self.add(some)
             own = np.isin(words, some)
             drawn[own] = self._drawn(words[own], stream, addresses[own])

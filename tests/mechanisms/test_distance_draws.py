@@ -11,7 +11,13 @@ import pytest
 from drawn_words import DECLINES, PLACES, WORDS, law
 from scipy.stats import chi2
 
-from quietcorpus.mechanisms.distance_draws import Decline, DistanceDraws, Masses, log_above
+from quietcorpus.mechanisms.distance_draws import (
+    Decline,
+    DistanceDraws,
+    Masses,
+    log_above,
+    root_bounds,
+)
 from quietcorpus.mechanisms.keystream import Addresses, Keystream, ReleaseKey
 from quietcorpus.mechanisms.word_exponential import WordExponential
 
@@ -91,6 +97,14 @@ def test_the_word_does_not_depend_on_tables_batches_and_floats(
     unclear._table._doubt = np.uint64(2**64 - 1)
     monkeypatch.setattr(PLACES.__class__, "dimensions", property(lambda _: 2**60))  # for chances
     assert unclear.draw(words, stream, addresses).tolist() == drawn.tolist()
+
+
+@pytest.mark.parametrize("square", [Fraction(2), Fraction(1, 3), Fraction(4), Fraction(0)])
+def test_roots_lie_between_their_bounds(square: Fraction) -> None:
+    # Kills: a root that is rounded down for both, and so a weight above its upper bound.
+    low, high = root_bounds(square, 100)
+    assert low**2 <= square <= high**2
+    assert (high - low) * 2**100 == (square not in (0, 4))
 
 
 def test_a_bound_covers_the_roots_of_squares_that_are_no_squares() -> None:

@@ -56,6 +56,9 @@ def test_what_is_good(loaded: Callable[..., WordsSpec], workspace: Workspace) ->
     assert budget.longer == "refuse"  # nothing is cut unless it is asked for
     assert loaded(epsilon=..., document_epsilon=whole | {"longer": "cut"}).budget != budget
     assert plain.budget is None
+    assert loaded(mechanism="tem", truncation=0.1).truncation == Fraction(1, 10)
+    assert loaded(mechanism="tem").truncation is None
+    assert "truncation" not in plain.model_dump()  # so that earlier specs keep their digests
     assert loaded(index="s3://bucket/index/").index == "s3://bucket/index"
 
 
@@ -146,7 +149,19 @@ def test_what_is_good(loaded: Callable[..., WordsSpec], workspace: Workspace) ->
         ),
         ({"epsilon": DOCUMENT}, "mechanism.epsilon."),
         # The rest.
-        ({"mechanism": "tem"}, "mechanism.mechanism: 'tem' is not allowed: "),
+        ({"mechanism": "custext"}, "mechanism.mechanism: 'custext' is not allowed: "),
+        ({"truncation": 2}, "mechanism.truncation: is for tem alone; leave it out"),
+        (
+            {"mechanism": "exponential", "truncation": 2},
+            "mechanism.truncation: is for tem alone; leave it out",
+        ),
+        ({"mechanism": "tem", "truncation": 0}, f"mechanism.truncation: 0 {POSITIVE}"),
+        ({"mechanism": "tem", "truncation": "2"}, f"mechanism.truncation: '2' {NUMBER}"),
+        ({"mechanism": "tem", "truncation": 1e9}, "mechanism.truncation: 1000000000.0 is not all"),
+        (
+            {"mechanism": "tem", "search": {"engine": "faiss-flat"}},
+            "mechanism.search.engine: faiss-flat is not for tem; give one of exact",
+        ),
         ({"mechanism": ...}, "mechanism.mechanism: missing; give it a value"),
         ({"index": ...}, "mechanism.index: missing; give it a value"),
         ({"index": ""}, "mechanism.index: '' is not allowed; give a path or a URI"),
