@@ -66,10 +66,12 @@ class WordsMechanism(Mechanism):
     epsilon_exact: str
     words: int
     matched: dict[str, Any] | None = None
-    truncation: float | None = Field(
-        None, description="for `tem`: gamma, the distance beyond which weights decline no further"
+    truncation: float | None = None
+    gamma: float | None = Field(
+        None,
+        description="for `tem`: the distance beyond which weights decline no further; rounded up",
     )
-    truncation_exact: str | None = None
+    gamma_exact: str | None = None
     search: SearchUsed | None = None
 
     @property
@@ -88,7 +90,7 @@ class WordsMechanism(Mechanism):
         """Return what an approximate search means, what gamma does, and what documents keep to."""
         return [
             *notes_on(self.search),
-            *_notes_on_truncation(self.truncation, self.epsilon_exact),
+            *_notes_on_gamma(self.gamma, self.epsilon_exact),
             *_notes_on_documents(self.document_epsilon),
         ]
 
@@ -111,12 +113,12 @@ def notes_on(search: SearchUsed | None) -> list[str]:
     ]
 
 
-def _notes_on_truncation(truncation: float | None, epsilon: str) -> list[str]:
-    if truncation is None:
+def _notes_on_gamma(gamma: float | None, epsilon: str) -> list[str]:
+    if gamma is None:
         return []
-    most = truncation * float(Fraction(epsilon))
+    most = gamma * float(Fraction(epsilon))
     return [
-        f"Words farther apart than {truncation:.6g} (gamma) count as that far apart: the loss of a "
+        f"Words farther apart than {gamma:.6g} (gamma) count as that far apart: the loss of a "
         f"word is {most:.6g} at most, whatever it is replaced by."
     ]
 
@@ -143,7 +145,7 @@ def check(output: str, card: Card) -> None:
     mechanism = card.mechanism
     assert isinstance(mechanism, WordsMechanism)
     uri = f"{output}/{layout.CARD}"
-    _check_truncation(uri, mechanism, card.meaning)
+    _check_gamma(uri, mechanism, card.meaning)
     check_words(uri, mechanism.mechanism, card, card.artefacts)
     own = mechanism.document_epsilon if mechanism.epsilon is None else mechanism.epsilon
     if isinstance(own, DocumentEpsilonUsed):
@@ -152,15 +154,15 @@ def check(output: str, card: Card) -> None:
     check_epsilon(uri, card, own, mechanism.epsilon_exact)
 
 
-def _check_truncation(uri: str, mechanism: WordsMechanism, meaning: Meaning | None) -> None:
+def _check_gamma(uri: str, mechanism: WordsMechanism, meaning: Meaning | None) -> None:
     """Check that gamma is stated alike, and that losses are counted up to it."""
-    if mechanism.truncation_exact is None:
+    if mechanism.gamma_exact is None:
         return
-    gamma = Fraction(mechanism.truncation_exact)
+    gamma = round_up(Fraction(mechanism.gamma_exact))
     losses = meaning.document_losses if meaning else None
     counted = losses.largest if losses else None
-    if mechanism.truncation != round_up(gamma) or counted != mechanism.truncation:
-        raise InputError(f"{uri}: mechanism: truncation is not the one that losses are counted to")
+    if mechanism.gamma != gamma or counted != gamma:
+        raise InputError(f"{uri}: mechanism: gamma is not the one that losses are counted to")
 
 
 def _check_document_epsilon(uri: str, card: Card, document: DocumentEpsilonUsed) -> None:

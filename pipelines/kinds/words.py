@@ -156,7 +156,7 @@ class WordsKind(Kind):
         }
         gamma = gamma_of(self.parameters, self.index.manifest)
         if gamma is not None:
-            resolved |= {"truncation": round_up(gamma), "truncation_exact": str(gamma)}
+            resolved |= {"gamma": round_up(gamma), "gamma_exact": str(gamma)}
         if self.spec.budget is None:  # which the card states as it was given
             resolved[_key(self.spec)] = round_up(total.epsilon)
         given = getattr(self.spec, _key(self.spec))

@@ -58,7 +58,7 @@ def test_words_come_back_as_often_as_the_law_says(
     )
     assert offsets.tolist() == others.tolist()
     apart = cdist(index.vectors.astype(np.float64), index.vectors.astype(np.float64))
-    far = float(Fraction(mechanism["truncation_exact"])) if "truncation" in mechanism else math.inf
+    far = float(Fraction(mechanism["gamma_exact"])) if "gamma" in mechanism else math.inf
     seen = (before == after).sum()
     for epsilon, alike in ((EPSILON, True), (1.1 * EPSILON, False)):
         weights = np.exp(-epsilon / 2 * np.minimum(apart, far))
@@ -78,12 +78,12 @@ def test_the_card_says_what_no_word_exceeds(release: Workspace) -> None:
     counted = losses["largest"]
     if mechanism["mechanism"] == "tem":
         gamma = radius_of(Fraction(EPSILON), mechanism["words"])
-        assert Fraction(mechanism["truncation_exact"]) == gamma
-        assert counted == mechanism["truncation"] == pytest.approx(float(gamma), rel=1e-12)
+        assert Fraction(mechanism["gamma_exact"]) == gamma
+        assert counted == mechanism["gamma"] == pytest.approx(float(gamma), rel=1e-12)
         assert f"the loss of a word is {EPSILON * counted:.6g} at most" in readme
     else:
         assert counted == pytest.approx(meaning["maximum_distance"], rel=1e-12)
-        assert "truncation" not in mechanism
+        assert "gamma" not in mechanism
     most = EPSILON * min(counted, meaning["maximum_distance"])
     for row in losses["documents"]:
         assert row["worst"] == pytest.approx(most * row["words"])
@@ -98,8 +98,8 @@ def test_a_card_with_another_gamma_is_refused(release: Workspace) -> None:
     changes = [lambda c: c["meaning"]["document_losses"].pop("largest")]
     if content["mechanism"]["mechanism"] == "tem":
         changes += [
-            lambda c: c["mechanism"].update(truncation=0.5, truncation_exact="1/2"),
-            lambda c: c["mechanism"].update(truncation=0.5),
+            lambda c: c["mechanism"].update(gamma=0.5, gamma_exact="1/2"),
+            lambda c: c["mechanism"].update(gamma=0.5),
         ]
     for change in changes:
         changed = json.loads(kept)
@@ -132,3 +132,9 @@ def test_commands_take_the_mechanism(
         *("--words", "64", "--draws", "100", "--output", "calibrated"),
     )
     assert done.returncode == 0, done.stderr
+    # Kills: a key of the spec that the card has otherwise.
+    studied = release.run(
+        *("evaluate", "released/out", "--against", "input/*.parquet", "--spec", spec),
+        *("--draws", "1", "--output", "private"),
+    )
+    assert studied.returncode == 0, studied.stderr
