@@ -113,6 +113,7 @@ def test_a_card_with_another_gamma_is_refused(release: Workspace) -> None:
     verify(str(release.output))
 
 
+@pytest.mark.slow
 def test_commands_take_the_mechanism(
     release: Workspace, words: Callable[..., dict[str, Any]], word_index: Path
 ) -> None:

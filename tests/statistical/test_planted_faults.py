@@ -28,7 +28,10 @@ KEYS = {"equal words share noise": 12}
 
 def quick_or_slow(name: str) -> object:
     """A case, marked as slow if it takes seconds."""
-    slow = name in ("many_candidates", "one of 2,000 candidates drawn at twice epsilon")
+    slow = name in (
+        *("many_candidates", "one of 2,000 candidates drawn at twice epsilon"),
+        *("all_words", "exp(-epsilon d) for exp(-epsilon d / 2), of 2,000"),
+    )
     return pytest.param(name, marks=[pytest.mark.slow] * slow)
 
 
