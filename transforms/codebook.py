@@ -59,6 +59,12 @@ class Codebook:
         """Compute the SHA-256 of the vocabulary and the map, hexadecimal."""
         return hashlib.sha256(self.vocabulary.digest.encode() + self.bins.tobytes()).hexdigest()
 
+    @cached_property
+    def whole_digest(self) -> str:
+        """Compute the SHA-256 of all of it, the weights too, hexadecimal."""
+        weights = b"" if self.weights is None else b"=" + self.weights.tobytes()
+        return hashlib.sha256(self.digest.encode() + weights).hexdigest()
+
 
 class BuildCodebook(beam.DoFn):
     """A DoFn that builds a `Codebook` from the released vocabulary and noisy histogram."""

@@ -27,7 +27,7 @@ class Progress:
         self._stage, self._reports, self._part = stage, reports_to.get(), 0
         self._counters = {
             name: Metrics.counter(NAMESPACE, f"{stage}/{name}")
-            for name in ("documents", "tokens", "rejected", "bytes")
+            for name in ("documents", "tokens", "rejected", "bytes", "kept")
         }
 
     def read(self, split: Split, corpus: Corpus) -> Iterator[Documents]:
@@ -55,6 +55,11 @@ class Progress:
     def count_rejects(self, documents: Documents) -> None:
         """Add a batch's rejects; its documents are counted in parts, which have no rejects."""
         self._add(rejected=len(documents.rejects))
+
+    def count_kept(self, split: Split, documents: int) -> None:
+        """Add documents that an earlier try has read; they are reported of this split."""
+        self._part = split.number
+        self._add(kept=documents)
 
     def _add(self, **sizes: int) -> None:
         for name, size in sizes.items():

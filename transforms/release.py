@@ -11,12 +11,21 @@ import pyarrow as pa
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.errors import redacted
+from quietcorpus.transforms.finished import FinishedShards
 from quietcorpus.transforms.metrics import Progress
 from quietcorpus.transforms.privatizers.rows import ORDER, Parameters, Privatizer
 from quietcorpus.transforms.reading.copies import Copies
 from quietcorpus.transforms.reading.documents import Corpus
 from quietcorpus.transforms.reading.identifiers import Identifiers
-from quietcorpus.transforms.shards import RejectLog, Seen, Shard, Tally, data_file, write_tables
+from quietcorpus.transforms.shards import (
+    RejectLog,
+    Seen,
+    Shard,
+    Tally,
+    Written,
+    data_file,
+    write_tables,
+)
 from quietcorpus.transforms.vocabulary import KeySource
 
 
@@ -32,7 +41,9 @@ class ReleaseShards(beam.DoFn):
         staging: str,
         shards: int,
         rejects: RejectLog,
+        finished: FinishedShards | None = None,
     ) -> None:
+        """Configure the DoFn; without `finished`, no shard is kept, nor recorded for later."""
         self._corpus = corpus
         self._schema = released_schema(corpus, schema, parameters)
         self._parameters = parameters
@@ -40,6 +51,7 @@ class ReleaseShards(beam.DoFn):
         self._staging = staging
         self._shards = shards
         self._rejects = rejects
+        self._finished = finished
         self._progress = Progress("release")
 
     def setup(self) -> None:
@@ -48,9 +60,25 @@ class ReleaseShards(beam.DoFn):
     @redacted
     def process(self, shard: Shard, side: Any = None) -> Iterator[object]:
         key = self._key()
-        privatizer = self._privatizer(key, side)
-        read_splits = Tally.of_pass("release", *shard.splits)
-        seen = Seen(Identifiers(self._corpus.id, key, shard.number), read_splits)
+        written, seen = self._kept(shard, side, key) or self._made(shard, side, key)
+        self._rejects.write(seen.rejects, f"shard-{shard.number:05d}")
+        self._progress.end()
+        yield written
+        yield from seen.outputs()
+
+    def _kept(self, shard: Shard, side: Any, key: ReleaseKey) -> tuple[Written, Seen] | None:
+        """Return what an earlier try has made of a shard, if it has, and can prove it."""
+        if self._finished is None or not shard.records:
+            return None
+        codebook, path = _codebook(side), data_file(shard.number, self._shards)
+        kept = self._finished.kept(shard, codebook, path, self._unseen(shard, key), key)
+        if kept:
+            self._progress.count_kept(shard.splits[0], kept[1].tally.documents)
+        return kept
+
+    def _made(self, shard: Shard, side: Any, key: ReleaseKey) -> tuple[Written, Seen]:
+        """Read a shard, privatise it and write it."""
+        privatizer, seen = self._privatizer(key, side), self._unseen(shard, key)
         written = write_tables(
             self._shuffled(self._rows(shard, privatizer, seen), privatizer),
             self._schema,
@@ -59,10 +87,14 @@ class ReleaseShards(beam.DoFn):
             key,
             use_dictionary=list(self._corpus.keep),
         )
-        self._rejects.write(seen.rejects, f"shard-{shard.number:05d}")
-        self._progress.end()
-        yield written
-        yield from seen.outputs()
+        if self._finished:
+            self._finished.record(shard, _codebook(side), written, seen, key)
+        return written, seen
+
+    def _unseen(self, shard: Shard, key: ReleaseKey) -> Seen:
+        """Return what is seen of a shard before its documents are read: its splits."""
+        splits = Tally.of_pass("release", *shard.splits)
+        return Seen(Identifiers(self._corpus.id, key, shard.number), splits)
 
     def _privatizer(self, key: ReleaseKey, side: Any) -> Privatizer:
         """Return the privatizer, whose tables are made once for a worker, not once for a shard."""
@@ -112,6 +144,10 @@ class ReleaseShards(beam.DoFn):
     def _in_order(self, rows: pa.Table, privatizer: Privatizer) -> pa.Table:
         order = np.argsort(rows[ORDER].to_numpy(), kind="stable")
         return privatizer.take(rows.drop_columns([ORDER]), order).select(self._schema.names)
+
+
+def _codebook(side: Any) -> str | None:
+    return side.whole_digest if side else None
 
 
 def released_names(corpus: Corpus) -> dict[str, str]:

@@ -26,12 +26,12 @@ from apache_beam.io.filesystems import FileSystems
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.errors import StageError
 from quietcorpus.transforms.outages import Requests
-from quietcorpus.transforms.sealed import seal, unseal
+from quietcorpus.transforms.sealed import seal, unseal, wide
 
 _EVERY_SECONDS = 10.0
 _FEW_PARTS = 100
 """With more, a report is written no oftener than that: each time, it holds all of its parts."""
-_FIELDS = ("begun", "documents", "rejected")
+_FIELDS = ("begun", "documents", "rejected", "kept")
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,14 @@ class Work:
             of a part that was read twice are those of the reading that came further.
         repeated: how often a part was read again.
         requests: how many requests to stores were repeated.
+        kept: the number of documents that an earlier try has released, which nobody read again.
     """
 
     documents: Mapping[str, int]
     rejected: Mapping[str, int]
     repeated: int
     requests: int
+    kept: int = 0
 
 
 class Reader:
@@ -128,7 +130,7 @@ class _Report:
     def begin(self, stage: str, part: int) -> None:
         with self._lock:
             found = self._parts[stage, part]
-            found.update(begun=found["begun"] + 1, documents=0, rejected=0)
+            found.update(begun=found["begun"] + 1, documents=0, rejected=0, kept=0)
         self.tell()
 
     def add(self, stage: str, part: int, sizes: Mapping[str, int]) -> None:
@@ -153,10 +155,10 @@ class _Report:
         if self._failed:
             return
         parts = [
-            [stage, *map(_wide, (part, *found.values()))]
+            [stage, *map(wide, (part, *found.values()))]
             for (stage, part), found in self._parts.items()
         ]
-        content = orjson.dumps({"parts": parts, "requests": _wide(Requests.repeated)})
+        content = orjson.dumps({"parts": parts, "requests": wide(Requests.repeated)})
         try:
             sealed = seal(content, self._uri, self._key())
             with FileSystems.create(
@@ -166,11 +168,6 @@ class _Report:
         except Exception:  # the work itself will say what is wrong with the store or the key
             self._failed = True
         self._written = time.monotonic()
-
-
-def _wide(number: int) -> str:
-    """Write a number in a fixed width: who sees the size of a sealed file must not learn digits."""
-    return f"{number:020d}"
 
 
 _reports: dict[str, _Report] = {}
@@ -188,17 +185,18 @@ def _added(reports: list[dict[str, Any]]) -> Work:
     begun: dict[tuple[str, int], int] = defaultdict(int)
     documents: dict[tuple[str, int], int] = defaultdict(int)
     rejected: dict[tuple[str, int], int] = defaultdict(int)
+    kept: dict[tuple[str, int], int] = defaultdict(int)
     requests = 0
     for report in reports:
         requests += int(report["requests"])
         for stage, *numbers in report["parts"]:
-            part, times, read, refused = map(int, numbers)
+            part, times, read, refused, found = map(int, numbers)
             begun[stage, part] += times
             documents[stage, part] = max(documents[stage, part], read)
             rejected[stage, part] = max(rejected[stage, part], refused)
-    return Work(
-        _by_stage(documents), _by_stage(rejected), sum(begun.values()) - len(begun), requests
-    )
+            kept[stage, part] = max(kept[stage, part], found)
+    again = sum(max(0, times - 1) for times in begun.values())  # what is kept is never begun
+    return Work(_by_stage(documents), _by_stage(rejected), again, requests, sum(kept.values()))
 
 
 def _by_stage(numbers: Mapping[tuple[str, int], int]) -> dict[str, int]:

@@ -92,6 +92,11 @@ def unseal(sealed: bytes, name: str, key: ReleaseKey) -> bytes:
     return b"".join(unsealed(io.BytesIO(sealed), name, key))
 
 
+def wide(number: int) -> str:
+    """Write a number in a fixed width: who sees the size of a sealed file must not learn digits."""
+    return f"{number:020d}"
+
+
 class _Chunks:
     """The cipher of one file's chunks, which come in order."""
 

@@ -34,10 +34,17 @@ ROW_GROUP_ROWS = 1 << 14
 
 @dataclass(frozen=True)
 class Shard:
-    """The splits that become one data file."""
+    """The splits that become one data file.
+
+    Attributes:
+        number: its place among the shards.
+        splits: what is read for it.
+        records: where earlier tries of the run may have left a record of it (`finished`).
+    """
 
     number: int
     splits: tuple[Split, ...]
+    records: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

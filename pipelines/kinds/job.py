@@ -11,6 +11,7 @@ import apache_beam as beam
 from quietcorpus.pipelines.kinds.run_files import WriteRunFiles
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.pipelines.terminal.progress import Steps
+from quietcorpus.transforms.finished import FinishedShards
 from quietcorpus.transforms.privatizers.rows import Parameters
 from quietcorpus.transforms.reading.documents import Corpus, Plan, Split
 from quietcorpus.transforms.reading.identifiers import TAG, RefuseRepeated
@@ -31,6 +32,7 @@ class Job:
         staging: the folder for files that are not published yet.
         workers: the number of local processes that the launcher's own work may use.
         steps: the steps of the run, of which the launcher's own work may show some.
+        finished: the records of finished shards; None keeps none, and leaves none.
     """
 
     spec: Spec
@@ -40,6 +42,7 @@ class Job:
     staging: str
     workers: int = 1
     steps: Steps = field(default_factory=partial(Steps, 0, bar=False))
+    finished: FinishedShards | None = None
 
     @property
     def corpus(self) -> Corpus:
@@ -83,6 +86,7 @@ def release_documents(
                 job.staging,
                 len(job.shards),
                 job.rejects,
+                job.finished,
             ),
             *map(beam.pvalue.AsSingleton, side),
         ).with_outputs(TALLIES, TAG, main="files")

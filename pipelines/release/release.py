@@ -23,6 +23,7 @@ from quietcorpus.pipelines.release import existing, kept_columns
 from quietcorpus.pipelines.release.comparison import identifiers, identify
 from quietcorpus.pipelines.release.describe import counts_are_told, describe
 from quietcorpus.pipelines.release.identity import run as run_of
+from quietcorpus.pipelines.release.resuming import resumed, tell_kept
 from quietcorpus.pipelines.release.summary import Step
 from quietcorpus.pipelines.release.tallies import (
     check_files,
@@ -40,6 +41,7 @@ from quietcorpus.pipelines.storage.publishing import Staging
 from quietcorpus.pipelines.terminal.observer import Numbers, Observer
 from quietcorpus.pipelines.terminal.progress import Display, Steps
 from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError
+from quietcorpus.transforms.finished import FinishedShards
 from quietcorpus.transforms.parts import doubled
 from quietcorpus.transforms.reading.documents import Plan
 from quietcorpus.transforms.reading.sources import plan
@@ -89,14 +91,16 @@ def release(
             if "documents" not in numbers or counts_are_told(kind, kind.cost):
                 on_progress(numbers)
 
-        def job_in(staging: str) -> Job:
-            return Job(spec, planned, shards, source, staging, engine.workers, steps)
+        def job_in(staging: str, earlier: Sequence[str] = ()) -> Job:
+            finished = FinishedShards(staging, run.identity, tuple(earlier))
+            own = resumed(shards, finished)
+            return Job(spec, planned, own, source, staging, engine.workers, steps, finished)
 
         def observed() -> Observer:
             return Observer(planned.documents, steps, on_progress=told)
 
         def work(job: Job, build: Build, parts: int | None = None) -> None:
-            run_watched(engine, build, observed(), job.staging, source, key, parts)
+            run_watched(engine, build, observed(), job, key, parts)
 
         def make(job: Job) -> None:
             parts = len(shards) if kind.has_documents else None
@@ -106,7 +110,7 @@ def release(
         if engine.dry:
             make(job_in(f"{spec.output}.dry-run"))
         with Output(spec.output).staging(run, key) as place:
-            job = job_in(place.staging)
+            job = job_in(place.staging, place.earlier)
             if held and compares:
                 on_step("comparing ids")
                 held.compare(identify(job, key, lambda build: work(job, build)))
@@ -196,7 +200,7 @@ def _publish(
 ) -> Card:
     """Check what the job wrote, spend its budget, then publish it."""
     spec = job.spec
-    written, tally = read_run_files(place.staging, key)
+    written, tally = read_run_files(job.staging, key)
     check_passes(tally, kind.passes, len(job.plan.splits))
     check_tally(tally, spec)
     if len({file.path for file in written}) < len(written):
@@ -205,6 +209,7 @@ def _publish(
         check_files(written, tally, len(job.shards))
     kept_columns.refuse_copies(tally.copies)
     kind.check(tally)
+    tell_kept(job, written)
     with interruptible():
         files = kind.finish(job, written)
     with job.steps.step("publishing"):

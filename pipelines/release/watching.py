@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TypeAlias
 
@@ -11,11 +11,11 @@ from apache_beam import Pipeline
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.engine.engine import Engine
+from quietcorpus.pipelines.kinds.job import Job
 from quietcorpus.pipelines.storage.staging import shards_written
 from quietcorpus.pipelines.terminal.observer import STAGES, Observer
 from quietcorpus.pipelines.terminal.progress import Pace
 from quietcorpus.transforms.reports import Reader, Reports, Work, reporting
-from quietcorpus.transforms.vocabulary import KeySource
 
 Build: TypeAlias = Callable[[Pipeline], None]
 """A function that builds a pipeline."""
@@ -26,17 +26,20 @@ def run_watched(
     engine: Engine,
     build: Build,
     observer: Observer,
-    staging: str,
-    source: KeySource,
+    job: Job,
     key: ReleaseKey,
     shards: int | None = None,
 ) -> None:
     """Run a pipeline as `Engine.run` does, and have its workers report if they are processes apart.
 
-    `source` fetches `key` in workers, and `shards` is the number of data files, if there are any.
+    `key` is the one that `job.key` fetches in workers, and `shards` the number of data files, if
+    there are any.
     """
-    watch = Watch(staging, key, observer, shards)
-    reports = Reports(_reports_in(staging), source) if engine.apart and not engine.dry else None
+    earlier = job.finished.earlier if job.finished else ()
+    watch = Watch(job.staging, key, observer, shards, earlier)
+    reports = (
+        Reports(_reports_in(job.staging), job.key) if engine.apart and not engine.dry else None
+    )
 
     def reported(pipeline: Pipeline) -> None:
         with reporting(reports):
@@ -53,10 +56,18 @@ class Watch:
     """A watch over the staging area of a run, for its log, its metrics and its summary."""
 
     def __init__(
-        self, staging: str, key: ReleaseKey, observer: Observer, shards: int | None
+        self,
+        staging: str,
+        key: ReleaseKey,
+        observer: Observer,
+        shards: int | None,
+        earlier: Sequence[str] = (),
     ) -> None:
-        """Take the number of shards, if any; the observer is told what is found, in numbers."""
-        self._staging, self._shards = staging, shards
+        """Take the number of shards, if any; the observer is told what is found, in numbers.
+
+        `earlier` holds the staging areas of which shards may be kept.
+        """
+        self._stagings, self._shards = (*earlier, staging), shards
         self._documents, self._on_progress = observer.documents, observer.on_progress
         self._reader = Reader(_reports_in(staging), key)
         self._of_shards = Pace(shards)
@@ -88,7 +99,7 @@ class Watch:
         if not begun:
             return
         stage = begun[-1]  # passes follow each other
-        done = work.documents[stage]
+        done = work.documents[stage] + work.kept * (stage == "release")
         if self._pass is None or self._pass[0] != stage:
             self._pass = stage, Pace(self._documents, done)
         total = "" if self._documents is None else f" of {self._documents:,}"
@@ -99,7 +110,7 @@ class Watch:
     def _writing(self) -> Iterator[str]:
         if self._shards is None:
             return
-        done = shards_written(self._staging)
+        done = shards_written(*self._stagings)
         self._on_progress({"shards": done})
         foreseen = "" if self._pass and self._documents else self._of_shards.said(done)
         said = f"{done} of {self._shards} shards are written"

@@ -236,11 +236,14 @@ def rewrite(output: str, claim: Claim, version: str | None = None, **changes: An
 def drop(output: str, claim: Claim) -> bool:
     """Delete the staging areas of a claim, and then the claim itself, if it still stands.
 
-    Returns whether it did: it does not while a staging area could not be deleted.
+    Returns whether it did: it does not while a staging area could not be deleted. If another run
+    has taken the claim over, it may use what this one has finished, and deletes it at its end.
     """
-    version = version_of(output, claim)
-    if version is None:
-        delete_folder(claim.stagings[-1])
+    found = read(output)
+    if found is None or found[0].holder != claim.holder:
+        if found is None or claim.stagings[-1] not in found[0].stagings:
+            delete_folder(claim.stagings[-1])
         return False
+    version = found[1]
     left = [staging for staging in claim.stagings if not delete_folder(staging)]
     return not left and stores.delete(claim_of(output), version)

@@ -16,7 +16,7 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.storage import claims, places, publishing, stores
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage.layout import CARD
-from quietcorpus.pipelines.storage.staging import staging_area
+from quietcorpus.pipelines.storage.staging import abandoned_areas, has_records, staging_area
 from quietcorpus.transforms.errors import InputError, blamed
 
 _LOGGER = logging.getLogger("quietcorpus.storage")
@@ -127,8 +127,11 @@ class Output:
         has the output's claim, and InputError if the claim cannot be read.
         """
         if self.is_local:
-            with staging_area(self.uri) as staging:
-                yield publishing.Folder(self.uri, staging, key)
+            with (
+                abandoned_areas(self.uri, lambda area: has_records(area, run.identity)) as earlier,
+                staging_area(self.uri) as staging,
+            ):
+                yield publishing.Folder(self.uri, staging, key, earlier)
             return
         claimed = publishing.Claimed(self.uri, claims.take(self.uri, run), key)
         try:

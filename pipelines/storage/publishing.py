@@ -16,7 +16,12 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.storage import claims, layout, stores
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage.leases import Lease
-from quietcorpus.pipelines.storage.staging import abort_uploads_of, stagings_of
+from quietcorpus.pipelines.storage.staging import (
+    RELEASE,
+    abort_uploads_of,
+    has_records,
+    stagings_of,
+)
 from quietcorpus.transforms.errors import ClaimHeld, InputError, StageError
 from quietcorpus.transforms.shards import Written, staged_content
 
@@ -30,7 +35,12 @@ class Staging(Protocol):
     Attributes:
         staging: the folder in which files are put together.
         created: when the run began, as the card says it.
+        earlier: the staging areas of runs of the same identity that were cut short, and have
+            finished some shards.
     """
+
+    @property
+    def earlier(self) -> Sequence[str]: ...
 
     @property
     def staging(self) -> str: ...
@@ -50,16 +60,18 @@ class Staging(Protocol):
 class Folder:
     """An output folder on this machine, which appears at once."""
 
-    def __init__(self, output: str, staging: str, key: ReleaseKey | None) -> None:
+    def __init__(
+        self, output: str, staging: str, key: ReleaseKey | None, earlier: Sequence[str] = ()
+    ) -> None:
         self._output = output
         self._key = key
-        self.staging = staging
+        self.staging, self.earlier = staging, earlier
         self.created = datetime.now(UTC).isoformat(timespec="seconds")
 
     def publish(
         self, files: Sequence[Written], texts: dict[str, str], on_publishing: Callable[[], None]
     ) -> None:
-        target = f"{self.staging}/release"
+        target = f"{self.staging}/{RELEASE}"
         for folder in {posixpath.dirname(f"{target}/{file.path}") for file in files}:
             os.makedirs(folder, exist_ok=True)
         _place(files, functools.partial(self._move, target), self._key)
@@ -89,16 +101,22 @@ class Claimed:
         # Whether the claim may be dropped: not while files at the output may be part of an
         # unfinished release, such as those of a run that was taken over.
         self._settled = len(claim.stagings) == 1
-        self.staging = claim.stagings[-1]
+        self.staging, self.earlier = claim.stagings[-1], list[str]()
         self.created = claim.created
 
     def begin(self) -> None:
-        """Tidy up after the runs that this one takes over."""
+        """Tidy up after the runs that this one takes over, but for the shards that they finished.
+
+        What those shards lie in is deleted with the claim.
+        """
         stagings = self._lease.claim.stagings
         if stagings[:-1]:
             _LOGGER.info("taking over an earlier run of this release, which was cut short")
         for staging in stagings[:-1]:
-            storage.delete_folder(staging)
+            if has_records(staging, self._lease.claim.run.identity):
+                self.earlier.append(staging)
+            else:
+                storage.delete_folder(staging)
         # Every writer here has a claim: an area that no claim names belongs to a run that nobody
         # continues.
         orphans = stagings_of(self._output)

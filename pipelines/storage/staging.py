@@ -11,14 +11,18 @@ import re
 import shutil
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import BinaryIO
 
 from quietcorpus.pipelines.storage import stores
 from quietcorpus.pipelines.storage.files import delete_folder, listed, probe
 from quietcorpus.pipelines.storage.places import is_local
+from quietcorpus.transforms.finished import records_in
 
 _LOGGER = logging.getLogger("quietcorpus.storage")
+RELEASE = "release"
+"""The folder of a local staging area that becomes the output."""
 _LOCK = ".lock"
 _LOCK_SECONDS = 60.0
 
@@ -35,10 +39,16 @@ def is_staging(uri: str, output: str) -> bool:
     return bool(re.fullmatch(re.escape(f"{folder}/.{name}.staging-") + "[0-9a-f]{12}", uri))
 
 
-def shards_written(staging: str) -> int:
-    """Count the shards that are written to a staging area; raises what the store raises."""
+def shards_written(*stagings: str) -> int:
+    """Count the shards that are written to staging areas; raises what the store raises."""
     # A shard that was tried twice has two files.
-    return len({uri.rpartition(".")[0] for uri in listed(f"{staging}/data/part-*")})
+    found = [uri for staging in stagings for uri in listed(f"{staging}/data/part-*")]
+    return len({posixpath.basename(uri).rpartition(".")[0] for uri in found})
+
+
+def has_records(staging: str, identity: str) -> bool:
+    """Return whether a run of an identity has finished a shard in a staging area."""
+    return bool(listed(f"{records_in(staging, identity)}/*", 1))
 
 
 @contextmanager
@@ -77,20 +87,58 @@ def _locked(output: str) -> Iterator[str]:
                 return
 
 
+@contextmanager
+def abandoned_areas(output: str, wanted: Callable[[str], bool]) -> Iterator[list[str]]:
+    """Yield the local staging areas of killed launchers that are wanted; delete them afterwards.
+
+    This process holds their locks meanwhile, so that no other launcher uses or deletes them.
+    """
+    with ExitStack() as held:
+        found = []
+        for staging in _beside(output):
+            with suppress(OSError):  # its launcher holds the lock, or it is another user's
+                lock = _lock_of(staging)
+                if not wanted(staging):
+                    lock.close()
+                    continue
+                held.callback(lock.close)
+                held.callback(shutil.rmtree, staging, ignore_errors=True)
+                # A run that was killed as it published has left files there that are not sealed.
+                shutil.rmtree(f"{staging}/{RELEASE}", ignore_errors=True)
+                found.append(staging)
+        yield found
+
+
 def delete_abandoned(output: str) -> tuple[list[str], list[str]]:
     """Delete the local staging areas for an output whose launchers are gone.
 
     Returns them, and those that stay: their launchers hold them, or they are another user's.
     """
-    folder, name = posixpath.split(output)
     deleted: list[str] = []
     held: list[str] = []
-    for found in glob.glob(f"{glob.escape(folder)}/.{glob.escape(name)}.staging-*"):
-        if is_staging(found, output):
-            with suppress(OSError):
-                _delete_if_abandoned(found)
-            (held if os.path.exists(found) else deleted).append(found)
+    for found in _beside(output):
+        with suppress(OSError):
+            _delete_if_abandoned(found)
+        (held if os.path.exists(found) else deleted).append(found)
     return deleted, held
+
+
+def _beside(output: str) -> list[str]:
+    """Return the local staging areas for an output."""
+    folder, name = posixpath.split(output)
+    found = glob.glob(f"{glob.escape(folder)}/.{glob.escape(name)}.staging-*")
+    return [one for one in found if is_staging(one, output) and not os.path.islink(one)]
+
+
+def _lock_of(staging: str) -> BinaryIO:
+    """Take the lock of a local staging area; raises OSError if another process holds it."""
+    lock = open(f"{staging}/{_LOCK}", "r+b")  # noqa: SIM115
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        raise
+    return lock
 
 
 def _delete_if_abandoned(staging: str) -> None:
@@ -100,8 +148,7 @@ def _delete_if_abandoned(staging: str) -> None:
         if time.time() - os.stat(staging).st_mtime > _LOCK_SECONDS:
             shutil.rmtree(staging, ignore_errors=True)
         return
-    with open(path, "r+b") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with _lock_of(staging):
         _LOGGER.info("deleting %s, which a launcher that was killed has left", staging)
         shutil.rmtree(staging, ignore_errors=True)
 

@@ -94,18 +94,22 @@ class Observer:
         self.on_progress({"documents": self._sum("documents"), "rejected": self._sum("rejected")})
         if self._display is None:
             return
-        seen = [stage for stage in STAGES if self._totals[f"{stage}/documents"]]
+        seen = [stage for stage in STAGES if self._done(stage)]
         # Passes follow each other: the last one that has begun is under way.
         if not seen:
             return
         if self._stage not in (None, seen[-1]):
             # In other processes, the last counters of a pass may never have been seen.
-            self.documents = self.documents or self._totals[f"{self._stage}/documents"]
+            self.documents = self.documents or self._done(str(self._stage))
             self._display.__exit__(None)
             self._begin(STAGES[seen[-1]])
         self._stage = seen[-1]
         title = self.steps.titled(STAGES[self._stage])
-        self._display.show(self._totals[f"{self._stage}/documents"], title=title)
+        self._display.show(self._done(self._stage), title=title)
+
+    def _done(self, stage: str) -> int:
+        """Return the number of documents of a pass that are read, or kept of an earlier try."""
+        return self._totals[f"{stage}/documents"] + self._totals[f"{stage}/kept"]
 
     def _tokens(self, _: int) -> str:
         return f"{self._totals[f'{self._stage}/tokens']:,} tokens"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from copy import copy
 
 import apache_beam as beam
 import numpy as np
@@ -68,11 +69,20 @@ class Identifiers:
         raw = (b"" if value is None else b"=" + value.encode() for value in values)
         self._digests.append(self._stream.addresses("", [0] * len(values), raw))
 
+    @property
+    def digests(self) -> Addresses:
+        """Return the digests of all ids so far, uint64 (n, 2)."""
+        return np.concatenate([np.empty((0, 2), np.uint64), *self._digests])
+
+    def with_digests(self, digests: Addresses) -> Identifiers:
+        """Return the same with these digests, as another try of this work has recorded them."""
+        found = copy(self)
+        found._digests = [digests] if len(digests) else []
+        return found
+
     def outputs(self) -> Iterator[TaggedOutput]:
         """Yield (bucket, (part, digests)) pairs, so that buckets can be compared separately."""
-        if not self._digests:
-            return
-        digests = np.concatenate(self._digests)
+        digests = self.digests
         buckets = digests[:, 0] >> np.uint64(64 - _BUCKET_BITS)
         for bucket in np.unique(buckets):
             yield TaggedOutput(

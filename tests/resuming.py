@@ -1,0 +1,77 @@
+"""Releases that are killed in the middle, and the count of what their repetition reads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scripts import killed
+
+if TYPE_CHECKING:
+    import subprocess
+
+    from conftest import Workspace
+
+SHARDS, ROWS = 6, 4096  # the smallest shard, so that each row group is one
+FINISHED = 3
+# Runs the command, and kills it once some shards are finished.
+HALF = f"""
+import os, signal
+from quietcorpus.pipelines.cli.main import main
+from quietcorpus.transforms.finished import FinishedShards
+record, left = FinishedShards.record, [{FINISHED}]
+def fatal(*given):
+    record(*given)
+    left[0] -= 1
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+FinishedShards.record = fatal
+main()
+"""
+# Runs the command, and writes down what it counted.
+COUNTED = """
+import json
+from collections import Counter
+from quietcorpus.pipelines.cli.main import main
+from quietcorpus.transforms.metrics import watched
+found = Counter()
+try:
+    with watched(found.update):
+        main()
+finally:
+    with open("counted.json", "w") as file:
+        json.dump(found, file)
+"""
+
+
+def corpus(workspace: Workspace) -> Path:
+    """Give a workspace a corpus of a few shards; a record of each is unreadable."""
+    numbers = range(SHARDS * ROWS)
+    texts = [None if n % ROWS == 1 else f"hello quiet {'world ' * (n % 7)}" for n in numbers]
+    columns = {"text": texts, "number": list(numbers), "kind": [n % 3 for n in numbers]}
+    return workspace.parquet(columns, row_group_size=ROWS)
+
+
+def killed_at_half(workspace: Workspace) -> None:
+    """Release a workspace's spec, and kill the launcher once half of the shards are finished."""
+    killed(workspace, HALF)
+
+
+def repeated(workspace: Workspace, *options: str) -> subprocess.CompletedProcess[str]:
+    """Release a workspace's spec, which must succeed; `counted` then tells what was read."""
+    done = workspace.run_code(COUNTED, "release", "spec.yaml", *options)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def counted(workspace: Workspace) -> dict[str, int]:
+    """The counters of the last run."""
+    found: dict[str, int] = json.loads((workspace.folder / "counted.json").read_text())
+    return found
+
+
+def timeless(card: dict[str, Any]) -> dict[str, Any]:
+    """A card without its time, and without the digests of pages that tell it."""
+    told = ("created", "readme_sha256", "page_sha256")
+    return {name: value for name, value in card.items() if name not in told}
