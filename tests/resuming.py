@@ -53,6 +53,15 @@ def corpus(workspace: Workspace) -> Path:
     return workspace.parquet(columns, row_group_size=ROWS)
 
 
+def released(workspace: Workspace) -> dict[str, Any]:
+    """A release on a disk, without what tells its time."""
+    paths = {path.relative_to(workspace.output): path for path in workspace.output.rglob("*")}
+    tables = {
+        str(name): path.read_bytes() for name, path in paths.items() if path.suffix == ".parquet"
+    }
+    return tables | timeless(workspace.card())
+
+
 def killed_at_half(workspace: Workspace) -> None:
     """Release a workspace's spec, and kill the launcher once half of the shards are finished."""
     killed(workspace, HALF)

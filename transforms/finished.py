@@ -46,7 +46,7 @@ from quietcorpus.transforms.sealed import seal, unseal, wide
 from quietcorpus.transforms.shards import Seen, Shard, Tally, Written, staged_content
 
 _PLAIN = CompressionTypes.UNCOMPRESSED
-_NAME = re.compile(r"(\d{5,})\.[0-9a-f]{32}")
+_NAME = re.compile(r"([0-9]{5,9})\.[0-9a-f]{32}")
 
 
 def records_in(staging: str, identity: str) -> str:

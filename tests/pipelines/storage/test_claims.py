@@ -16,6 +16,7 @@ from s3_server import BUCKET, S3Server
 
 from quietcorpus.pipelines.storage import claims, leases, stores
 from quietcorpus.pipelines.storage.claims import MASTER_KEY, Claim, Run, claim_of, patterns, take
+from quietcorpus.pipelines.storage.files import exists, write_bytes
 from quietcorpus.pipelines.storage.leases import Lease
 from quietcorpus.transforms.errors import ClaimHeld, InputError
 
@@ -82,6 +83,21 @@ def test_the_same_run_takes_over_at_once(output: str) -> None:
         again = take(output, OLD)
         assert again.stagings[0] == lease.claim.stagings[0]
         assert (again.created, again.published) == (lease.claim.created, ("README.md",))
+
+
+def test_a_run_that_lost_its_claim_leaves_what_the_other_may_keep(output: str) -> None:
+    # Kills: a launcher that wakes up and deletes shards that its successor publishes; and shards
+    # that it leaves for ever, once its successor is done.
+    earlier, later = take(output, OLD), take(output, OLD)
+    place = f"{earlier.stagings[0]}/data/part"
+    write_bytes(place, b"x")
+    assert not claims.drop(output, earlier)
+    assert exists(place)
+    assert claims.drop(output, later)
+    assert not exists(place)
+    write_bytes(place, b"x")
+    assert not claims.drop(output, earlier)
+    assert not exists(place)
 
 
 @pytest.mark.parametrize("law", ["law", "another"])
