@@ -42,6 +42,10 @@ class StoreUnavailable(Unavailable):
     """A store or a service that does not answer, or answers that it is out of order."""
 
 
+class WorkerLost(StageError):
+    """The loss of a worker process, with the work that it had not finished."""
+
+
 class ClaimHeld(Unavailable):
     """An output that another run is writing."""
 

@@ -7,22 +7,32 @@ more private name.
 
 from __future__ import annotations
 
+import logging
+import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import grpc
 from apache_beam.metrics import monitoring_infos
 from apache_beam.options.pipeline_options import PipelineOptions, _BeamArgumentParser
-from apache_beam.portability.api import beam_provision_api_pb2
+from apache_beam.portability.api import beam_fn_api_pb2, beam_provision_api_pb2
 from apache_beam.runners.portability import local_job_service
 from apache_beam.runners.portability.fn_api_runner import fn_runner, worker_handlers
 from apache_beam.runners.portability.portable_runner import JobServiceHandle
 from apache_beam.runners.worker import worker_pool_main
 
+from quietcorpus.pipelines.terminal.duration import duration
 from quietcorpus.pipelines.terminal.observer import Observer
 from quietcorpus.transforms.metrics import NAMESPACE
 from quietcorpus.transforms.temporary import Temporary
+
+_LOGGER = logging.getLogger("quietcorpus.engine")
+
+WORKER_LOST = "Channel closed prematurely"
+"""The message by which the local engine fails once it lost the connection to a worker process
+(`input_elements`, apache_beam/runners/worker/data_plane.py), and by our own doing (`_Answering`)
+for one that is gone and had no connection yet."""
 
 
 def parser() -> _BeamArgumentParser:
@@ -49,7 +59,68 @@ def provision_info(options: PipelineOptions) -> fn_runner.ExtendedProvisionInfo:
     )
 
 
+SILENT_SECONDS = 600.0
+"""A worker process that does not answer for so long is ended. A thread of its own answers, so that
+a worker is silent only if all of it hangs, as one that is suspended, and not one that has much to
+do."""
+_LOOKS = 120  # of which a launcher that was suspended itself loses one
 _observers: list[Observer] = []
+_processes: dict[str, subprocess.Popen[bytes]] = {}
+
+
+class _Answering:
+    """The control connection of a worker process, whose bundle fails once the process is gone.
+
+    A process that does not answer is ended.
+    """
+
+    def __init__(self, handler: Any, bundle: str) -> None:
+        self._connection, self._bundle = handler.control_conn, bundle
+        self._worker = handler.worker_id
+
+    @property
+    def control_conn(self) -> _Answering:
+        return self
+
+    def push(self, request: Any) -> _Answering:
+        self._answer = self._connection.push(request)
+        return self
+
+    def get(self) -> Any:
+        for _ in range(_LOOKS):
+            with suppress(AssertionError):  # how `ControlFuture.get` ends if there is none yet
+                return self._answer.get(SILENT_SECONDS / _LOOKS)
+            process = _processes.get(self._worker)  # none while it is being started
+            if process is not None and process.poll() is not None:
+                break
+        else:
+            said = duration(SILENT_SECONDS)
+            _LOGGER.warning("a worker did not answer for %s, and is ended", said)
+            if process is not None:
+                process.kill()
+        self._fail()
+        raise RuntimeError(WORKER_LOST)
+
+    def _fail(self) -> None:
+        """Have the bundle fail that would wait for ever for a process that has not connected."""
+        waiting = self._connection._futures_by_id.get(self._bundle)
+        if waiting is not None and not waiting.is_done():
+            waiting.set(
+                beam_fn_api_pb2.InstructionResponse(instruction_id=self._bundle, error=WORKER_LOST)
+            )
+
+
+class _Subprocess:
+    """A stand-in for `subprocess` that notes which process is which worker."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(subprocess, name)
+
+    @staticmethod
+    def Popen(*args: Any, **kwargs: Any) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(*args, **kwargs)  # noqa: S603
+        _processes[kwargs["env"]["WORKER_ID"]] = process
+        return process
 
 
 class _Requester(fn_runner.ProgressRequester):  # type: ignore[misc]
@@ -58,7 +129,7 @@ class _Requester(fn_runner.ProgressRequester):  # type: ignore[misc]
     def __init__(self, handler: Any, bundle: str, frequency: float, *_: Any) -> None:
         observer = _observers[-1]
         super().__init__(
-            handler,
+            _Answering(handler, bundle),
             bundle,
             frequency,
             lambda progress: observer.report(bundle, _counters(progress)),
@@ -68,9 +139,12 @@ class _Requester(fn_runner.ProgressRequester):  # type: ignore[misc]
 def _patch_requester() -> Callable[[], None]:
     original = fn_runner.ProgressRequester
     fn_runner.ProgressRequester = _Requester
+    local_job_service.subprocess = _Subprocess()
 
     def undo() -> None:
         fn_runner.ProgressRequester = original
+        local_job_service.subprocess = subprocess
+        _processes.clear()
 
     return undo
 
@@ -80,11 +154,13 @@ _requester_patched = Temporary(_patch_requester)
 
 @contextmanager
 def progress_reported(observer: Observer) -> Iterator[None]:
-    """Report the progress of every bundle in a worker process to the observer.
+    """Report the progress of every bundle in a worker process to the observer; end a silent one.
 
     `BundleManager.process_bundle` (fn_runner.py) asks workers for their progress, but passes no
     callback, and has no option for one. In this process a bundle ends before Beam first asks, so
-    its counters report themselves (`transforms.metrics.watched`).
+    its counters report themselves (`transforms.metrics.watched`). Beam would wait for ever for a
+    worker that is silent, and `SubprocessSdkWorker.run` (local_job_service.py) tells nobody which
+    process it has started for which worker.
     """
     _observers.append(observer)
     try:

@@ -39,6 +39,7 @@ from quietcorpus.transforms.errors import (
     StageError,
     StoreUnavailable,
     Unavailable,
+    WorkerLost,
 )
 from quietcorpus.transforms.metrics import watched
 
@@ -207,7 +208,8 @@ def translated(error: BaseException) -> InputError | StageError:
     ours = isinstance(error, InputError | StageError)
     found = _RAISED.findall(f"{type(error).__name__}: {error}" if ours else str(error))
     if not found:
-        return StageError(
+        lost = beam_patches.WORKER_LOST in str(error)
+        return (WorkerLost if lost else StageError)(
             f"the engine failed ({type(error).__name__}), maybe because a worker was killed or had "
             "too little memory; `log_level` DEBUG shows its log"
         )

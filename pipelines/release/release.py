@@ -23,7 +23,7 @@ from quietcorpus.pipelines.release import existing, kept_columns
 from quietcorpus.pipelines.release.comparison import identifiers, identify
 from quietcorpus.pipelines.release.describe import counts_are_told, describe
 from quietcorpus.pipelines.release.identity import run as run_of
-from quietcorpus.pipelines.release.resuming import resumed, tell_kept
+from quietcorpus.pipelines.release.resuming import TRIES, persistently, tell_kept, tried
 from quietcorpus.pipelines.release.summary import Step
 from quietcorpus.pipelines.release.tallies import (
     check_files,
@@ -91,32 +91,34 @@ def release(
             if "documents" not in numbers or counts_are_told(kind, kind.cost):
                 on_progress(numbers)
 
-        def job_in(staging: str, earlier: Sequence[str] = ()) -> Job:
-            finished = FinishedShards(staging, run.identity, tuple(earlier))
-            own = resumed(shards, finished)
-            return Job(spec, planned, own, source, staging, engine.workers, steps, finished)
-
-        def observed() -> Observer:
-            return Observer(planned.documents, steps, on_progress=told)
+        def job_in(staging: str) -> Job:
+            finished = FinishedShards(staging, run.identity)
+            return Job(spec, planned, shards, source, staging, engine.workers, steps, finished)
 
         def work(job: Job, build: Build, parts: int | None = None) -> None:
-            run_watched(engine, build, observed(), job, key, parts)
+            observer = Observer(planned.documents, steps, on_progress=told)
+            run_watched(engine, build, observer, job, key, parts)
 
-        def make(job: Job) -> None:
+        def make(job: Job) -> Job:
             parts = len(shards) if kind.has_documents else None
             work(job, lambda pipeline: kind.build(pipeline, job), parts)
+            return job
 
         # A dry run claims nothing, since this very release may be under way; it ends in `run`.
         if engine.dry:
             make(job_in(f"{spec.output}.dry-run"))
         with Output(spec.output).staging(run, key) as place:
-            job = job_in(place.staging, place.earlier)
+            job, earlier, tries = job_in(place.staging), place.earlier, TRIES if engine.local else 1
             if held and compares:
                 on_step("comparing ids")
-                held.compare(identify(job, key, lambda build: work(job, build)))
+                held.compare(
+                    persistently(
+                        lambda _: identify(job, key, lambda build: work(job, build)), steps, tries
+                    )
+                )
             try:
                 on_step("releasing")
-                make(job)
+                job = persistently(lambda number: make(tried(job, earlier, number)), steps, tries)
                 on_step("checking")
                 return _publish(job, kind, weaknesses, key, place, held, signing, on_publishing)
             except Exception as error:

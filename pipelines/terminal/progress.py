@@ -191,6 +191,10 @@ class Steps:
         """Return the title of the step that has begun last, under this name."""
         return f"step {self.number} of {self.total}: {name}"
 
+    def again(self, number: int) -> None:
+        """Go back to where so many steps had begun: those after them are done once more."""
+        self.number = number
+
     def step(
         self,
         name: str,

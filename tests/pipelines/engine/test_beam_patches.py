@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import grpc
 import pytest
 from apache_beam.runners.portability.fn_api_runner import fn_runner, worker_handlers
@@ -10,6 +12,8 @@ from quietcorpus.pipelines.engine import beam_patches
 from quietcorpus.pipelines.engine.beam_patches import on_loopback, progress_reported
 from quietcorpus.pipelines.terminal.observer import Observer
 from quietcorpus.pipelines.terminal.progress import Steps
+
+HANDLER = SimpleNamespace(control_conn=None, worker_id="worker")
 
 
 def test_servers_are_on_loopback_until_the_last_run_ends() -> None:
@@ -36,7 +40,7 @@ def test_progress_is_asked_for_until_the_last_run_ends(monkeypatch: pytest.Monke
     first, second = map(progress_reported, observers)
 
     def ask() -> None:
-        fn_runner.ProgressRequester(None, "bundle", 0.5)
+        fn_runner.ProgressRequester(HANDLER, "bundle", 0.5)
         asked[-1](None)  # type: ignore[operator]
 
     first.__enter__()
