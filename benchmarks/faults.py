@@ -73,7 +73,8 @@ logs, spools, work folders and released objects: {told}.
 
 What the table shows:
 
-- The local engine never retries: what it loses ends the run, and the same command repeats it.
+- The local engine runs the job again when it lost a worker or a store, up to four tries in all, and
+  keeps the shards that are finished. So does the same command after a killed launcher, on both.
 - Spark retries a lost part, and keyed noise makes the repetition the same. A killed launcher takes
   its job server, and with it the job, down with it, so the repeated command finds the cluster's
   cores free. (A job on Flink still runs to its end; nothing of it is published.)
@@ -109,6 +110,13 @@ def server_stopped(run: Run) -> None:
     """Stop the S3 server for ten seconds."""
     run.lab.s3.stop()
     time.sleep(10)
+    run.lab.s3.start()
+
+
+def server_gone(run: Run) -> None:
+    """Stop the S3 server for a minute."""
+    run.lab.s3.stop()
+    time.sleep(60)
     run.lab.s3.start()
 
 
@@ -188,7 +196,14 @@ def outcomes(lab: Lab, only: str) -> Iterator[str]:
     lab.reference = lab.content("reference")
     print(f"undisturbed: {time.monotonic() - run.begun:.0f} s", file=sys.stderr)
     local = ("--workers", "2")
-    plain = [undisturbed, worker_killed, server_stopped, launcher_killed, slow_worker]
+    plain = [
+        undisturbed,
+        worker_killed,
+        server_stopped,
+        server_gone,
+        launcher_killed,
+        slow_worker,
+    ]
     cases: list[tuple[str, str, Callable[[], tuple[str, float]]]] = [
         (
             MULTI_PROCESS,

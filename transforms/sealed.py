@@ -10,7 +10,8 @@ which the message's own key is derived, then the chunks. A chunk's nonce holds i
 whether it is the last. No chunk can be changed, moved, left out or added without notice.
 
 A message is bound to its name. A staged file is named by its location, under a name that each run
-draws, so a run cannot use what another run, which may have other budgets, has sealed.
+draws, so a run cannot use what another run, which may have other budgets, has sealed. Only a run of
+the same identity may, by a record that is bound to that identity (`finished`).
 """
 
 from __future__ import annotations

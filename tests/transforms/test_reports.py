@@ -41,6 +41,15 @@ def work(place: Reports) -> Work:
     return Reader(place.folder, KEY).work()
 
 
+def test_documents_that_are_kept_are_told_apart(place: Reports) -> None:
+    # Kills: what an earlier try has read, counted as read again, or as less than nothing repeated.
+    place.add("release", 1, {"kept": 30})
+    place.begin("release", 2)
+    place.add("release", 2, {"documents": 7})
+    place.end()
+    assert work(place) == Work({"release": 7}, {"release": 0}, 0, 0, 30)
+
+
 def test_a_part_that_is_read_twice_counts_once_and_is_told(
     place: Reports, monkeypatch: pytest.MonkeyPatch
 ) -> None:

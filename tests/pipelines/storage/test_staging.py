@@ -1,10 +1,17 @@
-"""The shards in a staging area."""
+"""Staging areas: the shards in them, and those that killed launchers have left."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from quietcorpus.pipelines.storage.staging import shards_written
+from quietcorpus.pipelines.storage.staging import (
+    abandoned_areas,
+    delete_abandoned,
+    has_records,
+    shards_written,
+    staging_area,
+)
+from quietcorpus.transforms.finished import records_in
 
 
 def test_shards_are_counted_once_each(tmp_path: Path) -> None:
@@ -15,3 +22,51 @@ def test_shards_are_counted_once_each(tmp_path: Path) -> None:
     assert shards_written(str(tmp_path)) == 1
     (tmp_path / "data" / "part-00002-of-00003.parquet.ef").touch()
     assert shards_written(str(tmp_path)) == 2
+    # One that is kept of an earlier run, and made again by this one, is one shard too.
+    (tmp_path / "own" / "data").mkdir(parents=True)
+    for name in ("part-00000-of-00003.parquet.gh", "part-00001-of-00003.parquet.ij"):
+        (tmp_path / "own" / "data" / name).touch()
+    assert shards_written(str(tmp_path), f"{tmp_path}/own") == 3
+
+
+def left(output: Path, number: int) -> Path:
+    """A staging area whose launcher is gone."""
+    area = output.with_name(f".out.staging-{number:012x}")
+    area.mkdir()
+    (area / ".lock").touch()
+    return area
+
+
+def test_what_killed_launchers_have_left_is_used_once(tmp_path: Path) -> None:
+    # Kills: an area that two launchers use, of which the first to end deletes it; one of a living
+    # launcher; one that stays; what lies in the open in one; and files elsewhere that go with it.
+    output = tmp_path / "out"
+    with staging_area(str(output)) as living:
+        wanted, other = left(output, 1), left(output, 2)
+        (wanted / "release" / "data").mkdir(parents=True)
+        elsewhere = tmp_path / "elsewhere"
+        (elsewhere / "release").mkdir(parents=True)
+        (elsewhere / ".lock").touch()
+        output.with_name(".out.staging-" + "f" * 12).symlink_to(elsewhere)
+        with abandoned_areas(str(output), lambda area: area != str(other)) as found:
+            assert found == [str(wanted)]
+            assert not (wanted / "release").exists()
+            with abandoned_areas(str(output), lambda _: True) as again:
+                assert again == [str(other)]
+            deleted, held = delete_abandoned(str(output))
+            assert deleted == []
+            assert sorted(held) == sorted([str(wanted), living])
+        assert not wanted.exists()
+        assert Path(living).exists()
+    assert (elsewhere / "release").exists()
+
+
+def test_records_are_of_an_identity(tmp_path: Path) -> None:
+    # Kills: an area of another run that is taken for one of this run, or never deleted.
+    folder = Path(records_in(str(tmp_path), "ab"))
+    assert not has_records(str(tmp_path), "ab")
+    folder.mkdir(parents=True)
+    assert not has_records(str(tmp_path), "ab")
+    (folder / "00000.x").touch()
+    assert has_records(str(tmp_path), "ab")
+    assert not has_records(str(tmp_path), "cd")
