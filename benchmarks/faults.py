@@ -77,7 +77,7 @@ What the table shows:
   keeps the shards that are finished. So does the same command after a killed launcher, on both.
 - Spark retries a lost part, and keyed noise makes the repetition the same. A killed launcher takes
   its job server, and with it the job, down with it, so the repeated command finds the cluster's
-  cores free. (A job on Flink still runs to its end; nothing of it is published.)
+  cores free. (A job on Flink still runs to its end, and publishes nothing.)
 - Spark keeps replacing an executor that cannot even start, for lack of disk or memory. The job ends
   after fifty in a row that took no task while no other executor was at work. Each executor keeps a
   copy of the job server in Spark's working folder, 300 MB. Where executors live on a full disk, a
