@@ -179,7 +179,8 @@ def test_onnx_runtime_is_enough(small_folder: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.undo()
     assert source.runtime == "onnxruntime"
     np.testing.assert_array_equal(source.open().encode(MIXED), found)
-    np.testing.assert_allclose(by_torch.open().encode(MIXED), found, rtol=0, atol=1e-5)
+    same = replace(by_torch, precision="float32")  # which is bfloat16 where that is fast
+    np.testing.assert_allclose(same.open().encode(MIXED), found, rtol=0, atol=1e-5)
 
 
 def test_workers_without_the_launchers_library(
