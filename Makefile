@@ -38,7 +38,7 @@ help:
 	@echo "make utility  the paper's comparison on a labelled corpus (an hour)"
 	@echo "make utility-words  the same for text, word by word (an hour)"
 	@echo "make utility-public  what a classifier learns from public texts (an hour)"
-	@echo "make attacks  what attackers find in text by Madlib and BRR (an hour)"
+	@echo "make attacks  what attackers find in text by Madlib and BRR (hours)"
 	@echo "make utility-sentences  what classifiers learn from sentence embeddings (an hour)"
 	@echo "make utility-languages  the same in five languages (ten minutes)"
 	@echo "make reconstruction  what reconstruction adds to bags of words (two hours)"
