@@ -1,4 +1,4 @@
-"""What attackers find in text that Madlib and BRR release, against what a classifier learns of it.
+"""Measures attackers of text that Madlib and BRR release, beside what a classifier learns of it.
 
 The paper's figure 1 (Carvalho, Vasiloudis and Feyisetan 2021): 1,000 film reviews of at most 200
 words, GloVe 840B, Madlib at several epsilons, and BRR at the same mean loss, and at the epsilon at

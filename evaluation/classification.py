@@ -8,7 +8,7 @@ private.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -72,16 +72,12 @@ def out_of_fold(
         ValueError: one class, fewer documents than folds in a class or at all, or more dimensions
             than there can be.
     """
-    from sklearn.model_selection import StratifiedKFold
-
-    _check_folds(labels, folds)
-    splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
     predicted = np.empty_like(labels)
-    for rest, test in splitter.split(np.empty(len(labels)), labels):
+    for rest, test in _divided(labels, folds, seed):
         known, unseen = features[rest], features[test]
         if dimensions is not None:
             known, unseen = _latent(known, unseen, dimensions, seed)
-        predicted[test] = _fitted(known, labels[rest]).predict(unseen)
+        predicted[test] = fitted(known, labels[rest]).predict(unseen)
     return predicted
 
 
@@ -106,13 +102,9 @@ def learnt_by_fold(
     Raises:
         ValueError: one class, or fewer documents than folds in a class or at all.
     """
-    from sklearn.model_selection import StratifiedKFold
-
-    _check_folds(labels, folds)
-    splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
     return [
-        (test, _fitted(features[rest], labels[rest], seed if network else None))
-        for rest, test in splitter.split(np.empty(len(labels)), labels)
+        (test, fitted(features[rest], labels[rest], seed if network else None))
+        for rest, test in _divided(labels, folds, seed)
     ]
 
 
@@ -148,13 +140,10 @@ def learnt_by_words(
     """
     from sklearn.feature_extraction.text import TfidfTransformer
     from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import StratifiedKFold
     from sklearn.pipeline import make_pipeline
 
-    _check_folds(labels, folds)
     predicted = np.empty_like(labels)
-    splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
-    for rest, test in splitter.split(np.empty(len(labels)), labels):
+    for rest, test in _divided(labels, folds, seed):
         weigh = TfidfTransformer(sublinear_tf=True)
         model = make_pipeline(weigh, LogisticRegression(C=_STRENGTH, max_iter=1000))
         model.fit(known[rest].astype(np.float64), labels[rest])
@@ -168,7 +157,7 @@ def transferred(features: Features, labels: Labels, others: Features) -> Labels:
     Raises:
         ValueError: one class to learn from.
     """
-    predicted: Labels = _fitted(features, labels).predict(others)
+    predicted: Labels = fitted(features, labels).predict(others)
     return predicted
 
 
@@ -178,7 +167,7 @@ def posteriors(features: Features, labels: Labels) -> Callable[[Features], npt.N
     Raises:
         ValueError: one class to learn from.
     """
-    model = _fitted(features, labels)
+    model = fitted(features, labels)
     return lambda others: np.asarray(model.predict_proba(others), dtype=np.float64)
 
 
@@ -190,15 +179,36 @@ def _latent(
     return known @ basis, unseen @ basis
 
 
-def _fitted(features: Features, labels: Labels, network: int | None = None) -> Any:
-    """Fit a logistic regression, or a network of this seed; dense features for the latter."""
+def _divided(
+    labels: Labels, folds: int, seed: int
+) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    """Divide documents into stratified folds; yield the others and the fold, each as numbers."""
+    from sklearn.model_selection import StratifiedKFold
+
+    _check_folds(labels, folds)
+    splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
+    yield from splitter.split(np.empty(len(labels)), labels)
+
+
+def fitted(features: Features, labels: Labels, network: int | None = None) -> Any:
+    """Fit a model of scikit-learn's: a logistic regression, or a network of two hidden layers.
+
+    Args:
+        features: of the documents to learn from; dense ones for a network.
+        labels: (n,).
+        network: the seed of a network; None for a logistic regression.
+
+    Raises:
+        ValueError: one class to learn from.
+    """
     from sklearn.linear_model import LogisticRegression
-    from sklearn.neural_network import MLPClassifier
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
     _check_classes(labels)
     if network is not None:
+        from sklearn.neural_network import MLPClassifier
+
         layers = MLPClassifier(_HIDDEN, early_stopping=True, random_state=network)
         return make_pipeline(StandardScaler(), layers).fit(features, labels)
     if sp.issparse(features):

@@ -21,6 +21,8 @@ from quietcorpus.transforms.errors import InputError
 if TYPE_CHECKING:
     from conftest import Workspace
 
+    from quietcorpus.mechanisms.keystream import ReleaseKey
+
 TOPICS = {
     "food": "soup bread cheese apple butter dinner kitchen salad rice fish",
     "law": "court judge lawyer trial jury verdict appeal police crime prison",
@@ -130,3 +132,18 @@ def make_pool(folder: Path, texts: Sequence[str], encoder: str = PACKAGED) -> Pa
     folder.mkdir(parents=True)
     save(str(folder), Pool(manifest, pa.array(texts, pa.large_string()), vectors))
     return folder
+
+
+def sums_met(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
+    """Return a list to which every sum of votes is appended when it gets its noise."""
+    from quietcorpus.transforms.votes import Voting
+
+    met: list[np.ndarray] = []
+    real = Voting.release
+
+    def noted(self: Voting, sums: np.ndarray, key: ReleaseKey) -> np.ndarray:
+        met.append(sums)
+        return real(self, sums, key)
+
+    monkeypatch.setattr(Voting, "release", noted)
+    return met

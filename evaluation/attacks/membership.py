@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.evaluation.attacks.halves import half
+from quietcorpus.evaluation.classification import fitted
 
 _LEAST = 4  # halved twice, a class of so many still has one document in each part
-_HIDDEN = (64, 64)
 _MOST_ANSWERS = 10_000
 _CERTAIN = 1e-9
 _LARGEST_EXPONENT = 700.0  # of which a float holds the exponential
@@ -104,23 +104,15 @@ def membership(
             fewer than four documents.
     """
     _check(labels, shadows)
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.neural_network import MLPClassifier
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
     numbers = np.arange(len(labels))
     targets = half(labels, generator)
     own, world = numbers[targets], numbers[~targets]
     worlds = [_attacked(learn, world, labels, generator) for _ in range(shadows)]
     models, signals, members = zip(*worlds, strict=True)
     answers, truth = np.concatenate(signals), np.concatenate(members)
-    attack = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(answers, truth)
+    attack = fitted(answers, truth)
     some = generator.permutation(len(truth))[:_MOST_ANSWERS]
-    layers = MLPClassifier(
-        _HIDDEN, early_stopping=True, random_state=int(generator.integers(2**32))
-    )
-    network = make_pipeline(StandardScaler(), layers).fit(answers[some], truth[some])
+    network = fitted(answers[some], truth[some], int(generator.integers(2**32)))
     _, found, taught = _attacked(learn, own, labels, generator)
     expected = np.mean([_signals(model(own), labels[own])[:, 0] for model in models], axis=0)
     return Memberships(

@@ -13,7 +13,7 @@ from quietcorpus.pipelines.kinds.bags import BagOfWordsKind
 from quietcorpus.transforms.reading.documents import Corpus
 
 _WORDS = 100
-"""How many words there are among canaries; of a private vocabulary, they are the likeliest."""
+"""The number of words among canaries; of a private vocabulary, they are the likeliest."""
 _CLEAR = 4
 """Precisions over epsilon: how far counts are from zero, at which noise would be clipped."""
 

@@ -20,7 +20,7 @@ from quietcorpus.transforms.reading.documents import Corpus
 _PAIRS = 40
 """Pairs of words of a user: without a bound on all of them, it weighs six times one of them."""
 _REPEATED = 5
-"""How often a document has its two words: without a bound, it weighs so much more."""
+"""The times that a document has its two words: without a bound, it weighs so much more."""
 _FREQUENT = 1_000  # words of a private vocabulary
 
 Pairs = Sequence[tuple[str, str]]

@@ -64,7 +64,7 @@ class Test:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is fixed before any run.
+    """The tests and the guesses, which are fixed before any run.
 
     Attributes:
         tests: the comparisons.

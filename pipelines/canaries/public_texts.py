@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from quietcorpus.indexes.lsa import Lsa
+from quietcorpus.indexes.pool import Pool
 from quietcorpus.pipelines.canaries.copy import batches
 from quietcorpus.pipelines.canaries.game import (
     Coins,
@@ -22,6 +24,7 @@ from quietcorpus.pipelines.card.loading import LoadedRelease
 from quietcorpus.pipelines.evaluate.exact_votes import exact_sums
 from quietcorpus.pipelines.kinds.public_texts_users import UserTextsKind
 from quietcorpus.pipelines.kinds.public_texts_votes import PublicTextsKind
+from quietcorpus.transforms.artefacts.encoder import Encoder
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Corpus, Documents
 from quietcorpus.transforms.users.votes import UserVoting
@@ -35,9 +38,8 @@ def game(kind: PublicTextsKind, canaries: int, corpus: Corpus) -> Game:
     """Return canaries that repeat texts of the pool; raises InputError for too many."""
     voting = kind.voting
     pool, encoder = voting.pool.open(), voting.encoder.open()
-    texts, items = _apart(voting, canaries)
+    texts, items = _apart(voting, pool, encoder, canaries)
     background = exact_sums(voting, batches(corpus), pool, encoder)
-
     stratum = _stratum(voting)
 
     def score(loaded: LoadedRelease, _: Coins) -> Scores:
@@ -87,12 +89,13 @@ def _stratum(voting: Voting) -> int:
     return voting.strata.labels.index(label)
 
 
-def _apart(voting: Voting, canaries: int) -> tuple[list[str], npt.NDArray[np.int64]]:
+def _apart(
+    voting: Voting, pool: Pool, encoder: Encoder | Lsa, canaries: int
+) -> tuple[list[str], npt.NDArray[np.int64]]:
     """Return texts of the pool in a random order, and what each votes for, int64 (n, nearest).
 
     No two of them vote for the same text. Raises InputError if there are not so many.
     """
-    pool, encoder = voting.pool.open(), voting.encoder.open()
     enough(canaries, len(pool.texts) // voting.votes.nearest, "the pool's texts")
     order = np.random.default_rng().permutation(len(pool.texts))
     taken = np.zeros(len(pool.texts), dtype=np.bool_)

@@ -9,7 +9,7 @@ import click
 
 import quietcorpus as qc
 from quietcorpus.pipelines.cli.command import command
-from quietcorpus.pipelines.cli.options import quiet_option
+from quietcorpus.pipelines.cli.options import processes_option, quiet_option
 
 
 @command(
@@ -47,13 +47,7 @@ from quietcorpus.pipelines.cli.options import quiet_option
     "--work",
     help="A private place for the copy, which workers reach; by default a temporary folder.",
 )
-@click.option(
-    "--workers",
-    default=1,
-    show_default=True,
-    type=click.IntRange(1),
-    help="The number of processes on this machine.",
-)
+@processes_option
 @quiet_option
 def canaries(spec: str, beam_options: tuple[str, ...], **given: Any) -> Iterator[str]:
     """Test releases of SPEC as a whole, by canaries that coins put into a copy of its corpus.

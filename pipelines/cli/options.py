@@ -29,6 +29,15 @@ workers_option = click.option(
 )
 """The option of commands whose work runs on threads here, or on those of a cluster."""
 
+processes_option = click.option(
+    "--workers",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1),
+    help="The number of processes on this machine.",
+)
+"""The option of commands that make releases, on Beam's engines."""
+
 new_place_option = click.option(
     "--output",
     required=True,

@@ -10,7 +10,7 @@ import click
 
 import quietcorpus as qc
 from quietcorpus.pipelines.cli.command import command, on_failure
-from quietcorpus.pipelines.cli.options import engine_option, quiet_option
+from quietcorpus.pipelines.cli.options import engine_option, processes_option, quiet_option
 
 if TYPE_CHECKING:
     from quietcorpus.pipelines.card.model import Card
@@ -23,13 +23,7 @@ if TYPE_CHECKING:
 )
 @click.argument("spec", type=click.Path())
 @click.argument("beam_options", nargs=-1, type=click.UNPROCESSED)
-@click.option(
-    "--workers",
-    default=1,
-    show_default=True,
-    type=click.IntRange(1),
-    help="The number of processes on this machine.",
-)
+@processes_option
 @click.option(
     "--if-exists",
     type=click.Choice(["refuse", "ok"]),

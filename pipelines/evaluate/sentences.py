@@ -11,13 +11,14 @@ import numpy.typing as npt
 
 from quietcorpus.evaluation.attacks.facts import some_means
 from quietcorpus.evaluation.attacks.linkage import Score, cosines
-from quietcorpus.evaluation.classification import Folded, told
+from quietcorpus.evaluation.classification import Folded
 from quietcorpus.evaluation.results import Observation
 from quietcorpus.indexes.candidates import Candidates
 from quietcorpus.indexes.recoder import means
 from quietcorpus.indexes.sentences import split
 from quietcorpus.mechanisms.deep_candidate import DeepCandidate
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.pipelines.evaluate.corpus import Strings
 from quietcorpus.pipelines.evaluate.draws import Draw, drawn
 from quietcorpus.pipelines.evaluate.encoders import Remembering
 from quietcorpus.pipelines.evaluate.study import (
@@ -25,13 +26,11 @@ from quietcorpus.pipelines.evaluate.study import (
     Studied,
     Study,
     Views,
+    answered,
     attacks,
     attacks_beside_noise,
-    folded,
     judged,
-    labelled,
     learnt,
-    remembered,
     way_of,
 )
 from quietcorpus.pipelines.kinds.prepare import prepare
@@ -75,7 +74,6 @@ class SentencesStudy(Study):
             )
             for most in FACTS
         }
-        self._folded = remembered(sample.labels, lambda ls, n: folded(ls, self._means, n))
         self._learnt = cache(self._learn)
         self.notes = [
             "The original of a document is the mean of its sentences' embeddings, without noise. "
@@ -96,8 +94,11 @@ class SentencesStudy(Study):
         generator = np.random.default_rng([number, 1])
         labels = self._sample.labels
         if labels is not None:
-            yield from judged(labels, self._folded(number), "original", groups=self._bands())
-            by_network = told(self._learnt(number, network=True), self._means[labelled(labels)[0]])
+            by_line, by_network = (
+                answered(labels, self._learnt(number, network=network), self._means)
+                for network in (False, True)
+            )
+            yield from judged(labels, by_line, "original", groups=self._bands())
             yield from judged(labels, by_network, "original", classifier=_NETWORK)
         scores = {"": cosines(self._means, self._means)}
         views = Views(self._means, self._means, scores, self._facts(self._means))
@@ -109,18 +110,7 @@ class SentencesStudy(Study):
         column = draw.rows["embedding"].combine_chunks()
         released = column.flatten().to_numpy().reshape(len(draw.rows), -1).astype(np.float64)
         if draw.labels is not None:
-            than = self._folded(number) if draw.placed else None
-            groups = self._bands() if draw.placed else ()
-            predicted = folded(draw.labels, released, number)
-            yield from judged(draw.labels, predicted, "release", than, groups)
-            network = learnt(draw.labels, released, number, network=True)
-            others = {_NETWORK: network}
-            if draw.placed:
-                others[_OF_ORIGINALS] = self._learnt(number, network=False)
-                others[f"{_NETWORK} {_OF_ORIGINALS}"] = self._learnt(number, network=True)
-            for name, models in others.items():
-                answers = told(models, released[labelled(draw.labels)[0]])
-                yield from judged(draw.labels, answers, "release", classifier=name)
+            yield from self._classified(draw.labels, released, number, placed=draw.placed)
         if draw.placed:
             scores = {"": self._score(draw, released)}
             views = Views(self._means, released, scores, self._facts(released))
@@ -137,6 +127,26 @@ class SentencesStudy(Study):
     def _facts(self, released: npt.NDArray[np.float64]) -> dict[str, Score]:
         """Return the ways to find rows by known sentences: cosines with their mean embedding."""
         return {way: cosines(known, released) for way, known in self._known.items()}
+
+    def _classified(
+        self, labels: Strings, released: npt.NDArray[np.float64], number: int, *, placed: bool
+    ) -> Iterator[Observation]:
+        """Yield scores of classifiers on released rows; those of originals need their places."""
+        by_line, by_network = (
+            learnt(labels, released, number, network=network) for network in (False, True)
+        )
+        predicted = answered(labels, by_line, released)
+        others = {_NETWORK: by_network}
+        than, groups = None, self._bands() if placed else ()
+        if placed:
+            line = self._learnt(number, network=False)
+            than = answered(labels, line, self._means)
+            others[_OF_ORIGINALS] = line
+            others[f"{_NETWORK} {_OF_ORIGINALS}"] = self._learnt(number, network=True)
+        yield from judged(labels, predicted, "release", than, groups)
+        for name, models in others.items():
+            answers = answered(labels, models, released)
+            yield from judged(labels, answers, "release", classifier=name)
 
     def _learn(self, number: int, *, network: bool) -> Folded:
         """Learn a classifier from the originals."""

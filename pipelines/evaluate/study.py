@@ -22,6 +22,7 @@ from quietcorpus.evaluation.classification import (
     out_of_fold,
     posteriors,
     scores,
+    told,
 )
 from quietcorpus.evaluation.results import (
     Observation,
@@ -294,6 +295,11 @@ def learnt(labels: Strings, features: Any, number: int, *, network: bool) -> Fol
     """Learn models by fold from labelled documents, as `folded`, or a network in its place."""
     rows, classes = labelled(labels)
     return learnt_by_fold(features[rows], classes, FOLDS, number, network=network)
+
+
+def answered(labels: Strings, models: Folded, features: Any) -> npt.NDArray[np.int64]:
+    """Predict the classes of labelled documents, in any form of theirs, by the models of folds."""
+    return told(models, features[labelled(labels)[0]])
 
 
 def remembered(

@@ -19,7 +19,7 @@ from canaries import CANARY, IDENTIFIER, IN_PROCESS, TWO_WORKERS, assert_unseen,
 from documents_on_topics import DOCUMENTS, FOUND, LABELLED, corpus
 from machine import MASTER_KEY, ROOT
 from manifests import digest_of
-from public_pools import INPUT, TOPICS, Texts, make_pool, refusal, share_of, texts_on
+from public_pools import INPUT, TOPICS, Texts, make_pool, refusal, share_of, sums_met, texts_on
 from retries import run_on, tables
 from tampering import card as card_change
 from tampering import edit_card, refused, rewrite
@@ -28,7 +28,6 @@ import quietcorpus as qc
 from quietcorpus.indexes.pool import open_pool
 from quietcorpus.mechanisms.clipped_sum import STEPS
 from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Spending
-from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.statements import budget, guarantee
 from quietcorpus.pipelines.card.verify import verify
@@ -143,17 +142,8 @@ def test_adding_a_document_changes_sums_by_its_votes(
     # The exact sums, as the noise meets them, with and without each of some documents, in one file
     # and in several. Kills: an embedding or a search that depends on other documents or on the
     # division of the corpus, a split that is lost.
-    from quietcorpus.transforms.votes import Voting
-
     block = {"pool": str(carrying)} if encoder == "carried" else {}
-    met: list[np.ndarray] = []
-    real = Voting.release
-
-    def noted(self: Voting, sums: np.ndarray, key: ReleaseKey) -> np.ndarray:
-        met.append(sums)
-        return real(self, sums, key)
-
-    monkeypatch.setattr(Voting, "release", noted)
+    met = sums_met(monkeypatch)
 
     def sums(texts: list[str], rows: int, name: str) -> np.ndarray:
         workspace.parquet({"text": texts}, row_group_size=rows)

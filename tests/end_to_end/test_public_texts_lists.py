@@ -14,14 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 from documents_on_topics import DOCUMENTS, FOUND, corpus
 from machine import ROOT
-from public_pools import INPUT, TOPICS, Texts, share_of, texts_on
+from public_pools import INPUT, TOPICS, Texts, share_of, sums_met, texts_on
 from tampering import card as card_change
 from tampering import refused
 
 import quietcorpus as qc
 from quietcorpus.indexes.pool import open_pool
 from quietcorpus.mechanisms.clipped_sum import STEPS
-from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.card.verify import verify
 
 if TYPE_CHECKING:
@@ -55,16 +54,7 @@ def test_adding_a_document_changes_sums_by_its_votes(
     # The exact sums, as the noise meets them, in one file and in several. 60 of 120 texts are more
     # than two of ten lists have. Kills: lists that depend on other documents or on the division of
     # the corpus, a document that votes for more or fewer texts than the norm was made for.
-    from quietcorpus.transforms.votes import Voting
-
-    met: list[np.ndarray] = []
-    real = Voting.release
-
-    def noted(self: Voting, sums: np.ndarray, key: ReleaseKey) -> np.ndarray:
-        met.append(sums)
-        return real(self, sums, key)
-
-    monkeypatch.setattr(Voting, "release", noted)
+    met = sums_met(monkeypatch)
 
     def sums(texts: list[str], rows: int, name: str) -> np.ndarray:
         workspace.parquet({"text": texts}, row_group_size=rows)

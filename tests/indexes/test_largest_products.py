@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from instruction_sets import printed_by_levels
 
-import quietcorpus
 from quietcorpus.indexes import largest_products
 from quietcorpus.indexes.largest_products import Largest, are_short_and_whole, largest
 
@@ -88,11 +85,6 @@ from quietcorpus.indexes.largest_products import largest
 vectors, queries = np.load("vectors.npy"), np.load("queries.npy")
 print(hashlib.sha256(largest(queries, vectors, 25).tobytes()).hexdigest())
 """
-_LEVELS = (
-    {},
-    {"OPENBLAS_CORETYPE": "Haswell"},
-    {"OPENBLAS_CORETYPE": "Nehalem", "NUMBA_CPU_NAME": "generic", "OPENBLAS_NUM_THREADS": "2"},
-)
 
 
 @pytest.mark.slow
@@ -106,16 +98,7 @@ def test_instruction_sets_do_not_matter(tmp_path: Path) -> None:
     queries = vectors[:300]
     np.save(tmp_path / "vectors.npy", vectors)
     np.save(tmp_path / "queries.npy", queries)
-    path = str(Path(quietcorpus.__file__).parents[1])
-    answers = set()
-    for level in _LEVELS:
-        environment = os.environ | {"PYTHONPATH": path} | level
-        command = [sys.executable, "-P", "-c", _SEARCHED]
-        ran = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
-        )
-        answers.add(ran.stdout)
-    assert len(answers) == 1
+    assert len(printed_by_levels(_SEARCHED, tmp_path)) == 1
     np.testing.assert_array_equal(largest(queries, vectors, 25), defined(queries, vectors, 25))
 
 
