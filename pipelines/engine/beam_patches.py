@@ -7,8 +7,12 @@ more private name.
 
 from __future__ import annotations
 
+import itertools
 import logging
+import os
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -64,6 +68,8 @@ SILENT_SECONDS = 600.0
 a worker is silent only if all of it hangs, as one that is suspended, and not one that has much to
 do."""
 _LOOKS = 120  # of which a launcher that was suspended itself loses one
+_SOCKETS = "quietcorpus-"
+_LONGEST = 90  # an address of a Unix socket has 107 bytes at most
 _observers: list[Observer] = []
 _processes: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -110,19 +116,6 @@ class _Answering:
             )
 
 
-class _Subprocess:
-    """A stand-in for `subprocess` that notes which process is which worker."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(subprocess, name)
-
-    @staticmethod
-    def Popen(*args: Any, **kwargs: Any) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(*args, **kwargs)  # noqa: S603
-        _processes[kwargs["env"]["WORKER_ID"]] = process
-        return process
-
-
 class _Requester(fn_runner.ProgressRequester):  # type: ignore[misc]
     """A requester that reports to the observer of the run that began last."""
 
@@ -139,12 +132,9 @@ class _Requester(fn_runner.ProgressRequester):  # type: ignore[misc]
 def _patch_requester() -> Callable[[], None]:
     original = fn_runner.ProgressRequester
     fn_runner.ProgressRequester = _Requester
-    local_job_service.subprocess = _Subprocess()
 
     def undo() -> None:
         fn_runner.ProgressRequester = original
-        local_job_service.subprocess = subprocess
-        _processes.clear()
 
     return undo
 
@@ -159,8 +149,7 @@ def progress_reported(observer: Observer) -> Iterator[None]:
     `BundleManager.process_bundle` (fn_runner.py) asks workers for their progress, but passes no
     callback, and has no option for one. In this process a bundle ends before Beam first asks, so
     its counters report themselves (`transforms.metrics.watched`). Beam would wait for ever for a
-    worker that is silent, and `SubprocessSdkWorker.run` (local_job_service.py) tells nobody which
-    process it has started for which worker.
+    worker that is silent.
     """
     _observers.append(observer)
     try:
@@ -181,36 +170,94 @@ def _counters(progress: Any) -> dict[str, int]:
 
 
 class _Loopback:
-    """A stand-in for `grpc` with another address for new servers."""
+    """A stand-in for `grpc` whose new servers listen at this machine's loopback interface alone."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(grpc, name)
 
-    @staticmethod
-    def server(*args: Any, **kwargs: Any) -> grpc.Server:
+    def server(self, *args: Any, **kwargs: Any) -> grpc.Server:
         server = grpc.server(*args, **kwargs)
         bind = server.add_insecure_port
-        server.add_insecure_port = lambda address: bind(address.replace("[::]", "localhost"))
+        server.add_insecure_port = lambda address: self._bind(bind, address)
         return server
 
+    def _bind(self, bind: Callable[[str], int], address: str) -> int:
+        return bind(address.replace("[::]", "localhost"))
 
-def _patch_grpc() -> Callable[[], None]:
-    modules = (worker_handlers, local_job_service, worker_pool_main)
-    for module in modules:
-        module.grpc = _Loopback()
+
+class _Sockets(_Loopback):
+    """A stand-in for `grpc` whose new servers listen at Unix sockets, each of a number of its own.
+
+    They lie in a folder that no other user can enter.
+    """
+
+    def __init__(self) -> None:
+        folder = tempfile.mkdtemp(prefix=_SOCKETS)
+        if len(folder) > _LONGEST:
+            os.rmdir(folder)
+            folder = tempfile.mkdtemp(prefix=_SOCKETS, dir="/tmp")
+        self.folder = folder
+        self._numbers = itertools.count(1)
+
+    def address(self, number: int | str) -> str:
+        return f"unix:{self.folder}/{number}"
+
+    def _bind(self, bind: Callable[[str], int], address: str) -> int:
+        if address != "[::]:0":  # of the job service, which has an address of its own
+            return super()._bind(bind, address)
+        number = next(self._numbers)
+        bind(self.address(number))
+        return number
+
+
+class _Subprocess:
+    """A stand-in for `subprocess`, by which workers find the sockets; it notes who is who."""
+
+    def __init__(self, sockets: _Sockets) -> None:
+        self._sockets = sockets
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(subprocess, name)
+
+    def Popen(self, *args: Any, **kwargs: Any) -> subprocess.Popen[bytes]:
+        environment = kwargs["env"]
+        logs = environment["LOGGING_API_SERVICE_DESCRIPTOR"]
+        environment["LOGGING_API_SERVICE_DESCRIPTOR"] = logs.replace(
+            "localhost:", self._sockets.address("")
+        )
+        process = subprocess.Popen(*args, **kwargs)  # noqa: S603
+        _processes[environment["WORKER_ID"]] = process
+        return process
+
+
+def _patch_servers() -> Callable[[], None]:
+    sockets = _Sockets()
+    address = worker_handlers.GrpcWorkerHandler.port_from_worker
+    worker_handlers.grpc = local_job_service.grpc = sockets
+    worker_handlers.GrpcWorkerHandler.port_from_worker = lambda _, number: sockets.address(number)
+    local_job_service.subprocess = _Subprocess(sockets)
+    worker_pool_main.grpc = _Loopback()
 
     def undo() -> None:
-        for module in modules:
-            module.grpc = grpc
+        worker_handlers.grpc = local_job_service.grpc = worker_pool_main.grpc = grpc
+        worker_handlers.GrpcWorkerHandler.port_from_worker = address
+        local_job_service.subprocess = subprocess
+        _processes.clear()
+        shutil.rmtree(sockets.folder, ignore_errors=True)
 
     return undo
 
 
-on_loopback = Temporary(_patch_grpc)
-"""Bind the servers of local worker processes to this machine's loopback interface alone.
+out_of_reach = Temporary(_patch_servers)
+"""Keep the servers of worker processes out of the reach of others.
 
-Beam binds them to every interface, without authentication, and private text passes through them.
+Beam binds them to every interface, without authentication: private text passes through them, and
+whoever reaches them can run code as this user. Those of the local engine listen at Unix sockets,
+which no other user can reach. A cluster's runner reaches those of the launcher by the loopback
+interface.
+
 The address "[::]" is fixed in `GrpcServer.__init__` (worker_handlers.py), `SubprocessSdkWorker.run`
 (local_job_service.py) and `BeamFnExternalWorkerPoolServicer.start` (worker_pool_main.py), so `grpc`
-is replaced in these modules.
+is replaced in these modules. The second of them has "localhost:" in its descriptor of the logging
+server, and tells nobody which process it has started for which worker.
 """

@@ -28,7 +28,7 @@ from apache_beam.runners.runner import PipelineState, create_runner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from quietcorpus.pipelines.engine import beam_patches, clusters, spark
-from quietcorpus.pipelines.engine.beam_patches import on_loopback, progress_reported
+from quietcorpus.pipelines.engine.beam_patches import out_of_reach, progress_reported
 from quietcorpus.pipelines.engine.heartbeat import Sight, attended
 from quietcorpus.pipelines.engine.interruption import interruptible
 from quietcorpus.pipelines.environment.credentials import refuse_in_options
@@ -143,7 +143,7 @@ class Engine:
 
         pipeline = beam.Pipeline(options=self._options)
         build(pipeline)
-        with on_loopback():
+        with out_of_reach():
             result = pipeline.run()
             if self.dry:
                 raise GraphIsValid
@@ -190,7 +190,7 @@ class Engine:
             interruptible(),
             progress_reported(observer),
             watched(observer.add),
-            on_loopback(),
+            out_of_reach(),
         ):
             pipeline = beam.Pipeline(runner=runner, options=local)
             build(pipeline)

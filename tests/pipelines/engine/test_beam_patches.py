@@ -9,16 +9,16 @@ import pytest
 from apache_beam.runners.portability.fn_api_runner import fn_runner, worker_handlers
 
 from quietcorpus.pipelines.engine import beam_patches
-from quietcorpus.pipelines.engine.beam_patches import on_loopback, progress_reported
+from quietcorpus.pipelines.engine.beam_patches import out_of_reach, progress_reported
 from quietcorpus.pipelines.terminal.observer import Observer
 from quietcorpus.pipelines.terminal.progress import Steps
 
 HANDLER = SimpleNamespace(control_conn=None, worker_id="worker")
 
 
-def test_servers_are_on_loopback_until_the_last_run_ends() -> None:
+def test_servers_are_out_of_reach_until_the_last_run_ends() -> None:
     # Kills: a run that ends and lets another thread's run open its servers to the network.
-    first, second = on_loopback(), on_loopback()
+    first, second = out_of_reach(), out_of_reach()
     first.__enter__()
     second.__enter__()
     first.__exit__(None, None, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -151,25 +152,34 @@ def test_local_workers_are_for_the_local_engine() -> None:
         Engine(["--runner=SparkRunner"], 2)
 
 
-def listening(process: psutil.Process) -> set[tuple[str, int]]:
-    """The addresses that a process and its children listen at."""
-    found = set()
+def listening(process: psutil.Process) -> set[tuple[str, int] | str]:
+    """The addresses that a process and its children listen at: of the network, or of sockets."""
+    found: set[tuple[str, int] | str] = set()
     try:
         for member in [process, *process.children(recursive=True)]:
             for connection in member.net_connections(kind="inet"):
                 if connection.status == psutil.CONN_LISTEN:
                     found.add(tuple(connection.laddr))
+            found |= {at.laddr for at in member.net_connections(kind="unix") if at.laddr}
     except (psutil.NoSuchProcess, psutil.AccessDenied):
         pass
     return found
 
 
 @pytest.mark.slow
-def test_worker_processes_are_spoken_to_on_loopback_alone(workspace: Workspace) -> None:
-    # Private text passes, unencrypted, between these processes.
+@pytest.mark.parametrize("depth", [0, 20], ids=["short", "long"])
+def test_worker_processes_are_spoken_to_by_private_sockets(
+    workspace: Workspace, depth: int
+) -> None:
+    # Kills: a server that the network, or another user, can reach, since private text passes
+    # through it, unencrypted; a place for temporary files that is too long for a socket's address.
+    temporary = workspace.temporary.joinpath(*["far"] * depth, "away" * depth)
+    temporary.mkdir(parents=True, exist_ok=True)
+    workspace.environment["TMPDIR"] = str(temporary)
     workspace.parquet({"text": ["quiet world " * 20] * 60_000}, row_group_size=6000)
     spec = str(workspace.spec({"input.path": "input/*.parquet"}))
-    found: set[tuple[str, int]] = set()
+    found: set[tuple[str, int] | str] = set()
+    modes = {}
     with subprocess.Popen(
         workspace.command("release", spec, "--workers", "2"),
         cwd=workspace.folder,
@@ -181,9 +191,15 @@ def test_worker_processes_are_spoken_to_on_loopback_alone(workspace: Workspace) 
         watched = psutil.Process(process.pid)
         while process.poll() is None:
             found |= listening(watched)
+            for place in {Path(at).parent for at in found if isinstance(at, str) and at[0] == "/"}:
+                with suppress(FileNotFoundError):
+                    modes[place] = place.stat().st_mode & 0o777
             time.sleep(0.05)
         assert process.stderr is not None
         assert process.returncode == 0, process.stderr.read()
-    # Control, data, state and logging servers at least.
-    assert len(found) >= 4
-    assert {address for address, _ in found} <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
+    assert not [at for at in found if isinstance(at, tuple)]
+    # Control, data, state and logging servers at least. The server of forks is no file.
+    files = {Path(at) for at in found if isinstance(at, str) and at[0] == "/"}
+    assert len(files) >= 4
+    assert set(modes.values()) == {0o700}
+    assert not any(place.exists() for place in modes)
