@@ -12,12 +12,13 @@ from quietcorpus.mechanisms.histogram import Counts, Histogram
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.array_sums import AddCounts, PartialSum
 from quietcorpus.transforms.errors import redacted
+from quietcorpus.transforms.kept_terms import KEPT_NOWHERE, KeptTerms
 from quietcorpus.transforms.metrics import Progress
 from quietcorpus.transforms.parts import require_all
-from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
+from quietcorpus.transforms.reading.documents import Corpus, Documents, Split, Terms
 from quietcorpus.transforms.reading.identifiers import TAG, Identifiers
 from quietcorpus.transforms.shards import TALLIES, RejectLog, Seen, Tally
-from quietcorpus.transforms.tokens import tokens_of
+from quietcorpus.transforms.tokens import terms_of
 from quietcorpus.transforms.vocabulary import KeySource
 
 _NOWHERE = RejectLog()
@@ -35,12 +36,15 @@ class ReleaseHistogram(beam.PTransform):
         splits: int,
         rejects: RejectLog = _NOWHERE,
         unique: str | None = None,
+        kept: KeptTerms = KEPT_NOWHERE,
     ) -> None:
         """Configure the release; noise is added once, to the sum over all `splits` splits.
 
-        `rejects` and `unique` (the id column to check) are for a job without a later pass.
+        `rejects` and `unique` (the id column to check) are for a job without a later pass, and
+        `kept` for one with a pass that needs the terms again.
         """
         super().__init__()
+        self._kept = kept
         self._unique = unique
         self._corpus = corpus
         self._rejects = rejects
@@ -51,7 +55,8 @@ class ReleaseHistogram(beam.PTransform):
 
     def expand(self, splits: beam.PCollection[Split]) -> dict[str, beam.PCollection]:
         counted = splits | "count" >> beam.ParDo(
-            _CountTerms(self._corpus, self._key, self._rejects, self._unique), self._vocabulary
+            _CountTerms(self._corpus, self._key, self._rejects, self._unique, self._kept),
+            self._vocabulary,
         ).with_outputs(TALLIES, TAG, main="counts")
         weights = (
             counted.counts
@@ -66,9 +71,15 @@ class _CountTerms(beam.DoFn):
     """A DoFn that counts one split's terms exactly; the counts stay inside the pipeline."""
 
     def __init__(
-        self, corpus: Corpus, key: KeySource, rejects: RejectLog, unique: str | None
+        self,
+        corpus: Corpus,
+        key: KeySource,
+        rejects: RejectLog,
+        unique: str | None,
+        kept: KeptTerms,
     ) -> None:
         self._corpus = corpus
+        self._kept = kept
         self._unique = unique
         self._key = key
         self._rejects = rejects
@@ -77,15 +88,17 @@ class _CountTerms(beam.DoFn):
     @redacted
     def process(self, split: Split, vocabulary: Vocabulary) -> Iterator[object]:
         counts = np.zeros(len(vocabulary), dtype=np.int64)
-        seen = Seen(
-            Identifiers(self._unique, self._key(), split.number), Tally.of_pass("histogram", split)
-        )
-        for documents in self._progress.read(split, self._corpus):
-            own, tokens = count_terms(documents, vocabulary)
-            counts += own
-            self._progress.count(documents, tokens)
-            seen.add(documents)
-            seen.add_words(tokens, int(own.sum()))
+        key = self._key()
+        seen = Seen(Identifiers(self._unique, key, split.number), Tally.of_pass("histogram", split))
+        with self._kept.keeping(split, vocabulary, key) as keeper:
+            for documents in self._progress.read(split, self._corpus):
+                terms = terms_of(documents, vocabulary)
+                keeper.add(documents, terms)
+                tokens = int(terms.tokens.sum())
+                counts += _counted(terms, vocabulary)
+                self._progress.count(documents, tokens)
+                seen.add(documents)
+                seen.add_words(tokens, len(terms.numbers))
         self._rejects.write(seen.rejects, split.name)
         yield counts, (split.number,)
         yield from seen.outputs()
@@ -109,9 +122,12 @@ class _AddNoise(beam.DoFn):
 
 def count_terms(documents: Documents, vocabulary: Vocabulary) -> tuple[Counts, int]:
     """Count a batch's terms exactly; return the counts, int64 (V,), and the number of tokens."""
-    tokens = tokens_of(documents.texts, vocabulary.tokenizer)
-    _, terms = vocabulary.look_up(tokens)
-    return np.bincount(terms, minlength=len(vocabulary)), len(tokens.starts)
+    terms = terms_of(documents, vocabulary)
+    return _counted(terms, vocabulary), int(terms.tokens.sum())
+
+
+def _counted(terms: Terms, vocabulary: Vocabulary) -> Counts:
+    return np.bincount(terms.numbers, minlength=len(vocabulary))
 
 
 def release_histogram(

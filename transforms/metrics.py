@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import TypeVar
 
 from apache_beam.metrics import Metrics
 
@@ -11,6 +12,7 @@ from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
 from quietcorpus.transforms.reading.sources import read
 from quietcorpus.transforms.reports import reports_to
 
+_T = TypeVar("_T")
 NAMESPACE = "quietcorpus"
 
 Watcher = Callable[[Mapping[str, int]], None]
@@ -32,10 +34,14 @@ class Progress:
 
     def read(self, split: Split, corpus: Corpus) -> Iterator[Documents]:
         """Read the documents of a split; what is counted meanwhile is of that split."""
+        return self.of(split, read(split, corpus))
+
+    def of(self, split: Split, work: Iterable[_T]) -> Iterator[_T]:
+        """Yield from the work on a split; what is counted meanwhile is of that split."""
         self._part = split.number
         if self._reports:
             self._reports.begin(self._stage, self._part)
-        yield from read(split, corpus)
+        yield from work
         self.end()
 
     def end(self) -> None:

@@ -12,10 +12,11 @@ import pyarrow as pa
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.errors import redacted
 from quietcorpus.transforms.finished import FinishedShards
+from quietcorpus.transforms.kept_terms import KEPT_NOWHERE, KeptTerms
 from quietcorpus.transforms.metrics import Progress
 from quietcorpus.transforms.privatizers.rows import ORDER, Parameters, Privatizer
 from quietcorpus.transforms.reading.copies import Copies
-from quietcorpus.transforms.reading.documents import Corpus
+from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
 from quietcorpus.transforms.reading.identifiers import Identifiers
 from quietcorpus.transforms.shards import (
     RejectLog,
@@ -42,8 +43,13 @@ class ReleaseShards(beam.DoFn):
         shards: int,
         rejects: RejectLog,
         finished: FinishedShards | None = None,
+        kept: KeptTerms = KEPT_NOWHERE,
     ) -> None:
-        """Configure the DoFn; without `finished`, no shard is kept, nor recorded for later."""
+        """Configure the DoFn; without `finished`, no shard is kept, nor recorded for later.
+
+        `kept` holds the terms of splits that an earlier pass has read.
+        """
+        self._terms = kept
         self._corpus = corpus
         self._schema = released_schema(corpus, schema, parameters)
         self._parameters = parameters
@@ -61,6 +67,8 @@ class ReleaseShards(beam.DoFn):
     def process(self, shard: Shard, side: Any = None) -> Iterator[object]:
         key = self._key()
         written, seen = self._kept(shard, side, key) or self._made(shard, side, key)
+        for split in shard.splits:
+            self._terms.forget(split)
         self._rejects.write(seen.rejects, f"shard-{shard.number:05d}")
         self._progress.end()
         yield written
@@ -80,7 +88,7 @@ class ReleaseShards(beam.DoFn):
         """Read a shard, privatise it and write it."""
         privatizer, seen = self._privatizer(key, side), self._unseen(shard, key)
         written = write_tables(
-            self._shuffled(self._rows(shard, privatizer, seen), privatizer),
+            self._shuffled(self._rows(shard, privatizer, seen, key, side), privatizer),
             self._schema,
             data_file(shard.number, self._shards),
             self._staging,
@@ -103,17 +111,30 @@ class ReleaseShards(beam.DoFn):
             self._prepared = digest, self._parameters.privatizer(key, side)
         return self._prepared[1]
 
-    def _rows(self, shard: Shard, privatizer: Privatizer, seen: Seen) -> Iterator[pa.Table]:
+    def _rows(
+        self, shard: Shard, privatizer: Privatizer, seen: Seen, key: ReleaseKey, side: Any
+    ) -> Iterator[pa.Table]:
         for split in shard.splits:
-            for batch in self._progress.read(split, self._corpus):
+            for batch, copies in self._batches(split, key, side):
                 seen.add(batch)
-                seen.add_copies(Copies.of(batch, self._corpus.keep))
+                seen.add_copies(copies)
                 self._progress.count_rejects(batch)
                 for documents in batch.parts(privatizer.documents_at_once):
                     released = privatizer.release(documents)
                     seen.add_words(released.tokens, released.known)
                     self._progress.count(documents, released.tokens)
                     yield self._with_columns(released.rows, documents.columns)
+
+    def _batches(
+        self, split: Split, key: ReleaseKey, side: Any
+    ) -> Iterator[tuple[Documents, Copies]]:
+        """Read a split, or its terms if an earlier pass has kept them."""
+        kept = self._terms.read(split, side.vocabulary, key) if self._terms.folder else None
+        if kept is not None:
+            yield from self._progress.of(split, kept)
+        else:
+            for documents in self._progress.read(split, self._corpus):
+                yield documents, Copies.of(documents, self._corpus.keep)
 
     def _with_columns(self, rows: pa.Table, columns: pa.Table) -> pa.Table:
         """Return the columns of a data file, and the order column for the shuffle."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 
 from quietcorpus.indexes.tokenizer import Tokens
 from quietcorpus.indexes.tokenizers import Tokenizer, TokenizerError
+from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.reading.documents import Documents, Terms
 
 
 def tokens_of(texts: pa.Array, tokenizer: Tokenizer) -> Tokens:
@@ -15,3 +18,11 @@ def tokens_of(texts: pa.Array, tokenizer: Tokenizer) -> Tokens:
         return tokenizer.tokenize(texts)
     except TokenizerError as error:
         raise InputError(f"mechanism.tokenizer: {error}") from None
+
+
+def terms_of(documents: Documents, vocabulary: Vocabulary) -> Terms:
+    """Find the terms of a batch's texts, unless they are kept; raises InputError as `tokens_of`."""
+    if documents.terms is not None:
+        return documents.terms
+    tokens = tokens_of(documents.texts, vocabulary.tokenizer)
+    return Terms(*vocabulary.look_up(tokens), np.diff(tokens.offsets))

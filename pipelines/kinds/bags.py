@@ -31,6 +31,7 @@ from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.codebook import BuildCodebook, Codebook, Compression, check_size
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.histogram import ReleaseHistogram
+from quietcorpus.transforms.kept_terms import KEPT_NOWHERE
 from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters
 from quietcorpus.transforms.shards import ROW_GROUP_ROWS, TALLIES, Tally, Written
 
@@ -92,7 +93,12 @@ class BagOfWordsKind(LimitedPrecisionKind):
         vocabulary = beam.pvalue.AsSingleton(terms)
         if self.histogram:
             released = splits | "histogram" >> ReleaseHistogram(
-                job.corpus, vocabulary, self.histogram, job.key, len(job.plan.splits)
+                job.corpus,
+                vocabulary,
+                self.histogram,
+                job.key,
+                len(job.plan.splits),
+                kept=job.kept_terms,
             )
             weights = released["weights"]
             tallies.append(released[TALLIES] | "parts alone" >> beam.Map(Tally.of_parts_alone))
@@ -102,7 +108,10 @@ class BagOfWordsKind(LimitedPrecisionKind):
             BuildCodebook(self.compression, job.key), vocabulary
         )
         tables = codebook | "write codebook" >> beam.ParDo(WriteTables(job, codebook_tables))
-        release_documents(pipeline, job, self.parameters, codebook, others=(tables, *tallies))
+        kept = job.kept_terms if self.histogram else KEPT_NOWHERE
+        release_documents(
+            pipeline, job, self.parameters, codebook, others=(tables, *tallies), kept=kept
+        )
 
     def check(self, tally: Tally) -> None:
         """Accept any corpus: every corpus has bags of words."""

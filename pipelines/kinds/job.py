@@ -10,8 +10,10 @@ import apache_beam as beam
 
 from quietcorpus.pipelines.kinds.run_files import WriteRunFiles
 from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.pipelines.storage.places import is_local
 from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.finished import FinishedShards
+from quietcorpus.transforms.kept_terms import KEPT_NOWHERE, KeptTerms
 from quietcorpus.transforms.privatizers.rows import Parameters
 from quietcorpus.transforms.reading.documents import Corpus, Plan, Split
 from quietcorpus.transforms.reading.identifiers import TAG, RefuseRepeated
@@ -55,6 +57,16 @@ class Job:
         return f"{self.staging}/identifiers" if self.spec.disjoint == "compared" else None
 
     @property
+    def kept_terms(self) -> KeptTerms:
+        """Return the place where a pass keeps terms for the next one.
+
+        It is none where the staging area is on an object store, whose files others may list.
+        """
+        if not is_local(self.staging):
+            return KEPT_NOWHERE
+        return KeptTerms(f"{self.staging}/terms", self.corpus.keep)
+
+    @property
     def rejects(self) -> RejectLog:
         """Return the log of rejects: a folder of this release in the restricted location."""
         place = self.spec.rejects
@@ -67,11 +79,12 @@ def release_documents(
     parameters: Parameters,
     *side: beam.PCollection,
     others: Sequence[beam.PCollection] = (),
+    kept: KeptTerms = KEPT_NOWHERE,
 ) -> None:
     """Write one data file for each shard, and the list of files, and check the ids for repeats.
 
     `side` holds the inputs of the kind's privatizer besides its parameters. `others` holds the
-    other files of the release, and the tallies of earlier passes.
+    other files of the release, and the tallies of earlier passes; `kept` what such a pass keeps.
     """
     documents = (
         pipeline
@@ -87,6 +100,7 @@ def release_documents(
                 len(job.shards),
                 job.rejects,
                 job.finished,
+                kept,
             ),
             *map(beam.pvalue.AsSingleton, side),
         ).with_outputs(TALLIES, TAG, main="files")

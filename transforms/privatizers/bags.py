@@ -18,7 +18,7 @@ from quietcorpus.transforms.codebook import Codebook
 from quietcorpus.transforms.privatizers.rows import Released, document_addresses, identified
 from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS, Documents
 from quietcorpus.transforms.shards import ROW_GROUP_ROWS
-from quietcorpus.transforms.tokens import tokens_of
+from quietcorpus.transforms.tokens import terms_of
 
 _ENTRIES_AT_ONCE = 1 << 22
 _SPREAD_LANE = 254  # a lane of the stage's keystream that the noise does not use
@@ -82,9 +82,7 @@ class BagPrivatizer:
 
     def release(self, documents: Documents) -> Released:
         """Return the released rows, in input order, under fresh ids."""
-        vocabulary = self._codebook.vocabulary
-        tokens = tokens_of(documents.texts, vocabulary.tokenizer)
-        offsets, terms = vocabulary.look_up(tokens)
+        offsets, terms, tokens = terms_of(documents, self._codebook.vocabulary)
         addresses = document_addresses(self._stream, documents, offsets, terms)
         size, bins = self._codebook.size, self._codebook.bins
         noisy = add_noise(self._noise, size, self._stream, addresses, offsets, bins[terms])
@@ -96,7 +94,7 @@ class BagPrivatizer:
         if self._with_bins:
             columns["bins"] = _as_rows(dense(noisy, size))
         rows = identified(self._stream, addresses, columns)
-        return Released(rows, len(tokens.starts), len(terms))
+        return Released(rows, int(tokens.sum()), len(terms))
 
     def words(
         self, addresses: Addresses, _: Bags | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -83,6 +84,26 @@ class Reject:
     reason: str
 
 
+class Terms(NamedTuple):
+    """The terms of a batch of texts.
+
+    Attributes:
+        offsets: int64 (n + 1,); text i has the terms offsets[i] .. offsets[i + 1].
+        numbers: int32; their numbers in the vocabulary, in the order of the text.
+        tokens: int64 (n,); the number of tokens of each text, known or not.
+    """
+
+    offsets: npt.NDArray[np.int64]
+    numbers: npt.NDArray[np.int32]
+    tokens: npt.NDArray[np.int64]
+
+    def part(self, start: int, size: int) -> Terms:
+        """Return the terms of some of the texts."""
+        offsets = self.offsets[start : start + size + 1]
+        numbers = self.numbers[offsets[0] : offsets[-1]]
+        return Terms(offsets - offsets[0], numbers, self.tokens[start : start + size])
+
+
 @dataclass(frozen=True)
 class Documents:
     """A batch of documents.
@@ -96,6 +117,7 @@ class Documents:
         ids: the canonical bytes of each document's unique id, which then addresses its noise in
             place of source and row; None where documents lie in files. An engine decides which
             documents share such a batch, so that nothing may depend on it.
+        terms: the texts' terms where an earlier pass has kept them; the texts are then empty.
     """
 
     source: str
@@ -104,6 +126,7 @@ class Documents:
     columns: pa.Table
     rejects: list[Reject] = field(default_factory=list)
     ids: list[bytes] | None = None
+    terms: Terms | None = None
 
     def parts(self, size: int) -> Iterator[Documents]:
         """Yield the batch's documents, without its rejects, in parts of at most `size`."""
@@ -114,6 +137,7 @@ class Documents:
                 self.texts.slice(start, size),
                 self.columns.slice(start, size),
                 ids=None if self.ids is None else self.ids[start : start + size],
+                terms=None if self.terms is None else self.terms.part(start, size),
             )
 
 
