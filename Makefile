@@ -15,7 +15,7 @@ BENCH_COMMITS ?= $(BENCH_DATA)/commit_messages.parquet
 .PHONY: help demo demo-words test test-slow test-nightly test-most check docs links bench utility utility-words clean
 .PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release iceberg airflow dagster
 .PHONY: lock sbom azurite vnu chromium kustomize flink-operator clusters faults races soak utility-embeddings utility-public attacks utility-sentences utility-languages reconstruction release-dry
-.PHONY: large-index large-pool large-pool-lists
+.PHONY: large-index large-pool large-pool-lists costs many-shards
 
 help:
 	@echo "make demo     a real corpus becomes a release"
@@ -34,6 +34,7 @@ help:
 	@echo "make large-index  2.5 million words: building, opening, releasing (an hour, 10 GB of disk)"
 	@echo "make large-pool  a million documents vote for 100,000 texts (half an hour)"
 	@echo "make large-pool-lists  a pool of a million texts (half an hour)"
+	@echo "make costs    processor time a million documents of each kind; make many-shards: 100,000 files (half an hour each)"
 	@echo "make faults   what breaking things does to a release (an hour); make soak: a million documents"
 	@echo "make utility  the paper's comparison on a labelled corpus (an hour)"
 	@echo "make utility-words  the same for text, word by word (an hour)"
@@ -255,6 +256,13 @@ faults: $(VENV)/.test spark
 # 4,000 races of 32 processes for one cap (an hour or two).
 races: $(VENV)/.test
 	$(RUNNING) -P benchmarks/ledger.py
+
+# Processor time a million documents of each kind (a quarter of an hour), and a release of 100,000 files.
+costs: $(VENV)/.test $(VENV)/.bench $(VECTORS)
+	$(RUNNING) benchmarks/costs.py --data $(BENCH_DATA) --glove $(VECTORS) --folder build/costs
+
+many-shards: $(VENV)/.test
+	$(RUNNING) benchmarks/many_shards.py
 
 soak: $(VENV)/.test spark
 	$(RUNNING) benchmarks/soak.py --corpus $(BENCH_REVIEWS) --pin

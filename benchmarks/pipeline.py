@@ -99,18 +99,18 @@ def main() -> None:
     )
 
 
-def write_vocabulary(texts: pa.Array) -> Path:
+def write_vocabulary(texts: pa.Array, folder: Path = BUILD) -> Path:
     """Write the corpus's most frequent words: a public list, for the benchmark's purpose."""
     words, counts = document_frequencies(tokenize(texts))
     order = np.argsort(-counts)[:TERMS]
-    path = BUILD / "vocabulary.txt"
+    path = folder / "vocabulary.txt"
     path.write_text("\n".join(words.take(pa.array(order)).to_pylist()), "utf-8")
     return path
 
 
-def repeated(texts: pa.Array, documents: int) -> Path:
+def repeated(texts: pa.Array, documents: int, folder: Path = BUILD) -> Path:
     """Write the corpus, repeated to `documents` rows, in row groups of 8,192."""
-    path = BUILD / f"{documents}.parquet"
+    path = folder / f"{documents}.parquet"
     if not path.exists():
         rows = np.arange(documents) % len(texts)
         schema = pa.schema([("text", texts.type)])

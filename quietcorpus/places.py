@@ -61,8 +61,8 @@ def process_restored() -> Iterator[None]:
     Clients of object stores outlast a short outage meanwhile.
     """
     with _settings():
-        from quietcorpus.pipelines.environment.boto_files import boto_files_shared
+        from quietcorpus.pipelines.environment.boto_clients import clients_shared
         from quietcorpus.pipelines.environment.patience import patience
 
-        with patience(), boto_files_shared():
+        with patience(), clients_shared():
             yield

@@ -53,11 +53,11 @@ def _run(launcher: int) -> None:
     logging.basicConfig(handlers=[logging.NullHandler()])
     from apache_beam.runners.worker import sdk_worker_main
 
-    from quietcorpus.pipelines.environment.boto_files import read_once
+    from quietcorpus.pipelines.environment.boto_clients import share_clients
     from quietcorpus.pipelines.environment.patience import be_patient, tell_pauses
 
     be_patient()
-    read_once()
+    share_clients()
     tell_pauses()
     # Beam prints the traceback of every failed bundle; the launcher gets the failure anyhow.
     sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
