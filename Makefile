@@ -14,7 +14,7 @@ BENCH_COMMITS ?= $(BENCH_DATA)/commit_messages.parquet
 
 .PHONY: help demo demo-words test test-slow test-nightly test-most check docs links bench utility utility-words clean
 .PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release iceberg airflow dagster
-.PHONY: lock sbom azurite vnu chromium kustomize flink-operator clusters faults races soak utility-embeddings utility-public attacks utility-sentences utility-languages reconstruction release-dry
+.PHONY: lock sbom prism azurite vnu chromium kustomize flink-operator clusters faults races soak utility-embeddings utility-public attacks utility-sentences utility-languages reconstruction release-dry
 .PHONY: large-index large-pool large-pool-lists costs many-shards
 
 help:
@@ -200,6 +200,12 @@ build/kustomize/kustomize:
 	GOBIN=$(abspath build/kustomize) GOFLAGS=-mod=mod go install \
 		sigs.k8s.io/kustomize/kustomize/v5@v5.6.0
 
+# Beam's own runner, at Beam's version, which the tests compare with the others.
+prism: build/prism/prism
+build/prism/prism:
+	GOBIN=$(abspath build/prism) GOFLAGS=-mod=mod go install \
+		github.com/apache/beam/sdks/v2/go/cmd/prism@v2.77.0
+
 flink-operator: build/flink-operator/flink-kubernetes-operator-api.jar
 build/flink-operator/flink-kubernetes-operator-api.jar:
 	mvn --quiet --batch-mode dependency:copy -DoutputDirectory=$(abspath $(@D)) -Dmdep.stripVersion=true \
@@ -210,7 +216,7 @@ iceberg: build/iceberg/expansion-service.jar
 build/iceberg/expansion-service.jar: deploy/iceberg/pom.xml
 	mvn --quiet --batch-mode --file $< package
 
-clusters: spark flink iceberg airflow dagster azurite vnu chromium kustomize flink-operator
+clusters: spark flink iceberg airflow dagster azurite vnu chromium kustomize flink-operator prism
 
 # The peer asks for a NumPy of its own, and works without.
 build/peer: $(VENV)/.bench

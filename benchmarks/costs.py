@@ -49,21 +49,14 @@ def cases(folder: Path) -> list[Case]:
     """Return the kinds, whose artefacts lie in the folder."""
     vocabulary = {"public": str(folder / "vocabulary.txt")}
     index, candidates = str(folder / _INDEX), str(folder / _CANDIDATES)
-    bags = {"kind": "bag-of-words", "precision": 10, "epsilon": 5, "histogram_epsilon": 0.5}
+    bags = {"precision": 10, "epsilon": 5, "vocabulary": vocabulary}
+    map_of_bags = {"histogram_epsilon": 0.5, "compression": {"method": "frequency", "size": 100}}
     words = {"kind": "words", "index": index}
     sentences = {"kind": "sentence-embeddings", "candidates": candidates, "epsilon": 10}
     users = {"user": "author", "users": 2_669, "epsilon": 4, "delta": 1e-5}
     return [
-        Case(
-            "histogram",
-            100_000,
-            bags | {"kind": "histogram", "epsilon": 1} | {"vocabulary": vocabulary},
-        ),
-        Case(
-            "bag-of-words, K = 100",
-            100_000,
-            bags | {"vocabulary": vocabulary, "compression": {"method": "frequency", "size": 100}},
-        ),
+        Case("histogram", 100_000, {"kind": "histogram", **bags}),
+        Case("bag-of-words, K = 100", 100_000, {"kind": "bag-of-words", **bags, **map_of_bags}),
         Case("words, madlib", 1_500, words | {"mechanism": "madlib", "epsilon": 10}),
         Case("words, brr", 10_000, words | {"mechanism": "brr", "epsilon": 0.37}),
         Case("words, tem", 20_000, words | {"mechanism": "tem", "epsilon": 10}),

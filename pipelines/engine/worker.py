@@ -75,7 +75,9 @@ def boot() -> None:
     parser.add_argument("--id", dest="worker", required=True)
     parser.add_argument("--provision_endpoint", dest="endpoint", required=True)
     given, _ = parser.parse_known_args()
-    _work(lambda own: os.environ.update(provisioned(**own)), vars(given))
+    # Beam's Prism quotes the id for a shell, and calls none.
+    own = {"worker": given.worker.strip("'"), "endpoint": given.endpoint}
+    _work(lambda own: os.environ.update(provisioned(**own)), own)
 
 
 def provisioned(worker: str, endpoint: str) -> dict[str, str]:

@@ -1,0 +1,104 @@
+"""Beam's Prism, the runner that is nearest to Dataflow's here, makes the same releases."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from machine import BUILD, ROOT, required
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+pytestmark = pytest.mark.slow
+
+PRISM = BUILD / "prism" / "prism"
+ISOLATED = ["unshare", "--net", "--map-root-user", sys.executable]
+PORT = 8073  # of a network that no other process is in
+JOB = [f"--job_endpoint=127.0.0.1:{PORT}", "--runner=PortableRunner", "--environment_type=PROCESS"]
+VECTORS: dict[str, Any] = {
+    "kind": "word-embeddings",
+    "method": "cooccurrence",
+    "user": "user",
+    "users": 60,
+    "few_users": "accept",
+    "epsilon": 1000,
+    "delta": 1e-6,
+    "vocabulary": {"public": "vocabulary.txt"},
+    "dimensions": 4,
+}
+BAGS: dict[str, Any] = {
+    "kind": "bag-of-words",
+    "precision": 5,
+    "epsilon": 10,
+    "histogram_epsilon": 1,
+    "vocabulary": {"private": {"epsilon": 20, "delta": 1e-3}},
+    "compression": {"method": "frequency", "size": 10},
+}
+
+
+@pytest.fixture(scope="module")
+def on_prism() -> Callable[..., None]:
+    """Makes a release on a Prism of its own."""
+    if not PRISM.exists():
+        required(f"{PRISM} is missing; `make prism` brings it")
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run([*ISOLATED, "-c", ""], check=False).returncode
+    ):
+        required("unshare cannot make a network of its own here")
+
+    def release(workspace: Workspace, spec: Path) -> None:
+        worker = shutil.which("quietcorpus-worker", path=str(Path(sys.executable).parent))
+        config = f"--environment_config={json.dumps({'command': worker})}"
+        command = workspace.command("release", str(spec), *JOB, config)
+        script = str(ROOT / "tests" / "prism_job.py")
+        done = subprocess.run(
+            [*ISOLATED, script, str(PRISM), str(PORT), *command],
+            cwd=workspace.folder,
+            env=workspace.environment,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+
+    return release
+
+
+@pytest.mark.parametrize("mechanism", [BAGS, VECTORS], ids=["documents", "users"])
+def test_prism_conforms(
+    workspace: Workspace,
+    lee_texts: list[str],
+    on_prism: Callable[..., None],
+    mechanism: dict[str, Any],
+) -> None:
+    # Kills: a job that Prism's translation rejects (an unknown coder, a side input of another
+    # window), a worker that does not know itself by the id that Prism gives it, sums or groups that
+    # depend on how a runner cuts its bundles.
+    texts = [" ".join(text.split()[:60]) for text in lee_texts[:120]]
+    (workspace.folder / "vocabulary.txt").write_text("the\nof\nand\nsaid\nhas\nfor\nin\n")
+    columns = {"text": texts, "user": [number // 2 for number in range(120)]}
+    workspace.parquet(columns, row_group_size=30)
+    given = {"input.path": "input/*.parquet", "mechanism": mechanism}
+    workspace.release(given)
+    expected = files(workspace)
+    shutil.rmtree(workspace.output)
+    on_prism(workspace, workspace.spec(given))
+    assert files(workspace) == expected
+    assert workspace.run("verify", str(workspace.output)).returncode == 0
+
+
+def files(workspace: Workspace) -> dict[str, bytes]:
+    """The files of the release but for those that tell when it was made."""
+    found = {path.name: path for path in workspace.output.rglob("*") if path.is_file()}
+    kept = set(found) - {"release.json", "README.md", "page.html"}
+    assert kept
+    return {name: found[name].read_bytes() for name in kept}
