@@ -27,9 +27,8 @@ POOL_TEXTS = 10_000
 COLUMNS = (
     " kind ",
     " documents ",
-    " processor hours a million ",
+    " processor, s a million ",
     " besides, s ",
-    " most memory, MiB ",
     " released, bytes a document ",
 )
 _POOL, _CANDIDATES, _INDEX = "pool", "candidates", "index"
@@ -138,15 +137,14 @@ def row(case: Case, folder: Path, data: Path, documents: int) -> str:
             "OMP_NUM_THREADS": "1",
             "OPENBLAS_NUM_THREADS": "1",
         }
-        processor, memory = cost_of([COMMAND, "release", str(spec), "--quiet"], environment)
+        processor, _ = cost_of([COMMAND, "release", str(spec), "--quiet"], environment)
         released = sum(file.stat().st_size for file in output.rglob("*") if file.is_file())
-        taken[size] = processor, memory, released
-    (less, _, few), (more, memory, many) = taken.values()
+        taken[size] = processor, released
+    (less, few), (more, many) = taken.values()
     each = (more - less) / (documents - documents // SMALLER)
     besides = less - each * (documents // SMALLER)
     size = (many - few) / (documents - documents // SMALLER)
-    hours = each * 1e6 / 3600
-    cells = f"{documents:,} | {hours:,.2f} | {besides:.1f} | {memory:,} | {size:,.0f}"
+    cells = f"{documents:,} | {each * 1e6:,.0f} | {besides:.1f} | {size:,.0f}"
     return f"| {case.name} | {cells} |"
 
 
