@@ -31,6 +31,7 @@ import pyarrow.parquet as pq
 
 from quietcorpus.indexes import folder
 from quietcorpus.indexes.folder import MANIFEST, ArtefactError
+from quietcorpus.indexes.frequent_words import FREQUENT_WORDS, FrequentWords
 from quietcorpus.indexes.recoder import LARGEST, WIDTHS, Recoder
 from quietcorpus.indexes.sentences import NAME
 
@@ -76,7 +77,8 @@ class CandidatesManifest:
         projections: their number p.
         cosines: the quantiles of public similarities that similarities are clipped to.
         seed: the seed of the choice of documents, the clusters, the recoder and the projections.
-        measures: the recoder's training curve, the clusters' quality, the candidates' depths.
+        measures: the recoder's training curve, the clusters' quality, the candidates' depths; and
+            the most frequent words of the documents.
         builder: the software that made the candidates.
         files: path, bytes and sha256 of each.
         version: the version of this format.
@@ -113,6 +115,11 @@ class CandidatesManifest:
     def has_text(self) -> bool:
         """Return whether the candidates' texts are kept."""
         return bool(self.source.get(TEXT))
+
+    @property
+    def frequent(self) -> FrequentWords | None:
+        """Return the most frequent words of the public documents; None of earlier candidates."""
+        return FrequentWords.of_record(self.measures.get(FREQUENT_WORDS))
 
     def to_json(self) -> str:
         """Return the text of `manifest.json`."""

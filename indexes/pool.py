@@ -27,6 +27,7 @@ import pyarrow as pa
 
 from quietcorpus.indexes import folder, lsa, pool_lists
 from quietcorpus.indexes.folder import MANIFEST, ArtefactError
+from quietcorpus.indexes.frequent_words import FrequentWords
 from quietcorpus.indexes.languages import LANGUAGES
 from quietcorpus.indexes.largest_products import are_short_and_whole, largest
 from quietcorpus.indexes.lsa import Lsa
@@ -43,6 +44,7 @@ MOST_TEXTS = 2_000_000
 """The most texts of a pool."""
 MOST_COMPARED = 100_000
 """The most texts of a pool without lists: each of them is compared with every document."""
+_SAMPLED = 2_000
 _NOT_ALWAYS = "language", "search"
 _SCHEMA = pa.schema([pa.field("text", pa.large_string())])
 
@@ -177,6 +179,12 @@ class Pool:
     vectors: npt.NDArray[np.float32]
     encoder: Lsa | None = None
     lists: PoolLists | None = None
+
+    @property
+    def frequent(self) -> FrequentWords | None:
+        """Return the most frequent words of the texts, by some of them; None if they are short."""
+        some = np.linspace(0, len(self.texts) - 1, min(len(self.texts), _SAMPLED))
+        return FrequentWords.of(self.texts.take(pa.array(some.astype(np.int64))))
 
     def nearest(self, queries: npt.NDArray[np.float32], count: int) -> npt.NDArray[np.int64]:
         """Find the numbers of the `count` texts of the largest product, int64 (n, count).

@@ -37,6 +37,7 @@ import orjson
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
+from quietcorpus.indexes.frequent_words import FrequentCounts
 from quietcorpus.mechanisms.encoding import encode
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.errors import StageError
@@ -139,6 +140,10 @@ def _content(made: Written, seen: Seen) -> bytes:
             "first": tally.first,
             "tokens": wide(tally.tokens),
             "known": wide(tally.known),
+            "frequent": {
+                "words": wide(tally.frequent.words),
+                "of_each": [wide(number) for number in tally.frequent.of_each],
+            },
             "copies": {
                 field: {name: wide(number) for name, number in numbers.items()}
                 for field, numbers in asdict(tally.copies).items()
@@ -163,6 +168,9 @@ def _restored(content: bytes, path: str, seen: Seen) -> tuple[Written, Seen]:
         int(fields["tokens"]),
         int(fields["known"]),
         copies=Copies(**{name: _numbers(found) for name, found in fields["copies"].items()}),
+        frequent=FrequentCounts(
+            int(fields["frequent"]["words"]), tuple(map(int, fields["frequent"]["of_each"]))
+        ),
     )
     written = Written(path, fields["staged"], fields["sha256"], int(fields["rows"]))
     if written.rows != tally.documents:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import apache_beam as beam
 import numpy as np
 
+from quietcorpus.indexes.frequent_words import FrequentCounts
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.histogram import Counts, Histogram
 from quietcorpus.mechanisms.keystream import ReleaseKey
@@ -98,7 +99,8 @@ class _CountTerms(beam.DoFn):
                 counts += _counted(terms, vocabulary)
                 self._progress.count(documents, tokens)
                 seen.add(documents)
-                seen.add_words(tokens, len(terms.numbers))
+                frequent = FrequentCounts.of_terms(tokens, terms.numbers)
+                seen.add_words(tokens, len(terms.numbers), frequent)
         self._rejects.write(seen.rejects, split.name)
         yield counts, (split.number,)
         yield from seen.outputs()

@@ -121,7 +121,7 @@ class ReleaseShards(beam.DoFn):
                 self._progress.count_rejects(batch)
                 for documents in batch.parts(privatizer.documents_at_once):
                     released = privatizer.release(documents)
-                    seen.add_words(released.tokens, released.known)
+                    seen.add_words(released.tokens, released.known, released.frequent)
                     self._progress.count(documents, released.tokens)
                     yield self._with_columns(released.rows, documents.columns)
 

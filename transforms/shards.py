@@ -17,6 +17,7 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.pvalue import TaggedOutput
 
+from quietcorpus.indexes.frequent_words import FrequentCounts
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 from quietcorpus.transforms.errors import StageError
 from quietcorpus.transforms.reading.copies import Copies
@@ -72,6 +73,7 @@ class Tally:
 
     Attributes:
         tokens, known: the number of words, and of those that are in the vocabulary.
+        frequent: the counts of an artefact's most frequent words, where it has told them.
         parts: (pass, split) for every split that was read: the pass's name and the split's number.
             A pass that another one follows reports its parts alone.
         copies: the copies of the text in kept columns.
@@ -84,6 +86,7 @@ class Tally:
     known: int = 0
     parts: tuple[tuple[str, int], ...] = ()
     copies: Copies = field(default_factory=Copies)
+    frequent: FrequentCounts = field(default_factory=FrequentCounts)
 
     @classmethod
     def total(cls, tallies: Iterable[Tally]) -> Tally:
@@ -118,6 +121,7 @@ class Tally:
             known=self.known + other.known,
             parts=self.parts + other.parts,
             copies=self.copies + other.copies,
+            frequent=self.frequent + other.frequent,
         )
 
 
@@ -252,9 +256,9 @@ class Seen:
         """Record the copies of the text in a batch's kept columns."""
         self.tally += Tally(copies=copies)
 
-    def add_words(self, tokens: int, known: int) -> None:
-        """Record how many words a batch has, and how many of them are in the vocabulary."""
-        self.tally += Tally(tokens=tokens, known=known)
+    def add_words(self, tokens: int, known: int, frequent: FrequentCounts) -> None:
+        """Record how many words a batch has, are in the vocabulary, and are most frequent ones."""
+        self.tally += Tally(tokens=tokens, known=known, frequent=frequent)
 
     def outputs(self) -> Iterator[TaggedOutput]:
         """Yield the tally and the identifiers, tagged."""

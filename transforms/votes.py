@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from quietcorpus.indexes.frequent_words import FrequentWordCounter, FrequentWords
 from quietcorpus.indexes.lsa import Lsa
 from quietcorpus.indexes.pool import Pool
 from quietcorpus.mechanisms.deep_candidate import on_grid
@@ -32,6 +33,8 @@ from quietcorpus.transforms.vocabulary import KeySource
 AT_ONCE = 512
 """Documents that vote together; fewer would leave more of the encoder's batches half empty, and
 fewer of them would ask for the same list of a pool, whose texts are read once for all that do."""
+
+_COMPARED = 128  # documents of a batch; counting the words of all would cost a fourth of a vote
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,8 @@ class Voting:
         search: the pool's lists; None if a document is compared with all texts. Whichever it is,
             a document's votes depend on that document and on the public pool alone, and their norm
             is the same (`quietcorpus.indexes.pool.Pool`): no sensitivity depends on it.
+        frequent: the pool's most frequent words, which are counted in the corpus; no vote depends
+            on them.
     """
 
     votes: Votes
@@ -89,6 +94,7 @@ class Voting:
     strata: Strata | None = None
     smooth: bool = False
     search: SearchedLists | None = None
+    frequent: FrequentWords | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -207,12 +213,14 @@ class ReadVoters(beam.DoFn):
 
     def _parts(self, split: Split, seen: Seen) -> Iterator[Documents]:
         """Yield the documents, account for them, and write the log of those that are unreadable."""
+        frequent = FrequentWordCounter(self.voting.frequent)
         for documents in self._progress.read(split, self._corpus):
             for part in documents.parts(AT_ONCE):
                 yield part
                 self._progress.count(part, 0)
             self._progress.count_rejects(documents)
             seen.add(documents)
+            seen.add_words(0, 0, frequent.count(documents.texts.slice(0, _COMPARED)))
         self._rejects.write(seen.rejects, split.name)
 
 

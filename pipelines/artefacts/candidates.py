@@ -22,6 +22,7 @@ from quietcorpus.indexes.candidates import (
     save,
 )
 from quietcorpus.indexes.folder import MANIFEST
+from quietcorpus.indexes.frequent_words import FREQUENT_WORDS, FrequentWords
 from quietcorpus.indexes.recoder import WIDTHS, means
 from quietcorpus.indexes.recoder_training import train
 from quietcorpus.indexes.sentences import LANGUAGES, NAME
@@ -150,6 +151,7 @@ def build(
             "training": asdict(training),
             "clusters": quality,
             "depth": {"raw": asdict(raw), "recoded": asdict(ours)},
+            **_frequent(documents.texts),
         },
         builder=f"quietcorpus {quietcorpus_version()}",
     )
@@ -166,6 +168,12 @@ def build(
     )
     with steps.step("writing"), Output(output).folder(last=MANIFEST) as folder:
         return save(folder, made)
+
+
+def _frequent(texts: pa.Array) -> dict[str, dict[str, float]]:
+    """Return the entry of the documents' most frequent words, if they have words enough."""
+    found = FrequentWords.of(texts)
+    return {FREQUENT_WORDS: found.record} if found else {}
 
 
 def _check(provenance: str, candidates: int, clusters: int, wanted: int) -> None:

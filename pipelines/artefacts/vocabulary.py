@@ -8,13 +8,14 @@ passed on under CC BY-SA 4.0.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
 import pyarrow as pa
 
 from quietcorpus.indexes.folder import MANIFEST, described
+from quietcorpus.indexes.frequent_words import FREQUENT_WORDS, MOST, FrequentWords
 from quietcorpus.indexes.listed_words import FORMAT
 from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.vocabulary import is_reachable
@@ -65,7 +66,7 @@ def build(output: str, *, language: str, words: int, tokenizer: Tokenizer) -> di
         "licence": _LICENCE,
         "language": language,
         "words": words,
-        "coverage": _coverage(language, listed, normal, kept),
+        FREQUENT_WORDS: _frequent(language, listed, normal, kept[:MOST]).record,
         "tokenizer": tokenizer.record,
         "builder": f"quietcorpus {quietcorpus_version()}",
     }
@@ -78,13 +79,15 @@ def build(output: str, *, language: str, words: int, tokenizer: Tokenizer) -> di
     return manifest
 
 
-def _coverage(
-    language: str, listed: Sequence[str], normal: pa.Array, kept: Collection[str]
-) -> float:
-    """Return the share of a text's words that are in the list, by the words' frequencies."""
+def _frequent(
+    language: str, listed: Sequence[str], normal: pa.Array, first: Sequence[str]
+) -> FrequentWords:
+    """Return the first words of a list, with their shares of a text's words."""
     import wordfreq
 
-    frequencies, of_list = wordfreq.get_frequency_dict(language), set(kept)
-    spelled = zip(listed, normal.to_pylist(), strict=True)
-    share = sum(float(frequencies[word]) for word, form in spelled if form in of_list)
-    return round(share, 3)
+    frequencies = wordfreq.get_frequency_dict(language)
+    shares = dict.fromkeys(first, 0.0)
+    for word, form in zip(listed, normal.to_pylist(), strict=True):
+        if form in shares:
+            shares[form] += float(frequencies[word])
+    return FrequentWords(tuple(shares), tuple(shares.values()))

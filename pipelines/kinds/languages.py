@@ -1,4 +1,4 @@
-"""A corpus in another language than a public list's: noticed by its share of known words alone."""
+"""A corpus in another language than an artefact's, noticed by its use of frequent words alone."""
 
 from __future__ import annotations
 
@@ -6,27 +6,43 @@ import posixpath
 from collections.abc import Sequence
 
 from quietcorpus.indexes.folder import MANIFEST
+from quietcorpus.indexes.frequent_words import FrequentCounts, FrequentWords
 from quietcorpus.indexes.languages import LANGUAGES
 from quietcorpus.indexes.listed_words import ListedWords
 from quietcorpus.pipelines.storage.files import read_bytes
 from quietcorpus.transforms.artefacts.files import FileSource
-from quietcorpus.transforms.shards import Tally
 
 
-def noticed(source: FileSource | None, tally: Tally) -> Sequence[str]:
-    """Return a warning if a corpus seems to be in another language than a list; it has no content.
+def noticed(
+    key: str, uri: str, language: str | None, frequent: FrequentWords | None, counts: FrequentCounts
+) -> Sequence[str]:
+    """Return a warning if a corpus seems to be in another language; it has no content.
 
-    `source` is the list, or None: then, and where no manifest beside the list tells its language,
-    there is no warning.
+    Args:
+        key: the spec's, of the artefact.
+        uri: where the artefact is.
+        language: the artefact's, by its code, if it is known.
+        frequent: the artefact's most frequent words; without any, there is no warning.
+        counts: those of the corpus.
+    """
+    if frequent is None or not frequent.is_foreign(counts):
+        return ()
+    of = f"{LANGUAGES.get(language, language)}, the language of {uri}" if language else uri
+    return [
+        f"{key}: the corpus has few of the most frequent words of {of}: is it in another language? "
+        "Keep this line where the corpus is kept"
+    ]
+
+
+def noticed_of_list(source: FileSource | None, counts: FrequentCounts) -> Sequence[str]:
+    """Return the same for a public list of words, or None.
+
+    Where no manifest beside the list tells its language, there is no warning.
     """
     listed = _listed(source) if source else None
-    if source is None or listed is None or not listed.is_foreign(tally.tokens, tally.known):
+    if source is None or listed is None:
         return ()
-    return [
-        f"{source.key}: fewer words of the corpus are in {source.uri} than of "
-        f"{LANGUAGES[listed.language]} text: is the corpus in this language? Keep this line where "
-        "the corpus is kept"
-    ]
+    return noticed(source.key, source.uri, listed.language, listed.frequent, counts)
 
 
 def _listed(source: FileSource) -> ListedWords | None:

@@ -113,7 +113,7 @@ class LimitedPrecisionKind(Kind):
         return self.vocabulary.selection is not None
 
     def noticed(self, tally: Tally) -> Sequence[str]:
-        return languages.noticed(self.vocabulary.public, tally)
+        return languages.noticed_of_list(self.vocabulary.public, tally.frequent)
 
 
 def not_protected(total: LimitedPrecision, tokenizer: Tokenizer) -> list[str]:

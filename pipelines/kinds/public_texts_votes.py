@@ -22,7 +22,7 @@ from quietcorpus.mechanisms.vote_weights import weights
 from quietcorpus.mechanisms.votes import Sums, Votes
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card.weakness import Weakness, of_unchosen
-from quietcorpus.pipelines.kinds import noise
+from quietcorpus.pipelines.kinds import languages, noise
 from quietcorpus.pipelines.kinds.embeddings_users import versions_of
 from quietcorpus.pipelines.kinds.job import Job, refuse_repeated, splits_of
 from quietcorpus.pipelines.kinds.kind import Account, Kind
@@ -110,6 +110,14 @@ class PublicTextsKind(Kind):
     def check(self, tally: Tally) -> None:
         """Accept any corpus: whether its documents voted is private."""
 
+    def noticed(self, tally: Tally) -> Sequence[str]:
+        voting, encoder = self.voting, self.voting.encoder
+        carried = encoder.tokenizer.language if isinstance(encoder, CarriedEncoder) else None
+        language = voting.pool.open().manifest.language or carried
+        return languages.noticed(
+            "mechanism.pool", voting.pool.uri, language, voting.frequent, tally.frequent
+        )
+
     @property
     def cost(self) -> DocumentPrivacy | UserPrivacy:
         return self.voting.votes.guarantee
@@ -166,7 +174,8 @@ def voting_by(spec: PublicTextsSpec, votes: Votes) -> Voting:
     than the pool has room for.
     """
     source = PoolSource.resolve("mechanism.pool", spec.pool)
-    manifest = source.open().manifest
+    pool = source.open()
+    manifest = pool.manifest
     if manifest.provenance != "public":
         raise InputError(
             f"mechanism.pool: {spec.pool} was made from private data, and nothing here "
@@ -194,7 +203,8 @@ def voting_by(spec: PublicTextsSpec, votes: Votes) -> Voting:
     encoder = _encoder(spec.encoder, source, manifest)
     search = manifest.search
     lists = None if search is None else SearchedLists(search["lists"], search["probes"])
-    return Voting(votes, source, manifest.texts, encoder, strata, bool(spec.smooth), lists)
+    smooth = bool(spec.smooth)
+    return Voting(votes, source, manifest.texts, encoder, strata, smooth, lists, pool.frequent)
 
 
 def _encoder(

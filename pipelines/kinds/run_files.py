@@ -8,6 +8,7 @@ from dataclasses import asdict
 import apache_beam as beam
 import orjson
 
+from quietcorpus.indexes.frequent_words import FrequentCounts
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.storage.files import read_bytes, write_bytes
 from quietcorpus.transforms.errors import redacted
@@ -62,4 +63,6 @@ def read_run_files(staging: str, key: ReleaseKey) -> tuple[list[Written], Tally]
     tally["first"] = Reject(**tally["first"]) if tally["first"] else None
     tally["parts"] = tuple((name, part) for name, part in tally["parts"])
     tally["copies"] = Copies(**tally["copies"])
+    frequent = tally["frequent"]
+    tally["frequent"] = FrequentCounts(frequent["words"], tuple(frequent["of_each"]))
     return [Written(**file) for file in content["files"]], Tally(**tally)

@@ -15,7 +15,7 @@ from quietcorpus.mechanisms.deep_candidate import Utility
 from quietcorpus.mechanisms.guarantees import SentencePrivacy, Spending, round_up
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card import statements
-from quietcorpus.pipelines.kinds import noise
+from quietcorpus.pipelines.kinds import languages, noise
 from quietcorpus.pipelines.kinds.job import Job, release_documents
 from quietcorpus.pipelines.kinds.kind import Account, Kind
 from quietcorpus.pipelines.kinds.sentence_artefacts import on_the_card, public_artefacts
@@ -117,6 +117,16 @@ class SentencesKind(Kind):
     def check(self, tally: Tally) -> None:
         if not tally.known:
             raise InputError("input: no document has a sentence; check input.text")
+
+    def noticed(self, tally: Tally) -> Sequence[str]:
+        manifest = self.manifest
+        return languages.noticed(
+            "mechanism.candidates",
+            self.spec.candidates,
+            manifest.language,
+            manifest.frequent,
+            tally.frequent,
+        )
 
     @property
     def cost(self) -> SentencePrivacy:

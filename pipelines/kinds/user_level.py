@@ -95,7 +95,7 @@ class UserLevelKind(Kind):
             )
 
     def noticed(self, tally: Tally) -> Sequence[str]:
-        return languages.noticed(self.corpus.public, tally)
+        return languages.noticed_of_list(self.corpus.public, tally.frequent)
 
     def write_vectors(
         self, job: Job, words: Sequence[str], vectors: npt.NDArray[np.float32]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +16,6 @@ import quietcorpus as qc
 from quietcorpus.indexes.listed_words import ListedWords
 from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.pipelines.kinds.prepare import prepare
-from quietcorpus.pipelines.spec.loading import as_spec
-from quietcorpus.transforms.shards import Tally
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -116,43 +112,61 @@ def german(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return qc.build_vocabulary("made", "de", words=1_000)
 
 
-def written(known: int) -> str:
-    """Write a corpus of 1,000 words, of which so many are in the list; return its path."""
-    words = Path("made/words.txt").read_text(encoding="utf-8").split()
-    text = " ".join((words[:10] * 100)[:known] + ["zqx"] * (1_000 - known))
-    path = f"corpus-{known}.parquet"
-    pq.write_table(pa.table({"text": [text, ""], "who": ["a", "b"]}), path)
+def written(german: dict[str, Any], part: float) -> str:
+    """Write a corpus of 50,000 words that shares this part of the use of the list's first hundred.
+
+    Its other words are in the list, too. Return its path.
+    """
+    listed = Path("made/words.txt").read_text(encoding="utf-8").split()
+    shares = german["frequent_words"]
+    use = {word: round(50_000 * part * share) for word, share in shares.items()}
+    words = [word for word, count in use.items() for _ in range(count)]
+    words += [listed[500]] * (50_000 - len(words))
+    path = f"corpus-{part}.parquet"
+    texts = [" ".join(words[start::50]) for start in range(50)]
+    pq.write_table(pa.table({"text": texts, "who": [*"ab"] * 25}), path)
     return path
 
 
-def released(kind: str, known: int, caplog: pytest.LogCaptureFixture) -> list[str]:
+def released(
+    german: dict[str, Any], kind: str, part: float, caplog: pytest.LogCaptureFixture
+) -> list[str]:
     """Release such a corpus, and return what is said of languages."""
     caplog.clear()
-    name = f"{kind}-{known}"
-    asked = {"release": name, "input": {"path": written(known)}, "output": f"released/{name}"}
+    name = f"{kind}-{part}"
+    asked = {
+        "release": name,
+        "input": {"path": written(german, part)},
+        "output": f"released/{name}",
+    }
     card = qc.release(asked | {"mechanism": {"kind": kind} | BLOCKS[kind]})
     assert "German" not in card.to_json()
     said = [record.getMessage() for record in caplog.records]
     return [line for line in said if "German" in line]
 
 
-def test_a_list_knows_its_share_of_texts(german: dict[str, Any]) -> None:
-    # Kills: a coverage of all words that the package has, or in another unit.
-    assert 0.6 < german["coverage"] < 0.75
-    assert 0.8 < qc.build_vocabulary("more", "de", words=20_000)["coverage"] < 0.95
+def test_a_list_knows_its_language_s_frequent_words(german: dict[str, Any]) -> None:
+    # Kills: shares in another unit, or of other words than the list begins with.
+    first = Path("made/words.txt").read_text(encoding="utf-8").split()[:100]
+    assert list(german["frequent_words"]) == first
+    assert 0.03 < german["frequent_words"]["die"] < 0.04
+    assert 0.4 < sum(german["frequent_words"].values()) < 0.5
+    (few,) = qc.build_vocabulary("less", "de", words=1)["frequent_words"]
+    assert few == first[0]
 
 
-@pytest.mark.parametrize("kind", ["histogram", "bag-of-words"])
+@pytest.mark.parametrize("kind", ["histogram", "bag-of-words", "word-embeddings"])
 def test_a_corpus_of_another_language_is_noticed(
     german: dict[str, Any], caplog: pytest.LogCaptureFixture, kind: str
 ) -> None:
-    # Kills: another threshold; a kind that does not count its known words, or that counts each of
-    # them once; a warning on the card, or with a word of the corpus.
-    least = math.ceil(german["coverage"] * 2 / 3 * 1_000)
-    assert released(kind, least, caplog) == []
-    (said,) = released(kind, least - 1, caplog)
-    assert said.startswith("mechanism.vocabulary.public: fewer words of the corpus are in ")
-    assert "zqx" not in said
+    # All words are in the list. Kills: another threshold; a kind that does not count its words, or
+    # that counts each of them once; a warning on the card, or with a word of the corpus.
+    assert released(german, kind, 0.42, caplog) == []
+    (said,) = released(german, kind, 0.38, caplog)
+    assert said.startswith(
+        "mechanism.vocabulary.public: the corpus has few of the most frequent words of German, "
+    )
+    assert Path("made/words.txt").read_text(encoding="utf-8").split()[500] not in said
 
 
 def test_only_a_list_with_its_own_manifest_tells_a_language(
@@ -162,18 +176,8 @@ def test_only_a_list_with_its_own_manifest_tells_a_language(
     # manifest that it does not need.
     with Path("made/words.txt").open("a", encoding="utf-8") as stream:
         stream.write("zqxx\n")
-    assert released("histogram", 1, caplog) == []
+    assert released(german, "histogram", 0.01, caplog) == []
     for content in (b"", b"[]", b"{}", b'{"files": [{"sha256": 3}]}', b"\xff"):
         Path("made/manifest.json").write_bytes(content)
         assert ListedWords.of_manifest(content, "") is None
-    assert released("histogram", 2, caplog) == []
-
-
-def test_users_vocabularies_tell_it_too(german: dict[str, Any]) -> None:
-    # Kills: word embeddings that notice nothing.
-    mechanism = {"kind": "word-embeddings"} | BLOCKS["word-embeddings"]
-    asked = {"release": "a", "input": {"path": "a"}, "output": "b", "mechanism": mechanism}
-    kind = prepare(as_spec(asked))
-    (said,) = kind.noticed(Tally(tokens=1_000, known=100))
-    assert "German" in said
-    assert kind.noticed(Tally(tokens=1_000, known=900)) == ()
+    assert released(german, "histogram", 0.02, caplog) == []

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from quietcorpus.indexes.frequent_words import FrequentCounts
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.finished import FinishedShards, records_in, with_records
 from quietcorpus.transforms.reading.copies import Copies
@@ -40,7 +41,8 @@ def unseen(number: int) -> Seen:
 def seen_of(number: int, **counts: int) -> Seen:
     found = {"documents": 3, "rejected": 1, "tokens": 50, "known": 40} | counts
     copies = Copies({"kept": 3}, {"kept": 1})
-    tally = unseen(number).tally + Tally(**found, first=REJECT, copies=copies)
+    frequent = FrequentCounts(50, (9, 0, 7))
+    tally = unseen(number).tally + Tally(**found, first=REJECT, copies=copies, frequent=frequent)
     return Seen(unseen(number).identifiers.with_digests(DIGESTS), tally, [REJECT])
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from quietcorpus.indexes.frequent_words import FrequentCounts
 from quietcorpus.mechanisms.bag_of_words import Accounting, BagOfWords, add_noise
 from quietcorpus.mechanisms.bags import Bags, clip, dense, permute
 from quietcorpus.mechanisms.decompression import Decompression
@@ -94,7 +95,8 @@ class BagPrivatizer:
         if self._with_bins:
             columns["bins"] = _as_rows(dense(noisy, size))
         rows = identified(self._stream, addresses, columns)
-        return Released(rows, int(tokens.sum()), len(terms))
+        read = int(tokens.sum())
+        return Released(rows, read, len(terms), FrequentCounts.of_terms(read, terms))
 
     def words(
         self, addresses: Addresses, _: Bags | None = None

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from quietcorpus.indexes.frequent_words import FrequentCounts
 from quietcorpus.mechanisms.keystream import Addresses, Keystream, ReleaseKey
 from quietcorpus.transforms.reading.documents import Documents
 
@@ -28,11 +29,13 @@ class Released(NamedTuple):
         rows: in input order, with `id`, the kind's columns and `ORDER`.
         tokens: the number of tokens that were read.
         known: how many of them are in the vocabulary.
+        frequent: the counts of an artefact's most frequent words, where it has told them.
     """
 
     rows: pa.Table
     tokens: int
     known: int
+    frequent: FrequentCounts = FrequentCounts()
 
 
 class Privatizer(Protocol):

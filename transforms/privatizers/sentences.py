@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from quietcorpus.indexes.candidates import TEXT, Candidates
+from quietcorpus.indexes.frequent_words import FrequentWordCounter
 from quietcorpus.indexes.sentences import NAME, split
 from quietcorpus.mechanisms.deep_candidate import (
     DeepCandidate,
@@ -127,6 +128,7 @@ class SentencePrivatizer(Privatizer):
     ) -> None:
         self._most = parameters.most_sentences
         self._language = candidates.manifest.language
+        self._frequent = FrequentWordCounter(candidates.manifest.frequent)
         self._encoder = encoder
         self._stream = key.stage(
             "sentences",
@@ -149,7 +151,8 @@ class SentencePrivatizer(Privatizer):
         addresses = document_addresses(self._stream, documents, bounds, inputs.ravel())
         columns = self._mechanism.columns(inputs, self._stream, addresses)
         rows = identified(self._stream, addresses, columns)
-        return Released(rows, len(sentences.texts), len(sentences.texts))
+        frequent = self._frequent.count(documents.texts)
+        return Released(rows, len(sentences.texts), len(sentences.texts), frequent)
 
 
 class _Mechanism(Protocol):

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from quietcorpus.indexes.frequent_words import FrequentCounts
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.keystream import ReleaseKey
@@ -176,7 +177,7 @@ class _ReadShares(beam.DoFn):
             found = shares_of(documents, self._users, vocabulary, key)
             self._progress.count(documents, found.tokens)
             seen.add(documents)
-            seen.add_words(found.tokens, found.known)
+            seen.add_words(found.tokens, found.known, found.frequent)
             for user, share in found.shares:
                 if user is not None:
                     shares[user] = bound.add_input(shares[user], share)
@@ -197,11 +198,13 @@ class SharesOf(NamedTuple):
         shares: each document's user, or None, and the document as a share.
         tokens: the number of words.
         known: the number of words that the vocabulary has.
+        frequent: the counts of its first words.
     """
 
     shares: list[tuple[bytes | None, Share]]
     tokens: int
     known: int
+    frequent: FrequentCounts
 
 
 def shares_of(
@@ -230,7 +233,9 @@ def shares_of(
             users.numbers(documents), zip(priorities.tolist(), raw, strict=True), strict=True
         )
     ]
-    return SharesOf(list(zip(digests, shares, strict=True)), len(tokens.starts), len(terms))
+    read = len(tokens.starts)
+    frequent = FrequentCounts.of_terms(read, terms)
+    return SharesOf(list(zip(digests, shares, strict=True)), read, len(terms), frequent)
 
 
 class BoundShare(beam.CombineFn):
