@@ -11,6 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+_SPARSE = 8
+"""Where fewer cells of a matrix than one in so many are filled, a sparse product is the faster."""
+_MOST_CELLS = 1 << 27  # a gigabyte
+
 
 def weighted(counts: sp.csr_array) -> sp.csr_array:
     """Weight counts as log(1 + count), each row scaled to unit length; an empty row stays empty.
@@ -35,9 +39,9 @@ def directions(rows: sp.csr_array, dimensions: int, seed: int) -> npt.NDArray[np
 
     They are orthonormal.
 
-
     They are found by a randomised range finder, and exact where `dimensions` + 10 is no less than
-    the smaller side of the matrix.
+    the smaller side of the matrix. Rows that noise has filled are multiplied as a dense matrix,
+    which rounds otherwise.
 
     Args:
         rows: float64 (n, V), as of `weighted`.
@@ -54,7 +58,10 @@ def directions(rows: sp.csr_array, dimensions: int, seed: int) -> npt.NDArray[np
             f"{dimensions} dimensions are asked for; {rows.shape[0]} documents of "
             f"{rows.shape[1]} terms have 1 to {min(rows.shape)}"
         )
-    _, _, found = randomized_svd(rows, dimensions, random_state=seed)
+    cells = rows.shape[0] * rows.shape[1]
+    dense = _SPARSE * rows.nnz > cells and cells <= _MOST_CELLS
+    matrix = rows.toarray() if dense else rows
+    _, _, found = randomized_svd(matrix, dimensions, random_state=seed)
     return np.asarray(found.T, dtype=np.float64)
 
 

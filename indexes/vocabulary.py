@@ -102,9 +102,11 @@ class Vocabulary:
         reachable = is_reachable(self.terms, tokens, self.tokenizer)
         if not reachable.all():
             example = self.terms[int(np.argmin(reachable))].as_py()
+            name = self.tokenizer.name
+            other = "" if self.tokenizer == UNICODE_WORDS else f", or a list made for {name}"
             raise VocabularyError(
-                f"holds {example!r}, which the tokeniser {self.tokenizer.name} never yields "
-                f"({(~reachable).sum()} such terms); give lower-case words of letters alone"
+                f"holds {example!r}, which the tokeniser {name} never yields "
+                f"({(~reachable).sum()} such terms); give lower-case words of letters alone{other}"
             )
 
     def __len__(self) -> int:

@@ -42,7 +42,7 @@ def by_bm25(facts: sp.csr_array, rows: sp.csr_array) -> Score:
     slowed = np.repeat(_SATURATION * (1 - _LENGTHS + _LENGTHS * relative), np.diff(counts.indptr))
     weights = counts.copy()
     weights.data = counts.data * (_SATURATION + 1) / (counts.data + slowed)
-    weights = (weights * rarity).tocsr().T
+    weights = (weights * rarity).tocsr().T.tocsr()  # once, and not in each product
 
     def score(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         found: npt.NDArray[np.float64] = np.round((facts[numbers] @ weights).toarray(), 9)

@@ -209,10 +209,11 @@ _Block = tuple[str, list[str], tuple[str, ...]]
 
 def _chosen(answers: Answers) -> list[str]:
     """Return what is said of a private vocabulary, and the way to a public one."""
+    guessed = "" if answers.language else " Give the language of your texts in place of `en`."
     return note(
         "The words are chosen from the corpus, at a cost of their own. A public list costs "
         f"nothing: `{_list_of_words(answers)}` writes one, for `vocabulary: {{public: "
-        "words/words.txt}`."
+        f"words/words.txt}}`.{guessed}"
     )
 
 
@@ -301,6 +302,7 @@ def _sentences(answers: Answers) -> _Block:
             ),
             "epsilon: 10",
             line("candidates", "candidates", "public documents like the corpus's"),
+            *_of_english(answers, "`--language` and `--encoder FOLDER`"),
         ],
         (
             "quietcorpus index build-candidates public.parquet --output candidates "
@@ -318,6 +320,7 @@ def _texts(answers: Answers) -> _Block:
         [
             line("kind", "public-texts", "public texts that the corpus is like, with weights"),
             line("pool", "pool", "public texts like the corpus's"),
+            *_of_english(answers, "`--encoder lsa`, which is made of its own texts"),
             *_of_users(answers),
             *_odds("1", whom),
             line("delta", _delta(answers.users), f"well below 1 / {many}: the chance to fail"),
@@ -329,6 +332,13 @@ def _texts(answers: Answers) -> _Block:
             f"{options}",
         ),
     )
+
+
+def _of_english(answers: Answers, otherwise: str) -> list[str]:
+    """Return that the encoder is of English, if nothing is known of the corpus's language."""
+    if answers.language:
+        return []
+    return note(f"Its encoder is of English. For another language, build it with {otherwise}.")
 
 
 def _strata(answers: Answers) -> list[str]:

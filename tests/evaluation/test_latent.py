@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import normalize
+from sklearn.utils import extmath
 
+from quietcorpus.evaluation import latent
 from quietcorpus.evaluation.latent import directions, reconstruction_errors, weighted
 
 
@@ -42,6 +46,29 @@ def test_directions_are_the_first_right_singular_vectors() -> None:
     full = np.linalg.svd(rows.toarray())[2][:5].T
     assert basis.shape == (12, 5)
     np.testing.assert_allclose(basis @ basis.T, full @ full.T, atol=1e-8)
+
+
+def test_rows_that_are_filled_are_multiplied_as_dense_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Kills: a dense matrix of rows that are almost empty, or that memory has no room for; another
+    # seed or another matrix for dense rows. The range finder is not exact here: its start counts.
+    met: list[type] = []
+    real = extmath.randomized_svd
+
+    def noted(matrix: Any, *given: Any, **named: Any) -> Any:
+        met.append(type(matrix))
+        return real(matrix, *given, **named)
+
+    monkeypatch.setattr(extmath, "randomized_svd", noted)
+    filled = weighted(random_counts(60, 400))
+    empty = weighted(sp.random_array((60, 400), density=0.1, format="csr"))
+    dense = directions(filled, 5, seed=1)
+    directions(empty, 5, seed=1)
+    monkeypatch.setattr(latent, "_MOST_CELLS", 60 * 400 - 1)
+    sparse = directions(filled, 5, seed=1)
+    assert met == [np.ndarray, sp.csr_array, sp.csr_array]
+    np.testing.assert_allclose(dense @ dense.T, sparse @ sparse.T, atol=1e-9)
 
 
 @pytest.mark.parametrize("dimensions", [1, 4, 9])
