@@ -2,7 +2,8 @@
 
     python benchmarks/installation.py
 
-It prints a row for each set of extras, as pip installs them from an empty cache.
+It prints a row for each set of extras, as pip installs them from an empty cache, and the largest
+folders of the first set.
 """
 
 from __future__ import annotations
@@ -50,7 +51,16 @@ def occupied(folder: Path) -> int:
     )
 
 
+def largest(environment: Path) -> str:
+    """Return the ten largest folders of the packages, in MB."""
+    (packages,) = environment.glob("lib/python*/site-packages")
+    sizes = {folder.name: occupied(folder) for folder in packages.iterdir() if folder.is_dir()}
+    found = sorted(sizes, key=lambda name: -sizes[name])[:10]
+    return ", ".join(f"{name} {sizes[name] / 1e6:.0f}" for name in found)
+
+
 def main() -> None:
+    folders = ""
     print("| installed | download, MB | on disk, MB | seconds of a processor |\n|---|---|---|---|")
     for name, steps in SETS.items():
         with tempfile.TemporaryDirectory() as folder:
@@ -68,6 +78,7 @@ def main() -> None:
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
             disk = occupied(environment) - empty
+            folders = folders or largest(environment)
             fetched = sum(
                 downloaded(
                     environment,
@@ -78,6 +89,7 @@ def main() -> None:
         print(
             f"| `{name}` | {fetched / 1e6:,.0f} | {disk / 1e6:,.0f} | {seconds:.0f} |", flush=True
         )
+    print(f"\nlargest folders of the first, MB: {folders}")
 
 
 if __name__ == "__main__":
