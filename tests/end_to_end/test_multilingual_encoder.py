@@ -116,6 +116,7 @@ def test_the_weights_are_the_package_s(made: tuple[Path, Weights]) -> None:
     assert len(found) == len(weights) + 2
 
 
+@pytest.mark.slow
 def test_both_libraries_run_it(made: tuple[Path, Weights]) -> None:
     # Kills: a folder that only one reads; tokens without the first and the last; no prompt.
     folder, _ = made
