@@ -145,14 +145,14 @@ def embedded(data: Path) -> np.ndarray:
 def by_model(vectors: np.ndarray) -> None:
     """Print what lists of texts that a model encoded find: near texts, and by numbers of probes."""
     lists = 4 * math.isqrt(len(vectors))
-    near_lists = train(vectors, Asked(lists, None, 1)).nearest(vectors, SEARCHED)
+    near_lists = train(vectors, Asked(lists, None, 1), SEARCHED).near
     kept = apart(vectors, np.zeros((len(vectors), 1), np.int64))
     left_out = len(vectors) - len(apart(vectors, near_lists))
     print(f"near texts: {left_out:,} of {len(vectors) - len(kept):,} are left out", flush=True)
     vectors = vectors[kept]
     for probes in (8, 16, 32, 64, None):
         trained = train(vectors, Asked(lists, probes, 1))
-        print(searching(arrange(vectors, trained, trained.held_out).search), flush=True)
+        print(searching(arrange(vectors, trained, np.arange(len(vectors))).search), flush=True)
 
 
 if __name__ == "__main__":

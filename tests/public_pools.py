@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -108,8 +109,9 @@ def listed_pool(
     raw = centres[generator.integers(lists, size=size + queries)]
     vectors = on_grid(raw + generator.normal(size=raw.shape))
     vectors[: size // 4] = vectors[size // 4 : 2 * (size // 4)]
-    asked = Asked(lists, probes, seed=1)
-    made = arrange(vectors[:size], train(vectors[:size], asked), np.zeros(size, np.bool_))
+    trained = train(vectors[:size], Asked(lists, probes, seed=1))
+    unmeasured = replace(trained, held_out=np.zeros(size, np.bool_))
+    made = arrange(vectors[:size], unmeasured, np.arange(size))
     manifest = pool_manifest(size, vectors.shape[1], search=made.search, version=2)
     texts = pa.array([f"text {number}" for number in made.order], pa.large_string())
     return Pool(manifest, texts, vectors[made.order], None, made.lists), vectors[size:]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import unicodedata
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,12 @@ from quietcorpus.indexes.pool import (
     PoolManifest,
     save,
 )
+from quietcorpus.indexes.pool_lists import PoolLists
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
 from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.pipelines.artefacts import encoding, pool_lists
 from quietcorpus.pipelines.artefacts.near_texts import NEAR, SEARCHED, apart
-from quietcorpus.pipelines.artefacts.pool_lists import Trained
+from quietcorpus.pipelines.artefacts.pool_lists import Asked, Trained
 from quietcorpus.pipelines.artefacts.public_documents import texts
 from quietcorpus.pipelines.environment.version import quietcorpus_version
 from quietcorpus.pipelines.storage import places
@@ -63,72 +65,114 @@ def build(
     """
     source, output = absolute(source), absolute(output)
     asked = None if search is None else pool_lists.parse(search, seed)
-    if provenance != "public":
-        raise InputError(
-            "provenance: the texts of a pool are released as they are, chosen by what its encoder "
-            "learnt; build it from public documents, with an encoder of public data"
-        )
-    if encoder != lsa.NAME and tokenizer != UNICODE_WORDS:
-        raise InputError(f"tokenizer: {encoder} finds its own words; leave it out, or take lsa")
-    if encoder != lsa.NAME:
-        encoding.require_installed_ray()
+    _require_public(provenance)
     Output(output).require_writable()
-    # A model that cannot be had is told before the documents are read.
-    model = EncoderSource.resolve("encoder", encoder) if encoder != lsa.NAME else None
+    model = _model(encoder, tokenizer)
     for doubt in model.doubts_of(language) if model else ():
         _LOGGER.warning("%s", doubt)
     steps = Steps(3 if model is None else 4, bar=progress)
     with steps.step("reading texts"):
         documents = [one for own in texts(Corpus(source, text)) for one in own.to_pylist()]
         listed, empty = _distinct(documents)
-    if not listed:
-        raise InputError(f"source: {source} has no text; give documents to choose from")
-    if len(listed) > MOST_TEXTS:
-        raise InputError(
-            f"source: {source} has {len(listed):,} different texts; give at most {MOST_TEXTS:,}, "
-            "such as a sample"
-        )
+    _require_possible(source, len(listed))
     asked = asked or pool_lists.needed(len(listed), seed)
     if asked is not None:
         asked.check(len(listed))
         steps.total += 2  # known only now, since many texts ask for lists themselves
     opened = _fitted(source, listed, tokenizer) if model is None else model.open()
     vectors = _encoded(opened, model, listed, steps)
-    trained = None
-    if asked is not None:
-        with steps.step("training inverted lists"):
-            trained = pool_lists.train(vectors, asked)
-    if model is None:  # in a small pool, its own encoder has all texts on a subject near each other
-        kept = np.arange(len(listed))
-    else:
-        with steps.step("comparing texts", len(vectors), "texts") as display:
-            kept = apart(vectors, _searched(vectors, trained), display.show)
-    described, lists = None, None
-    if trained is not None:
-        with steps.step("measuring recall"):
-            arranged = pool_lists.arrange(vectors[kept], trained, trained.held_out[kept])
-        kept, described, lists = kept[arranged.order], arranged.search, arranged.lists
+    chosen = _chosen(vectors, asked, model is not None, steps)
     manifest = PoolManifest(
         provenance="public",
         guarantee=None,
         source={"pattern": places.without_folders(source), "documents": len(documents)},
         encoder=_described(opened, model),
-        texts=len(kept),
+        texts=len(chosen.order),
         left_out={
             "empty": empty,
             "equal": len(documents) - empty - len(listed),
-            "near": len(listed) - len(kept),
+            "near": len(listed) - len(chosen.order),
         },
         near=NEAR if model else None,
         builder=f"quietcorpus {quietcorpus_version()}",
         language=language,
-        search=described,
-        version=VERSION if lists is None else VERSION_OF_LISTS,
+        search=chosen.search,
+        version=VERSION if chosen.lists is None else VERSION_OF_LISTS,
     )
-    chosen = pa.array([listed[number] for number in kept], pa.large_string())
+    kept = pa.array([listed[number] for number in chosen.order], pa.large_string())
     with steps.step("writing"), Output(output).folder(last=MANIFEST) as folder:
         own = opened if isinstance(opened, Lsa) else None
-        return save(folder, Pool(manifest, chosen, vectors[kept], own, lists))
+        return save(folder, Pool(manifest, kept, vectors[chosen.order], own, chosen.lists))
+
+
+def _require_public(provenance: str) -> None:
+    """Raise InputError for texts that are not public."""
+    if provenance != "public":
+        raise InputError(
+            "provenance: the texts of a pool are released as they are, chosen by what its encoder "
+            "learnt; build it from public documents, with an encoder of public data"
+        )
+
+
+def _model(encoder: str, tokenizer: Tokenizer) -> EncoderSource | None:
+    """Find the model that encodes texts; None for the encoder that is made of them.
+
+    A model that cannot be had is told before the documents are read. Raises InputError.
+    """
+    if encoder == lsa.NAME:
+        return None
+    if tokenizer != UNICODE_WORDS:
+        raise InputError(f"tokenizer: {encoder} finds its own words; leave it out, or take lsa")
+    encoding.require_installed_ray()
+    return EncoderSource.resolve("encoder", encoder)
+
+
+def _require_possible(source: str, texts: int) -> None:
+    """Raise InputError if no pool can be made of so many different texts."""
+    if not texts:
+        raise InputError(f"source: {source} has no text; give documents to choose from")
+    if texts > MOST_TEXTS:
+        raise InputError(
+            f"source: {source} has {texts:,} different texts; give at most {MOST_TEXTS:,}, "
+            "such as a sample"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Chosen:
+    """The texts that make the pool, and its lists, if it has any.
+
+    Attributes:
+        order: int64 (m,), their numbers, in the pool's order.
+        lists: the lists.
+        search: what the manifest says of them.
+    """
+
+    order: npt.NDArray[np.int64]
+    lists: PoolLists | None = None
+    search: Mapping[str, Any] | None = None
+
+
+def _chosen(
+    vectors: npt.NDArray[np.float32], asked: Asked | None, joined: bool, steps: Steps
+) -> _Chosen:
+    """Leave out near texts, if they are to be `joined`, and put the others into lists, if asked.
+
+    In a small pool, its own encoder has all texts on a subject near each other.
+    """
+    trained = None
+    if asked is not None:
+        with steps.step("training inverted lists"):
+            trained = pool_lists.train(vectors, asked, near=SEARCHED if joined else 1)
+    kept = np.arange(len(vectors))
+    if joined:
+        with steps.step("comparing texts", len(vectors), "texts") as display:
+            kept = apart(vectors, _searched(len(vectors), trained), display.show)
+    if trained is None:
+        return _Chosen(kept)
+    with steps.step("measuring recall"):
+        arranged = pool_lists.arrange(vectors, trained, kept)
+    return _Chosen(arranged.order, arranged.lists, arranged.search)
 
 
 def _fitted(source: str, listed: Sequence[str], tokenizer: Tokenizer) -> Lsa:
@@ -181,11 +225,11 @@ def _encoded(
     return found
 
 
-def _searched(vectors: npt.NDArray[np.float32], trained: Trained | None) -> npt.NDArray[np.int64]:
-    """Return the lists in which texts near each vector are looked for: one of all if they can be.
+def _searched(texts: int, trained: Trained | None) -> npt.NDArray[np.int64]:
+    """Return the lists in which texts near each one are looked for: one of all if they can be.
 
     Near texts have much the same nearest lists; those that have not stay in the pool.
     """
-    if trained is None or len(vectors) <= MOST_COMPARED:
-        return np.zeros((len(vectors), 1), dtype=np.int64)
-    return trained.nearest(vectors, SEARCHED)
+    if trained is None or texts <= MOST_COMPARED:
+        return np.zeros((texts, 1), dtype=np.int64)
+    return trained.near

@@ -82,32 +82,35 @@ def needed(texts: int, seed: int) -> Asked | None:
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """Centroids of lists, and which texts had no part in them.
+    """Centroids of lists for n texts, and the lists of each.
 
     Attributes:
         asked: what was asked for.
         centroids: float32 (L, d), on the grid.
-        held_out: bool (n,), the texts on which recall is measured.
+        near: int64 (n, p), the lists nearest to each text, which is in the first.
+        held_out: bool (n,), the texts that had no part in the training.
     """
 
     asked: Asked
     centroids: npt.NDArray[np.float32]
+    near: npt.NDArray[np.int64]
     held_out: npt.NDArray[np.bool_]
 
-    def nearest(self, vectors: npt.NDArray[np.float32], lists: int) -> npt.NDArray[np.int64]:
-        """Return the lists nearest to each vector, int64 (n, lists); it is in the first."""
-        return largest(vectors, self.centroids, min(lists, len(self.centroids)))
 
+def train(vectors: npt.NDArray[np.float32], asked: Asked, near: int = 1) -> Trained:
+    """Train the centroids of lists for texts' vectors on the grid, float32 (n, d).
 
-def train(vectors: npt.NDArray[np.float32], asked: Asked) -> Trained:
-    """Train the centroids of lists for texts' vectors on the grid, float32 (n, d)."""
+    Of each text, the `near` nearest lists are found, or all if there are fewer.
+    """
     held_out = np.zeros(len(vectors), dtype=np.bool_)
     size = min(_QUERIES, len(vectors) // _ONE_IN)
     held_out[np.random.default_rng(asked.seed).choice(len(vectors), size, replace=False)] = True
     found = inverted_lists.centroids(
         vectors[~held_out], asked.lists, asked.seed, threads=processors()
     )
-    return Trained(asked, on_grid(found), held_out)
+    centroids = on_grid(found)
+    lists = largest(vectors, centroids, min(near, len(centroids)))
+    return Trained(asked, centroids, lists, held_out)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +118,7 @@ class Arranged:
     """The texts of a pool in the order of its lists.
 
     Attributes:
-        order: int64 (m,), the numbers of the texts as they were given.
+        order: int64 (m,), the numbers of the texts among the n.
         lists: the lists; none is empty.
         search: what the manifest says of them.
     """
@@ -126,23 +129,23 @@ class Arranged:
 
 
 def arrange(
-    vectors: npt.NDArray[np.float32], trained: Trained, held_out: npt.NDArray[np.bool_]
+    vectors: npt.NDArray[np.float32], trained: Trained, kept: npt.NDArray[np.int64]
 ) -> Arranged:
-    """Put texts into lists, and measure what is found.
+    """Put the texts of a pool into lists, and measure what is found.
 
     The queries are the texts that had no part in the training, and each is left out of what is
     found for it: so a query is what a document of the same kind would be that is not in the pool.
 
     Args:
-        vectors: float32 (m, d), of the texts that are in the pool.
-        trained: the centroids.
-        held_out: bool (m,), those of the texts that had no part in them.
+        vectors: float32 (n, d), of all texts.
+        trained: their lists.
+        kept: int64 (m,), the numbers of those that are in the pool.
     """
-    own = trained.nearest(vectors, 1)[:, 0]
-    order = np.argsort(own, kind="stable")
+    own = trained.near[kept, 0]
+    order = kept[np.argsort(own, kind="stable")]
     used, sizes = np.unique(own, return_counts=True)
     centroids, asked = trained.centroids[used], trained.asked
-    ordered, queries = vectors[order], np.flatnonzero(held_out[order])
+    ordered, queries = vectors[order], np.flatnonzero(trained.held_out[order])
     measured = _Recall(ordered, queries)
     probes = min(asked.probes or 1, len(used))
     lists = PoolLists(centroids, sizes, probes)
