@@ -27,7 +27,7 @@ _AT_ONCE = 2_500
 
 def coarse(election: Election, own: np.ndarray) -> np.ndarray:
     """Count the votes for clusters, each review's of length 1."""
-    found = np.zeros(CLUSTERS)
+    found = np.zeros(own.max() + 1)
     for near in own[np.asarray(election.nearest[:, :COARSE])]:
         clusters = np.unique(near)
         found[clusters] += 1 / np.sqrt(len(clusters))
@@ -72,7 +72,7 @@ def main() -> None:
                     kept = np.ones(len(own), dtype=np.bool_)
                     if share:
                         first = sigma / np.sqrt(share)
-                        noisy = clusters + generator.normal(0, first, CLUSTERS)
+                        noisy = clusters + generator.normal(0, first, len(clusters))
                         kept = (noisy >= STANDS_OUT * first)[own]
                     second = sigma / np.sqrt(1 - share) * STEPS
                     sums = fine(election, votes, kept)

@@ -54,15 +54,16 @@ class PoolManifest:
     """The description of a pool.
 
     Attributes:
-        provenance: `public`, or `private` where the texts or the encoder's training data are
-            private; releases refuse the latter.
-        guarantee: always None for public ones.
+        provenance: `public`, or `private` where the choice of the texts, the texts or the
+            encoder's training data are private; releases take it of narrowed pools alone.
+        guarantee: that of the release by which a narrowed pool was chosen; None for public ones.
         source: the documents, as `pattern` and `documents`, the number of them.
         encoder: `name`, `sha256` and `dimensions`; of one that the pool carries, also the
             `tokenizer`.
         texts: the number of texts, m.
         left_out: how many documents were `empty`, `equal` to an earlier one but for case, spacing
-            and compatible characters, or `near` an earlier one by their embeddings.
+            and compatible characters, or `near` an earlier one by their embeddings; of a narrowed
+            pool, also how many were `unchosen`.
         near: the cosine from which on a document is near another; None if none was sought.
         builder: the software that made the pool.
         files: path, bytes and sha256 of each.
@@ -98,6 +99,8 @@ class PoolManifest:
         """Describe the pool in lines for people."""
         empty, equal, near = (self.left_out[name] for name in ("empty", "equal", "near"))
         joined = f", {near:,} near one (cosine {self.near:g} or more)" if self.near else ""
+        unchosen = self.left_out.get("unchosen")
+        joined += f", {unchosen:,} whose lists do not stand out" if unchosen is not None else ""
         return [
             f"texts         {self.texts:,} of {self.source['documents']:,} documents; left out: "
             f"{empty:,} empty, {equal:,} equal to another{joined}",

@@ -26,6 +26,7 @@ from quietcorpus.artefacts import (
     build_index,
     build_pool,
     build_vocabulary,
+    narrow_pool,
     search_report,
 )
 from quietcorpus.calibration import (
@@ -85,6 +86,7 @@ __all__ = [
     "export_card",
     "ledger",
     "load",
+    "narrow_pool",
     "propose_spec",
     "reconstruct",
     "release",

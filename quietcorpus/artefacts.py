@@ -243,6 +243,40 @@ def build_pool(
 
 
 @process_restored()
+def narrow_pool(
+    release: Place,
+    pool: Place,
+    output: Place,
+    *,
+    encoder: str = "lsa",
+    progress: bool = False,
+) -> PoolManifest:
+    """Make a pool of what a release of `kind: public-texts` found in its pool, in this process.
+
+    The texts of the pool's lists whose noisy votes, added up, stand out of the noise make a pool of
+    their own, with an encoder of their own, for another release. The pool carries the guarantee of
+    the first, whose cost comes on top.
+
+    Args:
+        release: the folder of the release, or its URI.
+        pool: the pool that it was made from, which has lists.
+        output: an empty place for the narrowed pool.
+        encoder: a folder, or the name, of a sentence-transformers model, or `lsa`: one by the
+            texts' own words, which the pool carries.
+        progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
+
+    Raises:
+        InputError: anything that a person can mend.
+    """
+    flags(progress=progress)
+    from quietcorpus.pipelines.artefacts import narrowed_pool as job
+
+    return job.narrow(
+        fspath(release), fspath(pool), fspath(output), encoder=encoder, progress=progress
+    )
+
+
+@process_restored()
 def search_report(
     index: Place,
     *,

@@ -67,7 +67,7 @@ def build(
     asked = None if search is None else pool_lists.parse(search, seed)
     _require_public(provenance)
     Output(output).require_writable()
-    model = _model(encoder, tokenizer)
+    model = model_of(encoder, tokenizer)
     for doubt in model.doubts_of(language) if model else ():
         _LOGGER.warning("%s", doubt)
     steps = Steps(3 if model is None else 4, bar=progress)
@@ -75,27 +75,66 @@ def build(
         documents = [one for own in texts(Corpus(source, text)) for one in own.to_pylist()]
         listed, empty = _distinct(documents)
     _require_possible(source, len(listed))
+    origin = Origin(
+        name=source,
+        source={"pattern": places.without_folders(source), "documents": len(documents)},
+        left_out={"empty": empty, "equal": len(documents) - empty - len(listed)},
+        language=language,
+    )
+    return make(listed, output, origin, model, tokenizer, asked, steps, seed=seed)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The origin of a pool's texts.
+
+    Attributes:
+        name: what they were read from, for errors.
+        source: the same, for the manifest.
+        left_out: how many documents were left out, and why.
+        language: the texts' own, if it is known.
+        guarantee: that under which they were chosen by private data, or None.
+    """
+
+    name: str
+    source: Mapping[str, Any]
+    left_out: Mapping[str, int]
+    language: str | None = None
+    guarantee: dict[str, Any] | None = None
+
+
+def make(
+    listed: Sequence[str],
+    output: str,
+    origin: Origin,
+    model: EncoderSource | None,
+    tokenizer: Tokenizer,
+    asked: Asked | None,
+    steps: Steps,
+    *,
+    seed: int,
+) -> PoolManifest:
+    """Make a pool of different texts, by a model or by an encoder that is made of them.
+
+    Raises InputError for lists that they cannot fill, and for too few texts.
+    """
     asked = asked or pool_lists.needed(len(listed), seed)
     if asked is not None:
         asked.check(len(listed))
         steps.total += 2  # known only now, since many texts ask for lists themselves
-    opened = _fitted(source, listed, tokenizer) if model is None else model.open()
+    opened = _fitted(origin.name, listed, tokenizer) if model is None else model.open()
     vectors = _encoded(opened, model, listed, steps)
     chosen = _chosen(vectors, asked, model is not None, steps)
     manifest = PoolManifest(
-        provenance="public",
-        guarantee=None,
-        source={"pattern": places.without_folders(source), "documents": len(documents)},
+        provenance="private" if origin.guarantee else "public",
+        guarantee=origin.guarantee,
+        source=origin.source,
         encoder=_described(opened, model),
         texts=len(chosen.order),
-        left_out={
-            "empty": empty,
-            "equal": len(documents) - empty - len(listed),
-            "near": len(listed) - len(chosen.order),
-        },
+        left_out={**origin.left_out, "near": len(listed) - len(chosen.order)},
         near=NEAR if model else None,
         builder=f"quietcorpus {quietcorpus_version()}",
-        language=language,
+        language=origin.language,
         search=chosen.search,
         version=VERSION if chosen.lists is None else VERSION_OF_LISTS,
     )
@@ -114,7 +153,7 @@ def _require_public(provenance: str) -> None:
         )
 
 
-def _model(encoder: str, tokenizer: Tokenizer) -> EncoderSource | None:
+def model_of(encoder: str, tokenizer: Tokenizer) -> EncoderSource | None:
     """Find the model that encodes texts; None for the encoder that is made of them.
 
     A model that cannot be had is told before the documents are read. Raises InputError.

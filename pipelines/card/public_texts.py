@@ -14,7 +14,7 @@ from pydantic import Field
 
 from quietcorpus.mechanisms.vote_weights import weights
 from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
-from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.model import Card, UsedArtefact
 from quietcorpus.pipelines.card.noise import Course, check_cost, courses_of_norms
 from quietcorpus.pipelines.card.parameters import (
     DocumentParameters,
@@ -156,9 +156,11 @@ def check(output: str, card: Card) -> None:
     mechanism = card.mechanism
     assert isinstance(mechanism, PublicTextsMechanism)
     uri = f"{output}/{layout.CARD}"
-    found = [(artefact.name, artefact.provenance) for artefact in card.artefacts]
-    if found != [("pool", "public"), ("encoder", "public")]:
-        raise InputError(f"{uri}: artefacts: not a public pool and a public encoder")
+    if not _are_accounted(card.artefacts):
+        raise InputError(
+            f"{uri}: artefacts: not a public pool and a public encoder, nor a pool that a "
+            "guarantee narrowed"
+        )
     if card.counts is not None:
         raise InputError(f"{uri}: counts: they tell whether a document is there, and are no part")
     if mechanism.variation is not None and UNCHECKED not in card.guarantee.not_protected:
@@ -174,6 +176,21 @@ def check(output: str, card: Card) -> None:
     assert isinstance(total, DocumentParameters | UserParameters)
     check_cost(uri, total, _courses(mechanism, total))
     _check_texts(output, mechanism)
+
+
+def _are_accounted(artefacts: Sequence[UsedArtefact]) -> bool:
+    """Tell whether pool and encoder are public, or of a narrowed pool, which has a guarantee.
+
+    An encoder costs nothing of its own: a private one is made of the pool's texts.
+    """
+    if [one.name for one in artefacts] != ["pool", "encoder"]:
+        return False
+    pool, encoder = artefacts
+    return (
+        (pool.provenance == "private") == (pool.guarantee is not None)
+        and encoder.guarantee is None
+        and (encoder.provenance == "public" or pool.provenance == "private")
+    )
 
 
 def _courses(mechanism: PublicTextsMechanism, total: Parameters) -> Iterator[Course]:

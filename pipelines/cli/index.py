@@ -201,6 +201,35 @@ def build_pool(source: str, output: str, **given: Any) -> Iterator[str]:
 
 
 @command(
+    "narrow-pool",
+    group=index,
+    short_help="Make a pool of what a release found in one.",
+    note="; nothing was written",
+)
+@click.argument("release")
+@click.option("--pool", required=True, help="The pool that the release was made from.")
+@new_place_option
+@click.option(
+    "--encoder",
+    default="lsa",
+    show_default=True,
+    help="A folder, or the name, of a sentence-transformers model, or lsa: one by the texts' own "
+    "words, which the pool carries.",
+)
+@quiet_option
+def narrow_pool(release: str, pool: str, output: str, **given: Any) -> Iterator[str]:
+    """Make a pool of what RELEASE, of `kind: public-texts`, found in its pool.
+
+    The texts of the pool's lists whose noisy votes, added up, stand out of the noise make a pool of
+    their own, with an encoder of their own, for another release at what is left of the budget. The
+    pool carries the guarantee of the first release, whose cost comes on top.
+    """
+    manifest = qc.narrow_pool(release, pool, output, **given)
+    yield f"pool          {output}"
+    yield from manifest.lines()
+
+
+@command(
     "build-vocabulary",
     group=index,
     short_help="Make a public vocabulary of a language.",

@@ -91,7 +91,7 @@ class UserTextsKind(PublicTextsKind):
     @property
     def limits(self) -> Sequence[str]:
         """Return what a reader may learn, beyond what every kind of release reveals."""
-        return [*OF_NAMES, *self.users.of_budgets, *NOT_PROTECTED]
+        return [*OF_NAMES, *self.users.of_budgets, *self.of_pool, *NOT_PROTECTED]
 
     @property
     def resolved(self) -> dict[str, Any]:

@@ -41,6 +41,7 @@ from quietcorpus.transforms.votes import ReleaseVotes, SearchedLists, Strata, Vo
 
 ROW_GROUP = 16_384
 """The rows of a row group of texts, which are in memory at once."""
+_ACCOUNTED = DocumentPrivacy.definition, UserPrivacy.definition
 MOST_SUMS = 2_000_000
 """The largest number of noisy sums: each part of the corpus hands over all of them."""
 
@@ -87,12 +88,23 @@ class PublicTextsKind(Kind):
     @property
     def artefacts(self) -> Sequence[card.UsedArtefact]:
         pool, encoder = self.voting.pool, self.voting.encoder
-        found = ("pool", pool.uri, pool.digest), ("encoder", encoder.name, encoder.digest)
+        manifest = pool.open().manifest
+        own = manifest.provenance if isinstance(encoder, CarriedEncoder) else "public"
         return [
             card.UsedArtefact(
-                name=name, uri=places.without_folders(uri), digest=digest, provenance="public"
-            )
-            for name, uri, digest in found
+                name="pool",
+                uri=places.without_folders(pool.uri),
+                digest=pool.digest,
+                provenance=manifest.provenance,
+                guarantee=manifest.guarantee,
+            ),
+            # What a carried encoder cost is in the pool's guarantee.
+            card.UsedArtefact(
+                name="encoder",
+                uri=places.without_folders(encoder.name),
+                digest=encoder.digest,
+                provenance=own,
+            ),
         ]
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
@@ -129,7 +141,12 @@ class PublicTextsKind(Kind):
     @property
     def limits(self) -> Sequence[str]:
         """Return what a reader may learn, beyond what every kind of release reveals."""
-        return [_OF_DOCUMENTS, *NOT_PROTECTED]
+        return [_OF_DOCUMENTS, *self.of_pool, *NOT_PROTECTED]
+
+    @property
+    def of_pool(self) -> Sequence[str]:
+        """Return what a narrowed pool does not protect."""
+        return [_OF_NARROWED] if self.voting.pool.open().manifest.guarantee else []
 
     @property
     def expected_noise(self) -> Sequence[str]:
@@ -176,7 +193,7 @@ def voting_by(spec: PublicTextsSpec, votes: Votes) -> Voting:
     source = PoolSource.resolve("mechanism.pool", spec.pool)
     pool = source.open()
     manifest = pool.manifest
-    if manifest.provenance != "public":
+    if manifest.guarantee and manifest.guarantee["definition"] not in _ACCOUNTED:
         raise InputError(
             f"mechanism.pool: {spec.pool} was made from private data, and nothing here "
             "accounts for that; build a pool from public texts"
@@ -228,6 +245,10 @@ _OF_DOCUMENTS = (
     "what several documents of one person say together, or one document that the corpus holds "
     "twice: the unit is one document, and k of them are protected at k times epsilon only, with a "
     "delta that grows faster than k"
+)
+_OF_NARROWED = (
+    "the units whose votes narrowed the pool, beyond the guarantee that it came with; if they are "
+    "of this corpus, both costs are theirs"
 )
 NOT_PROTECTED = (
     "whether there is a release: a corpus without a document, with too many unreadable records, or "
