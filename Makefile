@@ -15,7 +15,7 @@ BENCH_COMMITS ?= $(BENCH_DATA)/commit_messages.parquet
 .PHONY: help demo demo-words test test-slow test-nightly test-most check docs links bench utility utility-words clean
 .PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release iceberg airflow dagster
 .PHONY: lock sbom prism azurite vnu chromium kustomize flink-operator clusters faults races soak utility-embeddings utility-public attacks utility-sentences utility-languages reconstruction release-dry
-.PHONY: large-index large-pool large-pool-lists costs many-shards
+.PHONY: large-index large-pool large-pool-lists utility-public-large costs many-shards
 
 help:
 	@echo "make demo     a real corpus becomes a release"
@@ -39,6 +39,7 @@ help:
 	@echo "make utility  the paper's comparison on a labelled corpus (an hour)"
 	@echo "make utility-words  the same for text, word by word (an hour)"
 	@echo "make utility-public  what a classifier learns from public texts (an hour)"
+	@echo "make utility-public-large  the same from half a million texts, one round and two (half an hour)"
 	@echo "make attacks  what attackers find in text by Madlib and BRR (hours)"
 	@echo "make utility-sentences  what classifiers learn from sentence embeddings (an hour)"
 	@echo "make utility-languages  the same in five languages (ten minutes)"
@@ -292,6 +293,11 @@ utility-public: $(VENV)/.bench $(VECTORS)
 	$(BIN)/python benchmarks/utility_public_rounds.py --data $(BENCH_DATA) --folder build/utility-public
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/utility_public_kinds.py --data $(BENCH_DATA) \
 		--glove $(VECTORS) --folder build/utility-public-kinds
+
+# One round and two from a pool of half a million texts, of which one in fifty is on the subject.
+utility-public-large: $(VENV)/.bench
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/utility_public_large.py \
+		--data $(BENCH_DATA) --folder build/utility-public
 
 attacks: $(VENV)/.bench $(VECTORS)
 	$(BIN)/python benchmarks/attacks.py --data $(BENCH_DATA) --glove $(VECTORS) --folder build/attacks
