@@ -138,12 +138,17 @@ def _is_possible(content: Mapping[str, Any]) -> bool:
     listed = pool_lists.FILES if "search" in content else ()
     return (
         folder.is_encoded(content, "texts")
+        and _has_guarantee(content["guarantee"]) == (content["provenance"] == "private")
         and content["texts"] <= (MOST_TEXTS if listed else MOST_COMPARED)
         and named == {*FILES, *carried, *listed}
         and content.get("language", "en") in LANGUAGES
         and content["version"] == (VERSION_OF_LISTS if listed else VERSION)
         and (not listed or _describes_lists(content["search"], content["texts"]))
     )
+
+
+def _has_guarantee(guarantee: Mapping[str, Any] | None) -> bool:
+    return guarantee is not None and isinstance(guarantee["definition"], str)
 
 
 def _describes_lists(search: Mapping[str, Any], texts: int) -> bool:

@@ -15,14 +15,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from documents_on_topics import FOUND, LABELLED, corpus
-from manifests import edit
+from manifests import digest_of, edit
 from public_pools import INPUT, TOPICS, Texts, refusal, share_of, texts_on
-from tampering import card as card_change
 from tampering import edit_card, refused, rewrite
 
 import quietcorpus as qc
 from quietcorpus.indexes.pool import open_pool
+from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Spending
 from quietcorpus.mechanisms.votes import Votes
+from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.statements import budget, guarantee
 from quietcorpus.pipelines.card.verify import verify
 
 if TYPE_CHECKING:
@@ -112,16 +114,22 @@ def test_the_second_release_says_what_the_first_one_cost(rounds: Rounds) -> None
     assert share_of(rows, FOUND[1:], "b") > 0.8
 
 
-FORGED = {
-    "a public pool": lambda card: card["artefacts"][0].update(provenance="public"),
-    "no guarantee": lambda card: card["artefacts"][0].update(guarantee=None),
-    "a private encoder of a public pool": lambda card: card["artefacts"][0].update(
+def test_the_command_makes_the_same_pool(rounds: Rounds) -> None:
+    # Kills: a choice or an encoder that is drawn.
+    given = ("released/first", "--pool", "pool", "--output", "again", "--quiet")
+    made = rounds.workspace.run("index", "narrow-pool", *given)
+    assert made.returncode == 0, made.stderr
+    assert made.stdout.splitlines()[0] == "pool          again"
+    assert digest_of(rounds.workspace.folder / "again") == digest_of(rounds.narrowed)
+
+
+FORGED: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
+    "a public pool with a guarantee": lambda own: own[0].update(provenance="public"),
+    "no guarantee": lambda own: own[0].update(guarantee=None),
+    "a private encoder of a public pool": lambda own: own[0].update(
         provenance="public", guarantee=None
     ),
-    "an encoder with a guarantee": lambda card: card["artefacts"][1].update(
-        guarantee=card["artefacts"][0]["guarantee"]
-    ),
-    "nothing inherited": lambda card: card["budget"].update(inherited=[]),
+    "an encoder with a guarantee": lambda own: own[1].update(guarantee=own[0]["guarantee"]),
 }
 
 
@@ -129,9 +137,25 @@ FORGED = {
 def test_a_card_that_hides_what_the_pool_cost_is_refused(
     rounds: Rounds, tmp_path: Path, name: str
 ) -> None:
+    # All else on the card says the same.
+    def forge(content: dict[str, Any]) -> None:
+        FORGED[name](content["artefacts"])
+        promised = DocumentPrivacy(Fraction(8), Fraction(1, 10**6))
+        artefacts = Card.model_validate(content).artefacts
+        limits = content["guarantee"]["not_protected"]
+        spent = budget([Spending("votes", promised)], promised, artefacts)
+        content["budget"] = spent.model_dump(mode="json")
+        content["guarantee"] = guarantee(promised, limits, artefacts).model_dump(mode="json")
+
     copied = shutil.copytree(rounds.second, tmp_path / "copied")
-    card_change(FORGED[name])(copied)
-    assert "release.json: " in refused(copied)
+    edit_card(copied, forge)
+    assert "artefacts: not a public pool and a public encoder" in refused(copied)
+
+
+def test_a_card_without_the_pools_cost_is_refused(rounds: Rounds, tmp_path: Path) -> None:
+    copied = shutil.copytree(rounds.second, tmp_path / "copied")
+    edit_card(copied, lambda content: content["budget"].update(inherited=[]))
+    assert "budget: what private artefacts cost is not as they say" in refused(copied)
 
 
 def narrowing_refused(*given: object, **options: str) -> str:

@@ -58,6 +58,14 @@ SPOILED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         lambda c: c.update(provenance="private"),
         "does not say under which guarantee",
     ),
+    "private, of a guarantee that names no definition": (
+        lambda c: c.update(provenance="private", guarantee={"epsilon": 1}),
+        "values that no pool has",
+    ),
+    "public, of a guarantee": (
+        lambda c: c.update(guarantee=PRIVATE["guarantee"]),
+        "values that no pool has",
+    ),
     "no texts": (lambda c: c.update(texts=0), "values that no pool has"),
     "too many texts": (lambda c: c.update(texts=MOST_COMPARED + 1), "values that no pool has"),
     "no encoder": (lambda c: c.update(encoder={}), "values that no pool has"),
@@ -137,7 +145,7 @@ def test_an_encoder_that_is_not_the_pools_is_refused(carrying: Path, name: str) 
 
 
 def test_a_private_pool_is_read_as_such(folder: Path) -> None:
-    # A release refuses it. Kills: a provenance that reading loses.
+    # A release refuses it, unless a release narrowed it. Kills: a provenance that reading loses.
     edit(folder, lambda content: content.update(PRIVATE))
     assert open_pool(str(folder)).manifest.provenance == "private"
 

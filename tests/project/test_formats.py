@@ -79,6 +79,15 @@ def test_candidates_and_pools() -> None:
     assert pool.texts[2].as_py() == "a football match"
 
 
+def test_a_narrowed_pool() -> None:
+    # Kills: a guarantee that a later reader drops.
+    manifest = open_pool(str(FORMATS / "pool-v1-narrowed")).manifest
+    assert manifest.provenance == "private"
+    assert manifest.guarantee is not None
+    assert manifest.guarantee["parameters"] == {"epsilon": 0.1, "delta": 5e-7}
+    assert "96 whose lists do not stand out" in manifest.lines()[0]
+
+
 def test_a_pool_in_lists() -> None:
     # Kills: another law of the search under a pool that is the same, by which a release that is
     # made again would have other sums under the same noise.

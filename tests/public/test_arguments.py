@@ -78,6 +78,7 @@ def test_bad_input_is_one_line(here: Workspace, call: Any, message: str) -> None
         lambda progress: qc.verify("a", progress=progress),
         lambda progress: qc.dry_run({}, progress=progress),
         lambda progress: qc.build_pool("a", "b", provenance="public", progress=progress),
+        lambda progress: qc.narrow_pool("a", "b", "c", progress=progress),
     ],
 )
 def test_progress_is_yes_or_no(here: Workspace, call: Any) -> None:
