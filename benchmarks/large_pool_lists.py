@@ -40,6 +40,7 @@ WORDS, STEP = 30, 11
 SIZES = 100, 100, 10_000  # the first compiles what later ones find compiled
 QUERIES, NEAREST = 512, 20
 MODELLED = 24_000
+TIMED, AT_ONCE = 5_000, 128
 
 
 def passages(data: Path, words: int, step: int, most: int) -> list[str]:
@@ -97,6 +98,7 @@ def main() -> None:
     each = 1000 * (runs[2][0] - runs[1][0]) / (SIZES[2] - SIZES[1])
     print(f"a release: {each:.3f} ms a document, {runs[2][1]:,.0f} MiB at most", flush=True)
     near(pool)
+    rate(given.data)
     by_model(embedded(given.data))
 
 
@@ -134,11 +136,23 @@ def near(pool: Pool) -> None:
     )
 
 
+def rate(data: Path) -> None:
+    """Print how fast a model encodes passages like the pool's."""
+    texts = passages(data, WORDS, STEP, TIMED)
+    model = EncoderSource.resolve("encoder", PACKAGED).open()
+    model.encode(texts[:AT_ONCE])
+    begun = time.process_time()
+    for start in range(0, len(texts), AT_ONCE):
+        model.encode(texts[start : start + AT_ONCE])
+    seconds = time.process_time() - begun
+    print(f"{PACKAGED}: {len(texts) / seconds:.0f} passages a second of a processor", flush=True)
+
+
 def embedded(data: Path) -> np.ndarray:
     """Return the embeddings of passages by a model, on the grid, float32 (n, d)."""
     texts = passages(data, 2 * WORDS, 2 * WORDS, MODELLED)
     model = EncoderSource.resolve("encoder", PACKAGED).open()
-    parts = [model.encode(texts[start : start + 128]) for start in range(0, len(texts), 128)]
+    parts = [model.encode(texts[at : at + AT_ONCE]) for at in range(0, len(texts), AT_ONCE)]
     return on_grid(np.concatenate(parts))
 
 
