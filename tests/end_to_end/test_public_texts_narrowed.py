@@ -110,8 +110,8 @@ def test_the_second_release_says_what_the_first_one_cost(rounds: Rounds) -> None
     assert any("votes narrowed the pool" in one for one in second.guarantee.not_protected)
     assert not any("votes narrowed the pool" in one for one in first.guarantee.not_protected)
     rows = pq.read_table(rounds.second / "texts.parquet").to_pylist()
-    assert share_of(rows, FOUND[:1], "a") > 0.8
-    assert share_of(rows, FOUND[1:], "b") > 0.8
+    assert share_of(rows, FOUND[:1], "a") > 0.5
+    assert share_of(rows, FOUND[1:], "b") > 0.5
 
 
 def test_the_command_makes_the_same_pool(rounds: Rounds) -> None:
