@@ -321,13 +321,24 @@ MEASURES: dict[str, Measure] = {
     ),
     "inversion-bayes": Measure(
         "attack",
-        "Word inversion: likeliest word",
-        "Share of words recovered by guessing the likeliest one under the mechanism, as far as the "
-        "attacker can simulate it, and the words' public frequencies. The floor is the most "
-        "frequent word, whatever was released.",
+        "Word inversion: best attacker",
+        "Share of the corpus's words recovered by the best attacker with a public prior, which the "
+        "notes name: it guesses the word of largest prior times chance of what was released, each "
+        "word alone or, by the words around, all words of a document together. The floor is the "
+        "most frequent word, whatever was released.",
         "lower",
-        says="{release} of {tried:,} words are recovered by guessing the likeliest one (noise "
-        "alone: {noise}).",
+        says="{release} of {tried:,} words are recovered by the best attacker with a public prior "
+        "(noise alone: {noise}).",
+    ),
+    "inversion-expected": Measure(
+        "attack",
+        "Word inversion: best attacker, expected",
+        "The success of the best attacker with this prior on words from the prior, each alone: "
+        "computed where words are drawn by their distances; else that of the guesses that were "
+        "found, within ends between which the best one's lies with 95 % confidence. What the "
+        "guarantee allows is the most that any attacker with this prior has, by the stated loss "
+        "alone. The floor is the largest prior.",
+        "lower",
     ),
     "inversion-nearest": Measure(
         "attack",

@@ -172,6 +172,7 @@ def evaluate(
     user: str | None = None,
     target: str | None = None,
     public_vectors: Place | None = None,
+    public_text: Place | None = None,
     neighbours_of: Sequence[str] | None = None,
     documents: int = 5_000,
     draws: int | None = None,
@@ -200,6 +201,8 @@ def evaluate(
         target: the corpus's column of numbers, for regressions on word vectors.
         public_vectors: public word vectors (GloVe's or word2vec's text), which are used alone, and
             beside a release's own and beside vectors that are learnt without privacy.
+        public_text: public texts like the corpus's (a path, a glob or a URI, with the same column),
+            from which an attacker on words learns how frequent words are, and which follow which.
         neighbours_of: words of a release of word vectors whose nearest ones are told.
         documents: the largest number of documents to sample.
         draws: the number of draws of every setting; the release is one draw of its own setting. By
@@ -247,6 +250,7 @@ def evaluate(
         target=target,
         public_vectors=None if public_vectors is None else absolute(public_vectors),
         neighbours_of=tuple(neighbours_of or ()),
+        public_text=None if public_text is None else absolute(public_text),
     )
     effort = job.Effort.of(
         comparison,

@@ -53,6 +53,12 @@ class _Words(click.ParamType):
     help="Public word vectors (GloVe's or word2vec's text), to use beside a release's own.",
 )
 @click.option(
+    "--public-text",
+    metavar="PATH",
+    help="Public texts like the corpus's, from which an attacker on words learns how frequent they "
+    "are, and which follow which.",
+)
+@click.option(
     "--neighbours-of",
     type=_Words(),
     metavar="WORD,WORD",

@@ -51,6 +51,7 @@ class Comparison:
         compared: the variants of the mechanism that settings name.
         public_vectors: a file of public word vectors, to compare a release of vectors with.
         neighbours_of: words whose nearest ones are told.
+        public_text: public texts that an attacker on words learns from.
     """
 
     release: str
@@ -62,6 +63,7 @@ class Comparison:
     compared: Compared = field(default_factory=dict)
     public_vectors: str | None = None
     neighbours_of: tuple[str, ...] = ()
+    public_text: str | None = None
 
     @classmethod
     def of(
@@ -80,6 +82,7 @@ class Comparison:
         target: str | None = None,
         public_vectors: str | None = None,
         neighbours_of: tuple[str, ...] = (),
+        public_text: str | None = None,
     ) -> Comparison:
         """Build a comparison whose columns default to the spec's.
 
@@ -105,6 +108,7 @@ class Comparison:
             compared,
             public_vectors,
             neighbours_of,
+            public_text,
         )
         kind = made.card.mechanism.kind
         if registry.part(kind, "study") is None:
@@ -117,6 +121,8 @@ class Comparison:
         for key, value in alone.items() if not made.measures.of_vectors else ():
             if value:
                 raise InputError(f"{key}: serves releases of word vectors, and this is of {kind}")
+        if public_text is not None and not made.measures.of_words:
+            raise InputError(f"public_text: serves releases of words, and this is of {kind}")
         if id_ is not None and id_ not in made.card.kept:
             kept = ", ".join(map(repr, made.card.kept)) or "none"
             raise InputError(f"id: the release keeps no column {id_!r} (it keeps {kept})")

@@ -35,6 +35,7 @@ from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.installed import require_installed
+from quietcorpus.transforms.reading.documents import Corpus
 from quietcorpus.transforms.reading.sources import plan
 
 REPORT, CONTENT, ROWS, TOPICS, DRAWS = (
@@ -215,6 +216,8 @@ def _identity(comparison: Comparison) -> str:
             parts.append(hashlib.sha256(stream.read()).hexdigest())
     if comparison.public_vectors is not None:
         parts.append(FileSource.resolve("public_vectors", comparison.public_vectors).digest)
+    if comparison.public_text is not None:
+        parts.append(plan(Corpus(comparison.public_text, comparison.columns.text)).files)
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 

@@ -132,7 +132,7 @@ def _found_words(found: Findings) -> Iterator[Advice]:
     value = found.above_noise("inversion-bayes")
     if value is not None and value >= FOUND:
         yield (
-            f"{value:.1%} of the words are recovered by guessing the likeliest.",
+            f"{value:.1%} of the words are recovered by the best attacker with a public prior.",
             _sentence(_hide_more(found)),
         )
 

@@ -76,6 +76,10 @@ class Studied(Protocol):
         """Return the file of public word vectors to compare with, if there is one."""
 
     @property
+    def public_text(self) -> str | None:
+        """Return the public texts that an attacker on words learns from, if there are any."""
+
+    @property
     def described(self) -> Spec:
         """Return the checked spec; raises InputError if there is none."""
 
@@ -89,6 +93,7 @@ class Study(Protocol):
         of_authors: whether named users must include authors of many documents.
         has_topics: whether a draw has topics.
         of_vectors: whether the release is of word vectors, with which others can be compared.
+        of_words: whether the release is of words, which an attacker guesses.
         notes: the methods, and the limits of the measures.
         own: the release itself, for a kind that has no rows of documents.
     """
@@ -99,6 +104,7 @@ class Study(Protocol):
     of_authors: ClassVar[bool] = True
     has_topics: ClassVar[bool] = False
     of_vectors: ClassVar[bool] = False
+    of_words: ClassVar[bool] = False
     notes: list[str]
 
     def __init__(self, studied: Studied) -> None:

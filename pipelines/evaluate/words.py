@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import scipy.sparse as sp
 
-from quietcorpus.evaluation.attacks.inversion import (
-    best_guesses,
-    by_frequency,
-    simulated_counts,
-    zipf,
-)
+from quietcorpus.evaluation.attacks.inversion import by_frequency
 from quietcorpus.evaluation.attacks.linkage import Score, bag_cosines, cosines
 from quietcorpus.evaluation.classification import transferred
 from quietcorpus.evaluation.features import counted, split
@@ -39,15 +34,21 @@ from quietcorpus.pipelines.evaluate.study import (
     refuse_unknown,
     remembered,
 )
+from quietcorpus.pipelines.evaluate.word_guesses import (
+    SECRETS,
+    Attack,
+    WordAttacker,
+    by_places,
+    by_text,
+)
 from quietcorpus.pipelines.kinds.prepare import prepare
-from quietcorpus.pipelines.kinds.word_meaning import approximate_search, simulator
 from quietcorpus.pipelines.kinds.words import WordsKind
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.words import WordPrivatizer, WordsParameters
 
 _LEAST_OCCURRENCES, _ETA = 20, Fraction(1, 20)
-_DRAWS = 300_000
+_TOGETHER = 4_096  # words that are guessed from the words around them
 
 Words = npt.NDArray[np.int32]
 
@@ -56,6 +57,7 @@ class WordsStudy(Study):
     """The study of documents as words that the index knows, before and after the release."""
 
     swept = frozenset({"epsilon", "document_epsilon", "mechanism"})
+    of_words = True
 
     def __init__(self, studied: Studied) -> None:
         self._sample = studied.sample
@@ -73,11 +75,10 @@ class WordsStudy(Study):
         originals, labels = self._originals, studied.sample.labels
         self._transferred = cache(lambda number: self._learnt(originals, number))
         self._by_words = remembered(labels, lambda ls, n: by_words(ls, originals, originals, n))
-        self._seeds = np.random.SeedSequence().spawn(2)
+        self._attacker = self._informed(studied)
         self.notes = [
-            "Words are those that the index knows. An attacker is taken to know how frequent "
-            "words are by their places in the index (files of vectors commonly begin with the most "
-            f"frequent ones), and simulates the mechanism twice with {_DRAWS:,} draws.",
+            "Words are those that the index knows.",
+            _known_of(studied.public_text, len(self._index.vocabulary)),
             "The classifier learns from the released texts of two thirds of the documents, and is "
             "tested on the others as they are; the one by words, by five folds, on all of them.",
         ]
@@ -121,10 +122,15 @@ class WordsStudy(Study):
             yield Observation("similarity", "noise", self._similarity(dealt))
         counts = self._counted(after)
         yield from self._classified(counts, "release", number)
-        guesses = self._guesses(draw.law or self._parameters)
-        yield share_found("inversion-bayes", "floor", before == 0, "", documents[known])
+        attack = self._attack(draw.law or self._parameters)
+        yield from _expected(attack, self._attacker.floor)
+        floor = before == self._attacker.likeliest
+        yield share_found("inversion-bayes", "floor", floor, "", documents[known])
+        order = generator.permutation(len(self._sample))
         for subject, words in (("release", after), ("noise", dealt)):
+            guesses = attack.best.guesses
             yield from self._inverted(before, words[known], documents[known], guesses, subject)
+            yield from self._together(attack, words, order, subject)
         # Shuffled words keep each document's length, which an attacker can use; here, whole
         # documents are shuffled instead.
         yield from attacks_beside_noise(self._sample, self._views(after), generator)
@@ -195,20 +201,38 @@ class WordsStudy(Study):
         known, test = split(classes, number)
         return transferred(counts[rows[known]], classes[known], self._originals[rows[test]])
 
-    @lru_cache(maxsize=8)  # noqa: B019 - as long-lived as the study, one for each setting
-    def _guesses(self, law: WordsParameters) -> npt.NDArray[np.int64]:
-        """Return the likeliest word behind each output."""
-        words = np.arange(len(self._index.vocabulary))
+    def _informed(self, studied: Studied) -> WordAttacker:
+        """Return the attacker with the prior that it has."""
+        place, column = studied.public_text, studied.columns.text
+        if place is None:
+            return WordAttacker(self._index, by_places(len(self._index.vocabulary)))
+        return WordAttacker(self._index, by_text(place, column, self._parameters, self._index))
+
+    def _attack(self, law: WordsParameters) -> Attack:
+        """Return the attack on a law."""
         # Where a document's words share epsilon, the attacker takes its typical length.
         length = np.median(np.diff(self._offsets)) if law.per == "document" else 1
-        # An attacker knows the engine of the search, too.
-        search = approximate_search(law, self._index)
-        model = simulator(law.mechanism, self._index, search, law.truncation)
-        epsilon = float(law.epsilon) / max(1, length)
-        prior = zipf(words + 1)
-        draws = np.maximum(1, np.round(_DRAWS * prior)).astype(np.int64)
-        counts, others = (simulated_counts(model, words, epsilon, draws, s) for s in self._seeds)
-        return best_guesses(words, counts, others, prior)
+        return self._attacker.against(law, float(law.epsilon) / max(1, length))
+
+    def _together(
+        self, attack: Attack, words: Words, order: npt.NDArray[np.int64], subject: str
+    ) -> Iterator[Observation]:
+        """Yield the success on words that are guessed together, of some documents in an order."""
+        if not self._attacker.knows_pairs:
+            return
+        lengths = np.diff(self._offsets)[order]
+        some = order[: int(np.searchsorted(np.cumsum(lengths), _TOGETHER)) + 1]
+        right, blocks = [], []
+        for document in some:
+            own = slice(self._offsets[document], self._offsets[document + 1])
+            guessed = self._attacker.together(attack.law, words[own].astype(np.int64))
+            known = self._before[own] >= 0
+            right.append((guessed == self._before[own])[known])
+            blocks.append(np.full(known.sum(), document))
+        found = np.concatenate(right)
+        if len(found):
+            group = "by the words around"
+            yield share_found("inversion-bayes", subject, found, group, np.concatenate(blocks))
 
     def _inverted(
         self,
@@ -257,3 +281,26 @@ class WordsStudy(Study):
             scores["by mean vectors"] = cosines(*means)
         facts = facts_by_words(self._known, self._originals, counts)
         return Views(self._originals, counts, scores, facts)
+
+
+def _known_of(public_text: str | None, words: int) -> str:
+    """Say what the best attacker knows."""
+    source = (
+        "by their places in the index (files of vectors commonly begin with the most frequent ones)"
+        if public_text is None
+        else f"and which follow which from the public texts {public_text}"
+    )
+    few = f", and considers the {SECRETS:,} most frequent of {words:,}" if words > SECRETS else ""
+    return (
+        "The best attacker on words is the best one with its prior: it knows the mechanism, the "
+        f"index and how frequent words are {source}{few}. With another prior, or other knowledge, "
+        "more may be found."
+    )
+
+
+def _expected(attack: Attack, floor: float) -> Iterator[Observation]:
+    """Yield the best attacker's success over prior and law, its bound, and that of one guess."""
+    name, best = "inversion-expected", attack.best
+    yield Observation(name, "release", best.success, "", best.low, best.high)
+    yield Observation(name, "guarantee", attack.bound)
+    yield Observation(name, "floor", floor)

@@ -40,7 +40,7 @@ def linked_by_chance(draws: int) -> float:
     return float(stats.poisson.isf(ALPHA, draws)) / draws / DOCUMENTS
 
 
-@pytest.mark.parametrize("mechanism", ["madlib", "brr"])
+@pytest.mark.parametrize("mechanism", ["madlib", "brr", "tem"])
 def test_words(
     workspace: Workspace,
     lee_texts: list[str],
@@ -48,13 +48,16 @@ def test_words(
     mechanism: str,
 ) -> None:
     write_corpus(workspace, lee_texts[:DOCUMENTS], telling="government")
-    policy = {"madlib": "drop", "brr": "draw"}[mechanism]
-    epsilon = {"madlib": 25, "brr": 0.5}[mechanism]
+    policy = {"madlib": "drop", "brr": "draw", "tem": "drop"}[mechanism]
+    epsilon = {"madlib": 25, "brr": 0.5, "tem": 15}[mechanism]
     block = words(mechanism=mechanism, epsilon=epsilon, out_of_vocabulary=policy)
     workspace.release({"input": KEPT} | block)
-    faint = {"madlib": "0.01", "brr": "0.001"}[mechanism]
+    faint = {"madlib": "0.01", "brr": "0.001", "tem": "0.01"}[mechanism]
     sweep = ("--sweep", f"epsilon={faint}", "--no-audit")
-    done = evaluate(workspace, "--label", "label", "--draws", "2", *sweep)
+    public = pa.table({"text": lee_texts[DOCUMENTS:]})
+    pq.write_table(public, workspace.folder / "public.parquet")
+    learnt = ("--public-text", "public.parquet") if mechanism != "brr" else ()
+    done = evaluate(workspace, "--label", "label", "--draws", "2", *sweep, *learnt)
     assert done.returncode == 0, done.stderr
     content = content_of(workspace)
     own, lost = figures(content), figures(content, epsilon=faint)
@@ -75,6 +78,13 @@ def test_words(
     for guess in ("inversion-bayes", "inversion-nearest"):
         assert own[guess, "release"] > 3 * own[guess, "noise"]
         assert lost[guess, "release"] < 0.1
+    assert_expected(own, lost)
+    around = figures(content, "by the words around")
+    if learnt:
+        assert around["inversion-bayes", "release"] >= own["inversion-bayes", "release"] - 0.05
+        assert around["inversion-bayes", "release"] > 3 * around["inversion-bayes", "noise"]
+    else:
+        assert ("inversion-bayes", "release") not in around
     by_words, faintly = (figures(content, "by words", **s) for s in ({}, {"epsilon": faint}))
     assert by_words["linkage", "release"] > 0.5
     assert faintly["linkage", "release"] < 0.1
@@ -90,6 +100,18 @@ def test_words(
     assert own["similarity", "release"] > lost["similarity", "release"]
     assert content["audits"] is None
     assert_silent(workspace, done.stdout + done.stderr, SECRETS)
+
+
+def assert_expected(own: dict[tuple[str, str], float], lost: dict[tuple[str, str], float]) -> None:
+    """Assert that what is expected of the best attacker lies between its references."""
+    name = "inversion-expected"
+    for found in (own, lost):
+        assert (
+            found[name, "floor"] - 0.02 <= found[name, "release"] <= found[name, "guarantee"] + 0.02
+        )
+    # At next to no epsilon, nothing is learnt; and the guarantee says so.
+    assert lost[name, "release"] < own[name, "release"] / 2
+    assert lost[name, "guarantee"] < 2 * lost[name, "floor"]
 
 
 def unchanged(workspace: Workspace, known: set[str], *, draws: bool) -> float:

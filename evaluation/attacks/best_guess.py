@@ -1,0 +1,163 @@
+"""The best attacker on a released word: the likeliest word under a prior and the mechanism's law.
+
+Given the output x, the attacker who knows the law P(x | w) and a prior pi over words is right most
+often by guessing the w of largest pi(w) P(x | w) (Bayes; Chatzikokolakis, Palamidessi and
+Panangaden 2008). Its success, over words from the prior and outputs from the law, is
+
+    S = sum over x of max over w of pi(w) P(x | w),
+
+and no other attacker with this prior has more. Another prior, or knowledge of other words, may.
+
+If an attacker considers some of the words alone, it loses at most the prior of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from quietcorpus.evaluation.attacks.word_laws import (
+    DrawnLaw,
+    Floats,
+    Ids,
+    Law,
+    Noise,
+)
+from quietcorpus.evaluation.intervals import of_share
+
+_AT_ONCE = 512
+_ROUNDS = 4
+_MARGIN = 1e-4
+"""Of a bound, for the rounding of distances: K errs by epsilon times their error."""
+_NOTHING = 0.999
+
+
+class BestGuess(NamedTuple):
+    """The best attacker's guesses, and how often it is right.
+
+    Attributes:
+        guesses: the word that is guessed for each output, int64 (V,).
+        success: the attacker's success over the prior and the law.
+        low, high: the ends between which the success of the best attacker lies.
+    """
+
+    guesses: Ids
+    success: float
+    low: float
+    high: float
+
+
+def likeliest(law: Law, prior: Floats, outputs: Ids) -> tuple[Ids, Floats]:
+    """Find the likeliest secret for each output: int64 (m,), and pi(w) P(x | w), float64 (m,).
+
+    Args:
+        law: the law of outputs.
+        prior: float64 (n,), of the law's secrets.
+        outputs: int64 (m,).
+    """
+    guesses, values = np.empty(len(outputs), dtype=np.int64), np.empty(len(outputs))
+    for start in range(0, len(outputs), _AT_ONCE):
+        own = slice(start, start + _AT_ONCE)
+        joint = law.chances(outputs[own]) * prior
+        best = joint.argmax(axis=1)
+        guesses[own], values[own] = law.secrets[best], joint[np.arange(len(best)), best]
+    return guesses, values
+
+
+def computed(law: DrawnLaw, prior: Floats) -> BestGuess:
+    """Compute the best guesses and their success, under a law that is known for every output.
+
+    Args:
+        law: the law.
+        prior: float64 (n,), of the law's secrets; what it lacks of 1 is of words that are not
+            considered.
+    """
+    guesses, values = likeliest(law, prior, np.arange(law.size))
+    success = float(values.sum())
+    return BestGuess(guesses, success, success, min(1.0, success + _left(prior)))
+
+
+def estimated(
+    law: Law,
+    noise: Noise,
+    prior: Floats,
+    draws: int,
+    confidence: float,
+    generator: np.random.Generator,
+) -> BestGuess:
+    """Find guesses by an estimated law, and bound the best attacker's success from both sides.
+
+    Of fresh points y under the prior, the chance that the guess is right, given y, is pi(w | y) of
+    the guessed word. Its mean is the success of these guesses, no more than the best attacker's.
+    The best attacker's is no more than that of an attacker who sees the point itself, from which
+    the output follows: the mean of the largest pi(w | y). Both are means of independent numbers
+    between 0 and 1, which vary no more than coins of the same mean, for which Clopper and Pearson's
+    interval is. Each end errs with half of 1 - `confidence`.
+
+    Args:
+        law: the estimated law; `noise` is the mechanism that it is of.
+        prior: as for `computed`.
+        draws: the number of fresh points.
+        confidence: that the success of the best attacker lies between the ends.
+        generator: the source of the points, which had no part in the law.
+    """
+    guesses, _ = likeliest(law, prior, np.arange(law.size))
+    places = np.searchsorted(law.secrets, guesses)
+    covered = float(prior.sum())
+    words = generator.choice(law.secrets, draws, p=prior / covered)
+    right, seen = np.empty(draws), np.empty(draws)
+    for start in range(0, draws, _AT_ONCE):
+        own = slice(start, start + _AT_ONCE)
+        points = noise.drawn(words[own], generator)
+        posterior = noise.log_densities(points)
+        posterior = prior * np.exp(posterior - posterior.max(axis=1, keepdims=True))
+        posterior /= posterior.sum(axis=1, keepdims=True)
+        guessed = places[noise.nearest(points)]
+        right[own] = posterior[np.arange(len(guessed)), guessed]
+        seen[own] = posterior.max(axis=1)
+    low, _ = of_share(float(right.sum()), draws, confidence)
+    _, high = of_share(float(seen.sum()), draws, confidence)
+    success = covered * float(right.mean())
+    return BestGuess(guesses, success, covered * low, min(1.0, covered * high + _left(prior)))
+
+
+def success_bound(kernel: Callable[[slice], Floats], prior: Floats) -> float:
+    """Bound every attacker's success by the prior and the loss that is stated alone.
+
+    Let K(w, w') = exp(-epsilon d(w, w')), and let y >= 0 be weights of words with K y >= pi, word
+    by word. Then the success of every attacker is at most the sum of y.
+
+    Proof: let an attacker guess w on the set A(w) of outputs; these sets are disjoint (for chances
+    of guesses, take means). Let p(w) = Pr[A(w) | w], so that the success is pi . p. For every w',
+    1 >= sum over w of Pr[A(w) | w'] >= sum over w of exp(-epsilon d(w, w')) p(w), by the guarantee:
+    K p <= 1, since d is symmetric. So pi . p <= (K y) . p = y . (K p) <= sum of y.
+
+    The y here are found by rounds of y <- y pi / (K y), from y = pi, each scaled so that K y >= pi;
+    the least sum is returned. At epsilon 0 it is the largest pi, and it is never above the sum of
+    pi. Neither the mechanism nor the number of outputs matters: the bound holds of whatever has the
+    guarantee, and so a mechanism may be far below it.
+
+    Args:
+        kernel: K for a slice of the words and all words, float64 (m, n).
+        prior: float64 (n,), above zero.
+    """
+    bound, weights, words = float(prior.sum()), prior, np.arange(len(prior))
+    starts = range(0, len(words), _AT_ONCE)
+    for _ in range(_ROUNDS):
+        both = np.stack([weights, np.ones_like(weights)], axis=1)
+        parts = [kernel(slice(start, start + _AT_ONCE)) @ both for start in starts]
+        reached, sums = np.concatenate(parts).T
+        ratios = prior / reached
+        bound = min(bound, float(ratios.max() * weights.sum()) * (1 + _MARGIN))
+        # p = 1 / max(K 1) everywhere has K p <= 1: no bound of this kind is below pi . p.
+        if bound * sums.max() * _NOTHING <= prior.sum():
+            break
+        weights = weights * ratios
+    return bound
+
+
+def _left(prior: Floats) -> float:
+    """Return the prior of words that are not considered."""
+    return max(0.0, 1 - float(prior.sum()))

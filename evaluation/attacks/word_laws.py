@@ -1,0 +1,314 @@
+"""The laws of word mechanisms, as an attacker computes them from public data.
+
+A mechanism makes a point of a word, and the released word follows from the point alone: a noisy
+vector or code, and its nearest word; or the word that was drawn, which is a point itself. The
+density of a point y under word w is known: proportional to exp(-epsilon ||y - phi(w)||) for Madlib,
+and to exp(-epsilon h) where h bits of a code differ. So the chance of an output is that of its
+points. Where words are drawn, it is computed; where points are noisy, it is estimated by importance
+sampling: of points y that are drawn under some law of words, with density q, the mean of
+[y gives the output] f(y | w) / q(y) is the chance of the output under w, for all words at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from quietcorpus.evaluation.simulation import unit_noise
+from quietcorpus.indexes.search import Search
+
+Ids = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
+Points = npt.NDArray[Any]
+"""Noisy vectors, float32 (n, d), or noisy codes, uint64 (n, words of 64 bits)."""
+
+_AT_ONCE = 512
+_OUTPUTS_AT_ONCE, _MOST_OF_OUTPUT = 64, 16
+_WEIGHTS = tuple(map(np.float32, (0.1, 1, 4, 16, 1e9)))
+_RATES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 2.0)
+
+
+class Law(Protocol):
+    """The law of outputs 0 .. V - 1, for an attacker who considers some words."""
+
+    @property
+    def secrets(self) -> Ids:
+        """Return the words that are considered, int64 (n,), ascending."""
+
+    @property
+    def size(self) -> int:
+        """Return the number of words V."""
+
+    def chances(self, outputs: Ids) -> npt.NDArray[Any]:
+        """Return the chance of each output under each secret, or an estimate, floats (m, n).
+
+        Those of one output may have a factor in common. No output has chances of zero alone.
+        """
+
+
+class DrawnLaw:
+    """The law of a word x of weight exp(-epsilon min(d(w, x), gamma) / 2), computed.
+
+    This is TEM (Carvalho et al. 2021) and, with an infinite gamma, the exponential mechanism over
+    the vocabulary (Yue et al. 2021). Chances have no factor besides.
+    """
+
+    def __init__(
+        self, vectors: npt.NDArray[np.float32], epsilon: float, gamma: float, secrets: Ids
+    ) -> None:
+        """Keep `vectors`, (V, d); words are compared with all others once."""
+        self._vectors, self._rate, self._gamma = vectors.astype(np.float64), epsilon / 2, gamma
+        self.secrets = secrets
+        sums = [
+            self._weights(secrets[start : start + _AT_ONCE], slice(None)).sum(axis=1)
+            for start in range(0, len(secrets), _AT_ONCE)
+        ]
+        self._sums = np.concatenate(sums)
+
+    @property
+    def size(self) -> int:
+        """Return the number of words."""
+        return len(self._vectors)
+
+    def chances(self, outputs: Ids) -> Floats:
+        """See `Law`."""
+        chances: Floats = self._weights(outputs, self.secrets) / self._sums
+        return chances
+
+    def _weights(self, words: Ids, others: Ids | slice) -> Floats:
+        apart = np.minimum(euclidean(self._vectors[words], self._vectors[others]), self._gamma)
+        weights: Floats = np.exp(-self._rate * apart)
+        return weights
+
+
+class Noise(Protocol):
+    """A mechanism that makes a noisy point of a word, for an attacker who considers some words."""
+
+    @property
+    def secrets(self) -> Ids:
+        """Return the words that are considered, int64 (n,), ascending."""
+
+    @property
+    def size(self) -> int:
+        """Return the number of words V."""
+
+    def of(self, words: Ids) -> Points:
+        """Return the points of words without noise."""
+
+    def drawn(self, words: Ids, generator: np.random.Generator) -> Points:
+        """Draw a noisy point for each word."""
+
+    def log_densities(self, points: Points) -> Singles:
+        """Return the logarithms of each point's densities under the secrets, plus a constant."""
+
+    def nearest(self, points: Points) -> npt.NDArray[np.int32]:
+        """Return the word that each point gives, int32 (m,)."""
+
+
+class VectorNoise:
+    """Madlib (Feyisetan et al., WSDM 2020)."""
+
+    def __init__(
+        self, vectors: npt.NDArray[np.float32], epsilon: float, secrets: Ids, search: Search
+    ) -> None:
+        """Keep `vectors`, float32 (V, d), and the release's search of them."""
+        self._vectors, self._epsilon, self._search = vectors, epsilon, search
+        self.secrets, self._considered = secrets, vectors[secrets]
+
+    @property
+    def size(self) -> int:
+        """Return the number of words."""
+        return len(self._vectors)
+
+    def of(self, words: Ids) -> Points:
+        """See `Noise`."""
+        return self._vectors[words]
+
+    def drawn(self, words: Ids, generator: np.random.Generator) -> Points:
+        """See `Noise`."""
+        noise = unit_noise(self._vectors.shape[1], len(words), generator)
+        return self._vectors[words] + noise / np.float32(self._epsilon)
+
+    def log_densities(self, points: Points) -> Singles:
+        """See `Noise`."""
+        return np.float32(-self._epsilon) * euclidean(points, self._considered)
+
+    def nearest(self, points: Points) -> npt.NDArray[np.int32]:
+        """See `Noise`."""
+        return self._search.nearest(points)
+
+
+class CodeNoise:
+    """BRR (Carvalho et al., ICML 2021 workshop)."""
+
+    def __init__(
+        self, codes: npt.NDArray[np.uint64], epsilon: float, secrets: Ids, search: Search
+    ) -> None:
+        """Keep `codes`, uint64 (V, words of 64 bits), and the release's search of them."""
+        self._codes, self._epsilon, self._search = codes, epsilon, search
+        self.secrets, self._considered = secrets, signs(codes[secrets])
+
+    @property
+    def size(self) -> int:
+        """Return the number of words."""
+        return len(self._codes)
+
+    def of(self, words: Ids) -> Points:
+        """See `Noise`."""
+        return self._codes[words]
+
+    def drawn(self, words: Ids, generator: np.random.Generator) -> Points:
+        """See `Noise`."""
+        shape = len(words), 64 * self._codes.shape[1]
+        flips = generator.random(shape) < np.exp(-np.logaddexp(0, self._epsilon))
+        return self._codes[words] ^ np.packbits(flips, axis=1).view(np.uint64)
+
+    def log_densities(self, points: Points) -> Singles:
+        """See `Noise`."""
+        return np.float32(-self._epsilon) * hamming(signs(points), self._considered)
+
+    def nearest(self, points: Points) -> npt.NDArray[np.int32]:
+        """See `Noise`."""
+        return self._search.nearest(points)
+
+
+class SampledLaw:
+    """The law of the words that noisy points give, estimated by importance sampling.
+
+    Half of the points are drawn under the prior, and half under even odds of all secrets, so that
+    no estimate rests on a factor f / q above 2 / prior. Few points give a certain output. So a
+    model is added, as if it had given `weight` points more: an output x is as likely under w as
+    a point at x under noise that is weaker by a factor, exp(-rate epsilon d(x, w)). Fresh points
+    decide by which weight and rate most words are guessed under the prior. Among those that are
+    tried are, nearly, points alone, the model alone, the released word itself and the prior alone.
+    """
+
+    def __init__(
+        self, noise: Noise, prior: Floats, draws: int, generator: np.random.Generator
+    ) -> None:
+        """Draw points and find their words.
+
+        Args:
+            noise: the mechanism.
+            prior: float64 (n,), of its secrets, to any scale.
+            draws: the number of points; and of those that weight and rate are chosen by, half.
+            generator: their source.
+        """
+        self._noise, self._prior = noise, (prior / prior.sum()).astype(np.float32)
+        self._mixed = (self._prior + np.float32(1 / len(prior))) / 2
+        self._points, self._starts = self._drawn(self._mixed, draws, generator)
+        fresh = self._drawn(self._prior, draws // 2, generator)
+        self._weight, self._rate = self._tuned(*fresh)
+
+    @property
+    def secrets(self) -> Ids:
+        """Return the words that are considered."""
+        return self._noise.secrets
+
+    @property
+    def size(self) -> int:
+        """Return the number of words."""
+        return self._noise.size
+
+    def chances(self, outputs: Ids) -> Singles:
+        """See `Law`."""
+        parts = [
+            self._seen(some) + self._weight * self._modelled(some, self._rate)
+            for some in _parts(outputs)
+        ]
+        return np.concatenate(parts)
+
+    def _drawn(
+        self, chances: Singles, draws: int, generator: np.random.Generator
+    ) -> tuple[Points, Ids]:
+        """Draw points of words, and sort them by the output; return where each output's begin."""
+        share = chances / chances.sum(dtype=np.float64)
+        points = self._noise.drawn(generator.choice(self.secrets, draws, p=share), generator)
+        found = self._noise.nearest(points)
+        order = np.argsort(found, kind="stable")
+        return points[order], np.searchsorted(found[order], np.arange(self.size + 1))
+
+    def _seen(self, outputs: Ids) -> Singles:
+        """Return sums of f / q over the points of each output, of which a few will do."""
+        return self._sums(outputs, self._points, self._starts, self._ratios)
+
+    def _modelled(self, outputs: Ids, rate: float) -> Singles:
+        """Return f / q of a point at each output, under weaker noise."""
+        logs = self._noise.log_densities(self._noise.of(outputs))
+        return self._ratios(np.float32(rate) * logs)
+
+    def _ratios(self, logs: Singles) -> Singles:
+        """Return f / q from the logarithms of f."""
+        ratios: Singles = np.exp(logs - logs.max(axis=1, keepdims=True))
+        ratios /= (ratios @ self._mixed)[:, None]
+        return ratios
+
+    def _posterior(self, logs: Singles) -> Singles:
+        """Return the chance of each secret behind a point."""
+        joint: Singles = self._prior * self._ratios(logs)
+        joint /= joint.sum(axis=1, keepdims=True)
+        return joint
+
+    def _sums(
+        self, outputs: Ids, points: Points, starts: Ids, value: Callable[[Singles], Singles]
+    ) -> Singles:
+        """Return sums of a value over the points of each output, float32 (m, n)."""
+        given = np.diff(starts)[outputs]
+        counts = np.minimum(given, _MOST_OF_OUTPUT)
+        sums = np.zeros((len(outputs), len(self.secrets)), dtype=np.float32)
+        rows = np.flatnonzero(counts)
+        if len(rows):
+            firsts = np.cumsum(counts[rows]) - counts[rows]
+            places = np.arange(counts.sum()) + np.repeat(
+                starts[outputs[rows]] - firsts, counts[rows]
+            )
+            values = value(self._noise.log_densities(points[places]))
+            sums[rows] = np.add.reduceat(values, firsts, axis=0)
+            sums[rows] *= (given[rows] / counts[rows]).astype(np.float32)[:, None]
+        return sums
+
+    def _tuned(self, points: Points, starts: Ids) -> tuple[np.float32, float]:
+        """Find the weight and the rate by which most words behind fresh points are guessed."""
+        right = np.zeros((len(_WEIGHTS), len(_RATES)))
+        for some in _parts(np.flatnonzero(np.diff(starts))):
+            told = self._sums(some, points, starts, self._posterior)
+            seen, rows = self._seen(some), np.arange(len(some))
+            for column, rate in enumerate(_RATES):
+                modelled = self._modelled(some, rate)
+                for row, weight in enumerate(_WEIGHTS):
+                    guesses = (self._prior * (seen + weight * modelled)).argmax(axis=1)
+                    right[row, column] += told[rows, guesses].sum()
+        best = int(right.argmax())
+        return _WEIGHTS[best // len(_RATES)], _RATES[best % len(_RATES)]
+
+
+def _parts(outputs: Ids) -> list[Ids]:
+    """Divide outputs into parts of a few."""
+    return np.array_split(outputs, max(1, -(-len(outputs) // _OUTPUTS_AT_ONCE)))
+
+
+def euclidean(points: npt.NDArray[Any], others: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the distances of vectors, (m, n), from their products, in the precision of both.
+
+    A squared distance errs by a few units in the last place of the vectors' squared lengths.
+    """
+    squares = (points**2).sum(axis=1)[:, None] + (others**2).sum(axis=1)
+    squares -= 2 * (points @ others.T)
+    distances: npt.NDArray[Any] = np.sqrt(np.maximum(squares, 0, out=squares), out=squares)
+    return distances
+
+
+def signs(codes: Points) -> Singles:
+    """Return the bits of codes, uint64 (n, words), as 1 and -1, float32 (n, bits)."""
+    bits = np.unpackbits(np.ascontiguousarray(codes).view(np.uint8), axis=1)
+    return 1 - 2 * bits.astype(np.float32)
+
+
+def hamming(points: Singles, others: Singles) -> Singles:
+    """Return the numbers of bits in which codes differ, float32 (m, n), from their signs."""
+    distances: Singles = (points.shape[1] - points @ others.T) / np.float32(2)
+    return distances
