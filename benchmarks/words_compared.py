@@ -46,6 +46,7 @@ WORDS, DRAWS, NEIGHBOURS, SHARE = 512, 1_000, 10, 0.3
 LENGTH, DELTA = 200, Fraction(1, 10**6)  # reviews have at most so many words
 TRUNCATIONS = (5, 6, 7, 8)
 BASES = (6, 10)  # Madlib's epsilons, for reviews
+SMALL = 1_000  # another epsilon of documents, at the largest distance
 STEPS = 14
 FATES = ("unchanged", "near synonym", "same part of speech", "anything else")
 
@@ -188,13 +189,12 @@ class Fates:
         manifest = self.index.manifest
         return float(matched(madlib, WordMechanism.MADLIB, WordMechanism.BRR, "mean", manifest))
 
-    def document_loss(self, madlib: Fraction, by: str) -> Fraction:
-        """Return what documents are protected by under Madlib, at a distance of words."""
+    def document_loss(self, mechanism: Mechanism, epsilon: Fraction, by: str) -> Fraction:
+        """Return what documents are protected by, at a distance of words."""
         manifest = self.index.manifest
-        law = law_of(WordMechanism.MADLIB, manifest)
-        return document_epsilon(law)(
-            madlib, distance(manifest, WordMechanism.MADLIB, by), LENGTH, DELTA
-        )
+        law = law_of(mechanism[0], manifest, mechanism[1])
+        apart = distance(manifest, mechanism[0], by)
+        return document_epsilon(law)(epsilon, apart, LENGTH, DELTA)
 
     def of_document_loss(self, mechanism: Mechanism, target: Fraction, by: str) -> float:
         """Return the largest epsilon at which documents keep to a target, at a distance."""
@@ -215,7 +215,9 @@ def compare_words(fates: Fates, once: Callable[[str, Callable[[], Any]], Any]) -
     madlib = MECHANISMS[0]
     base = Fraction(once("base", lambda: round(fates.of_share(madlib, SHARE), 3)))
     losses = {
-        by: Fraction(once(f"loss {by}", lambda b=by: round_up(fates.document_loss(base, b))))
+        by: Fraction(
+            once(f"loss {by}", lambda b=by: round_up(fates.document_loss(madlib, base, b)))
+        )
         for by in ("mean", "maximum")
     }
     ways: dict[str, Callable[[Mechanism], float]] = {
@@ -225,6 +227,7 @@ def compare_words(fates: Fates, once: Callable[[str, Callable[[], Any]], Any]) -
         "document, largest distance": lambda m: fates.of_document_loss(
             m, losses["maximum"], "maximum"
         ),
+        f"document, {SMALL:,}": lambda m: fates.of_document_loss(m, Fraction(SMALL), "maximum"),
     }
     lines = [
         f"{fates.known:,} of {len(fates.index.vocabulary):,} words are known to both judges. "
@@ -232,23 +235,29 @@ def compare_words(fates: Fates, once: Callable[[str, Callable[[], Any]], Any]) -
         f"then have epsilon {float(losses['mean']):,.0f} at the mean distance, and "
         f"{float(losses['maximum']):,.0f} at the largest (delta 10^-6).",
         "",
-        f"| equal | mechanism | epsilon | {' | '.join(FATES)} | WordNet synonym |",
-        "|---|---|---|---|---|---|---|---|",
+        f"| equal | mechanism | epsilon | document's | {' | '.join(FATES)} | WordNet synonym |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for way, epsilon_of in ways.items():
         for mechanism in MECHANISMS:
             name = f"{way}: {titled(mechanism)}"
             epsilon = once(f"epsilon, {name}", lambda m=mechanism, e=epsilon_of: e(m))
             found = once(name, lambda m=mechanism, e=epsilon: fates.shares(m, e))
-            lines.append(_row(way, titled(mechanism), f"{epsilon:.3g}", found))
-    lines.append(_row("", "a random word", "", once("by chance", fates.by_chance)))
+            loss = once(
+                f"loss, {name}",
+                lambda m=mechanism, e=epsilon: round_up(
+                    fates.document_loss(m, Fraction(e), "maximum")
+                ),
+            )
+            lines.append(_row(way, titled(mechanism), f"{epsilon:.3g}", f"{loss:,.0f}", found))
+    lines.append(_row("", "a random word", "", "0", once("by chance", fates.by_chance)))
     return lines
 
 
-def _row(way: str, mechanism: str, epsilon: str, found: dict[str, float]) -> str:
+def _row(way: str, mechanism: str, epsilon: str, loss: str, found: dict[str, float]) -> str:
     near = f"{found['near synonym']:.4f} ± {found['near, half of 95 %']:.4f}"
     shown = [near if fate == "near synonym" else f"{found[fate]:.3f}" for fate in FATES]
-    cells = [way, mechanism, epsilon, *shown, f"{found['WordNet synonym']:.4f}"]
+    cells = [way, mechanism, epsilon, loss, *shown, f"{found['WordNet synonym']:.4f}"]
     return f"| {' | '.join(cells)} |"
 
 
@@ -269,7 +278,10 @@ def compare_reviews(
     for base in BASES:
         name = f"reviews, loss {base}"
         loss = Fraction(
-            once(name, lambda b=base: round_up(fates.document_loss(Fraction(b), "maximum")))
+            once(
+                name,
+                lambda b=base: round_up(fates.document_loss(MECHANISMS[0], Fraction(b), "maximum")),
+            )
         )
         for mechanism in REVIEWED:
             epsilon = once(

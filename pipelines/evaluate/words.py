@@ -48,7 +48,7 @@ from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.words import WordPrivatizer, WordsParameters
 
 _LEAST_OCCURRENCES, _ETA = 20, Fraction(1, 20)
-_TOGETHER = 4_096  # words that are guessed from the words around them
+_TOGETHER = 1_024  # words that are guessed from the words around them
 
 Words = npt.NDArray[np.int32]
 

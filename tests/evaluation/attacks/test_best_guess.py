@@ -138,6 +138,18 @@ def test_the_ends_hold_the_best_attackers_success() -> None:
     assert best.success == pytest.approx(exact, abs=0.02)
     assert best.high - best.low > 0.2
 
+    class Wrong:
+        """An estimate by which all outputs are of the first word."""
+
+        secrets, size = np.arange(2), 2
+
+        def chances(self, outputs: Ids) -> Floats:
+            return np.tile([1.0, 0.0], (len(outputs), 1))
+
+    worse = estimated(Wrong(), noise, prior, 40_000, 1 - ALPHA, generator)
+    assert worse.low <= 0.4 < worse.success + 0.02
+    assert worse.high >= exact > worse.success + 0.1
+
 
 def programme(kernel: Floats, prior: Floats) -> float:
     """The largest pi . p with K p <= 1 and p >= 0."""

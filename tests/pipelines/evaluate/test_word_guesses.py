@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from quietcorpus.evaluation.attacks.best_guess import success_bound
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.indexes.word_index_manifest import METRICS, IndexManifest
@@ -28,6 +30,7 @@ from quietcorpus.transforms.reading.documents import Documents
 ALPHA = 1e-6
 SIZE = 64
 WORDS = [f"w{one}{other}" for one in "abcdefgh" for other in "abcdefgh"]
+GAMMA = Fraction(3, 2)
 SOURCE = IndexSource("mechanism.index", "memory", "digest")
 EPSILONS = {
     "madlib": Fraction(3),
@@ -53,7 +56,9 @@ INDEX = index()
 
 
 def parameters(mechanism: str) -> WordsParameters:
-    return WordsParameters(WordMechanism(mechanism), EPSILONS[mechanism], "word", "drop", SOURCE)
+    own = WordMechanism(mechanism)
+    given = WordsParameters(own, EPSILONS[mechanism], "word", "drop", SOURCE)
+    return replace(given, truncation=GAMMA) if mechanism == "tem" else given
 
 
 def released(mechanism: str, words: np.ndarray) -> np.ndarray:
@@ -65,6 +70,16 @@ def released(mechanism: str, words: np.ndarray) -> np.ndarray:
     found = privatizer.release(documents).rows["text"].to_pylist()
     number = {word: place for place, word in enumerate(WORDS)}
     return np.array([number[word] for text in found for word in text.split()])
+
+
+def apart(mechanism: str) -> np.ndarray:
+    """The distances that the loss is stated by."""
+    if mechanism == "brr":
+        return np.array([[(one ^ other).bit_count() for one in range(64)] for other in range(64)])
+    places = INDEX.vectors.astype(np.float64)
+    distances = np.sqrt(((places[:, None] - places[None]) ** 2).sum(axis=2))
+    gamma = float(GAMMA) if mechanism == "tem" else np.inf
+    return np.asarray(np.minimum(distances, gamma))
 
 
 @pytest.mark.parametrize("mechanism", list(EPSILONS))
@@ -86,6 +101,8 @@ def test_the_attack_is_as_successful_as_is_said(mechanism: str) -> None:
     assert found < attack.bound + room
     for others in (outputs, np.zeros_like(words)):
         assert found > float((others == words).mean()) - room
+    kernel = np.exp(-float(given.epsilon) * apart(mechanism))
+    assert attack.bound == pytest.approx(success_bound(lambda some: kernel[some], prior))
     # Control: the law of twice the epsilon promises more than is found.
     other = attacker.against(given, 2 * float(given.epsilon))
     assert found < other.best.low - room
@@ -134,11 +151,11 @@ def test_words_around_help(mechanism: str, tmp_path: Path) -> None:
 def test_public_texts_are_learnt_from(tmp_path: Path) -> None:
     # Two files, a row group each; words that the index lacks are left out, and their neighbours are
     # then side by side. Kills: documents that are joined, unknown words that are counted.
-    for name, texts in (("a", ["waa wab", "waa"]), ("b", ["WAB zebra waa", ""])):
+    for name, texts in (("a", ["waa wab", "waa"]), ("b", ["WAB zebra waa", "", "wac"])):
         pq.write_table(pa.table({"text": texts}), tmp_path / f"{name}.parquet")
     prior = by_text(str(tmp_path / "*.parquet"), "text", parameters("tem"), INDEX)
     counts = np.ones(SIZE)
-    counts[:2] += [3, 2]
+    counts[:3] += [3, 2, 1]
     np.testing.assert_allclose(prior.words, counts / counts.sum())
     pairs = np.zeros((SIZE, SIZE))
     pairs[0, 1] = pairs[1, 0] = 1 / 2
