@@ -46,7 +46,6 @@ WORDS, DRAWS, NEIGHBOURS, SHARE = 512, 1_000, 10, 0.3
 LENGTH, DELTA = 200, Fraction(1, 10**6)  # reviews have at most so many words
 TRUNCATIONS = (5, 6, 7, 8)
 BASES = (6, 10)  # Madlib's epsilons, for reviews
-SMALL = 1_000  # another epsilon of documents, at the largest distance
 STEPS = 14
 FATES = ("unchanged", "near synonym", "same part of speech", "anything else")
 
@@ -227,7 +226,6 @@ def compare_words(fates: Fates, once: Callable[[str, Callable[[], Any]], Any]) -
         "document, largest distance": lambda m: fates.of_document_loss(
             m, losses["maximum"], "maximum"
         ),
-        f"document, {SMALL:,}": lambda m: fates.of_document_loss(m, Fraction(SMALL), "maximum"),
     }
     lines = [
         f"{fates.known:,} of {len(fates.index.vocabulary):,} words are known to both judges. "
