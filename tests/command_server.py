@@ -18,11 +18,14 @@ import signal
 import sys
 import tempfile
 import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pyarrow as pa
+from numba.core.caching import FunctionCache
+from numba.core.dispatcher import Dispatcher
 
 from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.pipelines.cli.main import main
@@ -82,6 +85,7 @@ def _run(command: Callable[[], object]) -> NoReturn:
 
 def _warm() -> None:
     """Do what every command would have to do; it must start no thread, which no fork would have."""
+    gc.disable()
     for name in _LOADED_LATE:
         importlib.import_module(name)
     for name in ("pipelines", "transforms", "evaluation", "indexes", "mechanisms"):
@@ -90,8 +94,26 @@ def _warm() -> None:
             importlib.import_module(module.name)
     environment_digest()  # of files that no test changes
     tokenize(pa.array(["warm"]))  # numba's own registries, and the tables of characters
+    _load_kernels()
     runpy.run_path(str(_HERE / "remembered.py"))["remember"]()
+    # What was loaded has hundreds of them, which unload it: half of what a short command takes.
+    weakref.finalize._registry.clear()  # type: ignore[attr-defined]
     gc.freeze()  # or every child would walk through all of it as it ends
+    gc.enable()
+
+
+def _load_kernels() -> None:
+    """Load the kernels that are compiled already: each takes a command hundredths of a second."""
+    ours = [module for name, module in sys.modules.items() if name.startswith("quietcorpus.")]
+    kernels = {
+        value for module in ours for value in vars(module).values() if isinstance(value, Dispatcher)
+    }
+    for kernel in kernels:
+        if isinstance(kernel._cache, FunctionCache):
+            codegen = kernel.targetctx.codegen()
+            for key in kernel._cache._cache_file._load_index():
+                if key == kernel._cache._index_key(key[0], codegen):  # of this code and processor
+                    kernel.compile(key[0])
 
 
 def serve(offer: Callable[[], None]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,16 +15,16 @@ if TYPE_CHECKING:
     from tests.conftest import Workspace
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def clusters(
-    tmp_path_factory: pytest.TempPathFactory, s3: S3Server
+    tmp_path_factory: pytest.TempPathFactory, s3_server: S3Server
 ) -> Iterator[Callable[[str], Cluster]]:
-    """Starts each cluster once for a module, with the credentials of the S3 server."""
+    """Starts each cluster once for a process, with the credentials of the S3 server."""
     started: list[Cluster] = []
 
     @functools.cache
     def start(name: str) -> Cluster:
-        started.append(START[name](tmp_path_factory.mktemp(name), s3.environment))
+        started.append(START[name](tmp_path_factory.mktemp(name), s3_server.environment))
         return started[-1]
 
     yield start
@@ -44,5 +45,15 @@ def loopback(workspace: Workspace) -> Workspace:
 
 @pytest.fixture
 def cluster(request: pytest.FixtureRequest, clusters: Callable[[str], Cluster]) -> Cluster:
-    """A cluster that runs."""
+    """A cluster that runs, and goes on after the test."""
     return clusters(request.param)
+
+
+@pytest.fixture
+def mortal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
+    """A cluster of a test's own, which may kill it."""
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    cluster = START[request.param](folder, {})
+    yield cluster
+    stop(cluster)

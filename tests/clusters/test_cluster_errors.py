@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from machine import OTHER_KEY, ROOT, wait_until
-from running_clusters import Cluster, below, found
+from retries import tables
+from running_clusters import KEPT, Cluster, below, found
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -34,7 +35,7 @@ def local_spark(**environment: str) -> list[str]:
         "--runner=SparkRunner",
         f"--spark_job_server_jar={found('spark/job-server.jar', 'spark')}",
         "--spark_master_url=local[1]",
-        "--environment_cache_millis=60000",  # to start workers for each stage takes seconds
+        KEPT,
         "--environment_type=PROCESS",
         f"--environment_config={config}",
     ]
@@ -207,9 +208,16 @@ def test_an_artefact_that_workers_do_not_reach(loopback: Workspace, words: Any, 
 
 
 def test_spark_inside_the_job_server(loopback: Workspace) -> None:
-    # The positive control of all of the above.
-    loopback.release(None, *local_spark())
+    """The positive control of all of the above, with workers that are new in each stage.
+
+    Kills: noise that a worker draws from a state of its own.
+    """
+    options = local_spark()
+    options.remove(KEPT)
+    loopback.release(None, *options)
     assert loopback.run("verify", "released/out").returncode == 0
+    loopback.release({"output": "released/here"})
+    assert tables(loopback.output) == tables(loopback.output.with_name("here"))
 
 
 @pytest.mark.parametrize("cluster", ["spark"], indirect=True)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
-import subprocess
-import sys
-from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,17 +14,16 @@ import pyarrow.parquet as pq
 import pytest
 from embedding_releases import common_words
 from machine import MASTER_KEY, OTHER_KEY, ROOT
-from running_clusters import LAUNCHER
+from running_clusters import KEPT, LAUNCHER
 
 if TYPE_CHECKING:
+    from command_client import CommandServer
     from running_clusters import Cluster
 
 pytestmark = pytest.mark.slow
 
 EXAMPLE = ROOT / "examples" / "own_pipeline.py"
 LOCAL = "--runner=FnApiRunner"
-KEPT = "--environment_cache_millis=60000"
-"""Python workers stay from one stage to the next; to start them takes seconds a stage."""
 Rows = list[str]
 BAGS = """
 import json, sys
@@ -92,25 +89,10 @@ def corpus(tmp_path_factory: pytest.TempPathFactory, lee_texts: list[str]) -> Pa
     return folder
 
 
-def run(
-    script: Path, corpus: Path, index: Path, *options: str, environment: Mapping[str, str]
-) -> Path:
-    """Run a pipeline, and return the folder that it has filled."""
-    output = corpus / f"out-{random.randbytes(4).hex()}"
-    done = subprocess.run(
-        [sys.executable, script, f"{corpus}/*.parquet", str(index), str(output), *options],
-        env=os.environ | {"QUIETCORPUS_MASTER_KEY": MASTER_KEY} | dict(environment),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return output
-
-
-def released(corpus: Path, index: Path, *options: str, **environment: str) -> Rows:
-    """Run the example, and return its rows in an order of their own."""
-    return rows_in(run(EXAMPLE, corpus, index, *options, environment=environment))
+def lines_in(output: Path) -> Rows:
+    """Return the lines of a sink of text, sorted."""
+    files = output.glob("rows-*")
+    return sorted(line for path in files for line in path.read_text().splitlines())
 
 
 def rows_in(output: Path) -> Rows:
@@ -120,40 +102,62 @@ def rows_in(output: Path) -> Rows:
     return sorted(json.dumps(row, sort_keys=True) for row in rows)
 
 
-def run_source(
-    source: str, corpus: Path, index: Path, *options: str, environment: Mapping[str, str]
-) -> Path:
-    """Run a pipeline of this text as `run` does."""
-    script = corpus / "own.py"
-    script.write_text(source)
-    return run(script, corpus, index, *options, environment=environment)
+@dataclass(frozen=True)
+class Pipelines:
+    """Runs pipelines, each in a fork of a process that has imported all."""
 
+    server: CommandServer
 
-def lines_of(source: str, corpus: Path, index: Path, *options: str, **environment: str) -> Rows:
-    """Run a pipeline, and return the lines that it writes, sorted."""
-    output = run_source(source, corpus, index, *options, environment=environment)
-    files = output.glob("rows-*")
-    return sorted(line for path in files for line in path.read_text().splitlines())
+    def run(
+        self, source: str, corpus: Path, public: Path, *options: str, **environment: str
+    ) -> Path:
+        """Run a pipeline of this text, and return the folder that it has filled."""
+        output = corpus / f"out-{random.randbytes(4).hex()}"
+        arguments = [f"{corpus}/*.parquet", str(public), str(output), *options]
+        variables = os.environ | LAUNCHER | {"QUIETCORPUS_MASTER_KEY": MASTER_KEY} | environment
+        done = self.server.run(arguments, corpus, variables, source)
+        assert done.returncode == 0, done.stderr[-3000:]
+        return output
+
+    def words(self, corpus: Path, index: Path, *options: str, **environment: str) -> Rows:
+        """Run the example, and return its rows."""
+        return rows_in(self.run(EXAMPLE.read_text(), corpus, index, *options, **environment))
+
+    def bags(self, corpus: Path, *options: str) -> Rows:
+        """Run the pipeline of bags, and return what it writes."""
+        return lines_in(self.run(BAGS, corpus, corpus, *options))
+
+    def embeddings(self, corpus: Path, vocabulary: Path, *options: str) -> Rows:
+        """Run the pipeline of embeddings, and return its rows."""
+        found = rows_in(self.run(EMBEDDINGS, corpus, vocabulary, *options))
+        assert len(found) > 50
+        return found
 
 
 @pytest.fixture(scope="module")
-def reference(corpus: Path, word_index: Path) -> Rows:
+def pipelines(command_server: CommandServer) -> Pipelines:
+    """Runs the pipelines of this module."""
+    return Pipelines(command_server)
+
+
+@pytest.fixture(scope="module")
+def reference(pipelines: Pipelines, corpus: Path, word_index: Path) -> Rows:
     """The rows that one process makes."""
-    return released(corpus, word_index, LOCAL)
+    return pipelines.words(corpus, word_index, LOCAL)
 
 
 def test_processes_and_order_do_not_show(
-    corpus: Path, word_index: Path, reference: Rows, tmp_path: Path
+    pipelines: Pipelines, corpus: Path, word_index: Path, reference: Rows, tmp_path: Path
 ) -> None:
     assert len(reference) == 300
     several = ("--direct_num_workers=2", "--direct_running_mode=multi_processing")
-    assert released(corpus, word_index, LOCAL, *several) == reference
+    assert pipelines.words(corpus, word_index, LOCAL, *several) == reference
     whole = pa.concat_tables(
         pq.ParquetFile(path).read(use_threads=False) for path in corpus.glob("*.parquet")
     )
     order = random.sample(range(len(whole)), len(whole))
     pq.write_table(whole.take(pa.array(order)), tmp_path / "shuffled.parquet")
-    assert released(tmp_path, word_index, LOCAL) == reference
+    assert pipelines.words(tmp_path, word_index, LOCAL) == reference
 
 
 @pytest.fixture(scope="module")
@@ -164,37 +168,34 @@ def words(corpus: Path, lee_texts: list[str]) -> Path:
     return path
 
 
-def learned(corpus: Path, words: Path, *options: str) -> Rows:
-    """Run the pipeline of embeddings, and return its rows."""
-    found = rows_in(run_source(EMBEDDINGS, corpus, words, *options, environment={}))
-    assert len(found) > 50
-    return found
-
-
 @pytest.fixture(scope="module")
-def vectors(corpus: Path, words: Path) -> Rows:
+def vectors(pipelines: Pipelines, corpus: Path, words: Path) -> Rows:
     """The embeddings that one process learns."""
-    return learned(corpus, words, LOCAL)
+    return pipelines.embeddings(corpus, words, LOCAL)
 
 
-def test_embeddings_do_not_show_the_processes(corpus: Path, words: Path, vectors: Rows) -> None:
+def test_embeddings_do_not_show_the_processes(
+    pipelines: Pipelines, corpus: Path, words: Path, vectors: Rows
+) -> None:
     # Kills: a part of a user, a sum or noise that depends on who computes it.
     several = ("--direct_num_workers=2", "--direct_running_mode=multi_processing")
-    assert learned(corpus, words, LOCAL, *several) == vectors
+    assert pipelines.embeddings(corpus, words, LOCAL, *several) == vectors
 
 
 @pytest.mark.nightly  # `test_conformance.py` has embeddings there, and bags go there below
 @pytest.mark.parametrize("cluster", ["flink"], indirect=True)
 def test_embeddings_do_not_show_the_cluster(
-    cluster: Cluster, corpus: Path, words: Path, vectors: Rows
+    cluster: Cluster, pipelines: Pipelines, corpus: Path, words: Path, vectors: Rows
 ) -> None:
     # Kills: also, rows in tables that a cluster's workers cannot take or give.
-    assert learned(corpus, words, *on(cluster)) == vectors
+    assert pipelines.embeddings(corpus, words, *on(cluster)) == vectors
 
 
-def test_another_key_does_not_conform(corpus: Path, word_index: Path, reference: Rows) -> None:
+def test_another_key_does_not_conform(
+    pipelines: Pipelines, corpus: Path, word_index: Path, reference: Rows
+) -> None:
     # The negative control.
-    other = released(corpus, word_index, LOCAL, QUIETCORPUS_MASTER_KEY=OTHER_KEY)
+    other = pipelines.words(corpus, word_index, LOCAL, QUIETCORPUS_MASTER_KEY=OTHER_KEY)
     assert not set(other) & set(reference)
 
 
@@ -211,14 +212,14 @@ def on(cluster: Cluster) -> list[str]:
     indirect=True,
 )
 def test_a_cluster_conforms(
-    cluster: Cluster, corpus: Path, word_index: Path, reference: Rows
+    cluster: Cluster, pipelines: Pipelines, corpus: Path, word_index: Path, reference: Rows
 ) -> None:
-    assert released(corpus, word_index, *on(cluster), **LAUNCHER) == reference
+    assert pipelines.words(corpus, word_index, *on(cluster)) == reference
 
 
 @pytest.mark.parametrize("cluster", ["flink"], indirect=True)
-def test_sums_come_before_rows(cluster: Cluster, corpus: Path, word_index: Path) -> None:
+def test_sums_come_before_rows(cluster: Cluster, pipelines: Pipelines, corpus: Path) -> None:
     # Bags have the larger graph, for which Flink has less room than Spark.
-    expected = lines_of(BAGS, corpus, word_index, LOCAL)
+    expected = pipelines.bags(corpus, LOCAL)
     assert len(expected) > 2000
-    assert lines_of(BAGS, corpus, word_index, *on(cluster)) == expected
+    assert pipelines.bags(corpus, *on(cluster)) == expected

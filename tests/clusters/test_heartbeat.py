@@ -41,28 +41,28 @@ def beyond_loopback(pids: list[int]) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("cluster", ["spark", "flink"], indirect=True)
-def test_a_job_whose_workers_are_killed(loopback: Workspace, cluster: Cluster) -> None:
+@pytest.mark.parametrize("mortal", ["spark", "flink"], indirect=True)
+def test_a_job_whose_workers_are_killed(loopback: Workspace, mortal: Cluster) -> None:
     """Kills: a launcher that says nothing of tasks, workers and losses, or waits for ever; servers
     of Beam's, Spark's or Flink's that other machines reach, and can run code on; a job of which the
     cluster's pages do not say whose it is.
     """
-    workers = "executors" if cluster.name == "spark" else "task managers"
-    arguments = ("release", str(loopback.spec()), *cluster.options)
+    workers = "executors" if mortal.name == "spark" else "task managers"
+    arguments = ("release", str(loopback.spec()), *mortal.options)
     with launched(loopback.folder, loopback.environment, *arguments) as launcher:
         begun = rf"the job runs for .*; .*\d+ of \d+ tasks; 2 {workers}"
         wait_until(lambda: launcher.told(begun), PATIENCE_SECONDS)
-        assert beyond_loopback([*cluster.pids(), launcher.process.pid]) == []
+        assert beyond_loopback([*mortal.pids(), launcher.process.pid]) == []
         # The release's id; Spark has one of Beam's behind it.
-        assert re.search(r'\btest_[0-9a-f]{8}-|"name":"test"', cluster.pages())
-        kill_workers(cluster)
-        if cluster.name == "spark":  # Flink may end the job before it counts them out
+        assert re.search(r'\btest_[0-9a-f]{8}-|"name":"test"', mortal.pages())
+        kill_workers(mortal)
+        if mortal.name == "spark":  # Flink may end the job before it counts them out
             wait_until(lambda: launcher.told(rf"0 {workers}, 2 lost"), PATIENCE_SECONDS)
             launcher.process.terminate()
             assert launcher.wait() == 130
-    if cluster.name == "flink":
-        managers = TaskManagers(cluster.ui)
+    if mortal.name == "flink":
+        managers = TaskManagers(mortal.ui)
         wait_until(lambda: (sight := managers.look()) and sight.live == 0, PATIENCE_SECONDS)
     # Nobody comes any more.
-    message = loopback.refused(None, *cluster.options, "--worker-timeout", "0.2", code=1)
+    message = loopback.refused(None, *mortal.options, "--worker-timeout", "0.2", code=1)
     assert message.startswith(f"the workers: the cluster had no {workers} for 0.2 min; see whether")

@@ -11,7 +11,7 @@ import pytest
 from canaries import forms
 from collector import collecting
 from machine import wait_until
-from running_clusters import PATIENCE_SECONDS, Cluster, launched
+from running_clusters import KEPT, PATIENCE_SECONDS, Cluster, launched
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -44,14 +44,21 @@ def test_documents_are_told_while_they_are_read(loopback: Workspace, cluster: Cl
         "mechanism.precision": 20,
         "mechanism.epsilon": 1,
     }
-    arguments = ("release", str(loopback.spec(changes)), "--summary", "summary.json")
+    arguments = (
+        "release",
+        str(loopback.spec(changes)),
+        "--summary",
+        "summary.json",
+        *cluster.options,
+        KEPT,
+    )
     with collecting() as collector:
         environment = {
             **loopback.environment,
             **collector.environment,
             "OTEL_METRIC_EXPORT_INTERVAL": "1000",
         }
-        with launched(loopback.folder, environment, *arguments, *cluster.options) as launcher:
+        with launched(loopback.folder, environment, *arguments) as launcher:
             seen = rf"releasing documents: [\d,]{{4,}} of {DOCUMENTS:,} documents"
             wait_until(
                 lambda: launcher.told(seen) or launcher.process.poll() is not None, PATIENCE_SECONDS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from machine import wait_until
 from resuming import SHARDS, corpus, released
-from running_clusters import PATIENCE_SECONDS, Cluster, launched
+from running_clusters import KEPT, PATIENCE_SECONDS, Cluster, launched
 from s3_server import BUCKET
 
 if TYPE_CHECKING:
@@ -40,16 +40,16 @@ def test_a_killed_launchers_job_goes_on(
     expected = {name: found for name, found in released(loopback).items() if "parquet" in name}
     spec = str(loopback.spec(changes | {"output": f"s3://{BUCKET}/{OUTPUT}"}))
 
+    options = (*cluster.options, KEPT)
+
     def finished() -> int:
         return len([key for key in s3.keys("on/.out.staging-") if "/finished/" in key])
 
-    with launched(
-        loopback.folder, loopback.environment, "release", spec, *cluster.options
-    ) as launcher:
+    with launched(loopback.folder, loopback.environment, "release", spec, *options) as launcher:
         wait_until(lambda: finished() >= 1 or launcher.process.poll() is not None, PATIENCE_SECONDS)
         assert launcher.process.poll() is None
         launcher.process.kill()
-    done = loopback.run("release", spec, *cluster.options)
+    done = loopback.run("release", spec, *options)
     assert done.returncode == 0, done.stderr
     assert re.search(rf"[1-{SHARDS}] of {SHARDS} shards were finished before, and are", done.stderr)
     prefix = f"{OUTPUT}/"

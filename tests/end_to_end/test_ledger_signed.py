@@ -46,6 +46,7 @@ def new_caps(workspace: Workspace, epsilon: int) -> str:
     return "new.yaml"
 
 
+@pytest.mark.slow
 def test_a_signed_ledger(corpus: Workspace, keys: tuple[KeyFiles, KeyFiles, KeyFiles]) -> None:
     """Release, and look; then release without the key, cut the end, and look again.
 

@@ -218,7 +218,7 @@ def test_repeated_bundles_do_not_matter(
     assert set(once) == {"texts.parquet", "votes.parquet"}
 
 
-@pytest.mark.nightly  # `test_conformance.py` has a cluster make such a release
+@pytest.mark.slow
 def test_the_engine_does_not_matter(workspace: Workspace, public_texts: Texts) -> None:
     # Kills: noise drawn by each worker, sums that depend on how many there are.
     corpus(workspace)

@@ -152,6 +152,7 @@ def test_a_run_that_was_killed_goes_on(released: Workspace) -> None:
     assert files_of(released.folder / "better") == files_of(released.folder / "whole")
 
 
+@pytest.mark.slow
 def test_refusals(released: Workspace) -> None:
     def refusal(*arguments: str) -> str:
         done = released.run("reconstruct", *arguments)

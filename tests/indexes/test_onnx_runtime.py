@@ -48,7 +48,14 @@ def test_control_a_plain_import_leaves_an_identifier(tmp_path: Path) -> None:
         pytest.skip("this build of ONNX Runtime has no telemetry")
 
 
-@pytest.mark.parametrize("program", [OURS, PRODUCT, ENCODER], ids=["ours", "product", "encoder"])
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(OURS, id="ours"),
+        pytest.param(PRODUCT, marks=pytest.mark.slow, id="product"),
+        pytest.param(ENCODER, marks=pytest.mark.slow, id="encoder"),
+    ],
+)
 def test_no_use_of_ours_leaves_one(tmp_path: Path, program: str) -> None:
     # Kills: any import that goes around the one that switches telemetry off; a variable of the
     # caller's that is left changed.

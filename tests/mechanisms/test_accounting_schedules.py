@@ -86,6 +86,7 @@ def test_a_solved_schedule() -> None:
         assert group.epsilon * Fraction(99, 100) <= schedule.spent(group, STEPS) <= group.epsilon
 
 
+@pytest.mark.slow
 def test_a_schedule_depends_on_budgets_alone() -> None:
     turned = Schedule.solved(dict(reversed(BUDGETS.items())), DELTA, Fraction(1, 50), STEPS)
     assert set(turned.groups) == set(solved().groups)

@@ -46,7 +46,9 @@ def edits(content: bytes) -> Iterator[bytes]:
         ]
 
 
-@pytest.mark.parametrize("number", [0, pytest.param(range(1, len(KINDS)), marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "number", [0, pytest.param(range(1, len(KINDS)), marks=pytest.mark.nightly)]
+)
 def test_every_byte_of_every_record_counts(
     laid: Path, original: list[bytes], number: int | range
 ) -> None:
