@@ -30,7 +30,7 @@ JAVA = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 LAUNCHER = {"SPARK_LOCAL_IP": "127.0.0.1", **JAVA}
 """Variables of the environment of a command that runs a job on a cluster."""
 KEPT = "--environment_cache_millis=60000"
-"""Python workers stay from one stage to the next: without it, a small job starts a hundred."""
+"""Python workers stay from one stage to the next: to start them takes a third of a small job."""
 _QUICK_COMMAND = (
     "from quietcorpus.pipelines.engine import heartbeat; heartbeat._BEAT_SECONDS = 1; "
     "heartbeat._LOOK_SECONDS = 1; from quietcorpus.pipelines.cli.main import main; main()"
