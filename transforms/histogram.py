@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import apache_beam as beam
 import numpy as np
 
-from quietcorpus.indexes.frequent_words import FrequentCounts
+from quietcorpus.indexes.frequent_words import MOST, FrequentCounts
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.histogram import Counts, Histogram
 from quietcorpus.mechanisms.keystream import ReleaseKey
@@ -95,11 +95,11 @@ class _CountTerms(beam.DoFn):
             for documents in self._progress.read(split, self._corpus):
                 terms = terms_of(documents, vocabulary)
                 keeper.add(documents, terms)
-                tokens = int(terms.tokens.sum())
-                counts += _counted(terms, vocabulary)
+                tokens, own = int(terms.tokens.sum()), _counted(terms, vocabulary)
+                counts += own
                 self._progress.count(documents, tokens)
                 seen.add(documents)
-                frequent = FrequentCounts.of_terms(tokens, terms.numbers)
+                frequent = FrequentCounts(tokens, tuple(own[:MOST].tolist()))
                 seen.add_words(tokens, len(terms.numbers), frequent)
         self._rejects.write(seen.rejects, split.name)
         yield counts, (split.number,)
