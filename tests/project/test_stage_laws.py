@@ -161,7 +161,7 @@ def sentences(what: str, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 class _Candidates:
     class manifest:
-        language = "en"
+        language, frequent = "en", None
 
 
 def selected(selection: Any, parameters: dict[str, Value]) -> Any:
