@@ -1,4 +1,4 @@
-"""Whether an encoder puts sentences of other languages where it puts those of one.
+"""The places of sentences of other languages in an encoder's space, against those of one.
 
     python examples/multilingual_encoder.py build/e5
     python benchmarks/multilingual_encoder.py --data ../shared/data --encoder build/e5

@@ -85,7 +85,7 @@ def write_pool(data: Path, folder: Path, pooled: Reviews) -> None:
 
 
 class Rows(NamedTuple):
-    """What a classifier learns from: texts of the pool with labels and weights."""
+    """Texts of the pool with labels and weights, from which a classifier learns."""
 
     texts: np.ndarray
     labels: np.ndarray

@@ -136,16 +136,20 @@ def make_pool(folder: Path, texts: Sequence[str], encoder: str = PACKAGED) -> Pa
     return folder
 
 
-def sums_met(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
-    """Return a list to which every sum of votes is appended when it gets its noise."""
+def sums_met(monkeypatch: pytest.MonkeyPatch, voting: type | None = None) -> list[np.ndarray]:
+    """Return a list to which every sum of votes is appended when it gets its noise.
+
+    `voting` is the class whose noise it is; None stands for that of documents.
+    """
     from quietcorpus.transforms.votes import Voting
 
     met: list[np.ndarray] = []
-    real = Voting.release
+    votes: Any = voting or Voting
+    real = votes.release
 
-    def noted(self: Voting, sums: np.ndarray, key: ReleaseKey) -> np.ndarray:
+    def noted(self: Any, sums: np.ndarray, key: ReleaseKey) -> np.ndarray:
         met.append(sums)
         return real(self, sums, key)
 
-    monkeypatch.setattr(Voting, "release", noted)
+    monkeypatch.setattr(votes, "release", noted)
     return met

@@ -1,4 +1,4 @@
-"""What an attacker expects of a text: how frequent words are, and which follow which.
+"""An attacker's prior on a text: how frequent words are, and which follow which.
 
 Words of a document are a chain: word w is followed by w' with the chance
 

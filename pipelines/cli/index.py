@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import click
@@ -19,6 +19,17 @@ from quietcorpus.pipelines.cli.options import (
     text_option,
     tokenizer_options,
 )
+
+
+def _pool_encoder_option(default: str) -> Callable[[Any], Any]:
+    """Return the option of a pool's encoder."""
+    return click.option(
+        "--encoder",
+        default=default,
+        show_default=True,
+        help="A folder, or the name, of a sentence-transformers model, or lsa: one by the texts' "
+        "own words, which the pool carries.",
+    )
 
 
 @click.group(short_help="Make word indexes, candidates, pools and vocabularies.")
@@ -171,13 +182,7 @@ def build_candidates(source: str, output: str, **given: Any) -> Iterator[str]:
     "The provenance of the texts and of the encoder's training data; it must be public."
 )
 @text_option
-@click.option(
-    "--encoder",
-    default="all-MiniLM-L6-v2",
-    show_default=True,
-    help="A folder, or the name, of a sentence-transformers model, or lsa: one by the texts' own "
-    "words, which the pool carries.",
-)
+@_pool_encoder_option("all-MiniLM-L6-v2")
 @click.option(
     "--search",
     metavar="ivf:lists=NUMBER[,probes=NUMBER]",
@@ -209,13 +214,7 @@ def build_pool(source: str, output: str, **given: Any) -> Iterator[str]:
 @click.argument("release")
 @click.option("--pool", required=True, help="The pool that the release was made from.")
 @new_place_option
-@click.option(
-    "--encoder",
-    default="lsa",
-    show_default=True,
-    help="A folder, or the name, of a sentence-transformers model, or lsa: one by the texts' own "
-    "words, which the pool carries.",
-)
+@_pool_encoder_option("lsa")
 @quiet_option
 def narrow_pool(release: str, pool: str, output: str, **given: Any) -> Iterator[str]:
     """Make a pool of what RELEASE, of `kind: public-texts`, found in its pool.

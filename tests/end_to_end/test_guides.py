@@ -25,7 +25,7 @@ ELSEWHERE = (
     "--runner=SparkRunner",
     "spec.yaml --workers",
 )
-"""What marks the blocks of an installation and of clusters, which other tests run."""
+"""Marks of the blocks of an installation and of clusters, which other tests run."""
 
 
 def blocks(page: str, language: str) -> list[str]:

@@ -17,7 +17,7 @@ import pytest
 from apache_beam.runners.portability.fn_api_runner import fn_runner
 from canaries import CANARY, IDENTIFIER, IN_PROCESS, TWO_WORKERS, assert_unseen, needles_of
 from machine import MASTER_KEY, ROOT
-from public_pools import INPUT, TOPICS, Texts, share_of
+from public_pools import INPUT, TOPICS, Texts, share_of, sums_met
 from retries import run_on, tables
 from tampering import card as card_change
 from tampering import refused
@@ -27,7 +27,6 @@ import quietcorpus as qc
 from quietcorpus.indexes.pool import open_pool
 from quietcorpus.mechanisms.clipped_sum import STEPS
 from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy
-from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.statements import budget, guarantee
 from quietcorpus.pipelines.card.verify import verify
@@ -170,14 +169,7 @@ def test_adding_a_user_changes_sums_by_one_vector(
     # label or split, a budget that is another's.
     from quietcorpus.transforms.users.votes import UserVoting
 
-    met: list[np.ndarray] = []
-    real = UserVoting.release
-
-    def noted(self: UserVoting, sums: np.ndarray, key: ReleaseKey) -> np.ndarray:
-        met.append(sums)
-        return real(self, sums, key)
-
-    monkeypatch.setattr(UserVoting, "release", noted)
+    met = sums_met(monkeypatch, UserVoting)
     # Roundings are of a release: in one of one corpus, they are the same with and without a user.
     monkeypatch.setattr(
         "quietcorpus.transforms.reading.documents.Plan.corpus_digest", lambda *_: b"one corpus"

@@ -26,7 +26,7 @@ ELSEWHERE = {
     "ray",
     "spark-submit",
 }
-"""What needs a cloud, a cluster or a service."""
+"""Programs that need a cloud, a cluster or a service."""
 ENDS = {"|", "&&", "||", ";", "&", "<", ">", "2>&1"}
 
 
