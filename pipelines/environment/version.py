@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import hashlib
 import platform
-from importlib.metadata import PackageNotFoundError, version
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
 from quietcorpus.pipelines.environment.commit import commit_of
+
+_version = functools.cache(metadata.version)  # it reads and parses a file
 
 _PACKAGES = ("evaluation", "indexes", "mechanisms", "pipelines", "transforms")
 _LIBRARIES = ("cryptography", "numba", "numpy", "pyarrow", "scipy")
@@ -19,8 +21,8 @@ _DEPENDENCIES = ("apache-beam", "jinja2", *_LIBRARIES)
 def quietcorpus_version() -> str:
     """Return the installed version, or `unknown` in a tree that is not installed."""
     try:
-        return version("quietcorpus")
-    except PackageNotFoundError:
+        return _version("quietcorpus")
+    except metadata.PackageNotFoundError:
         return "unknown"
 
 
@@ -38,13 +40,13 @@ def full_version() -> str:
 
 def software() -> dict[str, str]:
     """Return the name and the version of each part that runs."""
-    parts = {name: version(name) for name in _DEPENDENCIES}
+    parts = {name: _version(name) for name in _DEPENDENCIES}
     return {"quietcorpus": quietcorpus_version(), "python": platform.python_version()} | parts
 
 
 def libraries() -> dict[str, str]:
     """Return the versions of what every kind of release reads and computes with."""
-    return {"python": platform.python_version()} | {name: version(name) for name in _LIBRARIES}
+    return {"python": platform.python_version()} | {name: _version(name) for name in _LIBRARIES}
 
 
 @functools.cache

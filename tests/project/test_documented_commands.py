@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 import pytest
+from guide_pages import CLOUDS, blocks
 from machine import ROOT
 
 import quietcorpus as qc
@@ -142,6 +143,16 @@ def test_a_function_in_a_sentence() -> None:
     told = {name for page in PAGES for name in re.findall(r"\bqc\.(\w+)", page.read_text("utf-8"))}
     assert len(told) > 15
     assert told <= {*qc.__all__, "beam", "calibration"}
+
+
+def test_every_guide_is_run() -> None:
+    # Kills: a guide with lines that nobody runs. How many blocks it has, its test says.
+    tests = (ROOT / "tests" / "end_to_end" / "test_guides.py").read_text("utf-8")
+    named = {*re.findall(r"GUIDES}/([\w-]+)\.md", tests)}
+    guides = (ROOT / "docs" / "guides").glob("*.md")
+    lined = {page.stem for page in guides if blocks(f"docs/guides/{page.name}")}
+    assert len(lined) > 12
+    assert lined <= named | CLOUDS
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
